@@ -1,0 +1,44 @@
+# Every target is a verb. `make` alone lists them.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test grade lint format describe clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(VENV)/.installed: pyproject.toml constraints.txt requirements-classic.txt scripts/install-torch
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python scripts/install-torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-classic.txt
+	@touch $@
+
+install: $(VENV)/.installed ## Make the virtual environment and install everything into it
+
+demo: install ## Run the whole course and export a real model with the reference solutions
+	$(BIN)/python -m tvm_practice.main --solutions $(ARGS)
+
+test: install ## Run all tests (ARGS="-m phase2", "-k tile", …)
+	$(BIN)/python -m pytest $(ARGS)
+
+grade: install ## Grade your own functions only
+	$(BIN)/python -m pytest tests/test_course.py -k test_mine $(ARGS)
+
+lint: install ## Check style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: install ## Rewrite the files in the project's style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+describe: install ## Say which TVMs are here and what they can do
+	$(BIN)/python -m tvm_practice.engines
+
+clean: ## Remove the virtual environment, runs and caches
+	rm -rf $(VENV) runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache

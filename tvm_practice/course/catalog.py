@@ -1,0 +1,114 @@
+"""What a phase and an exercise are, and the list of them."""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm_practice.engines import Engine
+
+PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
+
+Check = Callable[[Callable[..., Any]], None]
+Demonstrate = Callable[[Callable[..., Any]], str]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function that the learner writes.
+
+    Attributes:
+        phase: the module it is in, `te_basics` say.
+        name: the function's name.
+        engine: the TVM it is graded on.
+        title: what it does, in a few words.
+        hints: three, of rising detail.
+        looks_like: what a correct answer gives: a loop nest or output, in short.
+        demonstrate: takes the function; returns `looks_like` if it is right (on `engine`).
+        check: takes the function; raises CheckFailed with a message that teaches.
+    """
+
+    phase: str
+    name: str
+    engine: Engine
+    title: str
+    hints: tuple[str, str, str]
+    looks_like: str
+    demonstrate: Demonstrate
+    check: Check
+
+    @property
+    def id(self) -> str:
+        return f"{self.phase}.{self.name}"
+
+
+@dataclass
+class Phase:
+    """A module of the course.
+
+    Attributes:
+        lanes: the engines its `lane` function runs on, in this order.
+        question: the key question, asked at the end; docs/phases has the answer.
+    """
+
+    number: int
+    module: str
+    title: str
+    minutes: int
+    lanes: tuple[Engine, ...]
+    question: str
+    exercises: list[Exercise] = field(default_factory=list)
+
+    @property
+    def page(self) -> str:
+        return f"docs/phases/{self.number}-{self.module}.md"
+
+    def exercise(
+        self,
+        name: str,
+        *,
+        engine: Engine,
+        title: str,
+        hints: tuple[str, str, str],
+        looks_like: str,
+        demonstrate: Demonstrate,
+    ) -> Callable[[Check], Check]:
+        """Register the decorated check as that of exercise `name`."""
+
+        def register(check: Check) -> Check:
+            shape = inspect.cleandoc(looks_like)
+            self.exercises.append(
+                Exercise(self.module, name, engine, title, hints, shape, demonstrate, check)
+            )
+            return check
+
+        return register
+
+
+def phase(module: str) -> Phase:
+    """The phase of that module name, `te_basics` say."""
+    found: Phase = importlib.import_module(f"tvm_practice.course.checks.{module}").PHASE
+    return found
+
+
+def phases() -> list[Phase]:
+    """The five phases in order."""
+    return [phase(module) for module in PHASE_MODULES]
+
+
+def exercises() -> list[Exercise]:
+    """Every exercise, in the order of the course."""
+    return [exercise for each in phases() for exercise in each.exercises]
+
+
+def find(name: str) -> Exercise:
+    """The exercise `te_basics.matmul`, or `matmul` alone. Raises KeyError with a suggestion."""
+    module, _, function = name.rpartition(".")
+    among = phase(module).exercises if module in PHASE_MODULES else exercises()
+    for exercise in among:
+        if exercise.name == function:
+            return exercise
+    near = difflib.get_close_matches(function, [each.name for each in exercises()], n=1)
+    raise KeyError(f"no exercise {name!r}" + (f"; did you mean {near[0]}?" if near else ""))

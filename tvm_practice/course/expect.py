@@ -1,0 +1,82 @@
+"""What checks are written with: expectations whose failure says what, where and why."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.viz.loop_nest import Loop, Node, Statement, format_nest, paths
+
+
+class CheckFailed(AssertionError):
+    """A wrong answer; the message says what was expected, what was seen, where to look."""
+
+
+def fail(expected: str, seen: str, look: str) -> CheckFailed:
+    return CheckFailed(f"expected: {expected}\nseen:     {seen}\nlook at:  {look}")
+
+
+def expect(condition: bool, *, expected: str, seen: str, look: str) -> None:
+    if not condition:
+        raise fail(expected, seen, look)
+
+
+def expect_close(
+    got: Any, want: np.ndarray, *, what: str, look: str, atol: float = 1e-4, rtol: float = 1e-4
+) -> None:
+    """`got` has the shape, type and values of `want`; the message names the worst element."""
+    got = np.asarray(got)
+    expect(
+        got.shape == want.shape,
+        expected=f"{what} of shape {want.shape}",
+        seen=f"shape {got.shape}",
+        look=look,
+    )
+    error = np.abs(got.astype("float64") - want.astype("float64"))
+    error = np.where(np.isfinite(error), error, np.inf)
+    excess = error - (atol + rtol * np.abs(want))
+    if error.size and excess.max() > 0:
+        at = tuple(int(i) for i in np.unravel_index(int(excess.argmax()), want.shape))
+        wrong = int((excess > 0).sum())
+        raise fail(
+            f"{what} equal to numpy's within {atol:g} + {rtol:g}·|value|",
+            f"{wrong} of {want.size} elements differ; at {list(at)} it is {got[at]:.6g}, "
+            f"numpy says {want[at]:.6g}",
+            look,
+        )
+
+
+def expect_unchanged(before: np.ndarray, after: np.ndarray, name: str) -> None:
+    expect(
+        np.array_equal(before, after, equal_nan=True),
+        expected=f"the input {name} is only read",
+        seen=f"{name} was changed in place",
+        look=f"what writes to {name}",
+    )
+
+
+def path_to(nest: list[Node], name: str, *, look: str) -> tuple[Loop, ...]:
+    """The loops around the statement called `name`, outermost first."""
+    for loops, statement in paths(nest):
+        if statement.name == name:
+            return loops
+    names = ", ".join(statement.name for _, statement in paths(nest)) or "nothing"
+    raise fail(f"a statement named {name}", f"only {names}", look)
+
+
+def statements(nest: list[Node]) -> list[Statement]:
+    return [statement for _, statement in paths(nest)]
+
+
+def show(loops: Sequence[Loop]) -> str:
+    """Loops on one line: `i_0 parallel(4) > j_0 serial(4)`."""
+    return " > ".join(f"{loop.name} {loop.kind}({loop.extent})" for loop in loops) or "no loops"
+
+
+def show_nest(nest: list[Node]) -> str:
+    return "\n" + format_nest(nest, "    ")
+
+
+def fresh_rng() -> np.random.Generator:
+    """Inputs are drawn anew each time, so that a hard-coded result cannot pass twice."""
+    return np.random.default_rng()

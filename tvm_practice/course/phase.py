@@ -1,0 +1,127 @@
+"""The frame around a phase: its command line, its lanes on the engines, its key question."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tvm_practice.course.grading import MINE, SOLUTIONS
+
+
+def run_lane(phase: str, source: str, quick: bool) -> dict[str, Any]:
+    """Run a phase's `lane` on the active engine; called through engines.call().
+
+    Returns {"figures": what the lane returned, "todo": [...], "failed": {...}}.
+    """
+    from tvm_practice.course.steps import Steps
+
+    module = importlib.import_module(f"tvm_practice.{phase}")
+    steps = Steps(phase, source)
+    figures = module.lane(steps, quick=quick)
+    return {"figures": figures or {}, "todo": steps.todo, "failed": steps.failed}
+
+
+def run_phase(
+    module: str,
+    *,
+    source: str = MINE,
+    quick: bool = False,
+    engine: str | None = None,
+    out: Path = Path("runs"),
+) -> dict[str, Any]:
+    """Run a phase's lanes and its report; returns per engine what `run_lane` does.
+
+    An engine that is missing here is said in a line, and its value is {"unavailable": reason}.
+    """
+    from rich.console import Console
+
+    from tvm_practice import engines
+    from tvm_practice.course.catalog import phase as phase_named
+
+    console = Console()
+    phase = phase_named(module)
+    whose = "the reference solutions" if source == SOLUTIONS else "your functions"
+    console.rule(f"Phase {phase.number}: {phase.title} ({whose})")
+    results: dict[str, Any] = {}
+    for lane in phase.lanes:
+        if engine not in (None, lane):
+            continue
+        console.print(f"\n[bold]engine {lane}[/]", highlight=False)
+        try:
+            results[lane] = engines.call(
+                lane,
+                "tvm_practice.course.phase:run_lane",
+                {"phase": module, "source": source, "quick": quick},
+            )
+        except engines.EngineUnavailable as missing:
+            console.print(str(missing), markup=False, soft_wrap=True)
+            results[lane] = {"unavailable": str(missing)}
+    report = getattr(importlib.import_module(f"tvm_practice.{module}"), "report", None)
+    if report is not None:
+        folder = out / module
+        folder.mkdir(parents=True, exist_ok=True)
+        report(results, folder)
+    todo = sorted({name for lane in results.values() for name in lane.get("todo", ())})
+    if todo:
+        console.print(
+            f"\nTo do in tvm_practice/{module}.py: {', '.join(todo)}. "
+            f"Grade with: pytest -m phase{phase.number}",
+            highlight=False,
+        )
+    console.print(f"\n[bold]Key question.[/] {phase.question}", highlight=False)
+    console.print(f"The answer is in {phase.page}.", highlight=False)
+    return results
+
+
+def phase_command(module: str, summary: str) -> click.Command:
+    """The command line of a phase: `python -m tvm_practice.<module>`."""
+
+    @click.command(
+        help=summary,
+        epilog=f"\b\nExamples:\n  python -m tvm_practice.{module}\n"
+        f"  python -m tvm_practice.{module} --solutions --quick\n"
+        f"  python -m tvm_practice.{module} --engine current",
+    )
+    @click.option(
+        "--solutions", is_flag=True, help="Run the reference solutions, not your functions."
+    )
+    @click.option("--quick", is_flag=True, help="Smaller sizes and fewer trials.")
+    @click.option(
+        "--engine",
+        type=click.Choice(["classic", "current"]),
+        help="Run on one TVM only (default: both).",
+    )
+    @click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("runs"),
+        show_default=True,
+        help="Folder for plots and records.",
+    )
+    def command(solutions: bool, quick: bool, engine: str | None, out: Path) -> None:
+        from tvm_practice import engines
+
+        try:
+            results = run_phase(
+                module,
+                source=SOLUTIONS if solutions else MINE,
+                quick=quick,
+                engine=engine,
+                out=out,
+            )
+        except engines.RemoteError as error:
+            click.echo(error.remote_traceback, err=True)
+            click.echo(f"{module} failed: {error}", err=True)
+            sys.exit(1)
+        except (engines.EngineError, OSError) as error:
+            click.echo(f"{module} failed: {error}", err=True)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            click.echo("\nstopped; what was finished is kept", err=True)
+            sys.exit(130)
+        if any(lane.get("failed") for lane in results.values()):
+            sys.exit(1)
+
+    return command

@@ -1,0 +1,102 @@
+"""This machine's processor, as each engine's LLVM knows it."""
+
+import functools
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.engines.selection import CLASSIC, EngineError, active, thread_count
+
+# The x86-64 micro-architecture levels, best first, by the flags that Linux reports, and the
+# processor of each that LLVM 10 (classic TVM) knows. https://gitlab.com/x86-psABIs/x86-64-ABI
+_LEVELS: tuple[tuple[str, set[str], str], ...] = (
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, "skylake-avx512"),
+    ("x86-64-v3", {"avx2", "fma", "bmi2", "f16c"}, "haswell"),
+    ("x86-64-v2", {"sse4_2", "ssse3", "popcnt"}, "nehalem"),
+    ("x86-64", set(), "x86-64"),
+)
+_VECTOR_BITS = {"x86-64-v4": 512, "x86-64-v3": 256}
+
+
+@dataclass(frozen=True)
+class Host:
+    """What schedules need to know of the processor.
+
+    Attributes:
+        level: x86-64 micro-architecture level, or the machine type elsewhere.
+        vector_lanes: float32 values in a vector register.
+        vector_registers: how many such registers there are.
+        threads: what TVM and its rivals are given.
+    """
+
+    level: str
+    vector_lanes: int
+    vector_registers: int
+    threads: int
+
+
+@functools.cache
+def _flags() -> frozenset[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return frozenset()
+    for line in text.splitlines():
+        if line.startswith(("flags", "Features")):
+            return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
+def host() -> Host:
+    """This machine's processor."""
+    machine = platform.machine().lower()
+    if machine not in ("x86_64", "amd64"):
+        return Host(machine, vector_lanes=4, vector_registers=32, threads=thread_count())
+    level = next(name for name, needed, _ in _LEVELS if needed <= _flags())
+    bits = _VECTOR_BITS.get(level, 128)
+    return Host(level, bits // 32, 32 if bits == 512 else 16, thread_count())
+
+
+def host_target() -> Any:
+    """The active engine's `tvm.target.Target` for this machine's processor and threads.
+
+    Raises EngineError while no engine is active.
+    """
+    if active() is None:
+        raise EngineError("no engine is active in this process; call activate() first")
+    import tvm
+
+    here = host()
+    # LLVM would use half of each AVX-512 register to spare old processors their clock drop.
+    mattr = ["-prefer-256-bit"] if here.vector_lanes == 16 else []
+    if active() == CLASSIC:
+        old_name = next((old for name, _, old in _LEVELS if name == here.level), "generic")
+        text = f"llvm -mcpu={old_name} -num-cores={here.threads}"
+        return tvm.target.Target(text + "".join(f" -mattr={each}" for each in mattr))
+    description: dict[str, Any] = {"kind": "llvm", "num-cores": here.threads}
+    mcpu = _current_mcpu(here)
+    if mcpu:
+        description["mcpu"] = mcpu
+    if mattr:
+        description["mattr"] = mattr
+    return tvm.target.Target(description)
+
+
+def _current_mcpu(here: Host) -> str | None:
+    """LLVM's name for this processor, unless it promises vectors that a hypervisor took away."""
+    import tvm
+
+    name = str(tvm.target.codegen.llvm_get_system_cpu())
+    if not here.level.startswith("x86-64"):
+        return name or None
+    if name in ("", "generic"):
+        return here.level
+    named = tvm.target.Target({"kind": "llvm", "mcpu": name})
+    promised = [
+        feature
+        for feature in ("avx512f", "avx512bw", "avx2", "fma", "sse4.2")
+        if tvm.target.codegen.llvm_cpu_has_features(feature, named)
+    ]
+    missing = [each for each in promised if each.replace(".", "_") not in _flags()]
+    return here.level if missing and _flags() else name

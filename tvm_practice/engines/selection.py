@@ -1,0 +1,149 @@
+"""Choosing the TVM of this process, and saying what it is."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import psutil
+
+Engine: TypeAlias = Literal["classic", "current"]
+CLASSIC: Engine = "classic"
+CURRENT: Engine = "current"
+ENGINES: tuple[Engine, Engine] = (CLASSIC, CURRENT)
+
+_CLASSIC_SHIM = str(Path(__file__).with_name("classic_shim"))
+# Newer versions are allowed by apache-tvm's metadata but crash when MetaSchedule writes a record.
+_FFI_VERSIONS = ("0.1.14.post0", "0.1.14.post1")
+_INSTALL = {
+    CLASSIC: "pip install --no-deps -r requirements-classic.txt",
+    CURRENT: "pip install -c constraints.txt apache-tvm apache-tvm-ffi",
+}
+_TUNERS = {CLASSIC: ("AutoTVM", "Ansor"), CURRENT: ("MetaSchedule",)}
+
+_active: Engine | None = None
+
+
+class EngineError(Exception):
+    """Base of what goes wrong with an engine."""
+
+
+class EngineUnavailable(EngineError):
+    """The engine cannot be used in this process; the message says why and what to do."""
+
+
+def thread_count() -> int:
+    """Threads that TVM and its rivals are given: TVM_NUM_THREADS, else the physical cores.
+
+    Left alone, TVM takes half of the processors it sees, which on a machine without
+    hyper-threading leaves half of it idle.
+    """
+    asked = os.environ.get("TVM_NUM_THREADS", "")
+    if asked:
+        if not asked.isdigit() or int(asked) < 1:
+            raise EngineError(f"TVM_NUM_THREADS={asked!r} is not a positive whole number")
+        return int(asked)
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(psutil.cpu_count(logical=False) or 1, allowed or 1)
+
+
+def unavailable_reason(engine: Engine) -> str | None:
+    """One line saying why `engine` cannot be used and how to install it; None if it can."""
+    problem = _classic_problem() if engine == CLASSIC else _current_problem()
+    return f"{engine} TVM is not available: {problem}" if problem else None
+
+
+def _classic_problem() -> str | None:
+    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+        return f"it runs on Linux x86-64, this is {sys.platform} {platform.machine()}"
+    needed = ("bitblas", "nvidia.cuda_runtime", "nvidia.cuda_nvrtc", "xgboost", "tornado")
+    for package in needed:
+        if not _installed(package):
+            return f"no Python package {package}. To install: {_INSTALL[CLASSIC]}"
+    return None
+
+
+def _current_problem() -> str | None:
+    for package in ("apache-tvm", "apache-tvm-ffi"):
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            return f"no Python package {package}. To install: {_INSTALL[CURRENT]}"
+    if version not in _FFI_VERSIONS:
+        return (
+            f"apache-tvm-ffi {version} crashes with it, {_FFI_VERSIONS[-1]} works. "
+            f"To install: {_INSTALL[CURRENT]}"
+        )
+    return None
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def active() -> Engine | None:
+    """The engine that `import tvm` gives in this process; None while none was chosen."""
+    return _active
+
+
+def activate(engine: Engine) -> None:
+    """Make `engine` the TVM of this process and of the worker processes its tuners start.
+
+    Idempotent. Raises EngineUnavailable if the engine is not installed or if this process
+    already holds the other one.
+    """
+    global _active
+    if engine not in ENGINES:
+        raise EngineError(f"unknown engine {engine!r}; the engines are {', '.join(ENGINES)}")
+    if _active == engine:
+        return
+    if _active is not None or "tvm" in sys.modules:
+        holder = f"the {_active} one" if _active else "one that was imported before activate()"
+        raise EngineUnavailable(
+            f"this process already holds a TVM, {holder}; reach {engine} through engines.call()"
+        )
+    if reason := unavailable_reason(engine):
+        raise EngineUnavailable(reason)
+
+    os.environ["TVM_NUM_THREADS"] = str(thread_count())
+    path = [entry for entry in sys.path if entry != _CLASSIC_SHIM]
+    worker_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    worker_path = [entry for entry in worker_path if entry and entry != _CLASSIC_SHIM]
+    if engine == CLASSIC:
+        path.insert(0, _CLASSIC_SHIM)
+        worker_path.insert(0, _CLASSIC_SHIM)
+        os.environ["TOPHUB_LOCATION"] = "NONE"  # else AutoTVM tries to download schedules
+    sys.path[:] = path
+    os.environ["PYTHONPATH"] = os.pathsep.join(worker_path)
+    try:
+        import tvm  # noqa: F401
+    except Exception as error:  # any failure of a foreign package's import means: not usable
+        raise EngineUnavailable(f"{engine} TVM does not load: {error}") from error
+    _active = engine
+
+
+def describe() -> dict[str, Any]:
+    """The active engine: version, LLVM, CUDA in the build, CUDA device, tuners, threads.
+
+    Raises EngineError while no engine is active.
+    """
+    if _active is None:
+        raise EngineError("no engine is active in this process; call activate() first")
+    import tvm
+
+    libinfo = tvm.support.libinfo()
+    return {
+        "engine": _active,
+        "version": tvm.__version__,
+        "llvm": str(libinfo.get("LLVM_VERSION") or tvm.target.codegen.llvm_version_major()),
+        "cuda_in_build": libinfo.get("USE_CUDA", "OFF") not in ("OFF", "NOT-FOUND"),
+        "cuda_device": bool(tvm.cuda().exist),
+        "tuners": list(_TUNERS[_active]),
+        "threads": thread_count(),
+    }

@@ -1,0 +1,111 @@
+"""Comparing two or more things fairly: interleaved in one run, as ratios with intervals."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from tvm_practice.measure.latency import Latency
+
+# Thread pools spin for a while after a call, on the cores that the next one needs; a sample is
+# taken only after this many calls of the same thing.
+_CALLS_BEFORE_SAMPLE = 1
+_BOOTSTRAP_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Time of one thing over time of the baseline: median over rounds, with a 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """`faster`, `slower`, or `no significant difference` when the interval holds 1."""
+        if self.low <= 1 <= self.high:
+            return "no significant difference"
+        return "faster" if self.value < 1 else "slower"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"value": self.value, "ci95": [self.low, self.high], "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Latencies taken side by side, and their ratios to the baseline."""
+
+    baseline: str
+    latency: dict[str, Latency]
+    ratio: dict[str, Ratio]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "baseline": self.baseline,
+            "latency": {name: each.to_dict() for name, each in self.latency.items()},
+            "ratio": {name: each.to_dict() for name, each in self.ratio.items()},
+        }
+
+
+def compare_interleaved(
+    runs: Mapping[str, Callable[[], Any]],
+    *,
+    baseline: str,
+    rounds: int = 30,
+    warmup: int = 3,
+    time_limit: float | None = None,
+) -> Comparison:
+    """Time each of `runs` in turn, round after round, and give ratios to `baseline`.
+
+    One sample is one call. Each ratio pairs samples of the same round, so that what the machine
+    does meanwhile hits both sides; its interval is a bootstrap of the median.
+
+    Args:
+        runs: what to time, by name.
+        baseline: the name whose time is the denominator.
+        rounds: samples of each.
+        warmup: rounds that are not kept.
+        time_limit: seconds after which no new round begins (at least 3 are kept).
+    """
+    if baseline not in runs:
+        raise ValueError(f"baseline {baseline!r} is not among {', '.join(runs)}")
+    samples: dict[str, list[float]] = {name: [] for name in runs}
+    started = time.perf_counter()
+    for turn in range(warmup + rounds):
+        spent = time.perf_counter() - started
+        if time_limit is not None and spent > time_limit and turn >= warmup + 3:
+            break
+        for name, run in runs.items():
+            for _ in range(_CALLS_BEFORE_SAMPLE):
+                run()
+            before = time.perf_counter()
+            run()
+            elapsed = (time.perf_counter() - before) * 1e3
+            if turn >= warmup:
+                samples[name].append(elapsed)
+    base = np.array(samples[baseline])
+    return Comparison(
+        baseline,
+        {name: Latency(tuple(each), warmup) for name, each in samples.items()},
+        {name: paired_ratio(np.array(each), base) for name, each in samples.items()},
+    )
+
+
+def paired_ratio(times: np.ndarray, baseline: np.ndarray) -> Ratio:
+    """Median of times/baseline over rounds with its 95% bootstrap interval."""
+    ratios = times / baseline
+    median = float(np.median(ratios))
+    if len(ratios) < 2 or np.ptp(ratios) == 0:
+        return Ratio(median, median, median)
+    interval = stats.bootstrap(
+        (ratios,),
+        np.median,
+        n_resamples=_BOOTSTRAP_RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return Ratio(median, float(interval.low), float(interval.high))

@@ -1,0 +1,134 @@
+"""Phase 1: tensor expressions.
+
+A tensor expression says *what* to compute and nothing about *how*: no loop order, no tiles, no
+threads. `te.placeholder` names an input, `te.compute` gives each element of an output by a
+formula over its indices, `te.reduce_axis` names an index that is summed (or maxed) over. TVM
+turns the formulas into the plainest loops that compute them; the schedules of phase 2 then
+rearrange those loops without touching the formulas.
+
+The worked example is `vector_add`. Write the functions below it, then run
+
+    python -m tvm_practice.te_basics
+    pytest -m phase1
+
+Tensor expressions are the same in both TVMs. What differs is how they become loops: classic TVM
+has `te.create_schedule` and `tvm.lower`, current TVM has `te.create_prim_func`.
+
+The imports are inside the functions because a process holds one TVM, chosen before its first
+`import tvm`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from tvm_practice.course.phase import phase_command
+
+if TYPE_CHECKING:
+    from tvm_practice.course import Steps
+
+
+def vector_add(n: int) -> list[Any]:
+    """Worked example: C[i] = A[i] + B[i].
+
+    Args:
+        n: length of the vectors.
+
+    Returns:
+        The tensors [A, B, C], each of shape (n,), float32.
+    """
+    from tvm import te
+
+    A = te.placeholder((n,), dtype="float32", name="A")
+    B = te.placeholder((n,), dtype="float32", name="B")
+    C = te.compute((n,), lambda i: A[i] + B[i], name="C")
+    return [A, B, C]
+
+
+def matmul(m: int, n: int, k: int) -> list[Any]:
+    """Declare C[i, j] = sum over k of A[i, k] * B[k, j].
+
+    Args:
+        m: rows of A and of C.
+        n: columns of B and of C.
+        k: columns of A, rows of B: the axis that is summed over.
+
+    Returns:
+        The tensors [A, B, C] of shapes (m, k), (k, n) and (m, n), float32, named "A", "B", "C".
+    """
+    raise NotImplementedError("declare the matrix product with te.compute and te.reduce_axis")
+
+
+def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
+    """Declare one layer of an MLP: Y = max(X · Wᵀ + bias, 0).
+
+    Use three stages, named "dense", "biased" and "Y", so that a schedule can place each of
+    them. The weight has PyTorch's layout, one row an output: dense[i, j] = sum over k of
+    X[i, k] * W[j, k].
+
+    Args:
+        batch: rows of X and of Y.
+        inputs: features of X.
+        outputs: features of Y.
+
+    Returns:
+        The tensors [X, W, bias, Y] of shapes (batch, inputs), (outputs, inputs), (outputs,) and
+        (batch, outputs), float32.
+    """
+    raise NotImplementedError("declare the three stages dense, biased and Y")
+
+
+def softmax(rows: int, columns: int) -> list[Any]:
+    """Declare a softmax over each row that does not overflow.
+
+    Four stages: "row_max" and "row_sum" are reductions over a row, "exponent" is
+    exp(X - row_max), and "Y" is exponent / row_sum. Without subtracting the maximum, exp of a
+    value above 88 is infinite in float32.
+
+    Args:
+        rows: independent rows of X.
+        columns: elements of each row.
+
+    Returns:
+        The tensors [X, Y], both of shape (rows, columns), float32.
+    """
+    raise NotImplementedError("declare the four stages row_max, exponent, row_sum and Y")
+
+
+def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
+    """Lower each expression on the active engine, show its loops, and run the first two."""
+    import numpy as np
+
+    from tvm_practice.course.lowering import build_expression, lower_expression
+    from tvm_practice.viz.loop_nest import loop_nest, print_nest
+
+    print("\nvector_add(1024): one formula, one loop.")
+    expression = vector_add(1024)
+    print_nest("vector_add", loop_nest(lower_expression(expression)))
+    a, b = np.random.default_rng().standard_normal((2, 1024), dtype="float32")
+    difference = np.abs(build_expression(expression)(a, b) - (a + b)).max()
+    print(f"built, run, compared with numpy: largest difference {difference:g}")
+
+    shown = {}
+    for name, arguments in (
+        ("matmul", (256, 256, 256)),
+        ("dense_bias_relu", (32, 784, 128)),
+        ("softmax", (64, 1000)),
+    ):
+        expression = steps.attempt(name, *arguments)
+        if expression is None:
+            continue
+        nest = loop_nest(lower_expression(expression))
+        print_nest(f"{name}{arguments}", nest)
+        inputs = [
+            np.random.default_rng().standard_normal([int(d) for d in tensor.shape], dtype="float32")
+            for tensor in expression[:-1]
+        ]
+        output = build_expression(expression)(*inputs)
+        print(f"{name} ran: output {output.shape}, mean {output.mean():.4f}")
+        shown[name] = {"shape": list(output.shape)}
+    return shown
+
+
+main = phase_command("te_basics", "Phase 1: tensor expressions, the what without the how.")
+
+if __name__ == "__main__":
+    main()
