@@ -11,6 +11,10 @@ from tvm_practice.engines import Engine
 
 PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
 
+# The packages that hold the phases' functions: the learner's own, and the reference ones.
+MINE = "tvm_practice"
+SOLUTIONS = "solutions"
+
 Check = Callable[[Callable[..., Any]], None]
 Demonstrate = Callable[[Callable[..., Any]], str]
 

@@ -13,11 +13,8 @@ from types import ModuleType
 from typing import Any, Literal
 
 from tvm_practice import engines
-from tvm_practice.course.catalog import Exercise, find
+from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
 from tvm_practice.course.expect import CheckFailed
-
-MINE = "tvm_practice"
-SOLUTIONS = "solutions"
 
 Status = Literal["passed", "failed", "todo", "unavailable"]
 

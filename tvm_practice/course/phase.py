@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tvm_practice.course.grading import MINE, SOLUTIONS
+from tvm_practice.course.catalog import MINE, SOLUTIONS
 
 
 def run_lane(phase: str, source: str, quick: bool) -> dict[str, Any]:

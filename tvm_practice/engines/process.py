@@ -23,6 +23,10 @@ _POLL_SECONDS = 0.01
 _GRACE_SECONDS = 10.0
 
 
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 class EngineDied(EngineError):
     """The child process ended without an answer; the message has its exit status."""
 
@@ -108,8 +112,10 @@ class Session:
             error = answer["error"]
             if error["kind"] == "builtins.KeyboardInterrupt":
                 raise KeyboardInterrupt
-            if error["kind"].endswith(".EngineUnavailable"):
+            if error["kind"] == _name(EngineUnavailable):
                 raise EngineUnavailable(error["message"])
+            if error["kind"] == _name(EngineError):
+                raise EngineError(error["message"])
             raise RemoteError(error["kind"], error["message"], error["traceback"])
         return answer["result"]
 

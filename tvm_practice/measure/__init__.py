@@ -1,8 +1,9 @@
 """Measuring: latency samples and their statistics, interleaved comparison, the environment."""
 
-from tvm_practice.measure.comparison import Comparison, Ratio, compare_interleaved
+from tvm_practice.measure.comparison import Comparison, Ratio, compare_interleaved, paired_ratio
 from tvm_practice.measure.environment import environment
 from tvm_practice.measure.latency import Latency, LatencyMeasurer, sample_latency
+from tvm_practice.measure.threads import quiesce
 
 __all__ = [
     "Comparison",
@@ -11,5 +12,7 @@ __all__ = [
     "Ratio",
     "compare_interleaved",
     "environment",
+    "paired_ratio",
+    "quiesce",
     "sample_latency",
 ]

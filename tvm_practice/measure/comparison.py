@@ -9,10 +9,12 @@ import numpy as np
 from scipy import stats
 
 from tvm_practice.measure.latency import Latency
+from tvm_practice.measure.threads import quiesce
 
-# Thread pools spin for a while after a call, on the cores that the next one needs; a sample is
-# taken only after this many calls of the same thing.
-_CALLS_BEFORE_SAMPLE = 1
+# Before each sample the same thing is called untimed for about this long, once at least: that
+# wakes its threads and fills its caches.
+_SETTLE_SECONDS = 0.001
+_MOST_SETTLING_CALLS = 100
 _BOOTSTRAP_RESAMPLES = 2000
 
 
@@ -51,6 +53,15 @@ class Comparison:
         }
 
 
+def _settle(run: Callable[[], Any]) -> None:
+    quiesce()
+    started = time.perf_counter()
+    for _ in range(_MOST_SETTLING_CALLS):
+        run()
+        if time.perf_counter() - started > _SETTLE_SECONDS:
+            return
+
+
 def compare_interleaved(
     runs: Mapping[str, Callable[[], Any]],
     *,
@@ -61,8 +72,9 @@ def compare_interleaved(
 ) -> Comparison:
     """Time each of `runs` in turn, round after round, and give ratios to `baseline`.
 
-    One sample is one call. Each ratio pairs samples of the same round, so that what the machine
-    does meanwhile hits both sides; its interval is a bootstrap of the median.
+    One sample is one call, made when the others' threads are idle and its own are awake. Each
+    ratio pairs samples of the same round, so that what the machine does meanwhile hits both
+    sides; its interval is a bootstrap of the median.
 
     Args:
         runs: what to time, by name.
@@ -73,6 +85,8 @@ def compare_interleaved(
     """
     if baseline not in runs:
         raise ValueError(f"baseline {baseline!r} is not among {', '.join(runs)}")
+    if rounds < 1 or warmup < 0:
+        raise ValueError(f"rounds={rounds} must be at least 1 and warmup={warmup} at least 0")
     samples: dict[str, list[float]] = {name: [] for name in runs}
     started = time.perf_counter()
     for turn in range(warmup + rounds):
@@ -80,8 +94,7 @@ def compare_interleaved(
         if time_limit is not None and spent > time_limit and turn >= warmup + 3:
             break
         for name, run in runs.items():
-            for _ in range(_CALLS_BEFORE_SAMPLE):
-                run()
+            _settle(run)
             before = time.perf_counter()
             run()
             elapsed = (time.perf_counter() - before) * 1e3

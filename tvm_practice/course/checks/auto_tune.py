@@ -1,7 +1,25 @@
-"""Phase 5's exercises and how they are graded."""
+"""Phase 5's exercises and how they are graded: the log of a short search, the record applied."""
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import (
+    expect,
+    expect_close,
+    expect_unchanged,
+    fail,
+    fresh_rng,
+    path_to,
+    show,
+)
 from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.viz.loop_nest import Loop, Node, classic_statement, format_nest, loop_nest, paths
 
 PHASE = Phase(
     number=5,
@@ -11,3 +29,894 @@ PHASE = Phase(
     lanes=(CURRENT, CLASSIC),
     question="Why does Ansor often beat hand-written schedules? What is the trade-off?",
 )
+
+
+# What the tuners are graded on: a template and a task that are right, whatever the learner's.
+
+
+def _template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:
+    """A matmul tiled by two knobs."""
+    from tvm import autotvm, te
+
+    from solutions.te_basics import matmul
+
+    tensors = matmul(m, n, k)
+    C = tensors[-1]
+    cfg = autotvm.get_config()
+    cfg.define_knob("tile_i", [2, 4, 8, 16])
+    cfg.define_knob("tile_j", [8, 16, 32])
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    i_outer, i_inner = schedule[C].split(i, factor=cfg["tile_i"].val)
+    j_outer, j_inner = schedule[C].split(j, factor=cfg["tile_j"].val)
+    schedule[C].reorder(i_outer, j_outer, C.op.reduce_axis[0], i_inner, j_inner)
+    schedule[C].vectorize(j_inner)
+    return schedule, tensors
+
+
+def _autotvm_task(arguments: Sequence[int]) -> Any:
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.autotvm import make_task
+
+    return make_task(_template, arguments, host_target(), name="graded.template")
+
+
+def _ansor_task(arguments: Sequence[int]) -> Any:
+    from solutions.te_basics import matmul
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.ansor import make_task
+
+    return make_task(matmul, arguments, host_target(), name="graded.matmul")
+
+
+def _matmul_function(m: int, n: int, k: int, name: str = "main") -> Any:
+    from tvm import te
+
+    from solutions.te_basics import matmul
+
+    return te.create_prim_func(matmul(m, n, k)).with_attr("global_symbol", name)
+
+
+def _sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
+    m, n, k = (int(size) for size in rng.choice(np.arange(low, high), 3, replace=False))
+    return m, n, k
+
+
+def _classic_nest(schedule: Any) -> list[Node]:
+    return loop_nest(classic_statement(schedule))
+
+
+# Running what was scheduled.
+
+
+def _expect_product(
+    run: Callable[..., None], m: int, n: int, k: int, *, on_device: Any, what: str, look: str
+) -> None:
+    """`run`(A, B, C) leaves the product of A and B in C and does not change A or B."""
+    rng = fresh_rng()
+    a = rng.standard_normal((m, k), dtype="float32")
+    b = rng.standard_normal((k, n), dtype="float32")
+    inputs = [on_device(a), on_device(b)]
+    output = on_device(np.full((m, n), np.nan, "float32"))
+    run(*inputs, output)
+    expect_close(output.numpy(), a @ b, what=what, look=look)
+    for before, after, name in zip((a, b), inputs, "AB", strict=True):
+        expect_unchanged(before, after.numpy(), name)
+
+
+def _expect_classic_product(
+    schedule: Any, tensors: list[Any], m: int, n: int, k: int, *, what: str, look: str
+) -> None:
+    import tvm
+
+    from tvm_practice.engines import host_target
+
+    function = tvm.build(schedule, tensors, target=host_target())
+    _expect_product(function, m, n, k, on_device=tvm.nd.array, what=what, look=look)
+
+
+def _expect_schedule(returned: Any, name: str) -> tuple[Any, list[Any]]:
+    """`returned` is (te.Schedule, tensors)."""
+    from tvm import te
+
+    expect(
+        isinstance(returned, tuple | list)
+        and len(returned) == 2
+        and isinstance(returned[0], te.schedule.Schedule),
+        expected=f"{name} returns (schedule, tensors)",
+        seen=f"{type(returned).__name__}"
+        + (f" of length {len(returned)}" if isinstance(returned, tuple | list) else ""),
+        look="the return statement",
+    )
+    return returned[0], list(returned[1])
+
+
+# The logs of the tuners.
+
+
+def _expect_records(log: Path, look: str) -> None:
+    expect(
+        log.exists() and bool(log.read_text().strip()),
+        expected=f"records in {log.name}",
+        seen="no such file" if not log.exists() else "an empty file",
+        look=look,
+    )
+
+
+def _expect_trials(trials: Sequence[Any], asked: int, look: str) -> None:
+    """The log has as many trials as were asked for, and none failed."""
+    from tvm_practice.tvm_export.tuners import count_errors
+
+    errors = count_errors(trials)
+    expect(
+        not errors,
+        expected="trials that could be built and run",
+        seen=f"{errors.total()} of {len(trials)} failed: {', '.join(errors)}",
+        look="the builder and the runner: those of `measuring` work, TVM's defaults may not",
+    )
+    expect(
+        len(trials) == asked,
+        expected=f"{asked} trials in the log, as many as asked for",
+        seen=f"{len(trials)}",
+        look=look,
+    )
+
+
+def _which(nest: str, records: Sequence[tuple[str, float]], best: int) -> str:
+    """In words, which of the records (nest, seconds) a schedule with this nest is of."""
+    names = {0: "the first of the log", len(records) - 1: "the last of the log"}
+    for index, (each, seconds) in enumerate(records):
+        if each == nest and index != best:
+            where = names.get(index, f"number {index + 1} of the log")
+            return f"the record of {seconds * 1e3:.1f} ms, {where}"
+    return "a schedule that is none of the log's records"
+
+
+def _expect_best(
+    nest: list[Node], records: Sequence[tuple[str, float]], best: int, look: str
+) -> None:
+    text = format_nest(nest)
+    expect(
+        text == records[best][0],
+        expected=f"the schedule of the fastest valid record, {records[best][1] * 1e3:.1f} ms",
+        seen=_which(text, records, best),
+        look=look,
+    )
+
+
+def _costs(rng: np.random.Generator, count: int) -> tuple[list[float], int]:
+    """Different times in seconds, and the index of the least, which is not first nor last."""
+    best = int(rng.integers(1, count - 1))
+    costs = [float(cost) for cost in 0.002 + 0.003 * rng.permutation(count) / count]
+    costs[best] = 0.001
+    return costs, best
+
+
+# AutoTVM.
+
+
+def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.autotvm import make_task
+
+    task = make_task(matmul_template, (64, 64, 64), host_target(), name="graded.mine")
+    config = task.config_space.get(len(task.config_space) * 2 // 3)
+    with task.target:
+        schedule, _ = task.instantiate(config)
+    knobs = ", ".join(f"{name} = {value}" for name, _, value in config.to_json_dict()["entity"])
+    return f"# {knobs}\n{format_nest(_classic_nest(schedule))}"
+
+
+@PHASE.exercise(
+    "matmul_template",
+    engine=CLASSIC,
+    title="a schedule with knobs for AutoTVM",
+    hints=(
+        "cfg = autotvm.get_config() is where knobs are defined and read. Define one for each "
+        "number of the schedule: cfg.define_knob('rows', [4, 8, 16]), or cfg.define_split.",
+        "A knob's value is cfg['rows'].val, and that is the factor of the split: "
+        "schedule[C].split(i, factor=cfg['rows'].val). With define_split it is "
+        "cfg['tile_i'].apply(schedule, C, i), which returns the loops.",
+        "split i and j by knobs, reorder to (i_outer, j_outer, k, i_inner, j_inner), vectorize "
+        "j_inner, parallel(fuse(i_outer, j_outer)). Faster: tile = schedule.cache_write(C, "
+        "'local'), compute_at the fused loop, its k split by a knob and unrolled.",
+    ),
+    looks_like="""
+        # rows = 8, columns = 16, unroll_k = 2, columns_first = 1
+        for j.outer.i.outer.fused in parallel(32):
+            for i.c.init in unrolled(8):
+                for j.c.init in vectorized(16):
+                    C.local: C.local <- constant
+            for k.outer in serial(32):
+                for k.inner in unrolled(2):
+                    for i.c in unrolled(8):
+                        for j.c in vectorized(16):
+                            C.local: C.local <- A, B, C.local
+            for i.inner in serial(8):
+                for j.inner in vectorized(16):
+                    C: C <- C.local
+    """,
+    demonstrate=_demonstrate_template,
+)
+def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
+    from tvm import autotvm
+
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.autotvm import make_task
+
+    rng = fresh_rng()
+    m, n, k = _sizes(rng, 65, 120)
+    with host_target(), autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
+        _, tensors = _expect_schedule(matmul_template(m, n, k), "matmul_template")
+    for tensor, shape, name in zip(tensors, ((m, k), (k, n), (m, n)), "ABC", strict=False):
+        expect(
+            tuple(int(extent) for extent in tensor.shape) == shape,
+            expected=f"tensors [A, B, C], {name} of shape {shape}",
+            seen=f"shape {tuple(int(extent) for extent in tensor.shape)}",
+            look=f"where {name} is declared, and the list that is returned",
+        )
+    task = make_task(matmul_template, (m, n, k), host_target(), name="graded.mine")
+    space = task.config_space
+    expect(
+        len(space) > 1,
+        expected="knobs, each with several values: a space of many configurations",
+        seen=f"a space of {len(space)}",
+        look="cfg.define_knob or cfg.define_split on cfg = autotvm.get_config()",
+    )
+    picked = rng.choice(len(space), min(10, len(space)), replace=False)
+    nests = [_instantiated(task, int(index)) for index in picked]
+    expect(
+        len({format_nest(nest) for nest in nests}) > 1,
+        expected="loops that differ from configuration to configuration",
+        seen=f"the same loops for {len(nests)} of them",
+        look="whether the splits use cfg[...].val (or .apply), not numbers of their own",
+    )
+    _expect_vectorized_and_parallel(nests)
+    primes = [int(size) for size in rng.choice([13, 17, 19, 23, 29, 31, 37, 41], 3, replace=False)]
+    odd = make_task(matmul_template, primes, host_target(), name="graded.mine")
+    for index in rng.choice(len(odd.config_space), min(3, len(odd.config_space)), replace=False):
+        config = odd.config_space.get(int(index))
+        with odd.target:
+            schedule, tensors = odd.instantiate(config)
+        _expect_classic_product(
+            schedule,
+            tensors,
+            *primes,
+            what=f"C of {'x'.join(str(size) for size in primes)} with {config}",
+            look="the formula, and that no loop over k is parallel",
+        )
+
+
+def _instantiated(task: Any, index: int) -> list[Node]:
+    config = task.config_space.get(index)
+    with task.target:
+        schedule, _ = task.instantiate(config)
+    return _classic_nest(schedule)
+
+
+def _all_loops(nest: list[Node]) -> list[Loop]:
+    return [loop for loops, _ in paths(nest) for loop in loops]
+
+
+def _expect_vectorized_and_parallel(nests: Sequence[list[Node]]) -> None:
+    """In some of the nests the innermost loop is vectorized, in some a loop is parallel."""
+    innermost = [loops[-1] for nest in nests for loops, _ in paths(nest) if loops]
+    expect(
+        any(loop.kind == "vectorized" for loop in innermost),
+        expected="the innermost loop is vectorized",
+        seen=f"it is {innermost[-1].name}, {innermost[-1].kind}" if innermost else "no loops",
+        look="vectorize of the loop over the columns of a tile, last in reorder",
+    )
+    loops = [loop for nest in nests for loop in _all_loops(nest)]
+    expect(
+        any(loop.kind == "parallel" for loop in loops),
+        expected="the tiles are shared among the threads",
+        seen="no parallel loop",
+        look="parallel of the fused outer tile loops",
+    )
+
+
+def _demonstrate_tune_autotvm(tune_autotvm: Callable[..., None]) -> str:
+    task = _autotvm_task((32, 32, 32))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        tune_autotvm(task, trials=2, log=str(log))
+        first = json.loads(log.read_text().splitlines()[0])
+        return f"{len(log.read_text().splitlines())} lines, each with {', '.join(first)}"
+
+
+@PHASE.exercise(
+    "tune_autotvm",
+    engine=CLASSIC,
+    title="search a template's knobs with AutoTVM",
+    hints=(
+        "Three parts: what to measure with (measuring(task, trials, log) gives .option and "
+        ".callback), the tuner (autotvm.tuner.XGBTuner(task, ...)), and its tune().",
+        "XGBTuner's plan_size is 64 unless told otherwise: its model would first be fitted after "
+        "64 trials. Pass plan_size=plan_size(trials), loss_type='reg' and feature_type='knob'.",
+        "with measuring(task, trials, log) as measure: tuner.tune(n_trial=trials, "
+        "measure_option=measure.option, callbacks=[autotvm.callback.log_to_file(log), "
+        "measure.callback]).",
+    ),
+    looks_like="2 lines, each with input, config, result, version, tvm_version",
+    demonstrate=_demonstrate_tune_autotvm,
+)
+def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
+    from tvm import autotvm
+
+    from tvm_practice.tvm_export.tuners.autotvm import history
+
+    rng = fresh_rng()
+    sizes, trials = _sizes(rng, 33, 64), int(rng.integers(3, 6))
+    task, other = _autotvm_task(sizes), _autotvm_task((sizes[0] + 1, *sizes[1:]))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        kept = autotvm.record.encode(
+            autotvm.MeasureInput(other.target, other, other.config_space.get(0)),
+            autotvm.MeasureResult((0.001,), 0, 0.1, 1.0),
+        )
+        log.write_text(kept + "\n")
+        tune_autotvm(task, trials=trials, log=str(log))
+        lines = log.read_text().splitlines()
+        expect(
+            lines[:1] == [kept],
+            expected="records appended to the log",
+            seen="the record that was in it is gone",
+            look="autotvm.callback.log_to_file(log) appends; do not delete the file before",
+        )
+        expect(
+            len(lines) > 1,
+            expected=f"{trials} records in the log",
+            seen="none was added",
+            look="callbacks=[autotvm.callback.log_to_file(log), ...] of tune()",
+        )
+        _expect_trials(history(log)[1:], trials, "n_trial= of tune()")
+        records = [json.loads(line) for line in lines[1:]]
+    for record in records:
+        expect(
+            record["input"][1] == task.name and tuple(record["input"][2]) == task.args,
+            expected=f"records of {task.name}{task.args}",
+            seen=f"one of {record['input'][1]}{tuple(record['input'][2])}",
+            look="the task that XGBTuner is made with",
+        )
+        expect(
+            record["input"][0] == str(task.target),
+            expected=f"measured for the task's target, {task.target}",
+            seen=record["input"][0],
+            look="the target: the task carries it",
+        )
+    tried = len({record["config"]["index"] for record in records})
+    expect(
+        tried == len(records),
+        expected=f"{len(records)} different configurations",
+        seen=f"{tried}",
+        look="one tuner and one call of tune(): it remembers what it has measured",
+    )
+
+
+def _autotvm_log(
+    task: Any, log: Path, costs: Sequence[float], rng: np.random.Generator
+) -> list[str]:
+    """Write records of random configurations; returns their loop nests.
+
+    Among them are a failed trial, and a faster record of another task.
+    """
+    from tvm import autotvm
+
+    picked = [
+        int(index) for index in rng.choice(len(task.config_space), len(costs) + 1, replace=False)
+    ]
+    failed = picked.pop()
+    other = _autotvm_task((task.args[0] + 1, *task.args[1:]))
+    results = [(task, index, (cost,), 0) for index, cost in zip(picked, costs, strict=True)]
+    middle = len(results) // 2
+    results.insert(middle, (task, failed, (1e-5,), 4))
+    results.insert(middle, (other, failed, (1e-5,), 0))
+    with log.open("a") as file:
+        for of, index, seconds, error in results:
+            measured = autotvm.MeasureInput(of.target, of, of.config_space.get(index))
+            result = autotvm.MeasureResult(seconds, error, 0.1, 1.0)
+            file.write(autotvm.record.encode(measured, result) + "\n")
+    return [format_nest(_instantiated(task, index)) for index in picked]
+
+
+def _demonstrate_apply_autotvm(apply_autotvm: Callable[..., Any]) -> str:
+    task = _autotvm_task((64, 64, 64))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        _autotvm_log(task, log, [0.003, 0.001, 0.002], np.random.default_rng(1))
+        schedule, _ = apply_autotvm(task, str(log))
+    return format_nest(_classic_nest(schedule))
+
+
+@PHASE.exercise(
+    "apply_autotvm",
+    engine=CLASSIC,
+    title="the schedule of AutoTVM's best record",
+    hints=(
+        "autotvm.apply_history_best(log) reads a log and keeps the fastest valid record of each "
+        "workload. Ask it for this task's; it needs the target.",
+        "with task.target: config = autotvm.apply_history_best(log).query(task.target, "
+        "task.workload). Where the log has none, it is a fallback: config.is_fallback.",
+        "schedule, tensors = task.instantiate(config), inside `with task.target`. Raise "
+        "ValueError if config.is_fallback.",
+    ),
+    looks_like="""
+        for i.outer in serial(16):
+            for j.outer in serial(4):
+                for i.inner.init in serial(4):
+                    for j.inner.init in vectorized(16):
+                        C: C <- constant
+                for k in serial(64):
+                    for i.inner in serial(4):
+                        for j.inner in vectorized(16):
+                            C: C <- A, B, C
+    """,
+    demonstrate=_demonstrate_apply_autotvm,
+)
+def check_apply_autotvm(apply_autotvm: Callable[..., Any]) -> None:
+    rng = fresh_rng()
+    sizes = _sizes(rng, 33, 64)
+    task = _autotvm_task(sizes)
+    costs, best = _costs(rng, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        nests = _autotvm_log(task, log, costs, rng)
+        schedule, tensors = _expect_schedule(apply_autotvm(task, str(log)), "apply_autotvm")
+        _expect_best(
+            _classic_nest(schedule),
+            list(zip(nests, costs, strict=True)),
+            best,
+            "autotvm.apply_history_best(log) picks the record; query it with the task's workload",
+        )
+        _expect_classic_product(
+            schedule, tensors, *sizes, what="C", look="the tensors that are returned"
+        )
+        unknown = _autotvm_task((sizes[0] + 7, *sizes[1:]))
+        _expect_refused(apply_autotvm, unknown, log, "raise ValueError if config.is_fallback")
+
+
+def _expect_refused(apply: Callable[..., Any], task: Any, log: Path, look: str) -> None:
+    """`apply` raises for a task that the log has no record of."""
+    try:
+        apply(task, str(log))
+    except (ValueError, RuntimeError):
+        return
+    raise fail(
+        "an error when the log has no valid record of the task",
+        "a schedule, which was never measured",
+        look,
+    )
+
+
+# Ansor.
+
+
+def _demonstrate_tune_ansor(tune_ansor: Callable[..., None]) -> str:
+    task = _ansor_task((32, 32, 32))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        tune_ansor([task], [1.0], trials=2, log=str(log))
+        first = json.loads(log.read_text().splitlines()[0])
+        return f"{len(log.read_text().splitlines())} lines, each with {', '.join(first)}"
+
+
+@PHASE.exercise(
+    "tune_ansor",
+    engine=CLASSIC,
+    title="search without a template with Ansor",
+    hints=(
+        "Two objects: auto_scheduler.TuningOptions says how many trials, how they are measured "
+        "and where they are written; auto_scheduler.TaskScheduler(tasks, weights) searches.",
+        "TuningOptions(num_measure_trials=trials, num_measures_per_round=trials_per_round(trials, "
+        "len(tasks)), builder=, runner=, measure_callbacks=[auto_scheduler.RecordToFile(log), "
+        "...], verbose=0), with what measuring(tasks, trials, log) gives.",
+        "scheduler.tune(options, search_policy_params=fast_search_params()). Make the scheduler "
+        "with callbacks=[], or it writes a table and a file of its own, and with "
+        "load_log_file=log if the file exists.",
+    ),
+    looks_like="2 lines, each with i, r, v",
+    demonstrate=_demonstrate_tune_ansor,
+)
+def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
+    from tvm_practice.tvm_export.tuners.ansor import history
+
+    rng = fresh_rng()
+    m, n, k = _sizes(rng, 33, 64)
+    tasks = [_ansor_task((m, n, k)), _ansor_task((n, m, k))]
+    trials = 4
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
+        _expect_records(log, "measure_callbacks=[auto_scheduler.RecordToFile(log), ...]")
+        _expect_trials(
+            history(log),
+            trials,
+            "num_measure_trials= and num_measures_per_round= of TuningOptions",
+        )
+        records = [json.loads(line)["i"][0] for line in log.read_text().splitlines()]
+    for task in tasks:
+        expect(
+            any(record[0] == task.workload_key for record in records),
+            expected=f"trials of both tasks, {' and '.join(t.workload_key for t in tasks)}",
+            seen=f"none of {task.workload_key}",
+            look="auto_scheduler.TaskScheduler(tasks, weights) takes all of them",
+        )
+    for record in records:
+        expect(
+            record[1] == str(tasks[0].target),
+            expected=f"measured for the tasks' target, {tasks[0].target}",
+            seen=record[1],
+            look="the target: the tasks carry it",
+        )
+
+
+def _ansor_log(task: Any, log: Path, costs: Sequence[float]) -> list[str]:
+    """Write records of sampled schedules; returns their loop nests.
+
+    Among them are a failed trial, and a faster record of another task.
+    """
+    from tvm import auto_scheduler
+
+    few = {"evolutionary_search_population": 16, "sample_init_min_population": 8}
+    nests: list[str] = []
+    states: list[Any] = []
+    policy = auto_scheduler.SketchPolicy(task, params=dict(few), verbose=0)
+    while len(states) < len(costs) + 1:  # samples can be equal
+        for state in policy.sample_initial_population():
+            schedule, _ = task.compute_dag.apply_steps_from_state(state, task.layout_rewrite_option)
+            nest = format_nest(_classic_nest(schedule))
+            if nest not in nests:
+                nests.append(nest)
+                states.append(state)
+    failed = states[len(costs)]
+    m, n, k = json.loads(task.workload_key)[1:]
+    other = _ansor_task((m + 1, n, k))
+    other_policy = auto_scheduler.SketchPolicy(other, params=few, verbose=0)
+    results = [(task, state, cost, 0) for state, cost in zip(states, costs, strict=False)]
+    middle = len(results) // 2
+    results.insert(middle, (task, failed, 1e-5, 4))
+    results.insert(middle, (other, other_policy.sample_initial_population()[0], 1e-5, 0))
+    auto_scheduler.save_records(
+        str(log),
+        [auto_scheduler.MeasureInput(of, state) for of, state, _, _ in results],
+        [
+            auto_scheduler.MeasureResult([cost], error, "", 0.1, 1.0)
+            for _, _, cost, error in results
+        ],
+    )
+    return nests[: len(costs)]
+
+
+def _demonstrate_apply_ansor(apply_ansor: Callable[..., Any]) -> str:
+    task = _ansor_task((64, 64, 64))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        nests = _ansor_log(task, log, [0.003, 0.001, 0.002])
+        schedule, _ = apply_ansor(task, str(log))
+    return f"record {nests.index(format_nest(_classic_nest(schedule))) + 1} of 3: 3 ms, 1 ms, 2 ms"
+
+
+@PHASE.exercise(
+    "apply_ansor",
+    engine=CLASSIC,
+    title="the schedule of Ansor's best record",
+    hints=(
+        "A SearchTask can read its own best record from a log.",
+        "task.apply_best(log) gives a schedule and its tensors; auto_scheduler.load_best_record "
+        "gives the record itself.",
+        "schedule, tensors = task.apply_best(log); return schedule, tensors.",
+    ),
+    looks_like="record 2 of 3: 3 ms, 1 ms, 2 ms",
+    demonstrate=_demonstrate_apply_ansor,
+)
+def check_apply_ansor(apply_ansor: Callable[..., Any]) -> None:
+    rng = fresh_rng()
+    sizes = _sizes(rng, 33, 64)
+    task = _ansor_task(sizes)
+    costs, best = _costs(rng, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.json"
+        nests = _ansor_log(task, log, costs)
+        schedule, tensors = _expect_schedule(apply_ansor(task, str(log)), "apply_ansor")
+        _expect_best(
+            _classic_nest(schedule),
+            list(zip(nests, costs, strict=True)),
+            best,
+            "task.apply_best(log)",
+        )
+        _expect_classic_product(
+            schedule, tensors, *sizes, what="C", look="the tensors that are returned"
+        )
+        unknown = _ansor_task((sizes[0] + 7, *sizes[1:]))
+        _expect_refused(apply_ansor, unknown, log, "task.apply_best(log) raises")
+
+
+# MetaSchedule.
+
+
+def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": _matmul_function(64, 64, 64)}), seed=7)
+    metaschedule_space(schedule)
+    return format_nest(loop_nest(schedule.mod["main"]))
+
+
+@PHASE.exercise(
+    "metaschedule_space",
+    engine=CURRENT,
+    title="a design space for MetaSchedule",
+    hints=(
+        "It is phase 2's schedule with other numbers: schedule.sample_perfect_tile(loop, n=2, "
+        "max_innermost_factor=64) gives as many factors as `n`, for schedule.split(loop, factors).",
+        "Split i and j by sampled factors, reorder, parallel(fuse(the outer loops)), and vectorize "
+        "the innermost. More loops make a larger space: three factors for i and j, two for k.",
+        "The search replays your calls with other samples, so that their number must not depend "
+        "on them: pass preserve_unit_loops=True to compute_at and reverse_compute_at, or loops "
+        "of one iteration vanish and get_loops returns another number of them.",
+    ),
+    looks_like="""
+        for i_0_j_0_fused in parallel(2):
+            for i_1 in serial(16):
+                for j_1 in serial(1):
+                    for k_0 in serial(32):
+                        for k_1 in unrolled(2):
+                            for i_2 in unrolled(4):
+                                for j_2 in vectorized(32):
+                                    C: C_local <- A, B, C_local
+                    for ax0 in serial(4):
+                        for ax1 in vectorized(32):
+                            C_local: C <- C_local
+    """,
+    demonstrate=_demonstrate_space,
+)
+def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
+    import tvm
+
+    rng = fresh_rng()
+    m, n, k = (int(size) for size in rng.choice([24, 36, 40, 48, 56, 60, 64, 72], 3, replace=False))
+    module = tvm.IRModule({"main": _matmul_function(m, n, k)})
+    schedule = tvm.s_tir.Schedule(module)
+    metaschedule_space(schedule)
+    kinds = [str(instruction.kind.name) for instruction in schedule.trace.insts]
+    expect(
+        any(kind.startswith("Sample") for kind in kinds),
+        expected="numbers that the search chooses: sample_perfect_tile, sample_categorical",
+        seen=f"only {', '.join(dict.fromkeys(kinds)) or 'no calls at all'}",
+        look="the factors of the splits",
+    )
+    nests = [loop_nest(each["main"]) for each in _sampled_modules(metaschedule_space, module)]
+    expect(
+        len({format_nest(nest) for nest in nests}) > 1,
+        expected="loops that differ from sample to sample",
+        seen=f"the same loops in all of {len(nests)}",
+        look="whether the splits use the sampled factors",
+    )
+    _expect_vectorized_and_parallel(nests)
+    for nest in nests:
+        wrong = [
+            loop for loop in _all_loops(nest) if loop.name[0] == "k" and loop.kind == "parallel"
+        ]
+        expect(
+            not wrong,
+            expected="no loop over k in parallel: its iterations add to the same elements",
+            seen=show(wrong),
+            look="what is fused and run in parallel",
+        )
+    for sizes in ((m, n, k), (37, 41, 29)):
+        odd = tvm.IRModule({"main": _matmul_function(*sizes)})
+        sampled = _sampled_modules(metaschedule_space, odd)[0]
+        _expect_current_product(
+            sampled["main"],
+            *sizes,
+            what=f"C of {'x'.join(str(size) for size in sizes)}",
+            look="the calls on the schedule",
+        )
+
+
+def _expect_current_product(function: Any, m: int, n: int, k: int, *, what: str, look: str) -> None:
+    import tvm
+
+    from tvm_practice.engines import host_target
+
+    function = function.with_attr("global_symbol", "main")
+    library = tvm.compile(tvm.IRModule({"main": function}), target=host_target())
+    _expect_product(library["main"], m, n, k, on_device=tvm.runtime.tensor, what=what, look=look)
+
+
+def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
+    """Modules that the search would measure first, its own rewriting of them included."""
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.metaschedule import make_context
+
+    context = make_context(module, host_target(), space=space)
+    try:
+        context.pre_tuning(max_trials=8, num_trials_per_iter=8)
+        candidates = context.generate_measure_candidates()
+    except RuntimeError as error:
+        raise fail(
+            "calls that the search can replay with other samples",
+            str(error).strip().splitlines()[-1],
+            "get_loops after compute_at: without preserve_unit_loops=True their number depends "
+            "on the samples",
+        ) from error
+    expect(
+        bool(candidates),
+        expected="a space with schedules that build",
+        seen="none of the samples was valid",
+        look="vectorize of long loops, and what TVM's verifiers refuse",
+    )
+    return [candidate.sch.mod for candidate in candidates]
+
+
+def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str:
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.metaschedule import make_context
+
+    context = make_context(_matmul_function(32, 32, 32), host_target())
+    with tempfile.TemporaryDirectory() as folder:
+        database = tune_metaschedule([context], [1.0], trials=2, work_dir=folder)
+        files = sorted(path.name for path in Path(folder).glob("database_*.json"))
+    return f"a database of {len(database)} records in {' and '.join(files)}"
+
+
+@PHASE.exercise(
+    "tune_metaschedule",
+    engine=CURRENT,
+    title="search with MetaSchedule",
+    hints=(
+        "ms.tune.tune_tasks (from tvm.s_tir import meta_schedule as ms) takes tasks=contexts, "
+        "task_weights=weights, work_dir, max_trials_global and what to measure with; it returns "
+        "the database.",
+        "with measuring(contexts, trials, work_dir) as measure: gives builder=measure.builder and "
+        "runner=measure.runner. num_trials_per_iter=trials_per_round(trials, len(contexts)).",
+        "measure_callbacks=[*ms.measure_callback.MeasureCallback.create('default'), "
+        "measure.callback]: the default ones write the database and train the model; "
+        "cost_model=cost_model().",
+    ),
+    looks_like="a database of 2 records in database_tuning_record.json and database_workload.json",
+    demonstrate=_demonstrate_tune_metaschedule,
+)
+def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.metaschedule import history, make_context
+
+    rng = fresh_rng()
+    target, trials = host_target(), 4
+    m, n, k = (int(size) for size in rng.choice([16, 24, 32, 40, 48], 3))
+    shapes = [(m, n, k), (m + 8, k, n)]
+    contexts = [
+        make_context(_matmul_function(*shape), target, name=f"matmul_{index}")
+        for index, shape in enumerate(shapes)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
+        expect(
+            isinstance(database, ms.database.Database),
+            expected="tune_metaschedule returns the database",
+            seen=type(database).__name__,
+            look="return what ms.tune.tune_tasks returns",
+        )
+        _expect_records(
+            Path(folder) / "database_tuning_record.json",
+            "work_dir=, and the default measure callbacks, which write the database",
+        )
+        _expect_trials(
+            history(folder), trials, "max_trials_global= and num_trials_per_iter= of tune_tasks"
+        )
+    for context, shape in zip(contexts, shapes, strict=True):
+        record = database.query_tuning_record(context.mod, target, "main")
+        expect(
+            record is not None,
+            expected="records of both tasks, for their target",
+            seen=f"none of the matmul {'x'.join(str(size) for size in shape)}",
+            look="tasks=contexts: all of them, as they came",
+        )
+
+
+def _committed(
+    database: Any, function: Any, target: Any, rows: Sequence[int], costs: Sequence[float]
+) -> list[str]:
+    """Commit a record for each number of rows, with these times; returns the loop nests."""
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    module = tvm.IRModule({"main": function})
+    workload = database.commit_workload(module)
+    nests = []
+    for factor, cost in zip(rows, costs, strict=True):
+        schedule = tvm.s_tir.Schedule(module)
+        i, _, _ = schedule.get_loops(schedule.get_sblock("C"))
+        schedule.split(i, [None, factor])
+        database.commit_tuning_record(
+            ms.database.TuningRecord(schedule.trace, workload, [cost], target, None)
+        )
+        nests.append(format_nest(loop_nest(schedule.mod["main"])))
+    return nests
+
+
+def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> str:
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.engines import host_target
+
+    function, target = _matmul_function(64, 64, 64), host_target()
+    database = ms.database.MemoryDatabase()
+    _committed(database, function, target, [4, 16, 8], [0.003, 0.001, 0.002])
+    applied = apply_metaschedule(tvm.IRModule({"main": function}), database, target)
+    return format_nest(loop_nest(applied["main"]))
+
+
+@PHASE.exercise(
+    "apply_metaschedule",
+    engine=CURRENT,
+    title="MetaSchedule's best records in a module",
+    hints=(
+        "There is a pass for it, and it works on a module of one matmul as on a model: "
+        "relax.transform.MetaScheduleApplyDatabase().",
+        "The pass takes the target and the database from the context: `with target, database:`.",
+        "with target, database: return relax.transform.MetaScheduleApplyDatabase()(mod), after "
+        "`from tvm import relax`.",
+    ),
+    looks_like="""
+        for i_0 in serial(4):
+            for i_1 in serial(16):
+                for j in serial(64):
+                    for k in serial(64):
+                        C: C <- A, B, C
+    """,
+    demonstrate=_demonstrate_apply_metaschedule,
+)
+def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.engines import host_target
+
+    rng = fresh_rng()
+    target = host_target()
+    m, n, k = _sizes(rng, 33, 64)
+    shapes = {"first": (m, n, k), "second": (n, k, m), "untuned": (k, m, n)}
+    functions = {name: _matmul_function(*shape, name) for name, shape in shapes.items()}
+    database = ms.database.MemoryDatabase()
+    records = {}
+    for name in ("first", "second"):
+        costs, best = _costs(rng, 4)
+        rows = [int(factor) for factor in rng.choice(np.arange(2, 16), 4, replace=False)]
+        nests = _committed(database, functions[name], target, rows, costs)
+        records[name] = (list(zip(nests, costs, strict=True)), best)
+    module = tvm.IRModule(functions)
+    applied = apply_metaschedule(module, database, target)
+    expect(
+        isinstance(applied, tvm.IRModule),
+        expected="apply_metaschedule returns an IRModule",
+        seen=type(applied).__name__,
+        look="the return statement",
+    )
+    names = sorted(variable.name_hint for variable in applied.get_global_vars())
+    expect(
+        names == sorted(functions),
+        expected=f"a module with the functions {', '.join(sorted(functions))}",
+        seen=", ".join(names) or "none",
+        look="the pass changes the functions of `mod` and keeps their names",
+    )
+    for name, (found, best) in records.items():
+        _expect_best(
+            loop_nest(applied[name]),
+            found,
+            best,
+            f"MetaScheduleApplyDatabase on the whole module; this is its function {name}",
+        )
+        _expect_current_product(
+            applied[name], *shapes[name], what=f"C of {name}", look="the module that is returned"
+        )
+    expect(
+        format_nest(loop_nest(applied["untuned"])) == format_nest(loop_nest(functions["untuned"])),
+        expected="the function without a record as it was",
+        seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C")),
+        look="apply only what the database has",
+    )

@@ -1,7 +1,20 @@
-"""Phase 4's exercises and how they are graded."""
+"""Phase 4's exercises and how they are graded: the graph's structure, then its values."""
+
+import json
+import platform
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import expect, expect_unchanged, fail, fresh_rng
 from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.running import run_relax, run_relay
+from tvm_practice.viz.graph import Graph, format_graph, graph
 
 PHASE = Phase(
     number=4,
@@ -9,5 +22,828 @@ PHASE = Phase(
     title="importing models",
     minutes=15,
     lanes=(CURRENT, CLASSIC),
-    question="What graph-level optimizations do Relay and Relax apply that individual operator schedules cannot?",
+    question=(
+        "What graph-level optimizations do Relay and Relax apply that individual operator "
+        "schedules cannot?"
+    ),
 )
+
+_ATOL = _RTOL = 1e-4
+
+
+def _network(channels: int, filters: int, features: int, *, outputs: int) -> Any:
+    """Convolution, batch normalization, ReLU, mean and a linear layer, weighted by `counts`.
+
+    Called with an image and int64 `counts`; returns the features, and with `outputs=2` the
+    convolution's activations too.
+    """
+    import torch
+
+    from tvm_practice.models import randomize_batch_norms
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(channels, filters, 3, padding=1, bias=False)
+            self.norm = torch.nn.BatchNorm2d(filters)
+            self.fc = torch.nn.Linear(filters, features)
+
+        def forward(self, image: torch.Tensor, counts: torch.Tensor) -> Any:
+            active = torch.relu(self.norm(self.conv(image)))
+            scored = self.fc(active.mean((2, 3))) * counts.to(torch.float32)
+            return scored if outputs == 1 else (scored, active)
+
+    model = Network()
+    randomize_batch_norms(model)
+    return model.eval()
+
+
+def _draw(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
+    """A network of odd sizes with new weights, and inputs for it."""
+    import torch
+
+    rng = fresh_rng()
+    torch.manual_seed(int(rng.integers(2**31)))
+    channels, filters, features = (int(size) for size in rng.choice([3, 5, 7, 11], 3, False))
+    batch, height, width = (int(size) for size in rng.choice([2, 7, 9, 13], 3, False))
+    model = _network(channels, filters, features, outputs=outputs)
+    image = torch.randn(batch, channels, height, width)
+    return model, (image, torch.randint(1, 9, (batch, 1)))
+
+
+def _demonstrated() -> tuple[Any, tuple[Any, ...]]:
+    """The network that the `looks_like` texts show."""
+    import torch
+
+    return _network(3, 4, 2, outputs=1), (torch.ones(1, 3, 8, 8), torch.ones(1, 1).long())
+
+
+def _arrays(example: Sequence[Any]) -> list[np.ndarray]:
+    return [each.numpy() for each in example]
+
+
+def _pytorch(model: Any, example: Sequence[Any]) -> list[np.ndarray]:
+    import torch
+
+    with torch.inference_mode():
+        outputs = model(*example)
+    return _arrays(outputs if isinstance(outputs, tuple) else (outputs,))
+
+
+def _expect_as_pytorch(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, look: str) -> None:
+    shapes = [each.shape for each in got], [each.shape for each in want]
+    expect(
+        shapes[0] == shapes[1],
+        expected=f"outputs of shapes {shapes[1]}, as PyTorch's",
+        seen=f"outputs of shapes {shapes[0]}",
+        look=look,
+    )
+    for index, (ours, theirs) in enumerate(zip(got, want, strict=True)):
+        error = np.nan_to_num(np.abs(ours - theirs), nan=np.inf)
+        wrong = error > _ATOL + _RTOL * np.abs(theirs)
+        at = tuple(int(i) for i in np.unravel_index(int(error.argmax()), theirs.shape))
+        expect(
+            not wrong.any(),
+            expected=f"output {index} equal to PyTorch's within {_ATOL:g} + {_RTOL:g}·|value|",
+            seen=f"{int(wrong.sum())} of {wrong.size} elements differ; at {list(at)} it is "
+            f"{ours[at]:.6g}, PyTorch says {theirs[at]:.6g}",
+            look=look,
+        )
+
+
+def _expect_module(given: Any, *, name: str) -> None:
+    import tvm
+
+    expect(
+        isinstance(given, tvm.IRModule),
+        expected=f"{name} as a tvm.IRModule",
+        seen=f"a {type(given).__module__}.{type(given).__name__}",
+        look="the return statement",
+    )
+
+
+def _expect_operators(shown: Graph, names: Sequence[str]) -> None:
+    missing = [name for name in names if name not in shown.operators]
+    expect(
+        not missing,
+        expected=f"a graph with the operators {', '.join(names)}",
+        seen=f"the operators {', '.join(shown.operators) or 'nothing'}",
+        look=f"how the model became a graph (in eval mode, whole); missing: {', '.join(missing)}",
+    )
+
+
+def _state(model: Any) -> dict[str, np.ndarray]:
+    """Everything in a model that an import must leave alone."""
+    held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
+    return {**held, "whether it is training": np.array(model.training)}
+
+
+def _expect_only_read(before: dict[str, np.ndarray], model: Any) -> None:
+    after = _state(model)
+    changed = [name for name in before if not np.array_equal(before[name], after[name])]
+    expect(
+        not changed,
+        expected="the model is only read, and stays in eval mode",
+        seen=f"changed: {', '.join(changed)}",
+        look="tracing or exporting in training mode updates the batch-norm statistics",
+    )
+
+
+def _expect_left_alone(before: str, mod: Any) -> None:
+    expect(
+        before == format_graph(mod),
+        expected="the module given is left as it was; the optimized one is another",
+        seen="the module given was changed",
+        look="assigning to mod['main'] changes mod itself; make a new IRModule first",
+    )
+
+
+def _other_target() -> tuple[Any, str] | None:
+    """A target whose processor can be told from the host's, and its name; None off x86."""
+    import tvm
+
+    from tvm_practice import engines
+
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return None
+    if engines.active() == CLASSIC:
+        return tvm.target.Target("llvm -mcpu=nehalem"), "nehalem"
+    return tvm.target.Target({"kind": "llvm", "mcpu": "nehalem"}), "nehalem"
+
+
+def _expect_target_used(llvm_text: str, processor: str) -> None:
+    used = set(re.findall(r'"target-cpu"="([^"]*)"', llvm_text))
+    expect(
+        used == {processor},
+        expected=f"code for the target's processor, {processor}",
+        seen=f"code for {', '.join(sorted(used)) or 'no processor in particular'}",
+        look="the target argument, which must reach the compiler",
+    )
+
+
+def _with_own_relu(
+    run: Callable[[dict[str, Any]], Any], name: str, convert: Callable[..., Any]
+) -> None:
+    """Check that `converters` reach the frontend."""
+    seen: list[str] = []
+
+    def converter(*arguments: Any) -> Any:
+        seen.append(name)
+        return convert(*arguments)
+
+    run({name: converter})
+    expect(
+        bool(seen),
+        expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",
+        seen="it was never called",
+        look="custom_convert_map of the frontend",
+    )
+
+
+@PHASE.exercise(
+    "import_relay",
+    engine=CLASSIC,
+    title="PyTorch model to Relay, through a trace",
+    hints=(
+        "Two steps: torch.jit.trace(model, example) records the operators that run, and "
+        "relay.frontend.from_pytorch(traced, inputs) converts the record. It returns the module "
+        "and the weights.",
+        "`inputs` is a list with a pair for each tensor of `example`: (name, shape), the shape "
+        "being a tuple. The types are in the trace, and converters go to custom_convert_map.",
+        "inputs = [(f'input_{i}', tuple(tensor.shape)) for i, tensor in enumerate(example)]; "
+        "return relay.frontend.from_pytorch(torch.jit.trace(model, example), inputs, "
+        "custom_convert_map=converters).",
+    ),
+    looks_like="""
+        fn(input_0, input_1, aten::_convolution_0.weight, aten::batch_norm_0.weight,
+             aten::batch_norm_0.bias, aten::batch_norm_0.running_mean,
+             aten::batch_norm_0.running_var, aten::linear_0.weight,
+             aten::linear_0.bias)
+        %0 = nn.conv2d(input_0, aten::_convolution_0.weight)
+        %1 = nn.batch_norm(%0, aten::batch_norm_0.weight, aten::batch_norm_0.bias,
+             aten::batch_norm_0.running_mean, aten::batch_norm_0.running_var)
+        %2 = nn.relu(%1.0)
+        %3 = mean(%2)
+        %4 = nn.dense(%3, aten::linear_0.weight)
+        %5 = nn.bias_add(%4, aten::linear_0.bias)
+        %6 = cast(input_1)
+        %7 = multiply(%5, %6)
+        return %7
+    """,
+    demonstrate=lambda import_relay: format_graph(import_relay(*_demonstrated())[0]),
+)
+def check_import_relay(import_relay: Callable[..., Any]) -> None:
+    from tvm import relay
+
+    model, example = _draw(outputs=2)
+    before = _state(model)
+    with quiet_frontends():
+        returned = import_relay(model, example)
+    expect(
+        isinstance(returned, tuple) and len(returned) == 2,
+        expected="the pair (mod, params)",
+        seen=f"a {type(returned).__name__}",
+        look="the return statement",
+    )
+    mod, params = returned
+    _expect_module(mod, name="mod")
+    _expect_only_read(before, model)
+    shown = graph(mod)
+    names = [name for name in shown.inputs if name not in params]
+    expect(
+        names == ["input_0", "input_1"],
+        expected="inputs named input_0, input_1 in the order of the example, the rest in params",
+        seen=f"{', '.join(names) or 'no inputs'}",
+        look="the names given to from_pytorch, and the params it returns",
+    )
+    typed = relay.transform.InferType()(mod)["main"].params[: len(example)]
+    for parameter, tensor in zip(typed, example, strict=True):
+        kind = parameter.checked_type
+        wanted = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+        seen = tuple(int(extent) for extent in kind.shape), str(kind.dtype)
+        expect(
+            seen == wanted,
+            expected=f"{parameter.name_hint} of shape {wanted[0]} and type {wanted[1]}",
+            seen=f"shape {seen[0]} and type {seen[1]}",
+            look="the example that is traced, and the shape given to from_pytorch",
+        )
+    _expect_operators(shown, ("nn.conv2d", "nn.batch_norm", "nn.relu", "nn.dense"))
+    lost = [
+        name
+        for name, weight in before.items()
+        if weight.ndim and not any(np.array_equal(weight, each.numpy()) for each in params.values())
+    ]
+    expect(
+        not lost,
+        expected="every weight of the model in params",
+        seen=f"not there: {', '.join(lost)}",
+        look="the second value that from_pytorch returns",
+    )
+    _expect_as_pytorch(
+        _run_relay(mod, params, example), _pytorch(model, example), look="what was traced"
+    )
+    with quiet_frontends():
+        _with_own_relu(
+            lambda converters: import_relay(model, example, converters=converters),
+            "aten::relu",
+            lambda inputs, types: relay.nn.relu(inputs[0]),
+        )
+
+
+def _run_relay(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> list[np.ndarray]:
+    """Build with the reference function and run once."""
+    import tvm
+
+    from solutions.relay_import import build_relay
+
+    with quiet_frontends():
+        lib = build_relay(mod, params, tvm.target.Target("llvm"))
+    return run_relay(lib, _arrays(example))
+
+
+def _imported_relay(model: Any, example: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+    from solutions.relay_import import import_relay
+
+    with quiet_frontends():
+        return import_relay(model, example)
+
+
+@PHASE.exercise(
+    "optimize_relay",
+    engine=CLASSIC,
+    title="Relay: bind the weights, fold constants and scales",
+    hints=(
+        "While the weights are inputs, nothing about them can be computed in advance. "
+        "relay.build_module.bind_params_by_name(function, params) makes them constants of the "
+        "function; put the result in a new IRModule.",
+        "The passes are in relay.transform: SimplifyInference, FoldConstant, FoldScaleAxis, "
+        "FoldConstant again (the folded scales are constants too), CanonicalizeOps, "
+        "EliminateCommonSubexpr; tvm.transform.Sequential runs a list of them.",
+        "new = tvm.IRModule(mod.functions, mod.type_definitions); new['main'] = bound; then call "
+        "the Sequential on it inside `with tvm.transform.PassContext(opt_level=3):`. At the "
+        "default level 2, FoldScaleAxis is skipped without a word.",
+    ),
+    looks_like="""
+        fn(input_0, input_1)
+        %0 = nn.conv2d(input_0, constant)
+        %1 = add(%0, constant)
+        %2 = nn.relu(%1)
+        %3 = mean(%2)
+        %4 = nn.dense(%3, constant)
+        %5 = add(%4, constant)
+        %6 = cast(input_1)
+        %7 = multiply(%5, %6)
+        return %7
+    """,
+    demonstrate=lambda optimize_relay: format_graph(
+        optimize_relay(*_imported_relay(*_demonstrated()))
+    ),
+)
+def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
+    model, example = _draw(outputs=2)
+    mod, params = _imported_relay(model, example)
+    before = format_graph(mod)
+    optimized = optimize_relay(mod, params)
+    _expect_module(optimized, name="the result")
+    _expect_left_alone(before, mod)
+    shown = graph(optimized)
+    expect(
+        shown.inputs == ("input_0", "input_1"),
+        expected="a main function that takes only the inputs input_0, input_1",
+        seen=f"it takes {', '.join(shown.inputs) or 'nothing'}",
+        look="bind_params_by_name, and the module that its result is put in",
+    )
+    expect(
+        not any(call.kernel for call in shown.calls),
+        expected="single operators, not fused yet: relay.build and the tuners do that",
+        seen=f"{sum(call.kernel for call in shown.calls)} fused functions",
+        look="whether FuseOps is among the passes",
+    )
+    _expect_operators(shown, ("nn.conv2d", "nn.relu", "nn.dense"))
+    expect(
+        "nn.batch_norm" not in shown.operators,
+        expected="no nn.batch_norm: at inference it is a multiplication and an addition",
+        seen=f"{shown.operators['nn.batch_norm']} of them",
+        look="the pass SimplifyInference",
+    )
+    expect(
+        not shown.constant_calls,
+        expected="nothing left to compute that depends on constants alone",
+        seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
+        look="the pass FoldConstant, after the passes that make such calls",
+    )
+    scaled = [
+        call for call in shown.calls if call.operators == ("multiply",) and "constant" in str(call)
+    ]
+    expect(
+        not scaled,
+        expected="the batch normalization's scale folded into the convolution's weights",
+        seen=f"it is still multiplied at run time: {scaled[:1]}",
+        look="the pass FoldScaleAxis, which needs tvm.transform.PassContext(opt_level=3)",
+    )
+    _expect_as_pytorch(
+        _run_relay(optimized, {}, example),
+        _pytorch(model, example),
+        look="the weights that were bound, and the order of the passes",
+    )
+
+
+@PHASE.exercise(
+    "build_relay",
+    engine=CLASSIC,
+    title="Relay module to a graph executor factory",
+    hints=(
+        "relay.build(mod, target=…, params=…) fuses, lowers and compiles. The level of its "
+        "passes comes from the context that it is called in.",
+        "At level 3, AlterOpLayout gives a convolution the layout NCHW16c, whose last axis is "
+        "as long as a vector; at the default 2 it stays NCHW.",
+        "with tvm.transform.PassContext(opt_level=3): return relay.build(mod, target=target, "
+        "params=params)",
+    ),
+    looks_like="""
+        GraphExecutorFactoryModule
+        fused_layout_transform
+        fused_nn_contrib_conv2d_NCHWc_add_nn_relu
+        fused_mean
+        fused_layout_transform_1
+        fused_nn_contrib_dense_pack_add_cast_multiply
+    """,
+    demonstrate=lambda build_relay: _show_build(
+        build_relay(*_imported_relay(*_demonstrated()), _llvm())
+    ),
+)
+def check_build_relay(build_relay: Callable[..., Any]) -> None:
+    model, example = _draw(outputs=2)
+    mod, params = _imported_relay(model, example)
+    other = _other_target()
+    with quiet_frontends():
+        lib = build_relay(mod, params, other[0] if other else _llvm())
+    expect(
+        type(lib).__name__ == "GraphExecutorFactoryModule",
+        expected="the GraphExecutorFactoryModule that relay.build returns",
+        seen=f"a {type(lib).__module__}.{type(lib).__name__}",
+        look="the return statement, and the executor asked for",
+    )
+    if other:
+        _expect_target_used(lib.get_lib().get_source("ll"), other[1])
+    weights = {str(name): each.shape for name, each in lib.get_params().items()}
+    expect(
+        bool(weights),
+        expected="the weights inside the library",
+        seen="no parameters in it",
+        look="params=, without which the weights are inputs that nobody sets",
+    )
+    expect(
+        any(len(shape) == 6 for shape in weights.values()),
+        expected="the convolution's weight packed for vectors, in 6 dimensions (OIHWio)",
+        seen=f"weights of shapes {', '.join(str(tuple(s)) for s in weights.values())}",
+        look="opt_level=3 of tvm.transform.PassContext around relay.build",
+    )
+    _expect_as_pytorch(
+        run_relay(lib, _arrays(example)), _pytorch(model, example), look="the module compiled"
+    )
+
+
+def _llvm() -> Any:
+    """Code for any processor of this kind."""
+    import tvm
+
+    from tvm_practice import engines
+
+    return tvm.target.Target("llvm" if engines.active() == CLASSIC else {"kind": "llvm"})
+
+
+def _show_build(lib: Any) -> str:
+    nodes = json.loads(lib.get_graph_json())["nodes"]
+    kernels = [
+        str(node["name"]).removeprefix("tvmgen_default_")
+        for node in nodes
+        if node["op"] == "tvm_op"
+    ]
+    return "\n".join([type(lib).__name__, *kernels])
+
+
+@PHASE.exercise(
+    "import_relax",
+    engine=CURRENT,
+    title="PyTorch model to Relax, through torch.export",
+    hints=(
+        "Two steps: torch.export.export(model, example) gives the exported program, and "
+        "from_exported_program (of tvm.relax.frontend.torch) converts it.",
+        "from_exported_program can keep the weights as inputs or make them constants "
+        "(keep_params_as_input), and can return the one tensor of a program that returns a "
+        "tuple of one (unwrap_unit_return_tuple).",
+        "from_exported_program(torch.export.export(model, example), keep_params_as_input=False, "
+        "unwrap_unit_return_tuple=True, custom_convert_map=converters)",
+    ),
+    looks_like="""
+        fn(image, counts)
+        %0 = conv2d(image, constant)
+        %1 = batch_norm(%0, constant, constant, constant, constant)
+        %2 = relu(%1.0)
+        %3 = mean(%2)
+        %4 = permute_dims(constant)
+        %5 = matmul(%3, %4)
+        %6 = add(constant, %5)
+        %7 = astype(counts)
+        %8 = multiply(%6, %7)
+        return %8
+    """,
+    demonstrate=lambda import_relax: format_graph(import_relax(*_demonstrated())),
+)
+def check_import_relax(import_relax: Callable[..., Any]) -> None:
+    model, example = _draw(outputs=1)
+    before = _state(model)
+    with quiet_frontends():
+        mod = import_relax(model, example)
+    _expect_module(mod, name="the result")
+    _expect_only_read(before, model)
+    shown = graph(mod)
+    expect(
+        len(shown.inputs) == len(example),
+        expected=f"a main function that takes only the model's {len(example)} inputs",
+        seen=f"it takes {', '.join(shown.inputs)}",
+        look="keep_params_as_input",
+    )
+    _expect_operators(shown, ("conv2d", "batch_norm", "relu", "matmul"))
+    expect(
+        not shown.result.startswith("("),
+        expected="one tensor returned, as the model does",
+        seen=f"a tuple: {shown.result}",
+        look="unwrap_unit_return_tuple",
+    )
+    _expect_as_pytorch(_run_relax(mod, example), _pytorch(model, example), look="what was exported")
+    several, arguments = _draw(outputs=2)
+    with quiet_frontends():
+        both = import_relax(several, arguments)
+    _expect_as_pytorch(
+        _run_relax(both, arguments),
+        _pytorch(several, arguments),
+        look="how a model with two outputs is imported",
+    )
+
+    def own_relu(node: Any, importer: Any) -> Any:
+        from tvm import relax
+
+        return importer.block_builder.emit(relax.op.nn.relu(importer.env[node.args[0]]))
+
+    with quiet_frontends():
+        _with_own_relu(
+            lambda converters: import_relax(model, example, converters=converters),
+            "relu.default",
+            own_relu,
+        )
+
+
+def _run_relax(mod: Any, example: Sequence[Any]) -> list[np.ndarray]:
+    """Build with the reference function and run once."""
+    from solutions.relay_import import build_relax
+
+    return run_relax(build_relax(mod, _llvm()), _arrays(example))
+
+
+def _imported_relax(model: Any, example: tuple[Any, ...]) -> Any:
+    from solutions.relay_import import import_relax
+
+    with quiet_frontends():
+        return import_relax(model, example)
+
+
+@PHASE.exercise(
+    "optimize_relax",
+    engine=CURRENT,
+    title="Relax: fold constants, lower to loops, fuse",
+    hints=(
+        "The passes are in relax.transform, and tvm.transform.Sequential runs a list of them. "
+        "Fusion works on PrimFuncs, so the operators are legalized before it.",
+        "DecomposeOpsForInference, CanonicalizeBindings, FoldConstant; LegalizeOps; "
+        "AnnotateTIROpPattern (FuseOps fuses only what has a pattern); FoldConstant; FuseOps "
+        "(groups calls into functions); FuseTIR (makes each such function one PrimFunc).",
+        "return tvm.transform.Sequential([relax.transform.DecomposeOpsForInference(), …, "
+        "relax.transform.FuseTIR()])(mod), with the eight passes in the docstring's order.",
+    ),
+    looks_like="""
+        fn(image, counts)
+        %0 = conv2d + subtract + divide + multiply + add + relu(image, constant,
+             constant, constant, constant, constant)
+        %1 = mean(%0)
+        %2 = matmul + add + cast + multiply(%1, constant, constant, counts)
+        return %2
+    """,
+    demonstrate=lambda optimize_relax: format_graph(
+        optimize_relax(_imported_relax(*_demonstrated()))
+    ),
+)
+def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
+    model, example = _draw(outputs=2)
+    mod = _imported_relax(model, example)
+    before = format_graph(mod)
+    optimized = optimize_relax(mod)
+    _expect_module(optimized, name="the result")
+    _expect_left_alone(before, mod)
+    operators, shown = graph(mod), graph(optimized)
+    _expect_operators(shown, ("conv2d", "relu", "matmul"))
+    left = [call for call in shown.calls if not call.kernel]
+    expect(
+        not left,
+        expected="every call of main a call_tir of a PrimFunc",
+        seen=f"{len(left)} of {len(shown.calls)} are not, {left[0] if left else ''}",
+        look="LegalizeOps (operators to PrimFuncs) and FuseTIR (fused groups to PrimFuncs)",
+    )
+    expect(
+        not shown.constant_calls,
+        expected="nothing left to compute that depends on constants alone",
+        seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
+        look="the pass FoldConstant, before and after LegalizeOps",
+    )
+    together = [call.operators for call in shown.calls]
+    expect(
+        any({"conv2d", "relu"} <= set(names) for names in together)
+        and any({"matmul", "add"} <= set(names) for names in together),
+        expected="one PrimFunc from convolution to ReLU, one for the linear layer and its bias",
+        seen=f"{len(operators.calls)} operators became {len(shown.calls)} calls: "
+        f"{', '.join(shown.kernels)}",
+        look="AnnotateTIROpPattern before FuseOps: without patterns nothing is fused",
+    )
+    _expect_as_pytorch(
+        _run_relax(optimized, example), _pytorch(model, example), look="the order of the passes"
+    )
+
+
+@PHASE.exercise(
+    "build_relax",
+    engine=CURRENT,
+    title="Relax module to an executable",
+    hints=(
+        "tvm.compile takes an IRModule and a target. It compiles the PrimFuncs for the target "
+        "and the graph to byte code of a small virtual machine.",
+        "What it returns is an Executable, which can be saved with export_library; the "
+        "relax.VirtualMachine that runs it is made by whoever runs it.",
+        "Nothing needs to be done before or after it: return tvm.compile(mod, target)",
+    ),
+    looks_like="""
+        VMExecutable: runs, and gives [(1, 2)]
+    """,
+    demonstrate=lambda build_relax: _show_executable(
+        build_relax(_imported_relax(*_demonstrated()), _llvm())
+    ),
+)
+def check_build_relax(build_relax: Callable[..., Any]) -> None:
+    import tvm
+
+    from solutions.relay_import import optimize_relax
+
+    model, example = _draw(outputs=2)
+    mod = optimize_relax(_imported_relax(model, example))
+    other = _other_target()
+    executable = build_relax(mod, other[0] if other else _llvm())
+    expect(
+        isinstance(executable, tvm.runtime.Executable),
+        expected="the tvm.runtime.Executable that tvm.compile returns",
+        seen=f"a {type(executable).__module__}.{type(executable).__name__}",
+        look="the return statement; the virtual machine is made by whoever runs it",
+    )
+    if other:
+        text = "".join(each.inspect_source("ll") for each in executable.mod.imports)
+        _expect_target_used(text, other[1])
+    _expect_as_pytorch(
+        run_relax(executable, _arrays(example)),
+        _pytorch(model, example),
+        look="the module compiled",
+    )
+
+
+def _show_executable(executable: Any) -> str:
+    outputs = run_relax(executable, _arrays(_demonstrated()[1]))
+    return f"{type(executable).__name__}: runs, and gives {[each.shape for each in outputs]}"
+
+
+def _raised(verify: Callable[..., Any], *arguments: Any, atol: float, rtol: float) -> str | None:
+    """The message of the ValueError that verify raises; None if it raises none."""
+    try:
+        verify(*arguments, atol=atol, rtol=rtol)
+    except ValueError as error:
+        return str(error)
+    except AssertionError as error:
+        raise fail(
+            "a ValueError where outputs and reference differ",
+            "AssertionError",
+            "the docstring's Raises; numpy.testing raises another exception",
+        ) from error
+    return None
+
+
+def _expect_rejected(
+    verify: Callable[..., Any],
+    got: list[np.ndarray],
+    want: list[np.ndarray],
+    *,
+    case: str,
+    look: str,
+    atol: float = _ATOL,
+    rtol: float = _RTOL,
+) -> str:
+    message = _raised(verify, got, want, atol=atol, rtol=rtol)
+    if message is None:
+        raise fail(f"a ValueError for {case}", "it was accepted", look)
+    return message
+
+
+@PHASE.exercise(
+    "verify",
+    engine=CURRENT,
+    title="compare outputs with PyTorch's, and say where they differ",
+    hints=(
+        "First the number of outputs, then each output's shape (numpy would broadcast), then "
+        "its elements. Remember the largest error over all outputs.",
+        "error = |output - reference| in float64; allowed = atol + rtol * |reference|. Every "
+        "comparison with NaN is false, so `error > allowed` lets NaN through and "
+        "`not (error <= allowed)` does not.",
+        "Make errors that are NaN infinite (np.nan_to_num(error, nan=np.inf, posinf=np.inf)), "
+        "then wrong = error > allowed; np.unravel_index((error - allowed).argmax(), shape) is "
+        "the worst element. Where output and reference are the same infinity, the error is 0.",
+    ),
+    looks_like="""
+        right: 1.0e-06
+        wrong: output 0: 2 of 4 elements are wrong; largest absolute error 1,
+               largest relative error 0.5; the worst, at [0, 1], is 3, the reference
+               has 2
+    """,
+    demonstrate=lambda verify: _show_verify(verify),
+)
+def check_verify(verify: Callable[..., Any]) -> None:
+    rng = fresh_rng()
+    rows, columns = (int(size) for size in rng.choice([3, 5, 7, 11], 2, False))
+    want: list[np.ndarray] = [
+        rng.standard_normal((rows, columns), dtype="float32"),
+        rng.standard_normal((columns,), dtype="float32") + 3,
+        rng.integers(0, 9, (rows, 1)),
+    ]
+    kept = [each.copy() for each in want]
+
+    def copies() -> list[np.ndarray]:
+        return [each.copy() for each in want]
+
+    at = tuple(int(rng.integers(extent)) for extent in (rows, columns))
+    got = copies()
+    got[0][at] += np.float32(5e-5)
+    got[1] += np.float32(2e-5)
+    largest = max(
+        float(np.abs(g - w.astype("float64")).max()) for g, w in zip(got, want, strict=True)
+    )
+    _check_tolerances(verify)
+    returned = verify(got, want, atol=_ATOL, rtol=_RTOL)
+    expect(
+        isinstance(returned, float) and abs(returned - largest) <= 1e-3 * largest,
+        expected=f"the largest absolute error of all outputs, {largest:.3g}, as a float",
+        seen=f"{returned!r}",
+        look="the maximum, which is over every element of every output",
+    )
+    _check_values(verify, want, at)
+
+    for case, outputs, look in (
+        ("2 outputs where the reference has 3", copies()[:2], "len of both, before zip"),
+        ("4 outputs where the reference has 3", [*copies(), want[0]], "len of both, before zip"),
+        (
+            f"shape {(rows,)} where the reference has {(rows, 1)}",
+            [*copies()[:2], want[2][:, 0]],
+            "the shapes; numpy would broadcast them",
+        ),
+    ):
+        _expect_rejected(verify, outputs, want, case=case, look=look)
+    _expect_rejected(
+        verify, [], [], case="no outputs at all", look="the case in which nothing is compared"
+    )
+    got = copies()
+    got[0][at] = want[0][at] - np.float32(0.75)
+    message = _expect_rejected(
+        verify,
+        [got[1], got[0]],
+        [want[1], want[0]],
+        case="an element that is 0.75 too small",
+        look="the absolute value of the difference",
+    )
+    _check_message(message, index=1, at=at, error=0.75, relative=0.75 / abs(float(want[0][at])))
+    for before, after in zip(kept, want, strict=True):
+        expect_unchanged(before, after, "reference")
+
+
+def _check_tolerances(verify: Callable[..., Any]) -> None:
+    """Both tolerances count, and they are added."""
+    for got, want, atol, rtol, right, what in (
+        (1e-6, 0.0, 1e-5, 1e-5, True, "1e-6 for 0 within atol=1e-5"),
+        (1000.05, 1000.0, 1e-6, 1e-4, True, "1000.05 for 1000 within rtol=1e-4"),
+        (1.15, 1.0, 0.1, 0.1, True, "1.15 for 1 within atol=0.1 + rtol=0.1"),
+        (1.15, 1.0, 0.1, 0.0, False, "1.15 for 1 with atol=0.1 and rtol=0"),
+        (0.5, 0.0, 0.1, 0.9, False, "0.5 for 0 with atol=0.1, whatever rtol is"),
+        (-1.0, 1.0, 0.1, 0.1, False, "-1 for 1"),
+    ):
+        message = _raised(verify, [np.array([got])], [np.array([want])], atol=atol, rtol=rtol)
+        expect(
+            (message is None) == right,
+            expected=f"{what} {'accepted' if right else 'refused'}",
+            seen="it was refused" if message else "it was accepted",
+            look="|output - reference| <= atol + rtol * |reference|, with the absolute values",
+        )
+
+
+def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[int, ...]) -> None:
+    """NaN is wrong wherever it is; an infinity must be met by the same."""
+    nan, infinite, opposite = want[0].copy(), want[0].copy(), want[0].copy()
+    nan[at], infinite[at], opposite[at] = np.nan, np.inf, -np.inf
+    for case, got, reference in (
+        ("NaN in the output", nan, want[0]),
+        ("NaN in the reference", want[0], nan),
+        ("NaN in both", nan, nan),
+        ("an infinity in the output", infinite, want[0]),
+        ("an infinity in the reference only", want[0], infinite),
+        ("infinities of opposite sign", opposite, infinite),
+    ):
+        _expect_rejected(
+            verify,
+            [got],
+            [reference],
+            case=case,
+            look="comparisons with NaN are false, and rtol times infinity allows everything",
+        )
+    message = _raised(verify, [infinite], [infinite], atol=_ATOL, rtol=_RTOL)
+    expect(
+        message is None,
+        expected="the same infinity in both accepted (a mask of attention has them)",
+        seen=f"it was refused: {message}",
+        look="infinity minus infinity, which is NaN",
+    )
+
+
+def _check_message(
+    message: str, *, index: int, at: tuple[int, ...], error: float, relative: float
+) -> None:
+    message = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", message)  # how numpy writes its scalars
+    numbers = [float(each) for each in re.findall(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?", message)]
+
+    def names(value: float) -> bool:
+        return any(abs(number - value) <= 0.02 * value for number in numbers)
+
+    position = r"\D+".join(str(i) for i in at)
+    for told, what in (
+        (f"{index}" in re.findall(r"\d+", message), f"the output's index, {index}"),
+        (names(error), f"the largest absolute error, {error:.3g}"),
+        (
+            names(relative) or names(100 * relative),
+            f"the largest relative error, {relative:.3g}",
+        ),
+        (re.search(rf"\b{position}\b", message), f"the worst element's position, {list(at)}"),
+    ):
+        expect(
+            bool(told),
+            expected=f"a message that names {what}",
+            seen=message or "an empty message",
+            look="the text of the ValueError: it is all that the person gets to see",
+        )
+
+
+def _show_verify(verify: Callable[..., Any]) -> str:
+    reference = np.array([[1.0, 2.0], [3.0, 4.0]])
+    shown = [f"right: {verify([reference + 1e-6], [reference], atol=1e-5, rtol=1e-5):.1e}"]
+    shown.append(f"wrong: {_raised(verify, [reference.T], [reference], atol=1e-5, rtol=1e-5)}")
+    return "\n".join(textwrap.fill(line, 76, subsequent_indent="       ") for line in shown)

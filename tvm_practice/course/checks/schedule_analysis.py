@@ -1,7 +1,23 @@
-"""Phase 3's exercises and how they are graded."""
+"""Phase 3's exercises and how they are graded: structure and values, never speed.
+
+What reads the clock runs on a clock of the grader's own, so that what it should measure is known
+exactly and does not depend on the machine.
+"""
+
+import contextlib
+import itertools
+import re
+import time
+import timeit
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.course.expect import expect, expect_close, fresh_rng
+from tvm_practice.engines import CLASSIC, CURRENT, host_target
 
 PHASE = Phase(
     number=3,
@@ -11,3 +27,581 @@ PHASE = Phase(
     lanes=(CURRENT, CLASSIC),
     question="At what matrix size does parallelization start helping? Why?",
 )
+
+# Packed calls to this name reach the callback that counts them.
+_COUNTED = "tvm_practice.schedule_analysis.counted"
+
+
+class _Machine:
+    """A simulated machine: its clock goes on only by what is called, and a little by each look.
+
+    After a call its thread pool spins for 120 ms. Meanwhile any other thing's call takes 12 ms
+    longer; a pool that is asleep takes 2 ms to wake.
+    """
+
+    _SPIN, _STOLEN, _WAKE, _LOOK = 0.120, 0.012, 0.002, 1e-7
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self._working = 0.0
+        self._spun = 0.0
+        self._ended: dict[str, float] = {}
+        self.calls: list[str] = []
+
+    def call(self, name: str, milliseconds: float, *, pool: bool = False) -> None:
+        """Let `name` run for so long."""
+        self.calls.append(name)
+        spinning = {each for each, end in self._ended.items() if self.now < end + self._SPIN}
+        seconds = milliseconds / 1e3
+        if pool:
+            seconds += self._STOLEN if spinning - {name} else 0
+            seconds += self._WAKE if name not in spinning else 0
+            self._spun += min(self.now - self._ended.get(name, self.now), self._SPIN)
+            self._ended[name] = self.now + seconds
+        self.now += seconds
+        self._working += seconds
+
+    def clock(self) -> float:
+        self.now += self._LOOK
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def processor_time(self) -> float:
+        spins = sum(min(self.now - end, self._SPIN) for end in self._ended.values())
+        return self._working + self._spun + spins
+
+    @contextlib.contextmanager
+    def in_charge_of_time(self, function: Callable[..., Any]) -> Iterator[None]:
+        """The clocks of `time` are this machine's, also where they were imported from it."""
+        clocks = {
+            time.perf_counter: self.clock,
+            time.perf_counter_ns: lambda: int(self.clock() * 1e9),
+            time.monotonic: self.clock,
+            time.monotonic_ns: lambda: int(self.clock() * 1e9),
+            time.time: self.clock,
+            time.time_ns: lambda: int(self.clock() * 1e9),
+            time.process_time: self.processor_time,
+            time.sleep: self.sleep,
+        }
+        by_identity = {id(clock): replacement for clock, replacement in clocks.items()}
+        imported = {
+            name: by_identity[id(value)]
+            for name, value in function.__globals__.items()
+            if id(value) in by_identity
+        }
+        with contextlib.ExitStack() as patches:
+            for timer in (timeit.timeit, timeit.repeat, timeit.Timer.__init__):
+                defaults = tuple(
+                    by_identity.get(id(each), each) for each in timer.__defaults__ or ()
+                )
+                patches.enter_context(mock.patch.object(timer, "__defaults__", defaults))
+            for clock, replacement in clocks.items():
+                patches.enter_context(mock.patch.object(time, clock.__name__, replacement))
+            patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
+            patches.enter_context(mock.patch.dict(function.__globals__, imported))
+            yield
+
+
+def _expect_samples(samples: Any, repeats: int, *, name: str) -> np.ndarray:
+    expect(
+        isinstance(samples, np.ndarray) and samples.shape == (repeats,),
+        expected=f"{name} returns a numpy array of shape ({repeats},), one sample a repeat",
+        seen=f"an array of shape {samples.shape}"
+        if isinstance(samples, np.ndarray)
+        else f"{type(samples).__name__}",
+        look="the return statement",
+    )
+    return np.asarray(samples, dtype="float64")
+
+
+def _counted_module() -> tuple[Any, list[Any], list[float]]:
+    """A compiled "main" that calls back into Python: module, arguments, moments of the calls.
+
+    A call takes 2 ms or longer.
+    """
+    import tvm
+    from tvm import te
+
+    called: list[float] = []
+
+    def counted() -> None:
+        called.append(time.perf_counter())
+        time.sleep(0.002)
+
+    tvm.register_global_func(_COUNTED, counted, override=True)
+    A = te.placeholder((1,), dtype="float32", name="A")
+    B = te.extern((1,), [A], lambda _, __: tvm.tirx.call_packed(_COUNTED), dtype="float32")
+    primfunc = te.create_prim_func([A, B]).with_attr("global_symbol", "main")
+    module = tvm.compile(primfunc, target={"kind": "llvm"}).mod
+    arguments = [tvm.runtime.tensor(np.zeros(1, "float32"), tvm.cpu()) for _ in range(2)]
+    return module, arguments, called
+
+
+def _demonstrate_time_function(time_function: Callable[..., np.ndarray]) -> str:
+    module, arguments, called = _counted_module()
+    samples = time_function(module, arguments, number=7, repeats=5)
+    return f"number=7, repeats=5: {len(called)} calls, samples of shape {samples.shape}"
+
+
+@PHASE.exercise(
+    "time_function",
+    engine=CURRENT,
+    title="time a compiled function with the engine's time_evaluator",
+    hints=(
+        "A compiled module makes its own stopwatch: module.time_evaluator gives a function that "
+        "takes the arguments of the function being timed.",
+        "function.time_evaluator('main', tvm.cpu(), number=..., repeat=...) is that stopwatch. "
+        "Call it with *arguments; what it returns has .results, a sequence of `repeat` times in "
+        "seconds, each already divided by `number`.",
+        "evaluator = function.time_evaluator('main', tvm.cpu(), number=number, repeat=repeats); "
+        "return np.array(evaluator(*arguments).results) * 1e3.",
+    ),
+    looks_like="number=7, repeats=5: 36 calls, samples of shape (5,)",
+    demonstrate=_demonstrate_time_function,
+)
+def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
+    rng = fresh_rng()
+    number, repeats = (int(each) for each in rng.choice(np.arange(3, 9), 2, replace=False))
+    module, arguments, called = _counted_module()
+    evaluators: list[dict[str, Any]] = []
+    make_evaluator = type(module).time_evaluator
+
+    def recording(self: Any, *args: Any, **options: Any) -> Any:
+        evaluators.append(options)
+        return make_evaluator(self, *args, **options)
+
+    with mock.patch.object(type(module), "time_evaluator", recording):
+        returned = time_function(module, arguments, number=number, repeats=repeats)
+    expect(
+        bool(evaluators),
+        expected="the engine's time_evaluator holds the clock",
+        seen="it was not called",
+        look="function.time_evaluator('main', tvm.cpu(), ...): timed from Python, a call is a "
+        "microsecond longer, which a small function does not even take",
+    )
+    samples = _expect_samples(returned, repeats, name="time_function")
+    expect(
+        len(called) > number * repeats,
+        expected=f"{number} calls for each of {repeats} samples, and one before them at least",
+        seen=f"{len(called)} calls",
+        look="number= and repeat= of time_evaluator",
+    )
+    # Each call sleeps for 2 ms: never less, and with any other unit a thousandfold off.
+    low, high = float(samples.min()), float(samples.min()) / number
+    expect(
+        low >= 1.99,
+        expected="milliseconds per call: 2 or more of a function that sleeps for 2 ms",
+        seen=f"{low:.3g}",
+        look="the unit of .results is the second",
+    )
+    expect(
+        high < 2 and low < 200,
+        expected="milliseconds per call: a little over 2 of a function that sleeps for 2 ms",
+        seen=f"{low:.3g} with number={number}",
+        look="the unit, and .results: each is already divided by `number`",
+    )
+
+
+def _scripted(machine: _Machine, durations: Sequence[float]) -> Callable[[], None]:
+    """A callable whose i-th call takes durations[i] milliseconds, the last of them ever after."""
+    remaining = itertools.chain(durations, itertools.repeat(durations[-1]))
+    return lambda: machine.call("run", next(remaining))
+
+
+def _demonstrate_sample_latency(sample_latency: Callable[..., np.ndarray]) -> str:
+    machine = _Machine()
+    with machine.in_charge_of_time(sample_latency):
+        samples = sample_latency(_scripted(machine, [9, 5, 3, 2, 2, 2]), warmup=2, repeats=4)
+    return f"calls of 9, 5, 3, 2, 2 and 2 ms, warmup=2: samples {np.round(samples, 1).tolist()}"
+
+
+@PHASE.exercise(
+    "sample_latency",
+    engine=CURRENT,
+    title="time single calls of anything, the warm-up apart",
+    hints=(
+        "Two loops: one that only calls, `warmup` times, and one that calls and times, `repeats` "
+        "times.",
+        "time.perf_counter() is in seconds and means something only as a difference: read it "
+        "directly before and directly after the call. Keep each difference, not their sum.",
+        "for _ in range(warmup): run(). Then for i in range(repeats): started = "
+        "time.perf_counter(); run(); samples[i] = (time.perf_counter() - started) * 1e3.",
+    ),
+    looks_like="calls of 9, 5, 3, 2, 2 and 2 ms, warmup=2: samples [3.0, 2.0, 2.0, 2.0]",
+    demonstrate=_demonstrate_sample_latency,
+)
+def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
+    rng = fresh_rng()
+    for warmup, repeats in ((int(rng.integers(2, 6)), int(rng.integers(7, 15))), (0, 1)):
+        machine = _Machine()
+        slow, steady = rng.uniform(50, 90, warmup), rng.uniform(0.5, 3, repeats)
+        with machine.in_charge_of_time(sample_latency):
+            run = _scripted(machine, [*slow, *steady])
+            returned = sample_latency(run, warmup=warmup, repeats=repeats)
+        samples = _expect_samples(returned, repeats, name="sample_latency")
+        expect(
+            len(machine.calls) == warmup + repeats,
+            expected=f"{warmup} + {repeats} calls for warmup={warmup}, repeats={repeats}",
+            seen=f"{len(machine.calls)} calls",
+            look="what each of the two loops calls, and how often",
+        )
+        expect(
+            samples.max() < 40,
+            expected=f"the first {warmup} calls, which are slow, left out of the samples",
+            seen=f"a sample of {samples.max():.3g}, where the calls after the warm-up take up to "
+            f"{steady.max():.3g} ms",
+            look="which calls are timed; and the unit, which is the millisecond",
+        )
+        expect_close(
+            samples,
+            steady,
+            what="the samples in milliseconds",
+            look="time.perf_counter() directly before and after each call, in seconds, times 1e3",
+            atol=0.01,
+            rtol=0.01,
+        )
+
+
+def _expect_number(seen: Any, want: float, *, what: str, look: str) -> None:
+    number = isinstance(seen, int | float | np.number)
+    expect(
+        number and bool(np.isclose(float(seen), want, rtol=1e-6)),
+        expected=f"{what} is {want:.6g}",
+        seen=f"{float(seen):.6g}" if number else f"{type(seen).__name__}",
+        look=look,
+    )
+
+
+@PHASE.exercise(
+    "gflop_per_second",
+    engine=CURRENT,
+    title="the rate of a matrix product",
+    hints=(
+        "How many elements has C, how many products are added up for each, and how many "
+        "operations is one of these steps?",
+        "m·n elements of k steps each, and a step is a multiplication and an addition: 2·m·n·k "
+        "operations. Divide by seconds, then by 10⁹.",
+        "return 2 * m * n * k / (milliseconds * 1e-3) / 1e9",
+    ),
+    looks_like="1024 x 1024 x 1024 in 10 ms: 214.7 GFLOP/s",
+    demonstrate=lambda rate: (
+        f"1024 x 1024 x 1024 in 10 ms: {rate(1024, 1024, 1024, 10):.1f} GFLOP/s"
+    ),
+)
+def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
+    rng = fresh_rng()
+    for _ in range(3):
+        m, n, k = (int(each) for each in rng.integers(3, 3000, 3))
+        milliseconds = float(rng.uniform(0.01, 900))
+        _expect_number(
+            gflop_per_second(m, n, k, milliseconds),
+            2e-6 * m * n * k / milliseconds,
+            what=f"the rate of m={m}, n={n}, k={k} in {milliseconds:.4g} ms",
+            look="an addition and a multiplication for each of m·n·k steps; milliseconds, not "
+            "seconds; 10⁹",
+        )
+
+
+@PHASE.exercise(
+    "arithmetic_intensity",
+    engine=CURRENT,
+    title="operations per byte that must be moved",
+    hints=(
+        "Two numbers: the operations, as in gflop_per_second, and the bytes of three matrices, "
+        "each moved once.",
+        "A has m·k elements, B has k·n, C has m·n; a float32 has 4 bytes. C is written and not "
+        "read.",
+        "return 2 * m * n * k / (4 * (m * k + k * n + m * n))",
+    ),
+    looks_like="1024 x 1024 x 1024: 170.67 FLOP/byte; 1024 x 1 x 1024: 0.50 FLOP/byte",
+    demonstrate=lambda intensity: (
+        f"1024 x 1024 x 1024: {intensity(1024, 1024, 1024):.2f} FLOP/byte; "
+        f"1024 x 1 x 1024: {intensity(1024, 1, 1024):.2f} FLOP/byte"
+    ),
+)
+def check_arithmetic_intensity(arithmetic_intensity: Callable[..., float]) -> None:
+    rng = fresh_rng()
+    for _ in range(3):
+        m, n, k = (int(each) for each in rng.integers(3, 3000, 3))
+        _expect_number(
+            arithmetic_intensity(m, n, k),
+            m * n * k / 2 / (m * k + k * n + m * n),
+            what=f"the intensity of m={m}, n={n}, k={k}",
+            look="bytes and not elements (4 a float32); A, B and C once each, whatever the loops "
+            "read again",
+        )
+
+
+def _pair(
+    machine: _Machine, first_ms: Callable[[int], float], second_ms: Callable[[int], float]
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Two callables with a thread pool each; what they take is a function of the round."""
+
+    def turn(name: str, milliseconds: Callable[[int], float]) -> Callable[[], None]:
+        def run() -> None:
+            changes = sum(a != b for a, b in itertools.pairwise([*machine.calls, name]))
+            machine.call(name, milliseconds(changes // 2), pool=True)
+
+        return run
+
+    return turn("first", first_ms), turn("second", second_ms)
+
+
+Compare = Callable[..., tuple[float, float, float]]
+
+
+def _demonstrate_compare(compare_interleaved: Compare) -> str:
+    machine = _Machine()
+    first, second = _pair(machine, lambda i: 0.6 * 1.04**i, lambda i: 0.2 * 1.04**i)
+    with machine.in_charge_of_time(compare_interleaved):
+        ratio, low, high = compare_interleaved(first, second, rounds=12)
+    return f"0.6 ms and 0.2 ms on a machine that slows down: {ratio:.2f} [{low:.2f}, {high:.2f}]"
+
+
+@PHASE.exercise(
+    "compare_interleaved",
+    engine=CURRENT,
+    title="compare two callables in turn, as a ratio with its interval",
+    hints=(
+        "One loop over rounds, and in it both callables, one after the other. Each round ends "
+        "with one ratio; the lists of times are not needed afterwards.",
+        "Before each timed call: measure.quiesce() waits for the other one's threads to sleep, "
+        "one untimed call wakes its own. For the interval draw with replacement: "
+        "np.random.default_rng().choice(ratios, (2000, rounds)).",
+        "ratios[i] = taken[0] / taken[1], where taken is filled by: quiesce(); run(); started = "
+        "time.perf_counter(); run(); time.perf_counter() - started. The interval is "
+        "np.percentile(np.median(drawn, axis=1), [2.5, 97.5]).",
+    ),
+    looks_like="0.6 ms and 0.2 ms on a machine that slows down: 3.00 [3.00, 3.00]",
+    demonstrate=_demonstrate_compare,
+)
+def check_compare_interleaved(compare_interleaved: Compare) -> None:
+    rng = fresh_rng()
+    rounds = int(rng.integers(30, 40))
+    slower = float(rng.uniform(2, 4))
+
+    # A machine that gets slower while it is measured: each round's ratio is the same.
+    machine = _Machine()
+    first, second = _pair(machine, lambda i: 0.3 * slower * 1.03**i, lambda i: 0.3 * 1.03**i)
+    with machine.in_charge_of_time(compare_interleaved):
+        answer = compare_interleaved(first, second, rounds=rounds)
+    expect(
+        isinstance(answer, tuple | list) and len(answer) == 3,
+        expected="the tuple (median, low, high)",
+        seen=f"{answer!r}"[:80],
+        look="the return statement",
+    )
+    ratio, low, high = (float(each) for each in answer)
+    calls = {name: machine.calls.count(name) for name in ("first", "second")}
+    expect(
+        min(calls.values()) >= rounds,
+        expected=f"at least {rounds} calls of each for rounds={rounds}",
+        seen=f"{calls['first']} of first, {calls['second']} of second",
+        look="the loop over rounds",
+    )
+    changes = sum(a != b for a, b in itertools.pairwise(machine.calls))
+    expect(
+        changes >= 2 * rounds - 1,
+        expected=f"first and second in turn: {2 * rounds - 1} changes in {rounds} rounds",
+        seen=f"{changes} change{'s' if changes != 1 else ''} from one to the other",
+        look="one loop over rounds with both in it; one after the other, whatever the machine "
+        "does in between is taken for a difference",
+    )
+    expect(
+        not np.isclose(ratio, 1 / slower, rtol=0.1),
+        expected=f"time of first over time of second, {slower:.3g}",
+        seen=f"{ratio:.3g}, which is second over first",
+        look="which of the two is divided by which",
+    )
+    expect(
+        bool(np.isclose(ratio, slower, rtol=0.1)),
+        expected=f"a ratio of {slower:.3g} for {0.3 * slower:.3g} ms against 0.3 ms",
+        seen=f"{ratio:.3g}; here a call takes 12 ms longer while the other one's threads spin, "
+        "and 2 ms longer while its own sleep",
+        look="measure.quiesce(), then one untimed call, then the timed one",
+    )
+    expect(
+        slower * 0.9 <= low <= ratio <= high <= slower * 1.1,
+        expected=f"an interval close around {slower:.3g}: the machine got {1.03**rounds:.2g} "
+        "times slower, but each round's ratio stayed the same",
+        seen=f"[{low:.3g}, {high:.3g}]",
+        look="divide the times of one round by each other, and only then take medians",
+    )
+
+    # Noise: the interval of a median is narrower than the spread of the ratios.
+    noise = np.exp(rng.normal(0, 0.3, 10_000))
+    machine = _Machine()
+    first, second = _pair(machine, lambda i: slower * noise[i], lambda _: 1.0)
+    with machine.in_charge_of_time(compare_interleaved):
+        ratio, low, high = compare_interleaved(first, second, rounds=60)
+    spread = float(np.ptp(np.percentile(slower * noise[:60], [2.5, 97.5])))
+    expect(
+        low < ratio < high,
+        expected="low < median < high when the rounds differ",
+        seen=f"{low:.3g}, {ratio:.3g}, {high:.3g}",
+        look="the two percentiles, 2.5 and 97.5, of the resampled medians",
+    )
+    expect(
+        high - low < 0.6 * spread,
+        expected="an interval of the median, which narrows as rounds are added",
+        seen=f"[{low:.3g}, {high:.3g}], as wide as the middle 95% of the ratios themselves",
+        look="resample the ratios, take the median of each resample, then percentiles of these",
+    )
+
+
+def _code(module: Any) -> str:
+    """A module's LLVM text without the addresses in it, which differ from run to run."""
+    return re.sub(r"0x[0-9a-f]+", "", module.inspect_source("ll"))
+
+
+def _has_parallel_launch(module: Any) -> bool:
+    return "TVMBackendParallelLaunch" in _code(module)
+
+
+def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> str:
+    return "\n".join(
+        f"{name}: {'launches' if _has_parallel_launch(module) else 'no'} parallel tasks"
+        for name, module in compile_variants(64).items()
+    )
+
+
+@PHASE.exercise(
+    "compile_variants",
+    engine=CURRENT,
+    title="compile the naive, the tiled and the tiled+parallel product",
+    hints=(
+        "The declaration is phase 1's matmul, the steps are phase 2's tile, vectorize and "
+        "parallelize; `from solutions import manual_schedule` has them, yours or not.",
+        "te.create_prim_func(matmul(size, size, size)).with_attr('global_symbol', 'main') is what "
+        "tvm.s_tir.Schedule takes; make a Schedule for each variant, for it is changed in place. "
+        "The block is schedule.get_sblock('C').",
+        "For each name: schedule = tvm.s_tir.Schedule(primfunc); manual_schedule.tile(schedule, "
+        "block, tile, tile) and .vectorize(schedule, block) unless naive; .parallelize(schedule, "
+        "block) for the last; tvm.compile(schedule.mod, target=engines.host_target()).mod.",
+    ),
+    looks_like="""
+        naive: no parallel tasks
+        tiled: no parallel tasks
+        tiled+parallel: launches parallel tasks
+    """,
+    demonstrate=_demonstrate_variants,
+)
+def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> None:
+    import tvm
+
+    rng = fresh_rng()
+    size = int(rng.choice([67, 71, 73, 79, 83, 89]))
+    modules = compile_variants(size)
+    names = ["naive", "tiled", "tiled+parallel"]
+    expect(
+        isinstance(modules, dict) and sorted(modules) == names,
+        expected=f"a dictionary with the keys {', '.join(names)}",
+        seen=f"the keys {', '.join(map(str, modules))}"
+        if isinstance(modules, dict)
+        else type(modules).__name__,
+        look="the dictionary that is returned",
+    )
+    a, b = rng.standard_normal((2, size, size), dtype="float32")
+    code = {}
+    for name in names:
+        module = modules[name]
+        expect(
+            hasattr(module, "time_evaluator"),
+            expected=f"{name} is a tvm.runtime.Module, which has a time_evaluator",
+            seen=f"a {type(module).__module__}.{type(module).__name__}",
+            look=".mod of what tvm.compile returns",
+        )
+        A, B, C = (tvm.runtime.tensor(each, tvm.cpu()) for each in (a, b, np.full_like(a, 7)))
+        module["main"](A, B, C)
+        expect_close(
+            C.numpy(),
+            a @ b,
+            what=f"C of {name} for size {size}",
+            look="the block that is scheduled, and the order of A, B and C",
+            atol=1e-3,
+        )
+        code[name] = _code(module)
+        parallel = _has_parallel_launch(module)
+        expect(
+            parallel == (name == "tiled+parallel"),
+            expected=f"{name} {'is serial' if parallel else 'shares its tiles among threads'}",
+            seen=f"{'a' if parallel else 'no'} parallel launch in its code",
+            look="parallelize for the last variant only, and a Schedule of its own for each: "
+            "primitives change the one they are called on",
+        )
+        wanted = str(host_target().attrs.get("mcpu", ""))
+        built_for = re.search(r'"target-cpu"="([^"]*)"', code[name])
+        expect(
+            not wanted or built_for is None or built_for[1] == wanted,
+            expected=f"{name} is compiled for this machine's processor, {wanted}",
+            seen=f"compiled for {built_for[1] if built_for else 'another'}",
+            look="target=engines.host_target(); without a processor's name LLVM may use only the "
+            "vector instructions that all have",
+        )
+    expect(
+        code["naive"] != code["tiled"],
+        expected="naive and tiled are different code",
+        seen="the same code twice",
+        look="tile and vectorize for tiled, neither for naive",
+    )
+    expect(
+        _code(compile_variants(64, tile=16)["tiled"]) != _code(compile_variants(64)["tiled"]),
+        expected="tile=16 gives other tiles than the 32 x 32 that are made if nothing is said",
+        seen="the same code for both",
+        look="the tile sizes that manual_schedule.tile is given",
+    )
+
+
+PaysFrom = Callable[[Sequence[int], Sequence[float], Sequence[float]], int | None]
+
+
+@PHASE.exercise(
+    "parallel_pays_from",
+    engine=CURRENT,
+    title="the size from which on parallel is faster",
+    hints=(
+        "The size asked for is followed only by sizes where the parallel schedule is faster too. "
+        "It is easier to say which sizes rule out all that come before them.",
+        "Go through the sizes in order with an answer that starts as None: where parallel is not "
+        "faster, forget the answer; where it is and there is no answer, this size is it.",
+        "for size, serial, parallel in zip(sizes, serial_ms, parallel_ms): pays = None if "
+        "parallel >= serial else (size if pays is None else pays)",
+    ),
+    looks_like="""
+        sizes 64, 128, 256; serial 1, 8, 64 ms
+        parallel 3, 6, 33 ms: from 128
+        parallel 3, 9, 70 ms: None
+    """,
+    demonstrate=lambda pays: (
+        "sizes 64, 128, 256; serial 1, 8, 64 ms\n"
+        f"parallel 3, 6, 33 ms: from {pays([64, 128, 256], [1, 8, 64], [3, 6, 33])}\n"
+        f"parallel 3, 9, 70 ms: {pays([64, 128, 256], [1, 8, 64], [3, 9, 70])}"
+    ),
+)
+def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
+    rng = fresh_rng()
+    sizes = sorted(int(each) for each in rng.choice(np.arange(8, 2000), 6, replace=False))
+    serial = [float(each) for each in rng.uniform(1, 5, 6)]
+    cases = {
+        "faster from the fourth size on": ((9, 9, 9, 0, 0, 0), 3),
+        "faster at every size": ((0, 0, 0, 0, 0, 0), 0),
+        "faster at none": ((9, 9, 9, 9, 9, 9), None),
+        "faster at the second size by chance, and from the fifth on": ((9, 0, 9, 9, 0, 0), 4),
+        "faster but for the largest size": ((0, 0, 0, 0, 0, 9), None),
+        "faster at the largest size alone": ((9, 9, 9, 9, 9, 0), 5),
+        "exactly as fast at the third size and faster after it": ((9, 9, 1, 0, 0, 0), 3),
+    }
+    factor = {9: 1.7, 0: 0.6, 1: 1.0}
+    for description, (pattern, index) in cases.items():
+        parallel = [each * factor[kind] for each, kind in zip(serial, pattern, strict=True)]
+        want = None if index is None else sizes[index]
+        seen = parallel_pays_from(sizes, serial, parallel)
+        expect(
+            seen == want,
+            expected=f"{want} where parallel is {description}, sizes {sizes}",
+            seen=f"{seen}",
+            look="the answer is a size from which on every size given is faster, and equal is not "
+            "faster",
+        )

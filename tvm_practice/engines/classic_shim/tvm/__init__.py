@@ -7,6 +7,7 @@ itself into the bundled package.
 """
 
 import ctypes
+import functools
 import hashlib
 import importlib.util
 import os
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 # What libtvm.so takes from the CUDA driver. Without a driver each answers "no device".
@@ -111,6 +113,10 @@ def _become_bundled():
     __spec__.submodule_search_locations[:] = [str(package)]
     globals()["__path__"] = [str(package)]
     globals()["__file__"] = str(package / "__init__.py")
+    # The bundled one makes a folder in the working directory at import, and fails where it cannot.
+    memoizer = types.ModuleType("tvm.contrib.pickle_memoize")
+    memoizer.memoize = lambda key, save_at_exit=False: functools.cache
+    sys.modules[memoizer.__name__] = memoizer
     before = os.environ.get("TVM_LIBRARY_PATH")
     os.environ["TVM_LIBRARY_PATH"] = str(bundled / "build")
     try:

@@ -1,0 +1,69 @@
+"""The grader itself: what it makes of functions that crash, hang, or are not there."""
+
+from pathlib import Path
+
+import pytest
+
+from tvm_practice.course.catalog import MINE, Exercise, find
+from tvm_practice.course.grading import Grader, source_file
+
+
+@pytest.fixture
+def matmul() -> Exercise:
+    return find("te_basics.matmul")
+
+
+def _file(folder: Path, body: str) -> str:
+    path = folder / "mine.py"
+    path.write_text(body)
+    return str(path)
+
+
+def test_a_function_that_raises_is_told_where(
+    grader: Grader, matmul: Exercise, tmp_path: Path
+) -> None:
+    path = _file(tmp_path, "def matmul(m, n, k):\n    return undefined_name\n")
+    verdict = grader.grade(matmul, path)
+    assert verdict.status == "failed"
+    assert "NameError" in verdict.message and "line 2: return undefined_name" in verdict.message
+
+
+def test_a_file_that_does_not_parse_is_told_where(
+    grader: Grader, matmul: Exercise, tmp_path: Path
+) -> None:
+    verdict = grader.grade(matmul, _file(tmp_path, "def matmul(m, n, k:\n    pass\n"))
+    assert verdict.status == "failed" and "SyntaxError" in verdict.message
+
+
+def test_a_missing_function_is_named(grader: Grader, matmul: Exercise, tmp_path: Path) -> None:
+    verdict = grader.grade(matmul, _file(tmp_path, "x = 1\n"))
+    assert verdict.status == "failed" and "no function matmul" in verdict.message
+
+
+def test_an_endless_loop_is_stopped_and_grading_goes_on(matmul: Exercise, tmp_path: Path) -> None:
+    path = _file(tmp_path, "def matmul(m, n, k):\n    while True:\n        pass\n")
+    with Grader() as grader:
+        verdict = grader.grade(matmul, path, timeout=8)
+        assert verdict.status == "failed" and "endless loop" in verdict.message
+        assert grader.grade(matmul, MINE).status in ("todo", "passed", "failed")
+
+
+def test_a_crash_is_reported_and_grading_goes_on(matmul: Exercise, tmp_path: Path) -> None:
+    path = _file(tmp_path, "def matmul(m, n, k):\n    import ctypes\n    ctypes.string_at(0)\n")
+    with Grader() as grader:
+        verdict = grader.grade(matmul, path)
+        assert verdict.status == "failed" and "SIGSEGV" in verdict.message
+
+
+def test_what_a_function_prints_is_kept(grader: Grader, matmul: Exercise, tmp_path: Path) -> None:
+    path = _file(tmp_path, "def matmul(m, n, k):\n    print('seen')\n    return None\n")
+    assert "seen" in grader.grade(matmul, path).output
+
+
+def test_the_learners_file_is_found_without_importing_it() -> None:
+    assert source_file("te_basics", MINE).name == "te_basics.py"
+
+
+def test_an_unknown_exercise_is_suggested() -> None:
+    with pytest.raises(KeyError, match="did you mean matmul"):
+        find("matmull")

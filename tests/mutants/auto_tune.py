@@ -1,0 +1,488 @@
+"""Wrong solutions of phase 5."""
+
+from tests.mutants import mutant
+
+
+@mutant("matmul_template", message="many configurations")
+def no_knobs(m, n, k):
+    from tvm import te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    i_outer, i_inner = schedule[C].split(i, factor=8)
+    j_outer, j_inner = schedule[C].split(j, factor=32)
+    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
+    schedule[C].vectorize(j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    return schedule, [A, B, C]
+
+
+@mutant("matmul_template", message=r"whether the splits use cfg\[")
+def knobs_defined_but_not_used(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    cfg = autotvm.get_config()
+    cfg.define_knob("rows", [4, 8, 16])
+    cfg.define_knob("columns", [16, 32, 64])
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    i_outer, i_inner = schedule[C].split(i, factor=8)
+    j_outer, j_inner = schedule[C].split(j, factor=32)
+    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
+    schedule[C].vectorize(j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    return schedule, [A, B, C]
+
+
+@mutant("matmul_template", message="innermost loop is vectorized")
+def rows_innermost(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    cfg = autotvm.get_config()
+    cfg.define_knob("rows", [4, 8, 16])
+    cfg.define_knob("columns", [16, 32, 64])
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    i_outer, i_inner = schedule[C].split(i, factor=cfg["rows"].val)
+    j_outer, j_inner = schedule[C].split(j, factor=cfg["columns"].val)
+    schedule[C].reorder(i_outer, j_outer, r, j_inner, i_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    return schedule, [A, B, C]
+
+
+@mutant("matmul_template", message="shared among the threads")
+def not_parallel(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    cfg = autotvm.get_config()
+    cfg.define_split("tile_i", C.op.axis[0], num_outputs=2)
+    cfg.define_split("tile_j", C.op.axis[1], num_outputs=2)
+    schedule = te.create_schedule(C.op)
+    i_outer, i_inner = cfg["tile_i"].apply(schedule, C, C.op.axis[0])
+    j_outer, j_inner = cfg["tile_j"].apply(schedule, C, C.op.axis[1])
+    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
+    schedule[C].vectorize(j_inner)
+    return schedule, [A, B, C]
+
+
+@mutant("matmul_template", message="the formula")
+def sizes_rounded_down(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k // 8 * 8), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    cfg = autotvm.get_config()
+    cfg.define_knob("rows", [4, 8, 16])
+    cfg.define_knob("columns", [16, 32, 64])
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    i_outer, i_inner = schedule[C].split(i, factor=cfg["rows"].val)
+    j_outer, j_inner = schedule[C].split(j, factor=cfg["columns"].val)
+    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
+    schedule[C].vectorize(j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    return schedule, [A, B, C]
+
+
+@mutant("tune_autotvm", message="n_trial= of tune")
+def ignores_trials(task, *, trials, log):
+    from tvm import autotvm
+
+    from tvm_practice.tvm_export.tuners.autotvm import measuring
+
+    with measuring(task, trials, log) as measure:
+        autotvm.tuner.XGBTuner(task, loss_type="reg", num_threads=1).tune(
+            n_trial=2,
+            measure_option=measure.option,
+            callbacks=[autotvm.callback.log_to_file(log), measure.callback],
+        )
+
+
+@mutant("tune_autotvm", message="callbacks=.*log_to_file")
+def writes_no_log(task, *, trials, log):
+    from tvm import autotvm
+
+    from tvm_practice.tvm_export.tuners.autotvm import measuring
+
+    with measuring(task, trials, log) as measure:
+        autotvm.tuner.XGBTuner(task, loss_type="reg", num_threads=1).tune(
+            n_trial=trials, measure_option=measure.option, callbacks=[measure.callback]
+        )
+
+
+@mutant("tune_autotvm", message="do not delete the file before")
+def starts_the_log_anew(task, *, trials, log):
+    from pathlib import Path
+
+    from tvm import autotvm
+
+    from tvm_practice.tvm_export.tuners.autotvm import measuring
+
+    Path(log).unlink(missing_ok=True)
+    with measuring(task, trials, log) as measure:
+        autotvm.tuner.XGBTuner(task, loss_type="reg", num_threads=1).tune(
+            n_trial=trials,
+            measure_option=measure.option,
+            callbacks=[autotvm.callback.log_to_file(log), measure.callback],
+        )
+
+
+@mutant("tune_autotvm", message="do_fork=False")
+def two_builders_that_do_not_fork(task, *, trials, log):
+    from tvm import autotvm
+
+    option = autotvm.measure_option(
+        builder=autotvm.LocalBuilder(n_parallel=2), runner=autotvm.LocalRunner(number=1)
+    )
+    autotvm.tuner.XGBTuner(task, loss_type="reg").tune(
+        n_trial=trials, measure_option=option, callbacks=[autotvm.callback.log_to_file(log)]
+    )
+
+
+@mutant("apply_autotvm", message="fastest valid record(.|\n)*, the first of the log")
+def applies_the_first_of_autotvm(task, log):
+    from tvm import autotvm
+
+    for measured, result in autotvm.record.load_from_file(log):
+        if result.error_no == 0 and measured.task.workload == task.workload:
+            with task.target:
+                return task.instantiate(measured.config)
+    raise ValueError("no record")
+
+
+@mutant("apply_autotvm", message="fastest valid record(.|\n)*, the last of the log")
+def applies_the_last_of_autotvm(task, log):
+    from tvm import autotvm
+
+    found = None
+    for measured, result in autotvm.record.load_from_file(log):
+        if result.error_no == 0 and measured.task.workload == task.workload:
+            found = measured.config
+    if found is None:
+        raise ValueError("no record")
+    with task.target:
+        return task.instantiate(found)
+
+
+@mutant("apply_autotvm", message="none of the log's records")
+def applies_the_best_of_another_task(task, log):
+    from tvm import autotvm
+
+    records = [each for each in autotvm.record.load_from_file(log) if each[1].error_no == 0]
+    measured, _ = min(records, key=lambda record: record[1].costs[0])
+    with task.target:
+        return task.instantiate(measured.config)
+
+
+@mutant("apply_autotvm", message="an error when the log has no valid record")
+def falls_back_in_silence(task, log):
+    from tvm import autotvm
+
+    with task.target:
+        config = autotvm.apply_history_best(log).query(task.target, task.workload)
+        if config.is_fallback:
+            config = task.config_space.get(0)
+        return task.instantiate(config)
+
+
+@mutant("tune_ansor", message="num_measure_trials=")
+def one_round_only(tasks, weights, *, trials, log):
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
+
+    with measuring(tasks, trials, log) as measure:
+        auto_scheduler.TaskScheduler(tasks, weights, callbacks=[]).tune(
+            auto_scheduler.TuningOptions(
+                num_measure_trials=2,
+                num_measures_per_round=1,
+                builder=measure.builder,
+                runner=measure.runner,
+                measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
+                verbose=0,
+            ),
+            search_policy_params=fast_search_params(),
+        )
+
+
+@mutant("tune_ansor", message="takes all of them")
+def tunes_the_first_task_only(tasks, weights, *, trials, log):
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
+
+    with measuring(tasks, trials, log) as measure:
+        auto_scheduler.TaskScheduler(tasks[:1], callbacks=[]).tune(
+            auto_scheduler.TuningOptions(
+                num_measure_trials=trials,
+                num_measures_per_round=trials,
+                builder=measure.builder,
+                runner=measure.runner,
+                measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
+                verbose=0,
+            ),
+            search_policy_params=fast_search_params(),
+        )
+
+
+@mutant("tune_ansor", message="measured for the tasks' target")
+def tunes_for_a_plain_processor(tasks, weights, *, trials, log):
+    import json
+
+    import tvm
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
+
+    plain = [
+        auto_scheduler.SearchTask(
+            func=json.loads(task.workload_key)[0],
+            args=json.loads(task.workload_key)[1:],
+            target=tvm.target.Target("llvm -num-cores=1"),
+        )
+        for task in tasks
+    ]
+    with measuring(plain, trials, log) as measure:
+        auto_scheduler.TaskScheduler(plain, weights, callbacks=[]).tune(
+            auto_scheduler.TuningOptions(
+                num_measure_trials=trials,
+                num_measures_per_round=2,
+                builder=measure.builder,
+                runner=measure.runner,
+                measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
+                verbose=0,
+            ),
+            search_policy_params=fast_search_params(),
+        )
+
+
+@mutant("tune_ansor", message="RecordToFile")
+def keeps_no_records(tasks, weights, *, trials, log):
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
+
+    with measuring(tasks, trials, log) as measure:
+        auto_scheduler.TaskScheduler(tasks, weights, callbacks=[]).tune(
+            auto_scheduler.TuningOptions(
+                num_measure_trials=trials,
+                num_measures_per_round=2,
+                builder=measure.builder,
+                runner=measure.runner,
+                measure_callbacks=[measure.callback],
+                verbose=0,
+            ),
+            search_policy_params=fast_search_params(),
+        )
+
+
+@mutant("apply_ansor", message="fastest valid record(.|\n)*, the last of the log")
+def applies_the_last_of_ansor(task, log):
+    from tvm import auto_scheduler
+
+    found = None
+    for measured, result in auto_scheduler.RecordReader(log):
+        if result.error_no == 0 and measured.task.workload_key == task.workload_key:
+            found = measured.state
+    if found is None:
+        raise RuntimeError("no record")
+    schedule, tensors = task.compute_dag.apply_steps_from_state(found)
+    return schedule, tensors
+
+
+@mutant("apply_ansor", message="none of the log's records")
+def takes_failed_trials_for_fast(task, log):
+    from tvm import auto_scheduler
+
+    mine = [
+        (float(result.costs[0]), measured.state)
+        for measured, result in auto_scheduler.RecordReader(log)
+        if measured.task.workload_key == task.workload_key
+    ]
+    if not mine:
+        raise RuntimeError("no record")
+    schedule, tensors = task.compute_dag.apply_steps_from_state(min(mine, key=lambda r: r[0])[1])
+    return schedule, tensors
+
+
+@mutant("apply_ansor", message="none of the log's records")
+def does_not_read_the_log(task, log):
+    from tvm import te
+
+    tensors = list(task.compute_dag.tensors)
+    return te.create_schedule(tensors[-1].op), tensors
+
+
+@mutant("metaschedule_space", message="numbers that the search chooses")
+def fixed_tiles(schedule):
+    block = schedule.get_sblock("C")
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, 8])
+    j_outer, j_inner = schedule.split(j, [None, 8])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.vectorize(j_inner)
+    schedule.parallel(schedule.fuse(i_outer, j_outer))
+
+
+@mutant("metaschedule_space", message="loops that differ from sample to sample")
+def samples_that_are_not_used(schedule):
+    block = schedule.get_sblock("C")
+    i, j, k = schedule.get_loops(block)
+    schedule.sample_perfect_tile(i, n=2, max_innermost_factor=16)
+    schedule.sample_perfect_tile(j, n=2, max_innermost_factor=16)
+    i_outer, i_inner = schedule.split(i, [None, 8])
+    j_outer, j_inner = schedule.split(j, [None, 8])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.vectorize(j_inner)
+    schedule.parallel(schedule.fuse(i_outer, j_outer))
+
+
+@mutant("metaschedule_space", message="preserve_unit_loops=True")
+def calls_that_depend_on_the_samples(schedule):
+    block = schedule.get_sblock("C")
+    write_back = schedule.cache_write(block, 0, "local")
+    i, j, k = schedule.get_loops(block)
+    rows = schedule.sample_perfect_tile(i, n=3, max_innermost_factor=64)
+    columns = schedule.sample_perfect_tile(j, n=3, max_innermost_factor=64)
+    i_outer, i_middle, i_inner = schedule.split(i, rows)
+    j_outer, j_middle, j_inner = schedule.split(j, columns)
+    schedule.reorder(i_outer, j_outer, i_middle, j_middle, k, i_inner, j_inner)
+    schedule.reverse_compute_at(write_back, j_middle)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.vectorize(j_inner)
+    schedule.parallel(schedule.fuse(i_outer, j_outer))
+
+
+@mutant("metaschedule_space", message="innermost loop is vectorized")
+def forgets_to_vectorize(schedule):
+    block = schedule.get_sblock("C")
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, schedule.sample_perfect_tile(i, n=2))
+    j_outer, j_inner = schedule.split(j, schedule.sample_perfect_tile(j, n=2))
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.parallel(schedule.fuse(i_outer, j_outer))
+
+
+@mutant("metaschedule_space", message="shared among the threads")
+def forgets_to_parallelize(schedule):
+    block = schedule.get_sblock("C")
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, schedule.sample_perfect_tile(i, n=2))
+    j_outer, j_inner = schedule.split(j, schedule.sample_perfect_tile(j, n=2))
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.vectorize(j_inner)
+
+
+@mutant("tune_metaschedule", message="max_trials_global=")
+def too_many_trials(contexts, weights, *, trials, work_dir):
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners.metaschedule import cost_model, measuring
+
+    with measuring(contexts, trials, work_dir) as measure:
+        return ms.tune.tune_tasks(
+            tasks=contexts,
+            task_weights=weights,
+            work_dir=work_dir,
+            max_trials_global=trials * 2,
+            num_trials_per_iter=4,
+            builder=measure.builder,
+            runner=measure.runner,
+            cost_model=cost_model(),
+            measure_callbacks=[
+                *ms.measure_callback.MeasureCallback.create("default"),
+                measure.callback,
+            ],
+        )
+
+
+@mutant("tune_metaschedule", message="default measure callbacks")
+def without_the_default_callbacks(contexts, weights, *, trials, work_dir):
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners.metaschedule import cost_model, measuring
+
+    with measuring(contexts, trials, work_dir) as measure:
+        return ms.tune.tune_tasks(
+            tasks=contexts,
+            task_weights=weights,
+            work_dir=work_dir,
+            max_trials_global=trials,
+            num_trials_per_iter=2,
+            builder=measure.builder,
+            runner=measure.runner,
+            cost_model=cost_model(),
+            measure_callbacks=[measure.callback],
+        )
+
+
+@mutant("tune_metaschedule", message="records of both tasks")
+def tunes_the_first_context_only(contexts, weights, *, trials, work_dir):
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners.metaschedule import cost_model, measuring
+
+    with measuring(contexts, trials, work_dir) as measure:
+        return ms.tune.tune_tasks(
+            tasks=contexts[:1],
+            task_weights=weights[:1],
+            work_dir=work_dir,
+            max_trials_global=trials,
+            num_trials_per_iter=trials,
+            builder=measure.builder,
+            runner=measure.runner,
+            cost_model=cost_model(),
+            measure_callbacks=[
+                *ms.measure_callback.MeasureCallback.create("default"),
+                measure.callback,
+            ],
+        )
+
+
+@mutant("apply_metaschedule", message="fastest valid record(.|\n)*seen: *the record of")
+def applies_the_slowest_of_metaschedule(mod, database, target):
+    import tvm
+    import tvm_ffi
+
+    functions = {variable.name_hint: function for variable, function in mod.functions.items()}
+    for name, function in functions.items():
+        workload = tvm.IRModule({"main": function})
+        for record in database.get_all_tuning_records():  # fastest first
+            if tvm_ffi.structural_equal(record.workload.mod, workload):
+                schedule = tvm.s_tir.Schedule(workload)
+                record.trace.apply_to_schedule(schedule, remove_postproc=False)
+                functions[name] = schedule.mod["main"]
+    return tvm.IRModule(functions)
+
+
+@mutant("apply_metaschedule", message="none of the log's records")
+def applies_nothing(mod, database, target):
+    return mod
+
+
+@mutant("apply_metaschedule", message="keep their names|functions first")
+def applies_to_one_function(mod, database, target):
+    import tvm
+
+    name = mod.get_global_vars()[0].name_hint
+    workload = tvm.IRModule({"main": mod[name]})
+    schedule = database.query_schedule(workload, target, "main")
+    return schedule.mod if schedule is not None else mod

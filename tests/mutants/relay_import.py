@@ -1,0 +1,541 @@
+"""Wrong solutions of phase 4."""
+
+from tests.mutants import mutant
+
+
+@mutant("import_relay", message="input_0, input_1")
+def names_its_inputs_otherwise(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    inputs = [(f"x{i}", tuple(t.shape)) for i, t in enumerate(example)]
+    traced = torch.jit.trace(model, example)
+    return relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+
+
+@mutant("import_relay", message="type int64")
+def makes_every_input_float32(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    example = tuple(tensor.float() for tensor in example)
+    inputs = [(f"input_{i}", tuple(t.shape)) for i, t in enumerate(example)]
+    traced = torch.jit.trace(model, example)
+    return relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+
+
+@mutant("import_relay", message="the pair")
+def returns_the_module_alone(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    inputs = [(f"input_{i}", tuple(t.shape)) for i, t in enumerate(example)]
+    traced = torch.jit.trace(model, example)
+    mod, _ = relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+    return mod
+
+
+@mutant("import_relay", message="the rest in params")
+def loses_the_weights(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    inputs = [(f"input_{i}", tuple(t.shape)) for i, t in enumerate(example)]
+    traced = torch.jit.trace(model, example)
+    mod, _ = relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+    return mod, {}
+
+
+@mutant("import_relay", message="stays in eval mode")
+def traces_in_training_mode(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    inputs = [(f"input_{i}", tuple(t.shape)) for i, t in enumerate(example)]
+    traced = torch.jit.trace(model.train(), example, check_trace=False)
+    return relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+
+
+@mutant("import_relay", message="custom_convert_map")
+def ignores_converters(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    inputs = [(f"input_{i}", tuple(t.shape)) for i, t in enumerate(example)]
+    return relay.frontend.from_pytorch(torch.jit.trace(model, example), inputs)
+
+
+@mutant("optimize_relay", message=r"PassContext\(opt_level=3\)")
+def at_the_default_level(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.FoldConstant(),
+        ]
+    )
+    return passes(bound)
+
+
+@mutant("optimize_relay", message="bind_params_by_name")
+def leaves_the_weights_unbound(mod, params):
+    import tvm
+    from tvm import relay
+
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+        ]
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(mod)
+
+
+@mutant("optimize_relay", message="make a new IRModule first")
+def binds_in_place(mod, params):
+    import tvm
+    from tvm import relay
+
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.FoldConstant(),
+        ]
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(mod)
+
+
+@mutant("optimize_relay", message="not fused yet")
+def fuses_already(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.FoldConstant(),
+            relay.transform.FuseOps(),
+        ]
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(bound)
+
+
+@mutant("optimize_relay", message="the pass SimplifyInference")
+def keeps_the_batch_norm(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [relay.transform.FoldConstant(), relay.transform.FoldScaleAxis()]
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(bound)
+
+
+@mutant("optimize_relay", message="constants alone")
+def does_not_fold(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.transform.SimplifyInference()(relay.transform.InferType()(bound))
+
+
+@mutant("optimize_relay", message="the weights that were bound")
+def binds_zeros(mod, params):
+    import numpy as np
+    import tvm
+    from tvm import relay
+
+    zeros = {name: tvm.nd.array(np.zeros(each.shape, "float32")) for name, each in params.items()}
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], zeros)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.FoldConstant(),
+        ]
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(bound)
+
+
+@mutant("build_relay", message="opt_level=3")
+def builds_at_the_default_level(mod, params, target):
+    from tvm import relay
+
+    return relay.build(mod, target=target, params=params)
+
+
+@mutant("build_relay", message="must reach the compiler")
+def builds_for_any_processor(mod, params, target):
+    import tvm
+    from tvm import relay
+
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.build(mod, target="llvm", params=params)
+
+
+@mutant("build_relay", message="the weights inside the library")
+def builds_without_weights(mod, params, target):
+    import tvm
+    from tvm import relay
+
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.build(mod, target=target)
+
+
+@mutant("build_relay", message="the executor asked for")
+def builds_for_the_virtual_machine(mod, params, target):
+    import tvm
+    from tvm import relay
+
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.vm.compile(mod, target=target, params=params)
+
+
+@mutant("import_relax", message="keep_params_as_input")
+def keeps_the_weights_as_inputs(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return from_exported_program(
+        torch.export.export(model, example),
+        keep_params_as_input=True,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+
+
+@mutant("import_relax", message="unwrap_unit_return_tuple")
+def returns_a_tuple_of_one(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return from_exported_program(torch.export.export(model, example), custom_convert_map=converters)
+
+
+@mutant("import_relax", message="stays in eval mode")
+def exports_in_training_mode(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return from_exported_program(
+        torch.export.export(model.train(), example),
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+
+
+@mutant("import_relax", message="custom_convert_map")
+def forgets_converters(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return from_exported_program(torch.export.export(model, example), unwrap_unit_return_tuple=True)
+
+
+@mutant("optimize_relax", message="AnnotateTIROpPattern before FuseOps")
+def does_not_annotate(mod):
+    import tvm
+    from tvm import relax
+
+    names = "DecomposeOpsForInference CanonicalizeBindings FoldConstant LegalizeOps FuseOps FuseTIR"
+    passes = [getattr(relax.transform, name)() for name in names.split()]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+@mutant("optimize_relax", message="FuseTIR")
+def leaves_groups_unmerged(mod):
+    import tvm
+    from tvm import relax
+
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.FoldConstant(),
+        relax.transform.LegalizeOps(),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FuseOps(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+@mutant("optimize_relax", message="the pass FoldConstant")
+def transposes_the_weight_at_run_time(mod):
+    import tvm
+    from tvm import relax
+
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.LegalizeOps(),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+@mutant("optimize_relax", message="LegalizeOps")
+def stops_before_the_loops(mod):
+    import tvm
+    from tvm import relax
+
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.FoldConstant(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+@mutant("build_relax", message="must reach the compiler")
+def compiles_for_any_processor(mod, target):
+    import tvm
+
+    return tvm.compile(mod, tvm.target.Target({"kind": "llvm"}))
+
+
+@mutant("build_relax", message="the virtual machine is made by whoever runs it")
+def returns_the_virtual_machine(mod, target):
+    import tvm
+    from tvm import relax
+
+    return relax.VirtualMachine(tvm.compile(mod, target), tvm.cpu())
+
+
+@mutant("build_relax", message="the module compiled")
+def compiles_with_other_weights(mod, target):
+    import numpy as np
+    import tvm
+    from tvm import relax
+
+    @relax.expr_functor.mutator
+    class Zero(relax.PyExprMutator):  # type: ignore[misc]
+        def visit_generic_const_(self, constant):
+            return relax.const(np.zeros_like(constant.value.numpy()))
+
+    changed = tvm.IRModule(mod.functions)
+    changed["main"] = Zero().visit_expr(mod["main"])
+    return tvm.compile(changed, target)
+
+
+@mutant("verify", message="NaN in both|NaN in the reference|NaN in the output")
+def lets_nan_through(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        error = np.abs(got - want.astype("float64"))
+        if (error > atol + rtol * np.abs(want)).any():
+            at = np.unravel_index(error.argmax(), error.shape)
+            relative = (error / np.abs(want)).max()
+            raise ValueError(f"output {index} at {at}: {error.max()}, relative {relative}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="rtol times infinity allows everything")
+def lets_infinity_through(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        with np.errstate(invalid="ignore"):
+            error = np.where(got == want, 0.0, np.abs(got - want.astype("float64")))
+            right = (error <= atol + rtol * np.abs(want)) | (error == 0)
+        if not right.all():
+            at = np.unravel_index(error.argmax(), error.shape)
+            relative = (error / np.abs(want)).max()
+            raise ValueError(f"output {index} at {at}: {error.max()}, relative {relative}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="len of both, before zip")
+def compares_as_many_as_there_are(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if not outputs:
+        raise ValueError("nothing to compare")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=False)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = np.where(got == want, 0.0, np.abs(got - want.astype("float64")))
+            relative = np.where(error == 0, 0.0, error / np.abs(want))
+        error = np.nan_to_num(error, nan=np.inf, posinf=np.inf)
+        allowed = np.nan_to_num(atol + rtol * np.abs(want), nan=0.0, posinf=0.0)
+        if (error > allowed).any():
+            at = np.unravel_index(error.argmax(), error.shape)
+            raise ValueError(f"output {index} at {at}: {error.max()}, relative {relative.max()}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="numpy would broadcast")
+def trusts_the_shapes(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        got = got.reshape(want.shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = np.where(got == want, 0.0, np.abs(got - want.astype("float64")))
+            relative = np.where(error == 0, 0.0, error / np.abs(want))
+        error = np.nan_to_num(error, nan=np.inf, posinf=np.inf)
+        allowed = np.nan_to_num(atol + rtol * np.abs(want), nan=0.0, posinf=0.0)
+        if (error > allowed).any():
+            at = np.unravel_index(error.argmax(), error.shape)
+            raise ValueError(f"output {index} at {at}: {error.max()}, relative {relative.max()}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="within rtol=1e-4")
+def forgets_rtol(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        error = np.abs(got - want.astype("float64"))
+        if not (error <= atol).all():
+            raise ValueError(f"output {index} differs by {error.max()}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="within atol=1e-5")
+def compares_ratios_only(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        error = np.abs(got - want.astype("float64"))
+        if not (error <= rtol * np.abs(want)).all():
+            raise ValueError(f"output {index} differs by {error.max()}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="the largest absolute error of all outputs")
+def returns_the_last_error(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        if not np.allclose(got, want, atol=atol, rtol=rtol):
+            raise ValueError(f"output {index} differs")
+        largest = float(np.abs(got - want.astype("float64")).max())
+    return largest
+
+
+@mutant("verify", message="seen:     AssertionError")
+def raises_what_numpy_raises(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    largest = 0.0
+    for got, want in zip(outputs, reference, strict=True):
+        np.testing.assert_allclose(got, want, atol=atol, rtol=rtol, equal_nan=False)
+        largest = max(largest, float(np.abs(got - want.astype("float64")).max()))
+    return largest
+
+
+@mutant("verify", message="no outputs at all")
+def finds_nothing_right(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference):
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        if not np.allclose(got, want, atol=atol, rtol=rtol):
+            raise ValueError(f"output {index} differs")
+        with np.errstate(invalid="ignore"):
+            largest = max(largest, float(np.nanmax(np.abs(got - want.astype("float64")))))
+    return largest
+
+
+@mutant("verify", message="with the absolute values")
+def forgets_the_absolute_value(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
+        if got.shape != want.shape:
+            raise ValueError(f"output {index} has shape {got.shape}, not {want.shape}")
+        error = got - want.astype("float64")
+        if not (error <= atol + rtol * np.abs(want)).all():
+            raise ValueError(f"output {index} differs by {error.max()}")
+        largest = max(largest, float(error.max()))
+    return largest
+
+
+@mutant("verify", message="a message that names")
+def does_not_say_where(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or not outputs:
+        raise ValueError("another number of outputs")
+    largest = 0.0
+    for got, want in zip(outputs, reference, strict=True):
+        if got.shape != want.shape or not (np.isfinite(got) == np.isfinite(want)).all():
+            raise ValueError("the outputs differ")
+        if np.isnan(want).any() or (np.isinf(want) & (got != want)).any():
+            raise ValueError("the outputs differ")
+        finite = np.isfinite(want)
+        error = np.abs(got[finite] - want[finite].astype("float64"))
+        if not (error <= atol + rtol * np.abs(want[finite])).all():
+            raise ValueError("the outputs differ")
+        largest = max(largest, float(error.max()))
+    return largest

@@ -1,0 +1,470 @@
+"""Wrong solutions of phase 3."""
+
+from tests.mutants import mutant
+
+
+@mutant("time_function", message="the unit of .results is the second")
+def seconds_for_milliseconds(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    evaluator = function.time_evaluator("main", tvm.cpu(), number=number, repeat=repeats)
+    return np.array(evaluator(*arguments).results)
+
+
+@mutant("time_function", message="one sample a repeat")
+def number_and_repeats_swapped(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    evaluator = function.time_evaluator("main", tvm.cpu(), number=repeats, repeat=number)
+    return np.array(evaluator(*arguments).results) * 1e3
+
+
+@mutant("time_function", message="already divided by `number`")
+def time_of_all_calls_together(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    evaluator = function.time_evaluator("main", tvm.cpu(), number=number, repeat=repeats)
+    return np.array(evaluator(*arguments).results) * 1e3 * number
+
+
+@mutant("time_function", message="the engine's time_evaluator holds the clock")
+def loop_in_python(function, arguments, *, number, repeats):
+    import time
+
+    import numpy as np
+
+    function["main"](*arguments)
+    samples = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for _ in range(number):
+            function["main"](*arguments)
+        samples.append((time.perf_counter() - started) / number * 1e3)
+    return np.array(samples)
+
+
+@mutant("time_function", message="calls for each of")
+def number_ignored(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    evaluator = function.time_evaluator("main", tvm.cpu(), number=1, repeat=repeats)
+    return np.array(evaluator(*arguments).results) * 1e3
+
+
+@mutant("time_function", message="one sample a repeat")
+def mean_alone(function, arguments, *, number, repeats):
+    import tvm
+
+    evaluator = function.time_evaluator("main", tvm.cpu(), number=number, repeat=repeats)
+    return evaluator(*arguments).mean * 1e3
+
+
+@mutant("sample_latency", message="what each of the two loops calls")
+def no_warmup(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    samples = np.empty(repeats)
+    for i in range(repeats):
+        started = time.perf_counter()
+        run()
+        samples[i] = (time.perf_counter() - started) * 1e3
+    return samples
+
+
+@mutant("sample_latency", message="one sample a repeat")
+def warmup_kept(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    samples = []
+    for _ in range(warmup + repeats):
+        started = time.perf_counter()
+        run()
+        samples.append((time.perf_counter() - started) * 1e3)
+    return np.array(samples)
+
+
+@mutant("sample_latency", message="which are slow, left out of the samples")
+def last_samples_dropped(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    samples = []
+    for _ in range(warmup + repeats):
+        started = time.perf_counter()
+        run()
+        samples.append((time.perf_counter() - started) * 1e3)
+    return np.array(samples[:repeats])
+
+
+@mutant("sample_latency", message="the samples in milliseconds")
+def one_clock_around_all(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        run()
+    started = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return np.full(repeats, (time.perf_counter() - started) * 1e3 / repeats)
+
+
+@mutant("sample_latency", message="in seconds, times 1e3")
+def latency_in_seconds(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        run()
+    samples = np.empty(repeats)
+    for i in range(repeats):
+        started = time.perf_counter()
+        run()
+        samples[i] = time.perf_counter() - started
+    return samples
+
+
+@mutant("gflop_per_second", message="an addition and a multiplication")
+def counts_multiplications_alone(m, n, k, milliseconds):
+    return m * n * k / milliseconds / 1e6
+
+
+@mutant("gflop_per_second", message="milliseconds, not seconds")
+def takes_milliseconds_for_seconds(m, n, k, milliseconds):
+    return 2 * m * n * k / milliseconds / 1e9
+
+
+@mutant("gflop_per_second", message="m·n·k steps")
+def takes_the_matrices_for_square(m, n, k, milliseconds):
+    return 2 * m**3 / milliseconds / 1e6
+
+
+@mutant("arithmetic_intensity", message="bytes and not elements")
+def per_element(m, n, k):
+    return 2 * m * n * k / (m * k + k * n + m * n)
+
+
+@mutant("arithmetic_intensity", message="A, B and C once each")
+def output_forgotten(m, n, k):
+    return 2 * m * n * k / (4 * (m * k + k * n))
+
+
+@mutant("arithmetic_intensity", message="whatever the loops read again")
+def every_load_of_the_naive_loops(m, n, k):
+    return 2 * m * n * k / (4 * (2 * m * n * k + m * n))
+
+
+@mutant("compare_interleaved", message="first and second in turn")
+def one_after_the_other(first, second, *, rounds):
+    import time
+
+    import numpy as np
+
+    from tvm_practice.measure import quiesce
+
+    taken = []
+    for run in (first, second):
+        samples = []
+        for _ in range(rounds):
+            quiesce()
+            run()
+            started = time.perf_counter()
+            run()
+            samples.append(time.perf_counter() - started)
+        taken.append(samples)
+    ratios = np.array(taken[0]) / np.array(taken[1])
+    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return float(np.median(ratios)), float(low), float(high)
+
+
+@mutant("compare_interleaved", message="which is second over first")
+def upside_down(first, second, *, rounds):
+    import time
+
+    import numpy as np
+
+    from tvm_practice.measure import quiesce
+
+    ratios = np.empty(rounds)
+    for i in range(rounds):
+        taken = []
+        for run in (first, second):
+            quiesce()
+            run()
+            started = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - started)
+        ratios[i] = taken[1] / taken[0]
+    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return float(np.median(ratios)), float(low), float(high)
+
+
+@mutant("compare_interleaved", message="while the other one's threads spin")
+def threads_left_spinning(first, second, *, rounds):
+    import time
+
+    import numpy as np
+
+    ratios = np.empty(rounds)
+    for i in range(rounds):
+        taken = []
+        for run in (first, second):
+            run()
+            started = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - started)
+        ratios[i] = taken[0] / taken[1]
+    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return float(np.median(ratios)), float(low), float(high)
+
+
+@mutant("compare_interleaved", message="one untimed call")
+def threads_still_asleep(first, second, *, rounds):
+    import time
+
+    import numpy as np
+
+    from tvm_practice.measure import quiesce
+
+    ratios = np.empty(rounds)
+    for i in range(rounds):
+        taken = []
+        for run in (first, second):
+            quiesce()
+            started = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - started)
+        ratios[i] = taken[0] / taken[1]
+    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return float(np.median(ratios)), float(low), float(high)
+
+
+@mutant("compare_interleaved", message="divide the times of one round")
+def medians_divided(first, second, *, rounds):
+    import time
+
+    import numpy as np
+
+    from tvm_practice.measure import quiesce
+
+    taken = np.empty((2, rounds))
+    for i in range(rounds):
+        for j, run in enumerate((first, second)):
+            quiesce()
+            run()
+            started = time.perf_counter()
+            run()
+            taken[j, i] = time.perf_counter() - started
+    rng = np.random.default_rng()
+    drawn = [np.median(rng.choice(each, (2000, rounds)), axis=1) for each in taken]
+    low, high = np.percentile(drawn[0] / drawn[1], [2.5, 97.5])
+    return float(np.median(taken[0]) / np.median(taken[1])), float(low), float(high)
+
+
+@mutant("compare_interleaved", message="as wide as the middle 95% of the ratios")
+def spread_for_interval(first, second, *, rounds):
+    import time
+
+    import numpy as np
+
+    from tvm_practice.measure import quiesce
+
+    ratios = np.empty(rounds)
+    for i in range(rounds):
+        taken = []
+        for run in (first, second):
+            quiesce()
+            run()
+            started = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - started)
+        ratios[i] = taken[0] / taken[1]
+    low, high = np.percentile(ratios, [2.5, 97.5])
+    return float(np.median(ratios)), float(low), float(high)
+
+
+@mutant("compile_variants", message="naive is serial")
+def one_schedule_for_all(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions import manual_schedule
+    from solutions.te_basics import matmul
+    from tvm_practice import engines
+
+    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(expression)
+    block = schedule.get_sblock("C")
+    schedules = {"naive": schedule}
+    manual_schedule.tile(schedule, block, tile, tile)
+    manual_schedule.vectorize(schedule, block)
+    schedules["tiled"] = schedule
+    manual_schedule.parallelize(schedule, block)
+    schedules["tiled+parallel"] = schedule
+    target = engines.host_target()
+    return {name: tvm.compile(each.mod, target=target).mod for name, each in schedules.items()}
+
+
+@mutant("compile_variants", message="shares its tiles among threads")
+def parallel_forgotten(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions import manual_schedule
+    from solutions.te_basics import matmul
+    from tvm_practice import engines
+
+    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    modules = {}
+    for name in ("naive", "tiled", "tiled+parallel"):
+        schedule = tvm.s_tir.Schedule(expression)
+        block = schedule.get_sblock("C")
+        if name != "naive":
+            manual_schedule.tile(schedule, block, tile, tile)
+            manual_schedule.vectorize(schedule, block)
+        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
+    return modules
+
+
+@mutant("compile_variants", message="compiled for this machine's processor")
+def compiled_for_any_processor(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions import manual_schedule
+    from solutions.te_basics import matmul
+
+    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    modules = {}
+    for name in ("naive", "tiled", "tiled+parallel"):
+        schedule = tvm.s_tir.Schedule(expression)
+        block = schedule.get_sblock("C")
+        if name != "naive":
+            manual_schedule.tile(schedule, block, tile, tile)
+            manual_schedule.vectorize(schedule, block)
+        if name == "tiled+parallel":
+            manual_schedule.parallelize(schedule, block)
+        modules[name] = tvm.compile(schedule.mod, target={"kind": "llvm"}).mod
+    return modules
+
+
+@mutant("compile_variants", message="neither for naive")
+def naive_twice(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions import manual_schedule
+    from solutions.te_basics import matmul
+    from tvm_practice import engines
+
+    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    modules = {}
+    for name in ("naive", "tiled", "tiled+parallel"):
+        schedule = tvm.s_tir.Schedule(expression)
+        block = schedule.get_sblock("C")
+        if name == "tiled+parallel":
+            manual_schedule.tile(schedule, block, tile, tile)
+            manual_schedule.vectorize(schedule, block)
+            manual_schedule.parallelize(schedule, block)
+        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
+    return modules
+
+
+@mutant("compile_variants", message="the order of A, B and C")
+def product_the_other_way_round(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions import manual_schedule
+    from solutions.te_basics import matmul
+    from tvm_practice import engines
+
+    A, B, C = matmul(size, size, size)
+    expression = te.create_prim_func([B, A, C]).with_attr("global_symbol", "main")
+    modules = {}
+    for name in ("naive", "tiled", "tiled+parallel"):
+        schedule = tvm.s_tir.Schedule(expression)
+        block = schedule.get_sblock("C")
+        if name != "naive":
+            manual_schedule.tile(schedule, block, tile, tile)
+            manual_schedule.vectorize(schedule, block)
+        if name == "tiled+parallel":
+            manual_schedule.parallelize(schedule, block)
+        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
+    return modules
+
+
+@mutant("compile_variants", message="the tile sizes that manual_schedule.tile is given")
+def tile_ignored(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions import manual_schedule
+    from solutions.te_basics import matmul
+    from tvm_practice import engines
+
+    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    modules = {}
+    for name in ("naive", "tiled", "tiled+parallel"):
+        schedule = tvm.s_tir.Schedule(expression)
+        block = schedule.get_sblock("C")
+        if name != "naive":
+            manual_schedule.tile(schedule, block, 32, 32)
+            manual_schedule.vectorize(schedule, block)
+        if name == "tiled+parallel":
+            manual_schedule.parallelize(schedule, block)
+        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
+    return modules
+
+
+@mutant("parallel_pays_from", message="faster at the second size by chance")
+def first_faster_size(sizes, serial_ms, parallel_ms):
+    for size, serial, parallel in zip(sizes, serial_ms, parallel_ms, strict=True):
+        if parallel < serial:
+            return size
+    return None
+
+
+@mutant("parallel_pays_from", message="equal is not faster")
+def equal_counts_as_faster(sizes, serial_ms, parallel_ms):
+    pays = None
+    for size, serial, parallel in zip(sizes, serial_ms, parallel_ms, strict=True):
+        if parallel > serial:
+            pays = None
+        elif pays is None:
+            pays = size
+    return pays
+
+
+@mutant("parallel_pays_from", message="faster at every size")
+def after_the_last_slower_size(sizes, serial_ms, parallel_ms):
+    for i in range(len(sizes) - 1, 0, -1):
+        if parallel_ms[i - 1] >= serial_ms[i - 1]:
+            return sizes[i] if parallel_ms[i] < serial_ms[i] else None
+    return None
+
+
+@mutant("parallel_pays_from", message="faster from the fourth size on")
+def index_for_size(sizes, serial_ms, parallel_ms):
+    pays = None
+    for i, (serial, parallel) in enumerate(zip(serial_ms, parallel_ms, strict=True)):
+        if parallel >= serial:
+            pays = None
+        elif pays is None:
+            pays = i
+    return pays

@@ -1,0 +1,158 @@
+"""Grading: the learner's functions, the reference ones, and wrong ones.
+
+pytest -m phase2        one phase
+pytest -k tile          one exercise
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mutants import Mutant, mutants
+from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, exercises, phase
+from tvm_practice.course.editing import (
+    function_source,
+    is_stub,
+    replace_function,
+    signature,
+    stubbed,
+)
+from tvm_practice.course.grading import Grader, Verdict, source_file
+
+EXERCISES = exercises()
+BY_ID = {exercise.id: exercise for exercise in EXERCISES}
+
+
+def _marks(module: str) -> Any:
+    return getattr(pytest.mark, f"phase{phase(module).number}")
+
+
+def each_exercise() -> Any:
+    cases = [pytest.param(each, id=each.id, marks=_marks(each.phase)) for each in EXERCISES]
+    return pytest.mark.parametrize("exercise", cases)
+
+
+def _stub_text(module: str) -> str:
+    """The phase's file as it comes: every exercise to do, whatever the learner has written."""
+    text = source_file(module, MINE).read_text()
+    for exercise in phase(module).exercises:
+        text = stubbed(text, exercise.name)
+    return text
+
+
+def _solution(exercise: Exercise) -> str:
+    return function_source(source_file(exercise.phase, SOLUTIONS).read_text(), exercise.name)
+
+
+def _grade_pasted(
+    grader: Grader, exercise: Exercise, source: str, folder: Path
+) -> dict[str, Verdict]:
+    """Verdicts of the exercise's whole phase with `source` pasted in place of its stub."""
+    file = folder / f"{exercise.phase}.py"
+    file.write_text(replace_function(_stub_text(exercise.phase), exercise.name, source))
+    return {each.name: grader.grade(each, str(file)) for each in phase(exercise.phase).exercises}
+
+
+def _skip_without_engine(verdict: Verdict) -> None:
+    if verdict.status == "unavailable":
+        pytest.skip(verdict.message)
+
+
+@each_exercise()
+def test_mine(grader: Grader, exercise: Exercise) -> None:
+    """The learner's own function: passes, fails with what to look at, or is to do (skipped)."""
+    verdict = grader.grade(exercise, MINE)
+    _skip_without_engine(verdict)
+    if verdict.status == "todo":
+        pytest.skip(f"to do: {exercise.title}")
+    if verdict.status == "failed":
+        pytest.fail(f"{exercise.id}\n{verdict.message}\n{verdict.output}", pytrace=False)
+
+
+@each_exercise()
+def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
+    """The reference solution pasted into the stub turns exactly that exercise green."""
+    verdicts = _grade_pasted(grader, exercise, _solution(exercise), tmp_path)
+    _skip_without_engine(verdicts[exercise.name])
+    assert verdicts.pop(exercise.name).message == ""
+    others = {name: each.status for name, each in verdicts.items() if each.status != "unavailable"}
+    assert set(others.values()) <= {"todo"}, others
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(each, id=f"{each.phase}.{each.exercise}-{each.name}", marks=_marks(each.phase))
+        for each in mutants()
+    ],
+)
+def test_mutant(grader: Grader, wrong: Mutant, tmp_path: Path) -> None:
+    """A wrong solution pasted into the stub is rejected with its own message."""
+    exercise = BY_ID[f"{wrong.phase}.{wrong.exercise}"]
+    file = tmp_path / f"{wrong.phase}.py"
+    file.write_text(replace_function(_stub_text(wrong.phase), wrong.exercise, wrong.source))
+    verdict = grader.grade(exercise, str(file))
+    _skip_without_engine(verdict)
+    assert verdict.status == "failed", f"{wrong.name} was not rejected"
+    assert re.search(wrong.message, verdict.message), verdict.message
+    assert "expected:" in verdict.message and "look at:" in verdict.message
+
+
+@each_exercise()
+def test_looks_like(grader: Grader, exercise: Exercise) -> None:
+    """What the catalogue says a correct answer looks like is what the reference gives."""
+    if (reason := _missing(exercise)) is not None:
+        pytest.skip(reason)
+    assert grader.demonstrate(exercise) == exercise.looks_like
+
+
+def _missing(exercise: Exercise) -> str | None:
+    from tvm_practice.engines import unavailable_reason
+
+    return unavailable_reason(exercise.engine)
+
+
+@each_exercise()
+def test_stub_raises(grader: Grader, exercise: Exercise) -> None:
+    """The stub is nothing but its docstring and a NotImplementedError, and is graded to do."""
+    text = source_file(exercise.phase, MINE).read_text()
+    if not is_stub(text, exercise.name) and not os.environ.get("CI"):
+        pytest.skip("you have written it")
+    assert is_stub(text, exercise.name)
+    verdict = grader.grade(exercise, MINE)
+    _skip_without_engine(verdict)
+    assert verdict.status == "todo" and verdict.message
+
+
+@each_exercise()
+def test_stub_and_solution_agree(exercise: Exercise) -> None:
+    """Same arguments, defaults, annotations and docstring."""
+    stub, solution = (source_file(exercise.phase, whose).read_text() for whose in (MINE, SOLUTIONS))
+    assert signature(stub, exercise.name) == signature(solution, exercise.name)
+
+
+@each_exercise()
+def test_hints(exercise: Exercise) -> None:
+    """Three different hints, and at least two wrong solutions that the grader is tried on."""
+    assert len(set(exercise.hints)) == 3 and all(len(hint) > 40 for hint in exercise.hints)
+    against = [
+        each for each in mutants() if (each.phase, each.exercise) == (exercise.phase, exercise.name)
+    ]
+    assert len(against) >= 2
+
+
+def test_at_least_18_exercises() -> None:
+    assert len(EXERCISES) >= 18
+    assert len(BY_ID) == len(EXERCISES)
+
+
+def test_each_phase_page_answers_its_question() -> None:
+    root = Path(__file__).parent.parent
+    for exercise in EXERCISES:
+        page = phase(exercise.phase)
+        text = (root / page.page).read_text()
+        assert page.question in " ".join(text.split()), f"{page.page} does not ask its key question"
+        assert exercise.name in text, f"{page.page} does not mention {exercise.name}"

@@ -1,0 +1,117 @@
+"""Functions that the tests of the adapter call in a child process."""
+
+from typing import Any
+
+import numpy as np
+
+
+def round_trip(folder: str, tuner: str | None, trials: int, engine: str) -> dict[str, Any]:
+    """Export a small MLP; return its inputs and PyTorch's outputs as lists."""
+    import torch
+
+    from tvm_practice.tvm_export import (
+        ExportConfig,
+        compile_pytorch_module,
+        export_artifacts,
+        verify_runtime,
+    )
+
+    layers = torch.nn.Linear(13, 7), torch.nn.ReLU(), torch.nn.Linear(7, 5)
+    model = torch.nn.Sequential(*layers).eval()
+    x = torch.randn(3, 13)
+    config = ExportConfig.model_validate(
+        {"example_input": x, "tuner": tuner, "tuning_trials": trials, "engine": engine}
+    )
+    graph_module = compile_pytorch_module(model, config)
+    graph_module.run()
+    expected = model(x).detach().numpy()
+    verify_runtime(graph_module, [("input_0", x.numpy())], [expected])
+    latency = graph_module.benchmark(warmup=1, repeats=5)
+    export_artifacts(graph_module, folder, report={"latency": latency})
+    return {
+        "x": x.tolist(),
+        "expected": expected.tolist(),
+        "latency": latency,
+        "tuning": graph_module.tuning,
+        "seconds": graph_module.seconds,
+    }
+
+
+def run_loaded(folder: str, x: list[list[float]]) -> dict[str, Any]:
+    """Run artifacts on an input, and say whether PyTorch was imported for it."""
+    import sys
+
+    from tvm_practice.tvm_export.artifacts import load_artifacts
+
+    outputs = load_artifacts(folder)(np.array(x, "float32"))
+    return {"outputs": [each.tolist() for each in outputs], "torch": "torch" in sys.modules}
+
+
+def wrong_reference() -> str:
+    """The message of verify_runtime for a reference that differs at one place."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module, verify_runtime
+
+    model = torch.nn.Linear(4, 3).eval()
+    x = torch.randn(2, 4)
+    graph_module = compile_pytorch_module(model, ExportConfig(example_input=x))
+    reference = model(x).detach().numpy()
+    reference[1, 2] += 1
+    try:
+        verify_runtime(graph_module, [("input_0", x.numpy())], [reference])
+    except ValueError as error:
+        return str(error)
+    return "no error"
+
+
+def misuse() -> dict[str, str]:
+    """What a graph module says to inputs that are not there or not set."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = torch.nn.Linear(4, 3).eval()
+    graph_module = compile_pytorch_module(model, ExportConfig(example_input=torch.randn(2, 4)))
+    said = {}
+    try:
+        graph_module.set_input("image", np.zeros((2, 4), "float32"))
+    except KeyError as error:
+        said["unknown"] = str(error)
+    try:
+        graph_module()
+    except TypeError as error:
+        said["count"] = str(error)
+    return said
+
+
+def targets(texts: list[str]) -> list[str]:
+    """What each target text becomes on the active engine, or its error."""
+    from tvm_practice.tvm_export.targets import resolve_target
+
+    found = []
+    for text in texts:
+        try:
+            found.append(str(resolve_target(text)))
+        except ValueError as error:
+            found.append(f"ValueError: {error}")
+    return found
+
+
+def slower_records() -> dict[str, list[int]]:
+    """How many functions keep a "record": of good schedules, and of loops without any."""
+    import tvm
+
+    from solutions.relay_import import import_relax, optimize_relax
+    from tvm_practice.engines import host_target
+    from tvm_practice.models import load_mlp
+    from tvm_practice.tvm_export.relax import _without_slower_records
+
+    module = optimize_relax(import_relax(*load_mlp()))
+    bad = module.clone()
+    for name, function in module.functions_items():
+        if isinstance(function, tvm.tirx.PrimFunc):
+            bad[name] = function.with_attr("tests.mark", 1)
+    chosen, kept, slower = _without_slower_records(module, bad, host_target())
+    back = sum(chosen[name].same_as(module[name]) for name in module.get_global_vars())
+    return {"unscheduled": [kept, slower, back]}

@@ -1,0 +1,141 @@
+"""The adapter: configuration, targets, artifacts that load without PyTorch, verification."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from tvm_practice import engines
+from tvm_practice.tvm_export import ExportConfig
+from tvm_practice.tvm_export.targets import to_dictionary
+
+FUNCTIONS = "tests.tvm_export.functions"
+
+needs_classic = pytest.mark.skipif(
+    engines.unavailable_reason("classic") is not None,
+    reason=str(engines.unavailable_reason("classic")),
+)
+
+VARIANTS = [
+    pytest.param(None, 0, "current", id="relax-untuned"),
+    pytest.param("metaschedule", 8, "current", id="relax-metaschedule", marks=pytest.mark.slow),
+    pytest.param(None, 0, "classic", id="relay-untuned", marks=needs_classic),
+    pytest.param(
+        "autotvm", 4, "classic", id="relay-autotvm", marks=[needs_classic, pytest.mark.slow]
+    ),
+    pytest.param("ansor", 4, "classic", id="relay-ansor", marks=[needs_classic, pytest.mark.slow]),
+]
+
+
+@pytest.mark.parametrize(("tuner", "trials", "engine"), VARIANTS)
+def test_artifacts_give_pytorchs_outputs_in_a_process_without_pytorch(
+    tuner: str | None, trials: int, engine: engines.Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "artifacts"
+    made = engines.call(
+        engine,
+        f"{FUNCTIONS}:round_trip",
+        {"folder": str(folder), "tuner": tuner, "trials": trials, "engine": engine},
+    )
+    assert made["latency"]["mean"] > 0 and made["latency"]["count"] == 5
+    assert {"import", "optimize", "build"} <= set(made["seconds"])
+    if tuner:
+        assert made["tuning"]["trials"] >= trials and "tune" in made["seconds"]
+    metadata = json.loads((folder / "metadata.json").read_text())
+    assert metadata["engine"] == engine and metadata["tuner"] == tuner
+    assert metadata["environment"]["processor"] and metadata["latency"] == made["latency"]
+    assert {each.name for each in folder.iterdir()} == {
+        "deploy_lib.tar",
+        "deploy_graph.json",
+        "deploy_params.bin",
+        "metadata.json",
+        "summary.json",
+    }
+    assert [each.name for each in tmp_path.iterdir()] == ["artifacts"]
+
+    loaded = engines.call(
+        engine, f"{FUNCTIONS}:run_loaded", {"folder": str(folder), "x": made["x"]}
+    )
+    np.testing.assert_allclose(loaded["outputs"][0], made["expected"], rtol=1e-4, atol=1e-5)
+    if engine == "classic":  # importing current TVM imports PyTorch where it is installed
+        assert not loaded["torch"]
+
+
+def test_artifacts_of_another_schema_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "metadata.json").write_text('{"schema_version": 99}')
+    with pytest.raises(engines.RemoteError, match="schema_version 99"):
+        engines.call("current", f"{FUNCTIONS}:run_loaded", {"folder": str(tmp_path), "x": [[0.0]]})
+
+
+def test_a_wrong_output_is_told_where() -> None:
+    message = engines.call("current", f"{FUNCTIONS}:wrong_reference")
+    assert "output 0" in message and "1, 2" in message
+
+
+def test_misuse_of_a_graph_module_is_named() -> None:
+    said = engines.call("current", f"{FUNCTIONS}:misuse")
+    assert "input_0" in said["unknown"] and "0 inputs given, the model has 1" in said["count"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"tuning_trials": -1}, "tuning_trials"),
+        ({"tuner": "grid"}, "tuner"),
+        ({"tunning_trials": 5}, "tunning_trials"),
+        ({"tuner": "autotvm", "engine": "current"}, "engine"),
+        ({"tuner": "metaschedule", "use_ansor": True}, "use_ansor"),
+        ({"steps": "somewhere"}, "steps"),
+    ],
+)
+def test_a_bad_setting_is_named(settings: dict[str, object], field: str) -> None:
+    with pytest.raises(ValidationError, match=field):
+        ExportConfig.model_validate({"example_input": None, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "tuner", "engine"),
+    [
+        ({}, None, "current"),
+        ({"engine": "classic"}, None, "classic"),
+        ({"tuning_trials": 9}, "autotvm", "classic"),
+        ({"tuning_trials": 9, "use_ansor": True}, "ansor", "classic"),
+        ({"tuning_trials": 9, "engine": "current"}, "metaschedule", "current"),
+        ({"tuning_trials": 9, "tuner": "metaschedule"}, "metaschedule", "current"),
+    ],
+)
+def test_the_tuner_and_the_engine_follow(
+    settings: dict[str, object], tuner: str | None, engine: str
+) -> None:
+    config = ExportConfig.model_validate({"example_input": None, **settings})
+    assert (config.chosen_tuner, config.chosen_engine) == (tuner, engine)
+
+
+def test_a_target_text_becomes_a_dictionary() -> None:
+    text = "llvm -mcpu=core-avx2 -mattr=+fma,-avx512f -num-cores=4"
+    assert to_dictionary(text) == {
+        "kind": "llvm",
+        "mcpu": "core-avx2",
+        "mattr": ["+fma", "-avx512f"],
+        "num-cores": 4,
+    }
+
+
+def test_targets_on_the_current_engine() -> None:
+    known, host, unknown, malformed = engines.call(
+        "current",
+        f"{FUNCTIONS}:targets",
+        {"texts": ["llvm -mcpu=core-avx2", "llvm", "llvm -nonsense=1", "llvm mcpu"]},
+    )
+    assert "core-avx2" in known and "num-cores" in host
+    assert unknown.startswith("ValueError: target 'llvm -nonsense=1'")
+    assert malformed.startswith("ValueError: target 'llvm mcpu'")
+
+
+@pytest.mark.slow
+def test_a_record_slower_than_the_default_is_taken_back() -> None:
+    """Loops without any schedule, passed off as records: the big matmuls at least must lose."""
+    kept, slower, back = engines.call("current", f"{FUNCTIONS}:slower_records")["unscheduled"]
+    assert slower >= 2 and back >= slower and kept + slower >= 3

@@ -1,0 +1,35 @@
+"""The front door: a PyTorch module and a configuration in, a compiled model out."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tvm_practice import engines
+from tvm_practice.tvm_export.config import ExportConfig
+from tvm_practice.tvm_export.graph_module import GraphModule
+
+
+def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
+    """Import, optimize, tune if asked, and build `model`; the example inputs are set.
+
+    Activates the engine that the configuration needs in this process. Raises
+    engines.EngineUnavailable if that engine is not installed or the process holds the other one.
+    """
+    engines.activate(config.chosen_engine)
+    from tvm_practice.tvm_export.lane import open_lane
+
+    lane = open_lane(
+        config.chosen_engine, model, config.example, target=config.target, steps=config.steps
+    )
+    tuner = config.chosen_tuner
+    if tuner is None or config.tuning_trials == 0:
+        graph_module = lane.untuned()
+    elif config.tuning_log is not None:
+        graph_module = lane.tuned(tuner, trials=config.tuning_trials, log=config.tuning_log)
+    else:
+        with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
+            log = Path(folder) / "records"
+            graph_module = lane.tuned(tuner, trials=config.tuning_trials, log=log)
+    for position, value in enumerate(config.example):
+        graph_module.set_input(position, value.detach().cpu().numpy())
+    return graph_module

@@ -1,0 +1,76 @@
+"""What an export is asked to do."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tvm_practice.engines import CLASSIC, CURRENT, Engine
+
+Tuner = Literal["autotvm", "ansor", "metaschedule"]
+
+
+class ExportConfig(BaseModel):
+    """An export's settings. A bad value raises pydantic.ValidationError, which names the field.
+
+    Attributes:
+        example_input: a torch tensor, or a tuple of them, as the model is called with.
+        target: "llvm" for this machine's processor, or a target in either engine's spelling.
+        tuning_trials: schedules to measure, over all the model's tasks; 0 for no tuning.
+        tuning_log: where records go: a file (classic) or a folder (current). None: not kept.
+        use_ansor: tune with Ansor rather than AutoTVM.
+        tuner: which tuner, by name; overrides `use_ansor`.
+        engine: which TVM; follows from the tuner. Untuned exports default to `current`.
+        steps: package the import, tuning and build functions come from: "solutions", or
+            "tvm_practice" for the learner's own.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
+
+    example_input: Any
+    target: str = "llvm"
+    tuning_trials: int = Field(default=0, ge=0)
+    tuning_log: Path | None = None
+    use_ansor: bool = False
+    tuner: Tuner | None = None
+    engine: Engine | None = None
+    steps: Literal["solutions", "tvm_practice"] = "solutions"
+
+    @model_validator(mode="after")
+    def _one_story(self) -> "ExportConfig":
+        if self.use_ansor and self.tuner not in (None, "ansor"):
+            raise ValueError(f"use_ansor=True contradicts tuner={self.tuner!r}")
+        if self.chosen_tuner and self.engine not in (None, self._engine_of(self.chosen_tuner)):
+            raise ValueError(
+                f"tuner={self.chosen_tuner!r} is of the {self._engine_of(self.chosen_tuner)} "
+                f"engine, not engine={self.engine!r}"
+            )
+        return self
+
+    @staticmethod
+    def _engine_of(tuner: Tuner) -> Engine:
+        return CURRENT if tuner == "metaschedule" else CLASSIC
+
+    @property
+    def chosen_tuner(self) -> Tuner | None:
+        """The tuner that will run; None when nothing is tuned."""
+        if self.tuner is not None:
+            return self.tuner
+        if self.use_ansor:
+            return "ansor"
+        if not self.tuning_trials:
+            return None
+        return "metaschedule" if self.engine == CURRENT else "autotvm"
+
+    @property
+    def chosen_engine(self) -> Engine:
+        """The TVM that the export runs on."""
+        if self.chosen_tuner is not None:
+            return self._engine_of(self.chosen_tuner)
+        return self.engine or CURRENT
+
+    @property
+    def example(self) -> tuple[Any, ...]:
+        """The example input as a tuple of tensors."""
+        given = self.example_input
+        return tuple(given) if isinstance(given, tuple | list) else (given,)

@@ -1,0 +1,151 @@
+"""Operators without a reduction: elementwise, reshape, transpose, concatenate, gather, pad."""
+
+import math
+from typing import Any
+
+from tvm_practice.tvm_export.cpu_rules.loops import (
+    SPATIAL,
+    Cpu,
+    constant,
+    is_reduction,
+    kind_of,
+    only_block,
+    stages,
+    variables,
+)
+
+# A vectorized loop longer than this many registers only makes the code longer.
+_MAX_REGISTERS = 4
+# Elements below which starting the other threads costs more than they save: a microsecond when
+# they are waiting for work, tens of it when the processor is busy.
+SERIAL_ELEMENTS = 1 << 16
+
+
+def extent_of(schedule: Any, loop: Any) -> int | None:
+    """The extent of a loop, None if it is not a constant."""
+    return constant(schedule.get(loop).extent)
+
+
+def product(schedule: Any, loops: list[Any]) -> int | None:
+    """Iterations of nested loops; None if they are not constant."""
+    extents = [extent_of(schedule, each) for each in loops]
+    return None if None in extents else math.prod(each or 0 for each in extents)
+
+
+def inline_all(schedule: Any, blocks: list[Any]) -> list[Any]:
+    """Inline what can be into its consumers; the blocks that are left."""
+    import tvm
+
+    left = []
+    for block in blocks:
+        try:
+            schedule.compute_inline(block)
+        except tvm.s_tir.ScheduleError:
+            left.append(block)
+    return left
+
+
+def split_lanes(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
+    """Split off a block's innermost loop what is to be vectorized; None if it does not divide."""
+    loops = schedule.get_loops(block)
+    extent = extent_of(schedule, loops[-1])
+    lanes = cpu.lanes(schedule.get(block).writes[0].source.dtype)
+    if extent is None or extent < 2:
+        return None
+    widths = [extent, *range(_MAX_REGISTERS * lanes, lanes // 2, -1)]
+    for width in [lanes] if extent % lanes == 0 else widths:
+        if width <= _MAX_REGISTERS * lanes and extent % width == 0:
+            return schedule.split(loops[-1], [None, width])[1]
+    return None
+
+
+def vectorize(schedule: Any, block: Any, cpu: Cpu) -> None:
+    """Vectorize the innermost loop of a block, or the largest part of it that divides.
+
+    Left to LLVM, whose vectorizer makes masks: loops of unknown or indivisible extent, and bodies
+    with a condition on the innermost index, which TVM's vectorizer takes apart into scalars.
+    """
+    if _conditional(schedule, block):
+        return
+    inner = split_lanes(schedule, block, cpu)
+    if inner is not None:
+        schedule.vectorize(inner)
+
+
+def _conditional(schedule: Any, block: Any) -> bool:
+    """Whether the block's value depends on a condition on its innermost iterator."""
+    import tvm
+    import tvm_ffi
+    from tvm import tirx
+
+    statement = schedule.get(block)
+    if not statement.iter_vars or not isinstance(statement.body, tirx.BufferStore):
+        return True
+    innermost = statement.iter_vars[-1].var
+    found = []
+
+    def keep(call: Any) -> None:
+        if str(getattr(call.op, "name", "")).endswith("if_then_else"):
+            found.append(innermost in variables(call.args[0]))
+
+    tvm_ffi.structural_walk(statement.body.value, (tvm.ir.Call, keep))
+    return any(found)
+
+
+def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
+    """Fuse `loops` and run them in parallel if there is work for it; the fused loop."""
+    fused = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
+    if (elements is None or elements >= SERIAL_ELEMENTS) and extent_of(schedule, fused) != 1:
+        schedule.parallel(fused)
+    return fused
+
+
+def schedule_stage(schedule: Any, block: Any, cpu: Cpu) -> None:
+    """Schedule one injective block at the root: parallel outside, vectorized inside."""
+    loops = schedule.get_loops(block)
+    if not loops:
+        return
+    elements = product(schedule, loops)
+    vectorize(schedule, block, cpu)
+    loops = schedule.get_loops(block)
+    if len(loops) > 1:
+        parallelize(schedule, loops[:-1], elements)
+
+
+def schedule_injective(func: Any, cpu: Cpu) -> Any | None:
+    """Every stage inlined into those that write the outputs; None if there is a reduction."""
+    import tvm
+
+    blocks = [only_block(each) for each in stages(func)]
+    if any(each is None or is_reduction(each) for each in blocks):
+        return None
+    schedule = tvm.s_tir.Schedule(func)
+    left = inline_all(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
+    for block in left:
+        schedule_stage(schedule, block, cpu)
+    return schedule
+
+
+def schedule_loops(func: Any, cpu: Cpu) -> Any | None:
+    """The leading spatial loops of each stage in parallel; None where there are none."""
+    import tvm
+    from tvm.s_tir import SBlockRealize
+
+    if not isinstance(func.body, SBlockRealize):
+        return None
+    schedule = tvm.s_tir.Schedule(func)
+    changed = False
+    for block in schedule.get_child_blocks(schedule.get_sblock("root")):
+        loops = schedule.get_loops(block)
+        kinds = [kind_of(each) for each in schedule.get(block).iter_vars]
+        leading = 0
+        while leading < min(len(loops), len(kinds)) and kinds[leading] == SPATIAL:
+            leading += 1
+        if not leading:
+            continue
+        try:
+            schedule.parallel(schedule.fuse(*loops[:leading]) if leading > 1 else loops[0])
+            changed = True
+        except tvm.s_tir.ScheduleError:
+            pass  # its loops are not independent; those of other stages may be
+    return schedule if changed else None

@@ -1,0 +1,374 @@
+"""Contractions written anew in register tiles, and the schedule of such a function."""
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+from tvm_practice.tvm_export.cpu_rules.contraction import (
+    UNKNOWN,
+    Contraction,
+    Tile,
+    choose_tile,
+    find_contraction,
+)
+from tvm_practice.tvm_export.cpu_rules.injective import (
+    extent_of,
+    parallelize,
+    product,
+    schedule_stage,
+    vectorize,
+)
+from tvm_practice.tvm_export.cpu_rules.loops import (
+    CONSTANTS,
+    REDUCTION,
+    SPATIAL,
+    Cpu,
+    NotApplicable,
+    constant,
+    is_copy,
+    kind_of,
+    nest,
+    only_block,
+    stages,
+    substitute,
+    variables,
+    with_stages,
+)
+
+# Row tiles from which packing an operand that is no constant pays for itself.
+_PACKING_PAYS = 3
+# Multiply-adds that take as long as an element of an elementwise operator.
+_WORK_AN_ELEMENT = 4
+
+
+class Rewriter:
+    """Writes a contraction anew, in tiles.
+
+    Attributes:
+        packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
+            at every call) or "direct" (as it lies).
+        sum, copy, pack, pad: names of the blocks of `func` that sum a tile, copy it to the
+            output, and pack and pad the operands.
+    """
+
+    def __init__(self, func: Any, found: Contraction, tile: Tile):
+        self.found, self.tile = found, tile
+        self.copy = str(found.block.name_hint)
+        self.sum, self.pack, self.pad = (f"{self.copy}_{part}" for part in ("tile", "pack", "pad"))
+        self.packs = self._how_to_pack()
+        self._index = str(found.column.ty.dtype)
+        self.func = self._rewrite(func)
+
+    @property
+    def outside(self) -> tuple[int, int]:
+        """Loops around a tile's sum, and how many of them pick what is packed."""
+        axes = self._sum_axes()
+        keys = [key for key, _, _ in axes[: [kind for _, _, kind in axes].index(REDUCTION)]]
+        rows = sum(isinstance(key, tuple) and key[0] in self.tile.rows for key in keys)
+        return len(keys), len(keys) - rows
+
+    def _how_to_pack(self) -> str:
+        found, tile = self.found, self.tile
+        if found.prepack:
+            return "constant"
+        row_tiles = math.prod(
+            math.ceil((constant(found.extents[row]) or UNKNOWN) / size)
+            for row, size in tile.rows.items()
+        )
+        contiguous = found.packed.indices[-1].same_as(found.column)
+        return (
+            "direct" if row_tiles < _PACKING_PAYS and contiguous and tile.exact_columns else "run"
+        )
+
+    def _count(self, var: Any) -> Any:
+        """Tiles along a row iterator or the column."""
+        import tvm
+
+        size = self._size(var)
+        extent = self.found.extents[var]
+        whole = tvm.tirx.floordiv(extent + (size - 1), tvm.tirx.const(size, self._index))
+        return tvm.sym.Analyzer().simplify(whole)
+
+    def _size(self, var: Any) -> int:
+        return self.tile.columns if var.same_as(self.found.column) else self.tile.rows[var]
+
+    def _rewrite(self, func: Any) -> Any:
+        from tvm import tirx
+
+        found = self.found
+        made: list[Any] = []
+        buffers = list(func.body.block.alloc_buffers)
+        other, packed = found.other.source, found.packed.source
+        if not self.tile.exact_rows:
+            other = tirx.decl_buffer(self._padded_shape(), other.dtype, self.pad)
+            buffers.append(other)
+            made.append(self._pad_nest(other))
+        if self.packs != "direct":
+            shape = [extent for _, extent, _ in self._pack_axes()]
+            packed = tirx.decl_buffer(shape, packed.dtype, self.pack)
+            buffers.append(packed)
+            made.append(self._pack_nest(packed))
+        shape = [extent for _, extent, kind in self._sum_axes() if kind == SPATIAL]
+        total = tirx.decl_buffer(shape, found.block.body.buffer.dtype, self.sum)
+        buffers.append(total)
+        made += [self._sum_nest(total, packed, other), self._copy_nest(total)]
+        statements = []
+        for stage in stages(func):
+            block = only_block(stage)
+            statements += made if block.same_as(found.block) else [stage]
+        return with_stages(func, statements, buffers)
+
+    # An iterator's key is the iterator itself, or (iterator, "tile") and (iterator, "lane"); where
+    # there is but one tile, its axis is left out.
+
+    def _tiled(self, part: str, *names: Any) -> list[tuple[Hashable, Any, str]]:
+        from tvm import tirx
+
+        if part == "tile":
+            counts = [(each, self._count(each)) for each in names]
+            return [((each, part), n, SPATIAL) for each, n in counts if constant(n) != 1]
+        return [
+            ((each, part), tirx.const(self._size(each), self._index), SPATIAL) for each in names
+        ]
+
+    def _sum_axes(self) -> list[tuple[Hashable, Any, str]]:
+        found = self.found
+        return [
+            *((each, found.extents[each], SPATIAL) for each in found.outer),
+            *self._tiled("tile", found.column, *found.rows),
+            *((each, found.extents[each], REDUCTION) for each in found.reduced),
+            *self._tiled("lane", *found.rows, found.column),
+        ]
+
+    def _pack_axes(self) -> list[tuple[Hashable, Any, str]]:
+        found = self.found
+        used = variables(*found.packed.indices)
+        return [
+            *((each, found.extents[each], SPATIAL) for each in found.outer if each in used),
+            *self._tiled("tile", found.column),
+            *((each, found.extents[each], SPATIAL) for each in found.reduced if each in used),
+            *self._tiled("lane", found.column),
+        ]
+
+    def _own(self, values: dict[Hashable, Any]) -> dict[Any, Any]:
+        """The contraction's iterators in terms of a nest's."""
+        own = {}
+        for var in self.found.extents:
+            if (var, "tile") in values:
+                own[var] = values[var, "tile"] * self._size(var) + values[var, "lane"]
+            elif (var, "lane") in values:
+                own[var] = values[var, "lane"]
+            elif var in values:
+                own[var] = values[var]
+        return own
+
+    def _padded_shape(self) -> list[Any]:
+        """The shape that `other` needs for its rows to be whole tiles."""
+        import tvm
+        from tvm import tirx
+
+        analyzer = tvm.sym.Analyzer()
+        for var, extent in self.found.extents.items():
+            whole = self._count(var) * self._size(var) if var in self.tile.rows else extent
+            analyzer.bind(var, tvm.ir.Range(tirx.const(0, self._index), whole))
+        shape = []
+        for index, extent in zip(
+            self.found.other.indices, self.found.other.source.shape, strict=True
+        ):
+            rows = variables(index) & set(self.tile.rows)
+            bound = analyzer.const_int_bound(index)
+            if not rows:
+                shape.append(extent)
+            elif constant(extent) is not None and bound.min_value >= 0:
+                reach = int(bound.max_value) + 1
+                shape.append(tirx.const(max(constant(extent) or 0, reach), self._index))
+            elif any(index.same_as(row) for row in rows):
+                shape.append(analyzer.simplify(self._count(index) * self._size(index)))
+            else:
+                raise NotApplicable("the padded size of a symbolic window is not known")
+        return shape
+
+    def _pad_nest(self, padded: Any) -> Any:
+        from tvm import tirx
+
+        source = self.found.other.source
+        axes = [(number, extent, SPATIAL) for number, extent in enumerate(padded.shape)]
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            indices = list(values.values())
+            inside = [
+                index < extent
+                for index, extent, whole in zip(indices, source.shape, padded.shape, strict=True)
+                if constant(extent) is None or constant(extent) != constant(whole)
+            ]
+            value = tirx.BufferLoad(source, indices)
+            if inside:
+                zero = tirx.const(0, source.dtype)
+                value = tirx.if_then_else(tirx.all(*inside), value, zero)
+            return tirx.BufferStore(padded, value, indices)
+
+        return nest(self.pad, axes, store)
+
+    def _pack_nest(self, packed: Any) -> Any:
+        from tvm import tirx
+
+        found = self.found
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            own = self._own(values)
+            value = substitute(found.packed, own)
+            if not self.tile.exact_columns:
+                inside = own[found.column] < found.extents[found.column]
+                value = tirx.if_then_else(inside, value, tirx.const(0, packed.dtype))
+            return tirx.BufferStore(packed, value, list(values.values()))
+
+        return nest(self.pack, self._pack_axes(), store)
+
+    def _sum_nest(self, total: Any, packed: Any, other: Any) -> Any:
+        import tvm_ffi
+        from tvm import tirx
+        from tvm.ir.expr import TensorLoad
+
+        found = self.found
+
+        def at(values: dict[Hashable, Any]) -> list[Any]:
+            return [values[key] for key, _, kind in self._sum_axes() if kind == SPATIAL]
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            own = self._own(values)
+
+            def renamed(load: Any) -> Any:
+                if load.source.same_as(found.block.body.buffer):
+                    return tirx.BufferLoad(total, at(values))
+                if tvm_ffi.structural_equal(load, found.packed):
+                    if packed.same_as(found.packed.source):
+                        return substitute(load, own)
+                    return tirx.BufferLoad(packed, [values[key] for key, _, _ in self._pack_axes()])
+                return tirx.BufferLoad(other, [substitute(each, own) for each in load.indices])
+
+            value = tvm_ffi.structural_map(found.value, (TensorLoad, renamed), order="post")
+            return tirx.BufferStore(total, substitute(value, own), at(values))
+
+        def init(values: dict[Hashable, Any]) -> Any:
+            return tirx.BufferStore(total, found.block.init.value, at(values))
+
+        return nest(self.sum, self._sum_axes(), store, init=init)
+
+    def _copy_nest(self, total: Any) -> Any:
+        from tvm import tirx
+
+        found = self.found
+        own = [each for each in found.block.iter_vars if kind_of(each) == SPATIAL]
+        axes = [(each.var, each.dom.extent, SPATIAL) for each in own]
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            indices = []
+            for key, _, kind in self._sum_axes():
+                if kind == REDUCTION:
+                    continue
+                var, part = key if isinstance(key, tuple) else (key, "")
+                index = substitute(found.origin[var], values)
+                if part == "tile":
+                    index = tirx.floordiv(index, self._size(var))
+                elif part == "lane" and constant(self._count(var)) != 1:
+                    index = tirx.floormod(index, self._size(var))
+                indices.append(index)
+            at = [substitute(each, values) for each in found.block.body.indices]
+            return tirx.BufferStore(found.block.body.buffer, tirx.BufferLoad(total, indices), at)
+
+        return nest(self.copy, axes, store)
+
+
+def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
+    """The function in register tiles; None if it is no contraction."""
+    import tvm
+
+    found = find_contraction(func, cpu)
+    if found is None:
+        return None
+    written = Rewriter(func, found, choose_tile(found, cpu))
+    schedule = tvm.s_tir.Schedule(written.func)
+    total = schedule.get_sblock(written.sum)
+    alone = _inline_around(schedule, total, written)
+
+    loops = schedule.get_loops(total)
+    sums, panels = written.outside
+    if not panels:  # one panel: there has to be a loop to compute it in
+        loops = [schedule.add_unit_loop(loops[0]), *loops]
+        sums, panels = sums + 1, 1
+    work = product(schedule, loops)
+    *rows, lanes = loops[sums + len(found.reduced) :]
+    vectors, lanes = schedule.split(lanes, [None, cpu.lanes(found.block.body.buffer.dtype)])
+    schedule.vectorize(lanes)
+    for loop in (*rows, vectors):
+        schedule.unroll(loop)
+    (output,) = schedule.get_consumers(total)
+    schedule.reverse_compute_at(output, loops[sums - 1])
+    _vectorize_write_back(schedule, output, written)
+
+    outside = loops[:sums]
+    if written.packs == "constant" and _can_prepack(schedule, written):
+        pack = schedule.get_sblock(written.pack)
+        schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
+    elif written.packs != "direct":
+        pack = schedule.get_sblock(written.pack)
+        shared = product(schedule, loops[:panels])
+        if written.packs == "constant" or (shared is not None and shared < 2 * cpu.threads):
+            alone.append(pack)  # all of it first: too few panels to keep the threads busy
+        else:
+            outside = loops[:panels]
+            schedule.compute_at(pack, outside[-1])
+            vectorize(schedule, pack, cpu)
+    for block in alone:
+        schedule_stage(schedule, block, cpu)
+    parallelize(schedule, outside, None if work is None else work // _WORK_AN_ELEMENT)
+    schedule.decompose_reduction(total, loops[sums])
+    return schedule
+
+
+def _inline_around(schedule: Any, total: Any, written: Rewriter) -> list[Any]:
+    """Inline the stages before the sum into its packing and padding, those after into the last.
+
+    Returns the stages before that stay on their own: the padding, and what the sum reads.
+    """
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    names = [str(schedule.get(each).name_hint) for each in blocks]
+    here = names.index(written.sum)
+    alone = []
+    for name, block in zip(names[:here], blocks[:here], strict=True):
+        readers = {str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)}
+        read_by_sum = written.sum in readers and not is_copy(schedule.get(block))
+        if name == written.pad or (read_by_sum and name != written.pack):
+            alone.append(block)
+        elif name != written.pack:
+            schedule.compute_inline(block)
+    for block in blocks[here + 1 : -1]:
+        schedule.compute_inline(block)
+    return alone
+
+
+def _can_prepack(schedule: Any, written: Rewriter) -> bool:
+    """Whether packing reads one constant parameter, and nothing else reads that."""
+    func = schedule.mod["main"]
+    constants = {func.params[int(each)] for each in func.attrs.get(CONSTANTS, ())}
+    pack = schedule.get_sblock(written.pack)
+    read = {each.source for each in schedule.get(pack).reads}
+    if len(read) != 1 or not read <= constants:
+        return False
+    others = [each for each in stages(func) if not _holds(each, written.pack)]
+    return not any(read & variables(each) for each in others)
+
+
+def _holds(stage: Any, name: str) -> bool:
+    block = only_block(stage)
+    return block is not None and str(block.name_hint) == name
+
+
+def _vectorize_write_back(schedule: Any, block: Any, written: Rewriter) -> None:
+    """Vectorize the write-back along the output's innermost axis; see `vectorize` for edges."""
+    tile = written.tile
+    exact = tile.exact_rows if written.found.transposed else tile.exact_columns
+    loops = schedule.get_loops(block)
+    extent = extent_of(schedule, loops[-1])
+    if exact and extent is not None and extent > 1:
+        schedule.vectorize(loops[-1])

@@ -1,0 +1,136 @@
+"""One engine's part of an export, as a call with JSON in and out (engines.call)."""
+
+import importlib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tvm_practice import engines
+from tvm_practice.measure import Latency, compare_interleaved
+from tvm_practice.tvm_export.steps import Steps
+
+# The artifacts' tolerance: what reordering sums in float32 does to logits of order one.
+ATOL = RTOL = 1e-3
+_ROUNDS = 30
+_MEASURE_SECONDS = 20.0
+
+
+def export_lane(
+    model: str, trials: int, out: str, steps: str = "solutions", target: str = "llvm"
+) -> dict[str, Any]:
+    """Export a model on the active engine: untuned, then by each of its tuners.
+
+    Every variant is built, verified against PyTorch, measured interleaved with PyTorch and
+    written as artifacts. What fails or is to do is said in its variant; the rest goes on.
+
+    Args:
+        model: "module:function" that returns the model in eval mode and a tuple of inputs.
+        trials: schedules each tuner may measure, over all the model's tasks.
+        out: folder for records and artifacts.
+        steps: package of the import, tuning and build functions.
+
+    Returns:
+        {"model", "engine", "pytorch": latency, "variants": [{"tuner", "status": "ok" | "todo" |
+        "failed", "reason", "latency", "ratio", "max_error", "verified", "trials", "seconds",
+        "tuning", "artifacts"}]}, latencies in ms.
+    """
+    import torch
+
+    from tvm_practice.tvm_export.artifacts import export_artifacts
+    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.verification import pytorch_outputs
+
+    torch.set_num_threads(engines.thread_count())
+    engine = engines.active()
+    assert engine is not None
+    module, _, factory = model.partition(":")
+    pytorch, example = getattr(importlib.import_module(module), factory)()
+    reference = pytorch_outputs(pytorch, example)
+    folder = Path(out)
+    report: dict[str, Any] = {"model": model, "engine": engine, "pytorch": None, "variants": []}
+
+    lane, failure = _attempt(open_lane, engine, pytorch, example, target=target, steps=steps)
+    if lane is None:
+        report["variants"].append({"tuner": None, **failure})
+        return report
+
+    chosen = Steps(steps)
+    built: dict[str, tuple[Any, dict[str, Any]]] = {}
+    for tuner in (None, *lane.tuners):
+        name = tuner or "untuned"
+        print(f"\n{engine}: {name}" + (f", {trials} trials" if tuner else ""), flush=True)
+        if tuner is None:
+            graph_module, failure = _attempt(lane.untuned)
+        else:
+            log = folder / f"{name}-records"
+            graph_module, failure = _attempt(lane.tuned, tuner, trials=trials, log=log)
+        variant: dict[str, Any] = {"tuner": tuner, **failure}
+        report["variants"].append(variant)
+        if graph_module is None:
+            continue
+        variant |= {"seconds": graph_module.seconds, "tuning": graph_module.tuning}
+        outputs = graph_module(*(value.numpy() for value in example))
+        error, failure = _attempt(
+            lambda found: chosen.relay_import.verify(found, reference, atol=ATOL, rtol=RTOL),
+            outputs,
+        )
+        variant |= {**failure, "verified": failure["status"] == "ok", "max_error": error}
+        built[name] = (graph_module, variant)
+
+    if not built:
+        return report
+
+    def run_pytorch() -> None:
+        with torch.inference_mode():
+            pytorch(*example)
+
+    compared = compare_interleaved(
+        {"pytorch": run_pytorch, **{name: each.run for name, (each, _) in built.items()}},
+        baseline="pytorch",
+        rounds=_ROUNDS,
+        time_limit=_MEASURE_SECONDS,
+    )
+    report["pytorch"] = compared.latency["pytorch"].to_dict()
+    for name, (graph_module, variant) in built.items():
+        variant["ratio"] = compared.ratio[name].to_dict()
+        variant["latency"] = compared.latency[name].to_dict()
+        own_latency, _ = _attempt(_own_latency, graph_module.run, chosen)
+        variant["artifacts"] = str(
+            export_artifacts(
+                graph_module,
+                folder / name,
+                report={
+                    "model": model,
+                    "verification": {
+                        "verified": variant["verified"],
+                        "max_error": variant["max_error"],
+                        "atol": ATOL,
+                        "rtol": RTOL,
+                    },
+                    "latency": own_latency or variant["latency"],
+                    "ratio_to_pytorch": variant["ratio"],
+                },
+            )
+        )
+    return report
+
+
+def _own_latency(run: Callable[[], None], steps: Steps) -> dict[str, Any]:
+    """Latency as the steps' own sampler takes it, of the artifact alone."""
+    warmup, repeats = 3, 20
+    samples = steps.schedule_analysis.sample_latency(run, warmup=warmup, repeats=repeats)
+    return Latency(tuple(float(each) for each in samples), warmup).to_dict()
+
+
+def _attempt(work: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any, dict[str, Any]]:
+    """The result and {"status": "ok"}, or None and why: a step to do, or a failure."""
+    try:
+        return work(*given, **named), {"status": "ok", "reason": None}
+    except NotImplementedError as error:
+        step = traceback.extract_tb(error.__traceback__)[-1].name
+        return None, {"status": "todo", "reason": step}
+    except Exception as error:  # of the learner's step or of TVM: the other variants go on
+        traceback.print_exc()
+        text = (str(error).strip().splitlines() or ["no message"])[-1]
+        return None, {"status": "failed", "reason": f"{type(error).__name__}: {text}"}

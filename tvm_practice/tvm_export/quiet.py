@@ -1,0 +1,50 @@
+"""Silence for what the frontends say about themselves at every import of a model."""
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quiet_frontends() -> Iterator[None]:
+    """Inside the block, hide the notices that say nothing of the person's model.
+
+    These are PyTorch's deprecation of `torch.jit.trace` (Relay has no other way in) and of a
+    class that its own `torch.export` uses, and classic TVM's "not been tuned". Tracer warnings
+    about Python control flow still show.
+    """
+    autotvm = logging.getLogger("autotvm")
+    level = autotvm.level
+    autotvm.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            for message, category in (
+                (r"`torch\.jit\.trace", DeprecationWarning),
+                (r"distutils Version classes are deprecated", DeprecationWarning),
+                (r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning),
+            ):
+                warnings.filterwarnings("ignore", message=message, category=category)
+            yield
+    finally:
+        autotvm.setLevel(level)
+
+
+@contextmanager
+def quiet_native_stderr() -> Iterator[None]:
+    """Inside the block, drop what C++ code writes to standard error.
+
+    For calls whose only output is a notice that has no other switch; errors are raised.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

@@ -1,0 +1,153 @@
+"""The current engine's lane: torch.export, Relax, MetaSchedule, virtual machine."""
+
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.engines import CURRENT
+from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.lane import Stopwatch
+from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.running import RelaxRunner
+from tvm_practice.tvm_export.steps import Steps
+
+
+class RelaxLane:
+    """A model as a Relax module of fused functions, to be built untuned or with records."""
+
+    tuners: tuple[str, ...] = ("metaschedule",)
+
+    def __init__(self, model: Any, example: tuple[Any, ...], *, target: Any, steps: Steps):
+        self._steps = steps
+        self._target = target
+        self._inputs = [f"input_{position}" for position in range(len(example))]
+        watch = Stopwatch()
+        with watch("import"), quiet_frontends():
+            module = steps.relay_import.import_relax(model, example)
+        with watch("optimize"):
+            self._module = steps.relay_import.optimize_relax(module)
+        self._seconds = watch.seconds
+
+    def untuned(self) -> GraphModule:
+        """Built with the adapter's own default schedules, see `cpu_rules`."""
+        return self._build(self._module, None, Stopwatch(self._seconds), {})
+
+    def tuned(self, tuner: str, *, trials: int, log: Path) -> GraphModule:
+        """Built with the best of `trials` measured schedules; `log` is a folder of records.
+
+        Functions without a record, or with one slower than the default schedule, get the latter.
+        """
+        import tvm
+        from tvm import relax
+
+        from tvm_practice.tvm_export.tuners import metaschedule
+
+        watch = Stopwatch(self._seconds)
+        log.mkdir(parents=True, exist_ok=True)
+        with watch("tune"):
+            contexts, weights = metaschedule.extract_contexts(self._module, self._target)
+            before = len(metaschedule.history(log)) if any(log.iterdir()) else 0
+            database = self._steps.auto_tune.tune_metaschedule(
+                contexts, weights, trials=trials, work_dir=str(log)
+            )
+        with watch("choose"):
+            with self._target, database, tvm.transform.PassContext(opt_level=3):
+                tuned = relax.transform.MetaScheduleApplyDatabase()(self._module)
+            module, kept, slower = _without_slower_records(self._module, tuned, self._target)
+        measured = metaschedule.history(log)[before:]
+        tuning = {
+            "tasks": len(contexts),
+            "trials": len(measured),
+            "errors": sum(trial.error is not None for trial in measured),
+            "records_kept": kept,
+            "records_slower_than_default": slower,
+            "note": f"{len(contexts)} tasks; for {kept} the best record was faster than the "
+            f"default schedule, for {slower} it was not and the default stayed",
+        }
+        return self._build(module, tuner, watch, tuning)
+
+    def _build(
+        self, module: Any, tuner: str | None, watch: Stopwatch, tuning: dict[str, Any]
+    ) -> GraphModule:
+        import tvm
+
+        with watch("build"):
+            module = schedule_defaults(module, self._target)
+            executable = self._steps.relay_import.build_relax(module, self._target)
+        return GraphModule(
+            engine=CURRENT,
+            tuner=tuner,
+            runner=RelaxRunner(executable),
+            compiled=executable,
+            graph_json=tvm.ir.save_json(self._module),
+            target=str(self._target),
+            input_names=self._inputs,
+            seconds=watch.seconds,
+            tuning=tuning,
+        )
+
+
+def _without_slower_records(module: Any, tuned: Any, target: Any) -> tuple[Any, int, int]:
+    """Take back, function by function, each record that is slower than the default schedule.
+
+    Args:
+        module: before tuning; equal functions in it are timed once.
+        tuned: the same with records applied.
+
+    Returns:
+        The module, in which functions that lost their record are unscheduled; how many distinct
+        functions kept theirs; and how many lost it.
+    """
+    import tvm
+    import tvm_ffi
+
+    defaults = {
+        str(name.name_hint): function
+        for name, function in schedule_defaults(module, target).functions_items()
+    }
+    chosen = tuned.clone()
+    verdicts: dict[int, bool] = {}
+    for name, function in tuned.functions_items():
+        before = module[name]
+        if not isinstance(function, tvm.tirx.PrimFunc) or function.same_as(before):
+            continue
+        key = tvm_ffi.structural_hash(before.without_attr("global_symbol"))
+        if key not in verdicts:
+            hint = str(name.name_hint)
+            default = defaults.get(f"{hint}_prepacked", defaults.get(hint))
+            verdicts[key] = default is None or _is_faster(function, default, target)
+        if not verdicts[key]:
+            chosen[name] = before
+    return chosen, sum(verdicts.values()), len(verdicts) - sum(verdicts.values())
+
+
+def _is_faster(one: Any, other: Any, target: Any) -> bool:
+    """Whether `one` runs faster than `other` on the same random inputs, timed in turns."""
+    import numpy as np
+    import tvm
+
+    device = tvm.cpu()
+    timers = []
+    for function in (one, other):
+        module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+        timer = tvm.compile(module, target=target).mod.time_evaluator(
+            "main", device, number=1, repeat=1, min_repeat_ms=10
+        )
+        timers.append((timer, _random_arguments(function)))
+    rounds = [[timer(*arguments).mean for timer, arguments in timers] for _ in range(5)]
+    first, second = np.median(rounds, axis=0)
+    return bool(first < second)
+
+
+def _random_arguments(function: Any) -> list[Any]:
+    """A tensor for each parameter of a PrimFunc: normal values, or zeros where it holds indices."""
+    import numpy as np
+    import tvm
+
+    random = np.random.default_rng(0)
+    arguments = []
+    for buffer in function.params:
+        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
+        value = random.standard_normal(shape) if "float" in dtype else np.zeros(shape)
+        arguments.append(tvm.runtime.tensor(value.astype(dtype)))
+    return arguments

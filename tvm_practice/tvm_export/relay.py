@@ -1,0 +1,250 @@
+"""The classic engine's lane: trace, Relay, AutoTVM or Ansor, graph executor."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.engines import CLASSIC
+from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.lane import Stopwatch
+from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.running import RelayRunner
+from tvm_practice.tvm_export.steps import Steps
+
+
+class RelayLane:
+    """A model as a Relay module, to be built untuned or with a tuner's records."""
+
+    tuners: tuple[str, ...] = ("autotvm", "ansor")
+
+    def __init__(self, model: Any, example: tuple[Any, ...], *, target: Any, steps: Steps):
+        self._steps = steps
+        self._target = target
+        self._inputs = [f"input_{position}" for position in range(len(example))]
+        watch = Stopwatch()
+        with watch("import"), quiet_frontends():
+            module, parameters = steps.relay_import.import_relay(model, example)
+        with watch("optimize"):
+            self._module = steps.relay_import.optimize_relay(module, parameters)
+        self._seconds = watch.seconds
+
+    def untuned(self) -> GraphModule:
+        """Built with TOPI's own schedules and their fallback configurations."""
+        return self._build(self._module, None, Stopwatch(self._seconds), {})
+
+    def tuned(self, tuner: str, *, trials: int, log: Path) -> GraphModule:
+        """Built with the best of `trials` measured schedules; records are appended to `log`."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return self._autotvm(trials, log) if tuner == "autotvm" else self._ansor(trials, log)
+
+    def _autotvm(self, trials: int, log: Path) -> GraphModule:
+        from tvm import autotvm
+
+        from tvm_practice.tvm_export.tuners import autotvm as support
+
+        watch = Stopwatch(self._seconds)
+        with watch("tune"):
+            tasks = autotvm.task.extract_from_program(
+                self._module["main"], target=self._target, params={}
+            )
+            before = len(support.history(log)) if log.exists() else 0
+            for task, share in zip(tasks, _shares(trials, tasks), strict=True):
+                if share:
+                    self._steps.auto_tune.tune_autotvm(task, trials=share, log=str(log))
+        with watch("choose"):
+            chosen, kept, slower = _faster_than_fallback(tasks, log)
+        tuning = _tuning(tasks, support.history(log)[before:], kept, slower)
+        with autotvm.apply_history_best(chosen):
+            return self._build(self._module, "autotvm", watch, tuning)
+
+    def _ansor(self, trials: int, log: Path) -> GraphModule:
+        from tvm import auto_scheduler
+
+        from tvm_practice.tvm_export.tuners import ansor as support
+
+        watch = Stopwatch(self._seconds)
+        with watch("tune"), _dense_for_ansor():
+            module = self._convolutions_as_nhwc()
+            tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, self._target)
+            before = len(support.history(log)) if log.exists() else 0
+            self._steps.auto_tune.tune_ansor(tasks, weights, trials=trials, log=str(log))
+        measured = support.history(log)[before:]
+        tuning = {
+            "tasks": len(tasks),
+            "trials": len(measured),
+            "errors": sum(trial.error is not None for trial in measured),
+            "note": f"{len(tasks)} tasks; Ansor's schedules replace TOPI's even where they are "
+            "slower, so a small budget can lose to the untuned build",
+        }
+        with _dense_for_ansor(), auto_scheduler.ApplyHistoryBest(str(log)):
+            config = {"relay.backend.use_auto_scheduler": True}
+            return self._build(module, "ansor", watch, tuning, config=config)
+
+    def _convolutions_as_nhwc(self) -> Any:
+        """The module with channels last: Ansor's sketches vectorize the innermost axis."""
+        import tvm
+        from tvm import relay
+
+        passes = [relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "HWIO"]})]
+        with tvm.transform.PassContext(opt_level=3):
+            return tvm.transform.Sequential([*passes, relay.transform.FoldConstant()])(self._module)
+
+    def _build(
+        self,
+        module: Any,
+        tuner: str | None,
+        watch: Stopwatch,
+        tuning: dict[str, Any],
+        config: dict[str, Any] | None = None,
+    ) -> GraphModule:
+        with watch("build"):
+            library = self._steps.relay_import.build_relay(
+                module, {}, self._target, config=config or {}
+            )
+        return GraphModule(
+            engine=CLASSIC,
+            tuner=tuner,
+            runner=RelayRunner(library),
+            compiled=library,
+            graph_json=library.get_graph_json(),
+            target=str(self._target),
+            input_names=self._inputs,
+            seconds=watch.seconds,
+            tuning=tuning,
+        )
+
+
+def _shares(trials: int, tasks: Sequence[Any]) -> list[int]:
+    """Trials of each task: as many for one as for another, none more than its space has."""
+    each, more = divmod(trials, len(tasks)) if tasks else (0, 0)
+    return [
+        min(each + (position < more), len(task.config_space)) for position, task in enumerate(tasks)
+    ]
+
+
+def _tuning(tasks: Sequence[Any], measured: list[Any], kept: int, slower: int) -> dict[str, Any]:
+    return {
+        "tasks": len(tasks),
+        "trials": len(measured),
+        "errors": sum(trial.error is not None for trial in measured),
+        "records_kept": kept,
+        "records_slower_than_default": slower,
+        "note": f"{len(tasks)} tasks; for {kept} the best record was faster than TOPI's fallback "
+        f"configuration, for {slower} it was not and the fallback stayed",
+    }
+
+
+def _faster_than_fallback(tasks: Sequence[Any], log: Path) -> tuple[list[Any], int, int]:
+    """The best record of each task that beats the configuration TOPI takes without records.
+
+    Args:
+        tasks: AutoTVM tasks of one target.
+        log: records of theirs.
+
+    Returns:
+        The records, as `apply_history_best` takes them; how many tasks kept theirs; and how many
+        had one that was slower.
+    """
+    from tvm import autotvm
+    from tvm.autotvm.task.space import FallbackConfigEntity
+
+    best: dict[Any, tuple[float, Any]] = {}
+    for measured, result in autotvm.record.load_from_file(str(log)):
+        workload = measured.task.workload
+        if result.error_no == 0 and _mean(result.costs) < best.get(workload, (float("inf"),))[0]:
+            best[workload] = (_mean(result.costs), (measured, result))
+    kept = []
+    slower = 0
+    for task in tasks:
+        if task.workload not in best:
+            continue
+        record = best[task.workload][1]
+        if _config_is_faster(task, record[0].config, FallbackConfigEntity()):
+            kept.append(record)
+        else:
+            slower += 1
+    return kept, len(kept), slower
+
+
+def _mean(seconds: Sequence[float]) -> float:
+    return sum(seconds) / len(seconds)
+
+
+def _config_is_faster(task: Any, one: Any, other: Any) -> bool:
+    """Whether a task runs faster with configuration `one` than with `other`, timed in turns."""
+    import numpy as np
+    import tvm
+
+    device = tvm.cpu()
+    timers = []
+    for config in (one, other):
+        with task.target:
+            schedule, tensors = task.instantiate(config)
+            function = tvm.build(schedule, tensors, target=task.target)
+        random = np.random.default_rng(0)
+        arguments = [
+            tvm.nd.array(
+                random.standard_normal([int(extent) for extent in each.shape]).astype(each.dtype)
+            )
+            for each in tensors
+        ]
+        timer = function.time_evaluator(
+            function.entry_name, device, number=1, repeat=1, min_repeat_ms=10
+        )
+        timers.append((timer, arguments))
+    rounds = [[timer(*arguments).mean for timer, arguments in timers] for _ in range(5)]
+    first, second = np.median(rounds, axis=0)
+    return bool(first < second)
+
+
+@contextmanager
+def _dense_for_ansor() -> Iterator[None]:
+    """Give Relay a dense that Ansor can tune, for as long as the block lasts.
+
+    TOPI's own names its axes i0 and i1 in this build, and Ansor's layout rewriting, which looks
+    for j and k, fails on every trial without a message.
+    """
+    from tvm import topi
+
+    original = topi.nn.dense
+    topi.nn.dense = _dense
+    try:
+        yield
+    finally:
+        topi.nn.dense = original
+
+
+def _dense(
+    data: Any,
+    weight: Any,
+    bias: Any = None,
+    out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: Any = None,
+) -> Any:
+    """Y[i, j] = sum over k of data[i, k] * weight[j, k], with the signature of TOPI's dense."""
+    from tvm import auto_scheduler, te, topi
+
+    dtype = out_dtype or data.dtype
+    batch, inputs = data.shape
+    if auto_scheduler_rewritten_layout:
+        outputs, _ = auto_scheduler.get_shape_from_rewritten_layout(
+            auto_scheduler_rewritten_layout, ["j", "k"]
+        )
+        auto_scheduler.remove_index_check(weight)
+    else:
+        outputs, _ = weight.shape
+    k = te.reduce_axis((0, inputs), name="k")
+    product = te.compute(
+        (batch, outputs),
+        lambda i, j: te.sum(data[i, k].astype(dtype) * weight[j, k].astype(dtype), axis=k),
+        name="dense",
+        tag="dense",
+        attrs={"layout_free_placeholders": [weight]},
+    )
+    if bias is not None:
+        product = topi.add(product, bias.astype(dtype))
+    if auto_scheduler_rewritten_layout:
+        product = auto_scheduler.rewrite_compute_body(product, auto_scheduler_rewritten_layout)
+    return product

@@ -1,0 +1,147 @@
+"""Running compiled models on either engine: give inputs once, call many times.
+
+runner = RelaxRunner(executable)
+runner.set_inputs([image])
+runner.run()
+[logits] = runner.outputs()
+
+A runner keeps what a single call would make again (the virtual machine, the inputs on the
+device), so that timing `run` times the model alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class RelayRunner:
+    """Runs what `relay.build` returns, on classic TVM's graph executor.
+
+    Args:
+        lib: the graph executor factory.
+        device: a `tvm.device`; the CPU if None.
+    """
+
+    def __init__(self, lib: Any, *, device: Any = None):
+        import tvm
+        from tvm.contrib import graph_executor
+
+        self._take(graph_executor.GraphModule(lib["default"](device or tvm.cpu())))
+
+    @classmethod
+    def from_files(
+        cls, library: str, graph_json: str, parameters: bytes, *, device: Any = None
+    ) -> "RelayRunner":
+        """A runner of what was saved: a library's path, the graph, `relay.save_param_dict`."""
+        import tvm
+        from tvm.contrib import graph_executor
+
+        loaded = tvm.runtime.load_module(library)
+        module = graph_executor.create(graph_json, loaded, device or tvm.cpu())
+        module.load_params(parameters)
+        runner = cls.__new__(cls)
+        runner._take(module)
+        return runner
+
+    def _take(self, module: Any) -> None:
+        self._module = module
+        shapes, dtypes = module.get_input_info()
+        self._inputs = {
+            str(name): (tuple(int(extent) for extent in shapes[name]), str(dtypes[name]))
+            for name in shapes
+            if name.startswith("input_")  # the others are weights
+        }
+
+    def set_inputs(self, inputs: Sequence[np.ndarray]) -> None:
+        """Copy the model's inputs, in its order, to input_0, input_1, …
+
+        One that no operator reads is not in the graph and is passed over. Raises ValueError for
+        a missing input or one of another shape or type.
+        """
+        given = {f"input_{position}": value for position, value in enumerate(inputs)}
+        missing = sorted(self._inputs.keys() - given.keys())
+        if missing:
+            raise ValueError(f"{len(given)} inputs given; {', '.join(missing)} missing")
+        for name, (shape, dtype) in self._inputs.items():
+            value = given[name]
+            if value.shape != shape or str(value.dtype) != dtype:
+                raise ValueError(
+                    f"{name} is {value.dtype} {value.shape}, the model takes {dtype} {shape}"
+                )
+            self._module.set_input(name, value)
+
+    def run(self) -> None:
+        self._module.run()
+
+    def outputs(self) -> list[np.ndarray]:
+        """All outputs of the last run, copied."""
+        count = self._module.get_num_outputs()
+        return [self._module.get_output(index).numpy() for index in range(count)]
+
+
+class RelaxRunner:
+    """Runs what `tvm.compile` makes of a Relax module, on current TVM's virtual machine.
+
+    Args:
+        executable: the `tvm.runtime.Executable`, or one that `tvm.runtime.load_module` gave.
+        device: a `tvm.device`; the CPU if None.
+    """
+
+    def __init__(self, executable: Any, *, device: Any = None):
+        import tvm
+        from tvm import relax
+
+        self._device = device or tvm.cpu()
+        machine = relax.VirtualMachine(executable, self._device)
+        self._arity = int(machine.module["get_function_arity"]("main"))
+        self._main = machine["main"]
+        self._inputs: list[Any] = []
+        self._result: Any = None
+
+    @classmethod
+    def from_file(cls, library: str, *, device: Any = None) -> "RelaxRunner":
+        """A runner of a library that `export_library` wrote."""
+        import tvm
+
+        return cls(tvm.runtime.load_module(library), device=device)
+
+    def set_inputs(self, inputs: Sequence[np.ndarray]) -> None:
+        """Copy the model's inputs, in its order. Raises ValueError if their number is wrong.
+
+        The virtual machine checks shapes and types at `run` (RuntimeError, ValueError).
+        """
+        import tvm
+
+        if len(inputs) != self._arity:
+            raise ValueError(f"{len(inputs)} inputs given, the model takes {self._arity}")
+        self._inputs = [tvm.runtime.tensor(value, self._device) for value in inputs]
+
+    def run(self) -> None:
+        self._result = self._main(*self._inputs)
+
+    def outputs(self) -> list[np.ndarray]:
+        """All outputs of the last run, copied; tuples within tuples are flattened."""
+        return _flattened(self._result)
+
+
+def _flattened(result: Any) -> list[np.ndarray]:
+    if hasattr(result, "numpy"):
+        return [result.numpy()]
+    return [array for each in result for array in _flattened(each)]
+
+
+def run_relay(lib: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a classic build once: its outputs on `inputs`, given in the model's order."""
+    runner = RelayRunner(lib)
+    runner.set_inputs(inputs)
+    runner.run()
+    return runner.outputs()
+
+
+def run_relax(executable: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a current build once: its outputs on `inputs`, given in the model's order."""
+    runner = RelaxRunner(executable)
+    runner.set_inputs(inputs)
+    runner.run()
+    return runner.outputs()

@@ -1,0 +1,33 @@
+"""The three tuners: AutoTVM and Ansor on the classic engine, MetaSchedule on the current one.
+
+Each of `autotvm`, `ansor` and `metaschedule` has
+
+    measuring(...)      a context with a builder and a runner that work, and a callback that
+                        shows progress; leaving it raises NothingMeasured if every trial failed
+    history(log)        the log's trials, as `Trial`s
+
+and helpers to make tasks. Nothing here imports a TVM before it is called.
+"""
+
+from tvm_practice.tvm_export.tuners.budget import plan_size, trials_per_round
+from tvm_practice.tvm_export.tuners.history import (
+    NothingMeasured,
+    Trial,
+    best_so_far,
+    best_trial,
+    count_errors,
+    require_valid,
+)
+from tvm_practice.tvm_export.tuners.progress import Progress
+
+__all__ = [
+    "NothingMeasured",
+    "Progress",
+    "Trial",
+    "best_so_far",
+    "best_trial",
+    "count_errors",
+    "plan_size",
+    "require_valid",
+    "trials_per_round",
+]

@@ -1,0 +1,163 @@
+"""Ansor (auto_scheduler) on the classic engine: tasks, quick measuring, reading its log."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.tuners.history import (
+    CLASSIC_ERRORS,
+    Trial,
+    classic_row,
+    json_lines,
+    number_trials,
+    prepare_log,
+)
+from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
+from tvm_practice.tvm_export.tuners.workers import unbound_threads
+
+_BUILD_SECONDS = 30
+_RUN_SECONDS = 30
+
+
+def make_task(
+    declare: Callable[..., list[Any]],
+    arguments: Sequence[int],
+    target: Any,
+    *,
+    name: str = "tvm_practice.matmul",
+) -> Any:
+    """A search task for a tensor expression.
+
+    Args:
+        declare: a function of whole numbers that returns the tensors, inputs first, phase 1's
+            matmul say. It replaces what was registered under `name` before.
+        arguments: what it is called with.
+        target: a `tvm.target.Target`.
+        name: of the workload in the log.
+
+    Returns:
+        An `auto_scheduler.SearchTask`.
+    """
+    from tvm import auto_scheduler
+
+    auto_scheduler.register_workload(name, f=declare, override=True)
+    return auto_scheduler.SearchTask(func=name, args=tuple(arguments), target=target)
+
+
+def fast_search_params() -> dict[str, Any]:
+    """Parameters of the sketch policy for tens of trials.
+
+    The defaults (2048, 4 and 50) search for twenty seconds before every round.
+    """
+    return {
+        "evolutionary_search_population": 128,
+        "evolutionary_search_num_iters": 2,
+        "sample_init_min_population": 20,
+    }
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What `TuningOptions` needs to measure: `builder`, `runner`, and `callback` (progress)."""
+
+    builder: Any
+    runner: Any
+    callback: Any
+
+
+@contextmanager
+def measuring(tasks: Sequence[Any], trials: int, log: str | Path) -> Iterator[Measuring]:
+    """A builder, a runner and a progress callback for tuning `tasks`.
+
+    Leaving the block stops the worker processes, and raises NothingMeasured if every trial
+    failed.
+
+    Args:
+        tasks: what will be tuned.
+        trials: how many will be measured in total, for the progress display.
+        log: where records will be appended; its folder is created if missing.
+    """
+    from tvm import auto_scheduler
+    from tvm.auto_scheduler.measure import PythonBasedMeasureCallback
+
+    prepare_log(Path(log))
+    with unbound_threads(), _kept_workers(), Progress("Ansor", trials) as progress:
+
+        class Watch(PythonBasedMeasureCallback):  # type: ignore[misc]
+            def callback(self, _: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+                progress.add(
+                    _outcome(measured, result)
+                    for measured, result in zip(inputs, results, strict=True)
+                )
+
+        yield Measuring(
+            auto_scheduler.LocalBuilder(timeout=_BUILD_SECONDS, n_parallel=thread_count()),
+            # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
+            auto_scheduler.LocalRunner(timeout=_RUN_SECONDS, number=1, repeat=3, min_repeat_ms=20),
+            Watch(),
+        )
+
+
+def _outcome(measured: Any, result: Any) -> Outcome:
+    flop = float(measured.task.compute_dag.flop_ct)
+    if result.error_no == 0:
+        return Outcome(sum(float(cost) for cost in result.costs) / len(result.costs), flop)
+    text = str(result.error_msg or "").strip() or CLASSIC_ERRORS[int(result.error_no)]
+    return Outcome(None, flop, text)
+
+
+@contextmanager
+def _kept_workers() -> Iterator[None]:
+    """Have Ansor keep its worker processes.
+
+    It starts new ones for every few trials, and each takes about a second to import TVM. It has
+    no setting for this, so the names by which it makes them are replaced in the block.
+    """
+    from tvm.auto_scheduler import measure
+    from tvm.autotvm.env import AutotvmGlobalScope, reset_global_scope
+    from tvm.contrib.popen_pool import PopenPoolExecutor, PopenWorker
+
+    builders = PopenPoolExecutor(
+        thread_count(),
+        _BUILD_SECONDS,
+        reset_global_scope,
+        (AutotvmGlobalScope.current,),
+        maximum_process_uses=200,  # processes that build leak a little memory
+    )
+    runner = PopenWorker()
+    measure.PopenPoolExecutor = lambda *_: builders
+    measure.PopenWorker = lambda: runner
+    try:
+        yield
+    finally:
+        measure.PopenPoolExecutor, measure.PopenWorker = PopenPoolExecutor, PopenWorker
+        runner.kill()
+        for worker in builders._worker_map.values():  # this TVM's pool has no shutdown()
+            worker.kill()
+
+
+def history(log: str | Path, *, started: float | None = None) -> list[Trial]:
+    """The trials in `log`, oldest first; no TVM is needed to read them.
+
+    Args:
+        log: the file given to the tuner.
+        started: when tuning began, `time.time()`; None counts from the first result.
+    """
+    rows = []
+    for record in json_lines(Path(log)):
+        name, *arguments = json.loads(record["i"][0][0])
+        task = f"{name}({', '.join(str(each) for each in arguments)})" if arguments else str(name)
+        rows.append(classic_row(record["r"], task))
+    return number_trials(rows, started)
+
+
+def best_code(task: Any, log: str | Path) -> str | None:
+    """The best schedule of `task` in `log` as Python calls on `s`; None if there is none."""
+    from tvm import auto_scheduler
+
+    measured, _ = auto_scheduler.load_best_record(str(log), task.workload_key, task.target)
+    return None if measured is None else str(task.print_best(str(log))).strip()

@@ -1,0 +1,186 @@
+"""AutoTVM on the classic engine: tasks from templates, measuring that works, reading its log."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.tuners.history import (
+    CLASSIC_ERRORS,
+    Trial,
+    classic_row,
+    json_lines,
+    number_trials,
+    prepare_log,
+)
+from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
+from tvm_practice.tvm_export.tuners.workers import unbound_threads
+
+Template = Callable[..., tuple[Any, list[Any]]]
+
+
+def make_task(
+    template: Template, arguments: Sequence[int], target: Any, *, name: str = "tvm_practice.matmul"
+) -> Any:
+    """A tuning task whose design space is what `template` declares.
+
+    Args:
+        template: a function of whole numbers that reads its knobs from `autotvm.get_config()` and
+            returns (schedule, tensors). It replaces what was registered under `name` before.
+        arguments: what the template is called with.
+        target: a `tvm.target.Target`.
+        name: of the template in the log.
+
+    Returns:
+        An `autotvm.task.Task`.
+    """
+    from tvm import autotvm
+
+    autotvm.task.task.TASK_TABLE.pop(name, None)
+    autotvm.template(name, template)
+    return autotvm.task.create(name, args=tuple(arguments), target=target)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What `Tuner.tune` needs to measure: `option`, and `callback` (progress)."""
+
+    option: Any
+    callback: Any
+
+
+@contextmanager
+def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
+    """A measure option and a progress callback for tuning `task`.
+
+    Leaving the block raises NothingMeasured if every trial failed.
+
+    Args:
+        task: what will be tuned.
+        trials: how many will be measured, for the progress display.
+        log: where records will be appended; its folder is created if missing.
+    """
+    from tvm import autotvm
+
+    prepare_log(Path(log))
+    with unbound_threads(), _runner() as runner, Progress("AutoTVM", trials) as progress:
+        # More than one process at a time needs do_fork=True.
+        builder = autotvm.LocalBuilder(timeout=30, n_parallel=thread_count(), do_fork=True)
+
+        def callback(_: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+            progress.add(
+                _outcome(measured, result) for measured, result in zip(inputs, results, strict=True)
+            )
+
+        yield Measuring(autotvm.measure_option(builder=builder, runner=runner), callback)
+
+
+@contextmanager
+def _runner() -> Iterator[Any]:
+    """A runner that measures in one worker process.
+
+    AutoTVM's own starts an RPC tracker and a server on local ports for every task, which takes
+    seconds, and leaves both behind when its process is killed.
+    """
+    from tvm.autotvm.measure.measure import MeasureErrorNo, MeasureResult, Runner
+    from tvm.contrib.popen_pool import PopenWorker
+
+    timeout = 30
+    worker = PopenWorker()
+
+    # Nested, so that it is sent to the process whole: it need not import this project.
+    def time_library(path: str, arguments: Sequence[tuple[Any, str]]) -> list[float]:
+        import tvm
+
+        library = tvm.runtime.load_module(path)
+        fill = tvm.get_global_func("tvm.contrib.random.random_fill")
+        tensors = [tvm.nd.empty(shape, dtype) for shape, dtype in arguments]
+        for tensor in tensors:
+            fill(tensor)
+        # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
+        timer = library.time_evaluator(
+            library.entry_name, tvm.cpu(), number=1, repeat=3, min_repeat_ms=20
+        )
+        return [float(seconds) for seconds in timer(*tensors).results]
+
+    def measure(built: Any) -> Any:
+        if isinstance(built, MeasureResult):  # it did not build
+            return built
+        started = time.time()
+        error = MeasureErrorNo.NO_ERROR
+        try:
+            worker.send(time_library, (built.filename, built.arg_info), timeout=timeout)
+            costs = tuple(worker.recv())
+        except TimeoutError as late:
+            costs, error = (str(late), late), MeasureErrorNo.RUN_TIMEOUT
+        except Exception as failure:  # the child's, whatever it is
+            costs, error = (str(failure), failure), MeasureErrorNo.RUNTIME_DEVICE
+        ended = time.time()
+        return MeasureResult(costs, error, built.time_cost + ended - started, ended)
+
+    class LocalRunner(Runner):  # type: ignore[misc]
+        def get_build_kwargs(self) -> dict[str, Any]:
+            return {}
+
+        def run(self, measure_inputs: Sequence[Any], build_results: Sequence[Any]) -> list[Any]:
+            return [measure(built) for built in build_results]
+
+    try:
+        yield LocalRunner(timeout, n_parallel=1)
+    finally:
+        worker.kill()
+
+
+def _outcome(measured: Any, result: Any) -> Outcome:
+    flop = float(measured.task.flop)
+    if result.error_no == 0:
+        return Outcome(sum(result.costs) / len(result.costs), flop)
+    # In place of times a failed trial has its traceback and exception.
+    text = str(result.costs[-1]).strip() or CLASSIC_ERRORS[int(result.error_no)]
+    return Outcome(None, flop, text)
+
+
+def learn_from(tuner: Any, log: str | Path) -> None:
+    """Tell `tuner` of the trials of its task that `log` holds, so that it repeats none."""
+    from tvm import autotvm
+
+    if not Path(log).exists():
+        return
+    task = tuner.task
+    known = [
+        (autotvm.MeasureInput(task.target, task, measured.config), result)
+        for measured, result in autotvm.record.load_from_file(str(log))
+        if measured.task.workload == task.workload and str(measured.target) == str(task.target)
+    ]
+    if known:
+        tuner.update(*zip(*known, strict=True))
+
+
+def history(log: str | Path, *, started: float | None = None) -> list[Trial]:
+    """The trials in `log`, oldest first; no TVM is needed to read them.
+
+    Args:
+        log: the file given to the tuner.
+        started: when tuning began, `time.time()`; None counts from the first result.
+    """
+    rows = []
+    for record in json_lines(Path(log)):
+        _, name, arguments, _ = record["input"]
+        task = f"{name}({', '.join(str(each) for each in arguments)})"
+        rows.append(classic_row(record["result"], task))
+    return number_trials(rows, started)
+
+
+def best_code(task: Any, log: str | Path) -> str | None:
+    """The best configuration of `task` in `log` as Python; None if there is none."""
+    from tvm import autotvm
+
+    with task.target:
+        config = autotvm.apply_history_best(str(log)).query(task.target, task.workload)
+    if config is None or config.is_fallback:
+        return None
+    knobs = config.to_json_dict()["entity"]
+    return "\n".join(f"cfg[{name!r}] = {value!r}" for name, _, value in knobs)

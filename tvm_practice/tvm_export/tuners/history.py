@@ -1,0 +1,133 @@
+"""What a tuner tried: one record for AutoTVM, Ansor and MetaSchedule.
+
+Each tuner's `history` reads its own log into `Trial`s; what is asked of them is here.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+# Numbers of MeasureErrorNo, which AutoTVM and Ansor share and write to their logs.
+CLASSIC_ERRORS = {
+    1: "the schedule could not be made",
+    2: "it does not compile",
+    3: "it does not load",
+    4: "it crashes or its process died",
+    5: "it computes a wrong answer",
+    6: "compiling took too long",
+    7: "running took too long",
+    8: "unknown error",
+}
+
+
+class NothingMeasured(RuntimeError):
+    """Every trial of a tuner failed; the message has the counts and the reasons."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate that a tuner built and ran.
+
+    Attributes:
+        number: 1 for the first of the log.
+        seconds: mean time of a run; None if the trial failed.
+        error: why it failed; None if it did not.
+        elapsed: seconds from the start of tuning to the result; None where the log has no times.
+        task: which task it is of, as the log names it.
+    """
+
+    number: int
+    seconds: float | None
+    error: str | None = None
+    elapsed: float | None = None
+    task: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a tuner's log, before it is numbered; `timestamp` is seconds since the epoch."""
+
+    seconds: float | None
+    error: str | None
+    timestamp: float | None
+    task: str
+
+
+def classic_row(result: Sequence[Any], task: str) -> Row:
+    """The row of a classic log's `[seconds of each run, error number, cost, timestamp]`."""
+    costs, error_number, _, timestamp = result
+    if error_number:
+        return Row(None, CLASSIC_ERRORS[int(error_number)], float(timestamp), task)
+    return Row(sum(costs) / len(costs), None, float(timestamp), task)
+
+
+def number_trials(rows: Iterable[Row], started: float | None) -> list[Trial]:
+    """Number the rows of a log and count their time from `started` (None: from the first row)."""
+    trials = []
+    for number, row in enumerate(rows, start=1):
+        if started is None:
+            started = row.timestamp
+        elapsed = row.timestamp - started if row.timestamp and started else None
+        trials.append(Trial(number, row.seconds, row.error, elapsed, row.task))
+    return trials
+
+
+def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
+    """After each trial, the least `seconds` until then; None before the first valid one."""
+    best: float | None = None
+    curve = []
+    for trial in trials:
+        if trial.seconds is not None:
+            best = trial.seconds if best is None else min(best, trial.seconds)
+        curve.append(best)
+    return curve
+
+
+def best_trial(trials: Sequence[Trial]) -> Trial | None:
+    """The fastest valid trial; None if there is none."""
+    valid = [trial for trial in trials if trial.seconds is not None]
+    return min(valid, key=lambda trial: trial.seconds or 0.0, default=None)
+
+
+def count_errors(trials: Iterable[Trial]) -> Counter[str]:
+    """How many trials failed for which reason."""
+    return Counter(trial.error for trial in trials if trial.error is not None)
+
+
+def require_valid(trials: Sequence[Trial], tuner: str) -> None:
+    """Raise NothingMeasured if no trial of `tuner` gave a time."""
+    if best_trial(trials) is None:
+        raise NothingMeasured(nothing_measured(tuner, len(trials), count_errors(trials)))
+
+
+def nothing_measured(tuner: str, trials: int, errors: Counter[str]) -> str:
+    """The message of NothingMeasured."""
+    if trials == 0:
+        return f"{tuner} measured nothing: it tried no schedule"
+    reasons = "; ".join(f"{count} times: {reason}" for reason, count in errors.most_common(3))
+    return f"{tuner} measured nothing: all of its {trials} trials failed ({reasons})"
+
+
+def json_lines(path: Path) -> Iterator[Any]:
+    """The values of a log with one JSON text a line; a last line cut short is left out."""
+    for line in path.read_text().splitlines(keepends=True):
+        if line.endswith("\n"):
+            yield json.loads(line)
+
+
+def prepare_log(path: Path) -> None:
+    """Make a log ready to be appended to: its folder exists, and its last line is whole.
+
+    A tuner that is killed while it writes leaves part of a line, which would spoil the next.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,0 +1,331 @@
+"""MetaSchedule on the current engine: tasks, quick measuring, and reading its database."""
+
+import importlib
+import importlib.util
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.tuners.history import (
+    Row,
+    Trial,
+    json_lines,
+    number_trials,
+    prepare_log,
+)
+from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, last_line
+from tvm_practice.tvm_export.tuners.workers import unbound_threads
+
+_WORKLOADS = "database_workload.json"
+_RECORDS = "database_tuning_record.json"
+_TIMES = "trial_times.jsonl"
+# In the Python text of a trace: arguments that repeat the default, names of the positional ones.
+_DEFAULTS = re.compile(
+    r", (?:preserve_unit_iters=True|disable_predication=False|index=-1|func_name=\"main\")(?=[,)])"
+)
+_POSITIONAL = re.compile(
+    r"(?<=[(, ])(?:name|block|loop|block_or_loop|write_buffer_index|storage_scope|factors|"
+    r"ann_key|ann_val|candidates|probs)=(?!=)"
+)
+# What the database holds in place of times for a trial that failed.
+_FAILED_SECONDS = 1e9
+
+
+@contextmanager
+def _intrinsics_of(target: Any) -> Iterator[None]:
+    """Let TVM import the tensor intrinsics that `target` can use, and no others.
+
+    A tuning context imports all of them, most for GPUs, which parses scripts for tens of
+    seconds. For a CPU target an empty package stands in for them meanwhile, with those of its
+    family loaded: the default design space looks them up.
+    """
+    package = "tvm.s_tir.tensor_intrin"
+    if str(target.kind.name) != "llvm" or package in sys.modules:
+        yield
+        return
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    sys.modules[package] = importlib.util.module_from_spec(spec)
+    try:
+        for family in ("arm_cpu",) if "arm_cpu" in target.keys else ("x86", "riscv_cpu"):
+            importlib.import_module(f"{package}.{family}")
+        yield
+    finally:
+        del sys.modules[package]  # a later import is the real one
+
+
+def make_context(
+    function: Any,
+    target: Any,
+    *,
+    space: Any = "post-order-apply",
+    name: str = "main",
+    seed: int | None = None,
+) -> Any:
+    """A tuning task with a search small enough for tens of trials.
+
+    Args:
+        function: the workload, a PrimFunc or an IRModule with one.
+        target: a `tvm.target.Target`; it needs "num-cores".
+        space: a function that takes a `Schedule` and makes sampling decisions on it, or the name
+            of one of MetaSchedule's own spaces.
+        name: what the log calls it.
+        seed: of the search; None draws one.
+
+    Returns:
+        A `meta_schedule.TuneContext`.
+    """
+    from tvm.s_tir import meta_schedule as ms
+
+    with _intrinsics_of(target):
+        return ms.TuneContext(
+            function,
+            target=target,
+            space_generator=space,
+            # The defaults (512, 4 and 50) cost more time than the trials they save.
+            search_strategy=ms.search_strategy.EvolutionarySearch(
+                population_size=64, genetic_num_iters=2, init_min_unmeasured=16
+            ),
+            task_name=name,
+            rand_state=-1 if seed is None else seed,
+            num_threads=thread_count(),
+        )
+
+
+def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
+    """The tuning tasks of a Relax module whose operators are PrimFuncs, and how often each runs.
+
+    Equal functions share a task; functions that are already scheduled have none.
+    """
+    from tvm.s_tir import meta_schedule as ms
+
+    with _intrinsics_of(target):
+        tasks = [
+            task
+            for task in ms.relax_integration.extract_tasks(module, target)
+            if not any(
+                "tirx.is_scheduled" in (function.attrs or {})
+                for function in task.dispatched[0].functions.values()
+            )
+        ]
+    contexts = [make_context(task.dispatched[0], target, name=task.task_name) for task in tasks]
+    return contexts, [float(task.weight) for task in tasks]
+
+
+def cost_model() -> Any:
+    """MetaSchedule's XGBoost model, set for tens of trials.
+
+    It predicts at random until it has seen 100 trials, unless told to begin sooner. Its data are
+    so few that more than one thread only makes them wait for each other.
+    """
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.cost_model.XGBModel(num_warmup_samples=8, num_tuning_cores=1)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What `tune_tasks` needs to measure: `builder`, `runner`, and `callback` (progress)."""
+
+    builder: Any
+    runner: Any
+    callback: Any
+
+
+@contextmanager
+def measuring(contexts: Sequence[Any], trials: int, work_dir: str | Path) -> Iterator[Measuring]:
+    """A builder, a runner and a progress callback for tuning `contexts`.
+
+    Inside the block MetaSchedule's tables go to `work_dir`/tuning.log and the time of each trial
+    is kept beside the database. Leaving it stops the worker processes, and raises
+    NothingMeasured if every trial failed.
+
+    Args:
+        contexts: the tasks that will be tuned.
+        trials: how many will be measured in total, for the progress display.
+        work_dir: folder of the database; created if missing.
+    """
+    folder = Path(work_dir)
+    for name in (_WORKLOADS, _RECORDS, _TIMES):
+        prepare_log(folder / name)
+    names = [str(context.task_name) for context in contexts]
+    log = _log_to(folder / "tuning.log")
+    with unbound_threads(), log, Progress("MetaSchedule", trials) as progress:
+        builder, pool = _builder()
+        try:
+            runner = _runner()
+            try:
+                yield Measuring(builder, runner, _callback(progress, names, folder / _TIMES))
+            finally:
+                runner.pool.shutdown(wait=False)
+        finally:
+            pool.shutdown(wait=False)
+
+
+def _runner() -> Any:
+    from tvm.s_tir import meta_schedule as ms
+
+    # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
+    timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20)
+    return ms.runner.LocalRunner(timeout_sec=30, evaluator_config=timing)
+
+
+def _builder() -> tuple[Any, Any]:
+    """A builder, and the pool of processes it keeps.
+
+    MetaSchedule's own starts new processes for every round, each of which takes seconds to
+    import TVM, and its default build function imports the tensor intrinsics as well.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
+    from tvm.support.popen_pool import PopenPoolExecutor, StatusKind
+
+    timeout = 30
+    # Processes that build leak a little memory.
+    pool = PopenPoolExecutor(thread_count(), timeout=timeout, maximum_process_uses=200)
+    for _ in range(thread_count()):
+        pool.submit(abs, 0)  # starts a process, while the runner's starts too
+
+    # Nested, so that it is sent to the processes whole: they need not import this project.
+    def build(module: Any, target: Any) -> str:
+        import tempfile
+
+        import tvm
+        from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+        from tvm.support.tar import tar
+
+        module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+        artifact = f"{tempfile.mkdtemp()}/candidate.tar"
+        tvm.tirx.build(module, target=target).export_library(artifact, fcompile=tar)
+        return artifact
+
+    @derived_object
+    class PooledBuilder(PyBuilder):  # type: ignore[misc]
+        def build(self, build_inputs: Sequence[Any]) -> list[Any]:
+            inputs = [(each.mod, each.target) for each in build_inputs]
+            results = []
+            for answer in pool.map_with_error_catching(lambda pair: build(*pair), inputs):
+                if answer.status == StatusKind.COMPLETE:
+                    results.append(BuilderResult(answer.value, None))
+                elif answer.status == StatusKind.TIMEOUT:
+                    results.append(BuilderResult(None, f"building took over {timeout} s"))
+                else:
+                    results.append(BuilderResult(None, f"it does not build: {answer.value}"))
+            return results
+
+    return PooledBuilder(), pool
+
+
+def _callback(progress: Progress, names: list[str], times: Path) -> Any:
+    """A measure callback that feeds `progress` and appends each trial's time to `times`.
+
+    The database has no times of day and no error texts; a line here names the record it is of.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
+
+    @derived_object
+    class Watch(PyMeasureCallback):  # type: ignore[misc]
+        def apply(
+            self,
+            task_scheduler: Any,
+            task_id: int,
+            measure_candidates: Any,
+            builder_results: Any,
+            runner_results: Any,
+        ) -> None:
+            first = len(task_scheduler.database_) - len(runner_results)
+            now, flop = time.time(), float(task_scheduler.tasks_[task_id].flop)
+            outcomes, lines = [], []
+            for index, (built, ran) in enumerate(zip(builder_results, runner_results, strict=True)):
+                error = built.error_msg or ran.error_msg
+                error = last_line(str(error)) if error else None
+                outcomes.append(Outcome(None if error else _mean(ran.run_secs), flop, error))
+                line = {
+                    "record": first + index,
+                    "timestamp": now,
+                    "task": names[task_id],
+                    "error": error,
+                }
+                lines.append(json.dumps(line) + "\n")
+            with times.open("a") as file:
+                file.write("".join(lines))
+            progress.add(outcomes)
+
+    return Watch()
+
+
+def _mean(seconds: Sequence[Any]) -> float:
+    return sum(float(each) for each in seconds) / len(seconds)
+
+
+@contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    """Send what MetaSchedule logs (a table after every round) to a file instead of the screen."""
+    logger = logging.getLogger("tvm.s_tir.meta_schedule")
+    before = logger.handlers, logger.level, logger.propagate
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.handlers, logger.propagate = before[0], before[2]
+        logger.setLevel(before[1])
+        handler.close()
+
+
+def open_database(work_dir: str | Path) -> Any:
+    """The database that tuning left in `work_dir`."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.database.JSONDatabase(work_dir=str(work_dir), allow_missing=False)
+
+
+def history(work_dir: str | Path, *, started: float | None = None) -> list[Trial]:
+    """The trials in `work_dir`, oldest first; no TVM is needed to read them.
+
+    Args:
+        work_dir: the folder given to the tuner.
+        started: when tuning began, `time.time()`; None counts from the first result.
+    """
+    folder = Path(work_dir)
+    times = {}
+    if (folder / _TIMES).exists():
+        for line in json_lines(folder / _TIMES):
+            times[line["record"]] = line
+    rows = []
+    for index, (workload, (_, run_seconds, *_rest)) in enumerate(json_lines(folder / _RECORDS)):
+        known = times.get(index, {})
+        failed = not run_seconds or min(run_seconds) > _FAILED_SECONDS
+        error = (known.get("error") or "it failed to build or to run") if failed else None
+        seconds = None if failed else _mean(run_seconds)
+        task = known.get("task") or f"workload {workload}"
+        rows.append(Row(seconds, error, known.get("timestamp"), task))
+    return number_trials(rows, started)
+
+
+def best_code(database: Any, module: Any, target: Any) -> str | None:
+    """The best schedule of a workload as Python calls on `sch`; None if it has no record.
+
+    Args:
+        database: of the tuner.
+        module: an IRModule with the workload as its "main".
+        target: what it was tuned for.
+    """
+    record = database.query_tuning_record(module, target, "main")
+    if record is None:
+        return None
+    code = str(record.trace.simplified(remove_postproc=True)).partition("\n")[2]  # no import
+    for noise in (_DEFAULTS, _POSITIONAL):
+        code = noise.sub("", code)
+    return code.strip()
