@@ -1,0 +1,280 @@
+"""The whole course in one run: the board, the five phases, then the adapter on real models.
+
+The adapter is assembled from your own functions, or with --solutions from the reference ones. A
+step that is not written yet makes its part of the table say "to do", and nothing else.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+MODELS = {
+    "mlp": "tvm_practice.models:load_mlp",
+    "resnet18": "tvm_practice.models:load_resnet18",
+}
+_TITLES = {"mlp": "MLP 784-512-256-10, batch 32", "resnet18": "ResNet-18, 1×3×224×224"}
+_IR = {"classic": "Relay", "current": "Relax"}
+_TUNER = {
+    None: "untuned",
+    "autotvm": "AutoTVM",
+    "ansor": "Ansor",
+    "metaschedule": "MetaSchedule",
+}
+DEFAULT_TRIALS = 64
+QUICK_TRIALS = 24
+
+
+@click.command(
+    epilog="\b\nExamples:\n  python -m tvm_practice.main\n"
+    "  python -m tvm_practice.main --solutions --quick\n"
+    "  python -m tvm_practice.main --phase 2 --phase 3\n"
+    "  python -m tvm_practice.main --model resnet18 --trials 300"
+)
+@click.option("--solutions", is_flag=True, help="Use the reference solutions, not your functions.")
+@click.option("--quick", is_flag=True, help=f"{QUICK_TRIALS} trials a tuner, not {DEFAULT_TRIALS}.")
+@click.option(
+    "--phase",
+    "numbers",
+    type=click.IntRange(1, 5),
+    multiple=True,
+    help="Run these phases only, without the export.",
+)
+@click.option(
+    "--model",
+    "models",
+    type=click.Choice(list(MODELS)),
+    multiple=True,
+    help="Export these models only, without the phases.",
+)
+@click.option("--trials", type=click.IntRange(min=1), help="Schedules a tuner measures, a model.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for plots, records, artifacts and report.json.",
+)
+def main(
+    solutions: bool,
+    quick: bool,
+    numbers: tuple[int, ...],
+    models: tuple[str, ...],
+    trials: int | None,
+    out: Path,
+) -> None:
+    """Run the course: the board, the phases, and the export of real models.
+
+    The phases run in their quick form; run one alone for its full one. Exit code 0 when all that
+    is written works (what is to do is not an error), 1 when something fails.
+    """
+    from rich.console import Console
+
+    from tvm_practice import engines
+    from tvm_practice.course.catalog import MINE, SOLUTIONS
+
+    console = Console()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        report = run(
+            console,
+            source=SOLUTIONS if solutions else MINE,
+            phases=numbers or (() if models else (1, 2, 3, 4, 5)),
+            models=models or (() if numbers else tuple(MODELS)),
+            trials=trials or (QUICK_TRIALS if quick else DEFAULT_TRIALS),
+            out=out,
+        )
+    except (engines.EngineError, OSError) as error:
+        console.print(f"failed: {error}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        console.print(f"\nstopped; what was finished is in {out}", markup=False)
+        sys.exit(130)
+    sys.exit(1 if report["failures"] else 0)
+
+
+def run(
+    console: "Console",
+    *,
+    source: str,
+    phases: tuple[int, ...],
+    models: tuple[str, ...],
+    trials: int,
+    out: Path,
+) -> dict[str, Any]:
+    """Run the chosen parts and write `out/report.json` after each; returns the report."""
+    from tvm_practice.course.board import board, grade_with_progress, totals
+    from tvm_practice.course.catalog import PHASE_MODULES
+    from tvm_practice.course.phase import run_phase
+    from tvm_practice.engines.__main__ import describe_all
+    from tvm_practice.measure import environment
+
+    started = time.perf_counter()
+    report: dict[str, Any] = {
+        "schema_version": 1,
+        "command": " ".join(["python -m tvm_practice.main", *sys.argv[1:]]),
+        "source": source,
+        "environment": environment(),
+        "engines": describe_all(),
+        "exercises": {},
+        "phases": {},
+        "models": {},
+        "seconds": {},
+        "failures": [],
+    }
+    for engine, facts in report["engines"].items():
+        found = f"{engine} TVM {facts.get('version')}, {facts.get('threads')} threads"
+        console.print(
+            facts.get("unavailable", found), markup=False, highlight=False, soft_wrap=True
+        )
+
+    verdicts = grade_with_progress(source, console)
+    console.print(board(verdicts))
+    console.print(totals(verdicts), highlight=False)
+    for verdict in verdicts:
+        report["exercises"][verdict.exercise.id] = verdict.status
+        if verdict.status == "failed":
+            report["failures"].append(f"{verdict.exercise.id}: {verdict.message}")
+            console.print(f"\n{verdict.exercise.id}\n{verdict.message}", markup=False)
+    _write(report, out)
+
+    for number in phases:
+        module = PHASE_MODULES[number - 1]
+        before = time.perf_counter()
+        report["phases"][module] = run_phase(module, source=source, quick=True, out=out)
+        report["seconds"][module] = time.perf_counter() - before
+        for engine, lane in report["phases"][module].items():
+            report["failures"] += [
+                f"{module}.{name} ({engine}): {text}"
+                for name, text in lane.get("failed", {}).items()
+            ]
+        _write(report, out)
+
+    for name in models:
+        before = time.perf_counter()
+        report["models"][name] = export(name, console, source=source, trials=trials, out=out)
+        report["seconds"][name] = time.perf_counter() - before
+        _write(report, out)
+
+    for name, lanes in report["models"].items():
+        console.print()
+        console.print(summary(name, lanes, trials))
+        for lane in lanes:
+            _explain(lane, console)
+            report["failures"] += [
+                f"{name}, {_label(lane, variant)}: {variant['reason']}"
+                for variant in lane.get("variants", ())
+                if variant["status"] == "failed"
+            ]
+    report["seconds"]["total"] = time.perf_counter() - started
+    file = _write(report, out)
+    console.print(f"\n{report['seconds']['total']:.0f} s in all. Report: {file}", highlight=False)
+    if report["failures"]:
+        console.print(f"{len(report['failures'])} failed:", style="red")
+        for failure in report["failures"]:
+            console.print(f"  {failure}", markup=False)
+    return report
+
+
+def export(
+    name: str, console: "Console", *, source: str, trials: int, out: Path
+) -> list[dict[str, Any]]:
+    """Export one model on every engine that is here; see tvm_export.job.export_lane."""
+    from tvm_practice import engines
+
+    console.rule(f"Export: {_TITLES[name]}")
+    lanes = []
+    for engine in engines.ENGINES:
+        try:
+            lanes.append(
+                engines.call(
+                    engine,
+                    "tvm_practice.tvm_export.job:export_lane",
+                    {
+                        "model": MODELS[name],
+                        "trials": trials,
+                        "out": str(out / name / engine),
+                        "steps": source,
+                    },
+                )
+            )
+        except engines.EngineUnavailable as missing:
+            console.print(str(missing), markup=False, soft_wrap=True)
+            lanes.append({"engine": engine, "unavailable": str(missing), "variants": []})
+        except engines.EngineError as error:
+            console.print(f"{engine}: {error}", markup=False, soft_wrap=True)
+            variant = {"tuner": None, "status": "failed", "reason": str(error)}
+            lanes.append({"engine": engine, "variants": [variant]})
+    return lanes
+
+
+def summary(name: str, lanes: list[dict[str, Any]], trials: int) -> "Table":
+    """The table of one model: each variant's latency, ratio to PyTorch, error, verdict, cost."""
+    from rich.table import Table
+
+    table = Table(title=f"{_TITLES[name]} ({trials} trials a tuner)")
+    table.add_column("built by", no_wrap=True)
+    for heading in ("median ms", "time / PyTorch", "max error", "verified", "trials", "seconds"):
+        table.add_column(heading, justify="right")
+    for lane in lanes:
+        if lane.get("pytorch"):
+            table.add_row(
+                f"PyTorch, beside {_IR[lane['engine']]}", f"{lane['pytorch']['p50']:.2f}", "1"
+            )
+        for variant in lane["variants"]:
+            table.add_row(_label(lane, variant), *_cells(variant))
+        table.add_section()
+    return table
+
+
+def _label(lane: dict[str, Any], variant: dict[str, Any]) -> str:
+    return f"{_IR[lane['engine']]}, {_TUNER[variant['tuner']]}"
+
+
+def _cells(variant: dict[str, Any]) -> list[str]:
+    if variant["status"] == "todo":
+        return ["to do", str(variant["reason"])]
+    if "latency" not in variant:
+        return ["failed"]
+    low, high = variant["ratio"]["ci95"]
+    error = variant["max_error"]
+    return [
+        f"{variant['latency']['p50']:.2f}",
+        f"{variant['ratio']['value']:.2f} ({low:.2f}–{high:.2f})",
+        "-" if error is None else f"{error:.1e}",
+        "yes" if variant["verified"] else "NO",
+        str(variant["tuning"].get("trials", 0)),
+        f"{sum(variant['seconds'].values()):.0f}",
+    ]
+
+
+def _explain(lane: dict[str, Any], console: "Console") -> None:
+    """One line for each variant that is to do, failed, or has something to say of its tuning."""
+    if "unavailable" in lane:
+        console.print(lane["unavailable"], markup=False, soft_wrap=True)
+    for variant in lane["variants"]:
+        note = variant.get("reason") or variant.get("tuning", {}).get("note")
+        if note:
+            console.print(
+                f"{_label(lane, variant)}: {note}", markup=False, highlight=False, soft_wrap=True
+            )
+
+
+def _write(report: dict[str, Any], out: Path) -> Path:
+    """Write report.json whole: to a temporary name, then renamed."""
+    file = out / "report.json"
+    writing = out / ".report.json.writing"
+    writing.write_text(json.dumps(report, indent=2))
+    writing.replace(file)
+    return file
+
+
+if __name__ == "__main__":
+    main()
