@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from tvm_practice.course import Steps
     from tvm_practice.measure import Comparison
 
-_RECORDS = Path("runs") / "auto_tune"
-
 
 def random_search(size: int, trials: int) -> list[tuple[int, int, float]]:
     """Worked example: a tuner without a model, on the tiles of phase 2.
@@ -231,7 +229,7 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
 
     size, trials = (512, 16) if quick else (1024, 64)
     # A folder of its own for each run: a log that exists would be continued.
-    folder = _RECORDS / time.strftime("%Y%m%d-%H%M%S")
+    folder = steps.folder / time.strftime("%Y%m%d-%H%M%S")
     tuning = _Tuning(steps, size, trials, folder)
     if engines.active() == engines.CLASSIC:
         _classic_lane(tuning)
@@ -488,11 +486,11 @@ def _print_table(lanes: Sequence[Mapping[str, Any]]) -> None:
         title=f"matmul {size}x{size}x{size}, float32",
         title_justify="left",
         box=box.SIMPLE_HEAD,
-        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     table.add_column("schedule")
     for heading in ("trials", "failed", "seconds", "ms", "GFLOP/s", "x by hand"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     notes = []
     for lane in lanes:
         comparison = lane["comparison"] or {"latency": {}, "ratio": {}}

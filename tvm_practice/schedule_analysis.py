@@ -47,8 +47,8 @@ _Interval: TypeAlias = tuple[float, float, float]  # a ratio, and its 95% interv
 # Matrix sizes in full and, second, with --quick: compared with torch on each engine, searched for
 # the break-even, and next to a power of two.
 _SIZES = ((128, 256, 512, 1024), (128, 256))
-_SIZES_CLASSIC = ((128, 256, 512), (256,))
-_BREAK_EVEN_SIZES = ((16, 32, 48, 64, 96, 128, 256, 512), (16, 32, 64, 256))
+_SIZES_CLASSIC = ((128, 512), (256,))
+_BREAK_EVEN_SIZES = ((16, 32, 48, 64, 96, 128, 256, 512), (32, 64, 256))
 _POWER_OF_TWO = (480, 512, 544)
 _TILE = 32  # what compile_variants takes if nothing is said
 _SMALL_TILE = 16  # several tasks even for the smallest matrices
@@ -298,8 +298,8 @@ class _Analysis:
 
     def __init__(self, steps: "Steps", quick: bool):
         self.steps = steps
-        self.seconds = 1.0 if quick else 3.0
-        self.rounds = 5 if quick else 12
+        self.seconds = 1.0 if quick else 1.5
+        self.rounds = 5 if quick else 9
 
     def step(
         self, name: str, *arguments: Any, read: Callable[[Any], Any] | None = None, **options: Any
@@ -516,7 +516,7 @@ def _show_spinning() -> dict[str, float]:
     size = 128
     by_tvm, by_torch = _packed_run(size), partial(torch.matmul, *torch.rand(2, size, size))
     taken: dict[str, list[float]] = {"at once": [], "after quiesce()": []}
-    for _ in range(7):
+    for _ in range(5):
         for when, samples in taken.items():
             quiesce()
             first_calls(by_tvm, 3)
@@ -529,7 +529,7 @@ def _show_spinning() -> dict[str, float]:
         + ", ".join(f"{_cell(each)} ms {when}" for when, each in medians.items())
         + "."
     )
-    if medians["at once"] > 1.2 * medians["after quiesce()"]:
+    if medians["at once"] > 2 * medians["after quiesce()"]:
         _say("TVM's threads still spun, on the cores that torch's threads need.")
     return medians
 
@@ -686,7 +686,7 @@ def _after_a_pause(run: Callable[[], Any]) -> float:
     from tvm_practice.measure import quiesce
 
     taken: list[float] = []
-    for _ in range(7):
+    for _ in range(5):
         quiesce()
         taken += first_calls(run, 1)
     return _median(taken)

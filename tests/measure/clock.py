@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from tvm_practice.measure import threads
+
 
 class Clock:
     """Stands in for time.perf_counter, time.process_time and time.sleep.
@@ -27,6 +29,8 @@ class Clock:
         monkeypatch.setattr(time, "perf_counter", self._look)
         monkeypatch.setattr(time, "process_time", lambda: self._spun)
         monkeypatch.setattr(time, "sleep", self.go_on)
+        # Real threads of the test process, left spinning by an earlier test, are none of its.
+        monkeypatch.setattr(threads, "_others_runnable", lambda: False)
 
     def _look(self) -> float:
         self.now += 1e-7

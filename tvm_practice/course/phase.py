@@ -10,7 +10,7 @@ import click
 from tvm_practice.course.catalog import MINE, SOLUTIONS
 
 
-def run_lane(phase: str, source: str, quick: bool) -> dict[str, Any]:
+def run_lane(phase: str, source: str, quick: bool, folder: str) -> dict[str, Any]:
     """Run a phase's `lane` on the active engine; called through engines.call().
 
     Returns {"figures": what the lane returned, "todo": [...], "failed": {...}}.
@@ -18,7 +18,7 @@ def run_lane(phase: str, source: str, quick: bool) -> dict[str, Any]:
     from tvm_practice.course.steps import Steps
 
     module = importlib.import_module(f"tvm_practice.{phase}")
-    steps = Steps(phase, source)
+    steps = Steps(phase, source, folder=Path(folder))
     figures = module.lane(steps, quick=quick)
     return {"figures": figures or {}, "todo": steps.todo, "failed": steps.failed}
 
@@ -45,6 +45,8 @@ def run_phase(
     whose = "the reference solutions" if source == SOLUTIONS else "your functions"
     console.rule(f"Phase {phase.number}: {phase.title} ({whose})")
     results: dict[str, Any] = {}
+    folder = out / module
+    folder.mkdir(parents=True, exist_ok=True)
     for lane in phase.lanes:
         if engine not in (None, lane):
             continue
@@ -53,15 +55,13 @@ def run_phase(
             results[lane] = engines.call(
                 lane,
                 "tvm_practice.course.phase:run_lane",
-                {"phase": module, "source": source, "quick": quick},
+                {"phase": module, "source": source, "quick": quick, "folder": str(folder)},
             )
         except engines.EngineUnavailable as missing:
             console.print(str(missing), markup=False, soft_wrap=True)
             results[lane] = {"unavailable": str(missing)}
     report = getattr(importlib.import_module(f"tvm_practice.{module}"), "report", None)
     if report is not None:
-        folder = out / module
-        folder.mkdir(parents=True, exist_ok=True)
         report(results, folder)
     todo = sorted({name for lane in results.values() for name in lane.get("todo", ())})
     if todo:

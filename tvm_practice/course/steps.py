@@ -2,6 +2,7 @@
 
 import importlib
 import traceback
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -14,13 +15,15 @@ class Steps:
     """A phase's functions, the learner's or the reference ones.
 
     Attributes:
+        folder: where the phase's records and plots go.
         todo: names of the functions called so far that are not written yet.
         failed: names of those that raised, with the exception in a line.
     """
 
-    def __init__(self, phase: str, source: str):
+    def __init__(self, phase: str, source: str, *, folder: Path = Path("runs")):
         self.phase = phase
         self.source = source
+        self.folder = folder
         self.todo: list[str] = []
         self.failed: dict[str, str] = {}
         self._module = importlib.import_module(f"{source}.{phase}")

@@ -16,6 +16,7 @@ from tvm_practice.engines.selection import (
     Engine,
     EngineError,
     EngineUnavailable,
+    thread_count,
     unavailable_reason,
 )
 
@@ -71,6 +72,8 @@ class Session:
         self._calls = 0
         environment = dict(os.environ)
         environment["TVM_PRACTICE_PARENT"] = str(os.getpid())
+        # numpy's BLAS reads it when it loads; torch is told by whoever uses it.
+        environment.setdefault("OPENBLAS_NUM_THREADS", str(thread_count()))
         self._child = subprocess.Popen(
             [sys.executable, "-m", "tvm_practice.engines.child", engine],
             stdin=subprocess.PIPE,

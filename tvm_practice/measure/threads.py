@@ -1,6 +1,7 @@
 """Keeping the thread pools of one process out of each other's measurements."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -25,9 +26,27 @@ def quiesce(limit: float = 0.5) -> None:
     for _ in range(max(1, round(limit / _POLL_SECONDS))):
         before = time.process_time()
         time.sleep(_POLL_SECONDS)
-        if time.process_time() - before < _QUIET_SHARE * _POLL_SECONDS:
+        used = time.process_time() - before
+        # Where other programs take the processors, a spinning thread may not have used any.
+        if used < _QUIET_SHARE * _POLL_SECONDS and not _others_runnable():
             break
     _stand_clear()
+
+
+def _others_runnable() -> bool:
+    """Whether another thread of this process runs or waits for a processor (Linux)."""
+    if not _TASKS.is_dir():
+        return False
+    for task in _TASKS.iterdir():
+        if int(task.name) == threading.get_native_id():
+            continue
+        try:
+            status = (task / "stat").read_text()
+        except OSError:  # it has just ended
+            continue
+        if status.rpartition(")")[2].split()[0] == "R":  # "state" of proc(5)
+            return True
+    return False
 
 
 def _stand_clear() -> None:

@@ -1,6 +1,7 @@
 """Artifacts on disk: written whole or not at all, loadable without PyTorch."""
 
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from tvm_practice import engines
 from tvm_practice.measure import environment
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.quiet import quiet_native_stderr
+from tvm_practice.tvm_export.quiet import native_stderr_to
 
 LIBRARY = "deploy_lib.tar"
 GRAPH = "deploy_graph.json"
@@ -77,7 +78,7 @@ def _write_classic(graph_module: GraphModule, folder: Path) -> None:
 def _write_current(graph_module: GraphModule, folder: Path) -> None:
     import tvm
 
-    with quiet_native_stderr():  # it says "Scope Saving" for each constant
+    with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
         graph_module.compiled.export_library(str(folder / LIBRARY))
     (folder / GRAPH).write_text(graph_module.graph_json)
     # The weights are constants of the library, which is faster than passing them at each call.

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -33,18 +34,19 @@ def quiet_frontends() -> Iterator[None]:
 
 
 @contextmanager
-def quiet_native_stderr() -> Iterator[None]:
-    """Inside the block, drop what C++ code writes to standard error.
+def native_stderr_to(path: Path | str) -> Iterator[None]:
+    """Inside the block, append what C++ code writes to standard error to a file.
 
-    For calls whose only output is a notice that has no other switch; errors are raised.
+    TVM's own warnings have no other switch, and a search prints the stack of every candidate that
+    it cannot lower. Errors are raised all the same. `os.devnull` drops the text.
     """
     sys.stderr.flush()
     kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     try:
-        os.dup2(nowhere, 2)
+        os.dup2(file, 2)
         yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-        os.close(nowhere)
+        os.close(file)

@@ -7,7 +7,7 @@ from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.cpu_rules import schedule_defaults
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch
-from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 
@@ -37,22 +37,18 @@ class RelaxLane:
 
         Functions without a record, or with one slower than the default schedule, get the latter.
         """
-        import tvm
-        from tvm import relax
-
         from tvm_practice.tvm_export.tuners import metaschedule
 
         watch = Stopwatch(self._seconds)
         log.mkdir(parents=True, exist_ok=True)
-        with watch("tune"):
+        with watch("tune"), native_stderr_to(log / "stderr"):
             contexts, weights = metaschedule.extract_contexts(self._module, self._target)
             before = len(metaschedule.history(log)) if any(log.iterdir()) else 0
             database = self._steps.auto_tune.tune_metaschedule(
                 contexts, weights, trials=trials, work_dir=str(log)
             )
         with watch("choose"):
-            with self._target, database, tvm.transform.PassContext(opt_level=3):
-                tuned = relax.transform.MetaScheduleApplyDatabase()(self._module)
+            tuned = self._steps.auto_tune.apply_metaschedule(self._module, database, self._target)
             module, kept, slower = _without_slower_records(self._module, tuned, self._target)
         measured = metaschedule.history(log)[before:]
         tuning = {

@@ -8,7 +8,7 @@ from typing import Any
 from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch
-from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelayRunner
 from tvm_practice.tvm_export.steps import Steps
 
@@ -44,13 +44,15 @@ class RelayLane:
         from tvm_practice.tvm_export.tuners import autotvm as support
 
         watch = Stopwatch(self._seconds)
-        with watch("tune"):
+        with watch("tune"), native_stderr_to(f"{log}.stderr"):
             tasks = autotvm.task.extract_from_program(
                 self._module["main"], target=self._target, params={}
             )
             before = len(support.history(log)) if log.exists() else 0
-            for task, share in zip(tasks, _shares(trials, tasks), strict=True):
+            shares = _shares(trials, tasks)
+            for number, (task, share) in enumerate(zip(tasks, shares, strict=True), start=1):
                 if share:
+                    print(f"task {number} of {len(tasks)}: {task.name}", flush=True)
                     self._steps.auto_tune.tune_autotvm(task, trials=share, log=str(log))
         with watch("choose"):
             chosen, kept, slower = _faster_than_fallback(tasks, log)
@@ -64,7 +66,7 @@ class RelayLane:
         from tvm_practice.tvm_export.tuners import ansor as support
 
         watch = Stopwatch(self._seconds)
-        with watch("tune"), _dense_for_ansor():
+        with watch("tune"), _dense_for_ansor(), native_stderr_to(f"{log}.stderr"):
             module = self._convolutions_as_nhwc()
             tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, self._target)
             before = len(support.history(log)) if log.exists() else 0
@@ -86,9 +88,11 @@ class RelayLane:
         import tvm
         from tvm import relay
 
-        passes = [relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "HWIO"]})]
+        pools = ("nn.max_pool2d", "nn.avg_pool2d", "nn.adaptive_avg_pool2d")
+        layouts = {"nn.conv2d": ["NHWC", "HWIO"], **{pool: ["NHWC"] for pool in pools}}
+        passes = [relay.transform.ConvertLayout(layouts), relay.transform.FoldConstant()]
         with tvm.transform.PassContext(opt_level=3):
-            return tvm.transform.Sequential([*passes, relay.transform.FoldConstant()])(self._module)
+            return tvm.transform.Sequential(passes)(self._module)
 
     def _build(
         self,
@@ -98,7 +102,7 @@ class RelayLane:
         tuning: dict[str, Any],
         config: dict[str, Any] | None = None,
     ) -> GraphModule:
-        with watch("build"):
+        with watch("build"), quiet_frontends():
             library = self._steps.relay_import.build_relay(
                 module, {}, self._target, config=config or {}
             )

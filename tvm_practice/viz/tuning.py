@@ -44,7 +44,8 @@ def plot_tuning(
         ]
         by_trial.step([t.number for t, _ in valid], [s for _, s in valid], **style)
         failed = [trial.number for trial in trials if trial.seconds is None]
-        by_trial.plot(failed, [0] * len(failed), "x", color=style["color"], clip_on=False)
+        if failed:
+            by_trial.plot(failed, [0] * len(failed), "x", color=style["color"], clip_on=False)
         timed = [(trial.elapsed, speed) for trial, speed in valid if trial.elapsed is not None]
         by_second.step([at for at, _ in timed], [s for _, s in timed], **style)
     for dashes, (name, level) in enumerate((levels or {}).items()):
@@ -57,7 +58,7 @@ def plot_tuning(
     for axes in (by_trial, by_second):
         axes.set_xlim(left=0)
         axes.grid(alpha=0.3)
-    figure.legend(*by_trial.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    figure.legend(*by_trial.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
     return path

@@ -135,14 +135,16 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
         return None  # a sum of one element
 
     best: tuple[int, Contraction] | None = None
+    reduced = [each for each in extents if each not in origin]
     for packed, other in (operands, operands[::-1]):
         in_other, in_packed = variables(*other.indices), variables(*packed.indices)
         rows = [each for each in origin if each in in_other - in_packed]
         if any(not origin[each].same_as(each) for each in rows):
             continue  # where tiles of part of an iterator are written could not be told
         for column in origin:
-            if column in in_other or not any(column.same_as(each) for each in packed.indices):
-                continue
+            held = [variables(each) for each in packed.indices if column in variables(each)]
+            if column in in_other or not held or any(each & set(reduced) for each in held):
+                continue  # not of `packed` alone, or a window slides along it
             extent = constant(extents[column])
             if extent is not None and 2 * extent < cpu.lanes(out.dtype):
                 continue
@@ -152,7 +154,7 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
                 value=value,
                 extents=extents,
                 origin=origin,
-                reduced=[each for each in extents if each not in origin],
+                reduced=reduced,
                 outer=[each for each in origin if each not in rows and not each.same_as(column)],
                 rows=rows,
                 column=column,

@@ -20,7 +20,7 @@ from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
 
 _BUILD_SECONDS = 30
-_RUN_SECONDS = 30
+_RUN_SECONDS = 10
 
 
 def make_task(

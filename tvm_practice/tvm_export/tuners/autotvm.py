@@ -88,7 +88,7 @@ def _runner() -> Iterator[Any]:
     from tvm.autotvm.measure.measure import MeasureErrorNo, MeasureResult, Runner
     from tvm.contrib.popen_pool import PopenWorker
 
-    timeout = 30
+    timeout = 10
     worker = PopenWorker()
 
     # Nested, so that it is sent to the process whole: it need not import this project.

@@ -175,7 +175,7 @@ def _runner() -> Any:
 
     # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
     timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20)
-    return ms.runner.LocalRunner(timeout_sec=30, evaluator_config=timing)
+    return ms.runner.LocalRunner(timeout_sec=10, evaluator_config=timing)
 
 
 def _builder() -> tuple[Any, Any]:
