@@ -216,18 +216,20 @@ def export(
 
 
 def summary(name: str, lanes: list[dict[str, Any]], trials: int) -> "Table":
-    """The table of one model: each variant's latency, ratio to PyTorch, error, verdict, cost."""
+    """The table of one model: each variant's median latency, its ratio to PyTorch, its cost.
+
+    Each engine's part begins with PyTorch as it was timed in turns with that part's variants.
+    """
+    from rich import box
     from rich.table import Table
 
-    table = Table(title=f"{_TITLES[name]} ({trials} trials a tuner)")
+    table = Table(box=box.SIMPLE, title=f"{_TITLES[name]} ({trials} trials a tuner)")
     table.add_column("built by", no_wrap=True)
-    for heading in ("median ms", "time / PyTorch", "max error", "verified", "trials", "seconds"):
-        table.add_column(heading, justify="right")
+    for heading in ("ms", "/ PyTorch", "max error", "verified", "trials", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for lane in lanes:
         if lane.get("pytorch"):
-            table.add_row(
-                f"PyTorch, beside {_IR[lane['engine']]}", f"{lane['pytorch']['p50']:.2f}", "1"
-            )
+            table.add_row("PyTorch", f"{lane['pytorch']['p50']:.2f}", "1")
         for variant in lane["variants"]:
             table.add_row(_label(lane, variant), *_cells(variant))
         table.add_section()
@@ -247,7 +249,7 @@ def _cells(variant: dict[str, Any]) -> list[str]:
     error = variant["max_error"]
     return [
         f"{variant['latency']['p50']:.2f}",
-        f"{variant['ratio']['value']:.2f} ({low:.2f}–{high:.2f})",
+        f"{variant['ratio']['value']:.2f}\n{low:.2f}–{high:.2f}",
         "-" if error is None else f"{error:.1e}",
         "yes" if variant["verified"] else "NO",
         str(variant["tuning"].get("trials", 0)),

@@ -574,6 +574,7 @@ def arithmetic() -> dict[str, dict[str, Any]]:
     results = {}
     for name, low, high, exact in (
         ("exp", -86.5, 88.7, np.exp),
+        ("log", 1e-3, 1e3, np.log),
         ("erf", -5.0, 5.0, special.erf),
         ("tanh", -10.0, 10.0, np.tanh),
         ("sigmoid", -80.0, 80.0, special.expit),

@@ -43,7 +43,7 @@ class RelaxLane:
         log.mkdir(parents=True, exist_ok=True)
         with watch("tune"), native_stderr_to(log / "stderr"):
             contexts, weights = metaschedule.extract_contexts(self._module, self._target)
-            before = len(metaschedule.history(log)) if any(log.iterdir()) else 0
+            before = len(metaschedule.history(log)) if metaschedule.has_records(log) else 0
             database = self._steps.auto_tune.tune_metaschedule(
                 contexts, weights, trials=trials, work_dir=str(log)
             )

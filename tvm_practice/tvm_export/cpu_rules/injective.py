@@ -16,6 +16,8 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
 
 # A vectorized loop longer than this many registers only makes the code longer.
 _MAX_REGISTERS = 4
+# Expressions that inlining may repeat, and for how many of them a call counts.
+_MAX_REPEATED, _CALL = 60, 20
 # Elements below which starting the other threads costs more than they save: a microsecond when
 # they are waiting for work, tens of it when the processor is busy.
 SERIAL_ELEMENTS = 1 << 16
@@ -32,17 +34,47 @@ def product(schedule: Any, loops: list[Any]) -> int | None:
     return None if None in extents else math.prod(each or 0 for each in extents)
 
 
-def inline_all(schedule: Any, blocks: list[Any]) -> list[Any]:
-    """Inline what can be into its consumers; the blocks that are left."""
+def inline_cheap(schedule: Any, blocks: list[Any]) -> list[Any]:
+    """Inline blocks into their consumers, unless that repeats much; the blocks that are left."""
     import tvm
 
     left = []
     for block in blocks:
         try:
-            schedule.compute_inline(block)
+            if _repeats_much(schedule, block):
+                left.append(block)
+            else:
+                schedule.compute_inline(block)
         except tvm.s_tir.ScheduleError:
             left.append(block)
     return left
+
+
+def _repeats_much(schedule: Any, block: Any) -> bool:
+    """Whether inlining would write a long expression more than once.
+
+    Left unchecked, a chain of operators that use their input twice doubles with each.
+    """
+    statement = schedule.get(block)
+    buffer = statement.writes[0].source
+    uses = sum(
+        bool(each.source.same_as(buffer))
+        for consumer in schedule.get_consumers(block)
+        for each in _find(schedule.get(consumer).body, "TensorLoad")
+    )
+    value = getattr(statement.body, "value", statement.body)
+    cost = len(_find(value, "Expr")) + _CALL * len(_find(value, "Call"))
+    return bool((uses - 1) * cost > _MAX_REPEATED)
+
+
+def _find(node: Any, kind: str) -> list[Any]:
+    """The expressions of a class of `tvm.ir.expr` in a node, as often as they are written."""
+    import tvm
+    import tvm_ffi
+
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (getattr(tvm.ir.expr, kind), lambda each: found.append(each)))
+    return found
 
 
 def split_lanes(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
@@ -74,22 +106,18 @@ def vectorize(schedule: Any, block: Any, cpu: Cpu) -> None:
 
 def _conditional(schedule: Any, block: Any) -> bool:
     """Whether the block's value depends on a condition on its innermost iterator."""
-    import tvm
-    import tvm_ffi
     from tvm import tirx
 
     statement = schedule.get(block)
     if not statement.iter_vars or not isinstance(statement.body, tirx.BufferStore):
         return True
     innermost = statement.iter_vars[-1].var
-    found = []
+    calls = [each for each in _find(statement.body.value, "Call") if _is_condition(each)]
+    return any(innermost in variables(each.args[0]) for each in calls)
 
-    def keep(call: Any) -> None:
-        if str(getattr(call.op, "name", "")).endswith("if_then_else"):
-            found.append(innermost in variables(call.args[0]))
 
-    tvm_ffi.structural_walk(statement.body.value, (tvm.ir.Call, keep))
-    return any(found)
+def _is_condition(call: Any) -> bool:
+    return str(getattr(call.op, "name", "")).endswith("if_then_else")
 
 
 def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
@@ -100,28 +128,44 @@ def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
     return fused
 
 
-def schedule_stage(schedule: Any, block: Any, cpu: Cpu) -> None:
-    """Schedule one injective block at the root: parallel outside, vectorized inside."""
+def schedule_stage(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
+    """Schedule one injective block at the root: parallel outside, vectorized inside.
+
+    Returns the loop around what is vectorized, None if there is none.
+    """
     loops = schedule.get_loops(block)
     if not loops:
-        return
+        return None
     elements = product(schedule, loops)
     vectorize(schedule, block, cpu)
     loops = schedule.get_loops(block)
-    if len(loops) > 1:
-        parallelize(schedule, loops[:-1], elements)
+    if len(loops) == 1:
+        loops = schedule.split(loops[0], [cpu.threads, None])
+    return parallelize(schedule, list(loops[:-1]), elements)
 
 
 def schedule_injective(func: Any, cpu: Cpu) -> Any | None:
-    """Every stage inlined into those that write the outputs; None if there is a reduction."""
+    """Every stage inlined into those that write the outputs, or computed just before its use.
+
+    None if there is a reduction.
+    """
     import tvm
 
     blocks = [only_block(each) for each in stages(func)]
     if any(each is None or is_reduction(each) for each in blocks):
         return None
     schedule = tvm.s_tir.Schedule(func)
-    left = inline_all(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
-    for block in left:
+    *before, output = inline_cheap(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
+    around = schedule_stage(schedule, output, cpu)
+    for block in reversed(before):
+        if around is not None:
+            try:
+                schedule.compute_at(block, around)
+            except tvm.s_tir.ScheduleError:
+                pass  # another output needs it too
+            else:
+                vectorize(schedule, block, cpu)
+                continue
         schedule_stage(schedule, block, cpu)
     return schedule
 

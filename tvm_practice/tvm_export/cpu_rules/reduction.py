@@ -16,6 +16,7 @@ from typing import Any
 from tvm_practice.tvm_export.cpu_rules.injective import (
     SERIAL_ELEMENTS,
     extent_of,
+    inline_cheap,
     parallelize,
     schedule_stage,
     split_lanes,
@@ -81,7 +82,6 @@ def _elements(block: Any) -> int | None:
 
 def _inline_single_use(schedule: Any) -> None:
     """Inline what one stage alone reads, unless it would be computed more often there."""
-    import tvm
     from tvm.ir.expr import TensorLoad
 
     for block in _children(schedule):
@@ -92,10 +92,7 @@ def _inline_single_use(schedule: Any) -> None:
         often = _elements(schedule.get(consumers[0])) != _elements(statement)
         if often and not isinstance(statement.body.value, TensorLoad):
             continue
-        try:
-            schedule.compute_inline(block)
-        except tvm.s_tir.ScheduleError:
-            pass  # it stays a stage of its own
+        inline_cheap(schedule, [block])
 
 
 def _common_rows(func: Any, cpu: Cpu) -> int:

@@ -13,6 +13,7 @@ from tvm_practice.tvm_export.cpu_rules.contraction import (
 )
 from tvm_practice.tvm_export.cpu_rules.injective import (
     extent_of,
+    inline_cheap,
     parallelize,
     product,
     schedule_stage,
@@ -289,7 +290,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     written = Rewriter(func, found, choose_tile(found, cpu))
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
-    alone = _inline_around(schedule, total, written)
+    alone, epilogue = _inline_around(schedule, written)
 
     loops = schedule.get_loops(total)
     sums, panels = written.outside
@@ -302,9 +303,9 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     schedule.vectorize(lanes)
     for loop in (*rows, vectors):
         schedule.unroll(loop)
-    (output,) = schedule.get_consumers(total)
-    schedule.reverse_compute_at(output, loops[sums - 1])
-    _vectorize_write_back(schedule, output, written)
+    for block in epilogue:
+        schedule.reverse_compute_at(block, loops[sums - 1])
+        _vectorize_write_back(schedule, block, written)
 
     outside = loops[:sums]
     if written.packs == "constant" and _can_prepack(schedule, written):
@@ -326,10 +327,11 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     return schedule
 
 
-def _inline_around(schedule: Any, total: Any, written: Rewriter) -> list[Any]:
+def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:
     """Inline the stages before the sum into its packing and padding, those after into the last.
 
-    Returns the stages before that stay on their own: the padding, and what the sum reads.
+    Returns the stages before that stay on their own, which are the padding and what the sum
+    reads; and those after that stay, the output last.
     """
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     names = [str(schedule.get(each).name_hint) for each in blocks]
@@ -342,9 +344,10 @@ def _inline_around(schedule: Any, total: Any, written: Rewriter) -> list[Any]:
             alone.append(block)
         elif name != written.pack:
             schedule.compute_inline(block)
-    for block in blocks[here + 1 : -1]:
-        schedule.compute_inline(block)
-    return alone
+    epilogue = blocks[here + 1 :]
+    if len(epilogue) > 1:
+        schedule.compute_inline(epilogue.pop(0))  # the copy of the tile
+    return alone, inline_cheap(schedule, epilogue)
 
 
 def _can_prepack(schedule: Any, written: Rewriter) -> bool:

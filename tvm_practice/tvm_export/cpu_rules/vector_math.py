@@ -1,4 +1,4 @@
-"""exp, erf, tanh and sigmoid in float32 as polynomials that vectorize.
+"""exp, log, erf, tanh and sigmoid in float32 as polynomials that vectorize.
 
 LLVM leaves these functions to the C library, one element a call. Here they become arithmetic, a
 vector register at a time. Against float64 they are right to a few units in the last place (the
@@ -14,6 +14,8 @@ from typing import Any
 # Outside these bounds exp is taken for 0 and for infinity.
 _EXP_LOW, _EXP_HIGH = -86.6, 88.8
 _MANTISSA_BITS, _EXPONENT_BIAS = 23, 127
+# The smallest normal float32.
+_NORMAL = 2.0**-126
 # Below these magnitudes erf and tanh are x times a polynomial of x², above by way of exp.
 _ERF_SMALL, _TANH_SMALL = 1.0, 0.625
 # erf is 1 to float32 beyond this.
@@ -21,11 +23,11 @@ _ERF_ONE = 4.0
 
 
 def vectorizable_math(func: Any) -> Any:
-    """`func` with its float32 exp, erf, tanh, sigmoid and small powers as arithmetic."""
+    """`func` with its float32 exp, log, erf, tanh, sigmoid and small powers as arithmetic."""
     import tvm
     import tvm_ffi
 
-    expand = {"exp": _exp, "erf": _erf, "tanh": _tanh, "sigmoid": _sigmoid}
+    expand = {"exp": _exp, "log": _log, "erf": _erf, "tanh": _tanh, "sigmoid": _sigmoid}
 
     def replace(call: Any) -> Any:
         name = str(getattr(call.op, "name", "")).rpartition(".")[2]
@@ -76,6 +78,7 @@ def _coefficients(name: str) -> tuple[float, ...]:
     half = math.log(2) / 2
     fits: dict[str, tuple[Any, float, float, int]] = {
         "exp": (np.exp, -half, half, 6),
+        "log": (lambda f: np.log1p(f) / f, math.sqrt(0.5) - 1, math.sqrt(2) - 1, 9),
         "erf": (lambda t: special.erf(np.sqrt(t)) / np.sqrt(t), 0.0, _ERF_SMALL**2, 6),
         # erfc(x) exp(x²) over t = 2 / (2 + x)
         "erfc": (lambda t: special.erfcx(2 / t - 2), 2 / (2 + _ERF_ONE), 2 / (2 + _ERF_SMALL), 5),
@@ -103,6 +106,40 @@ def _exp(x: Any) -> Any:
         return tirx.Select(x > _float(_EXP_HIGH), tirx.infinity("float32"), value)
 
     return _named(tirx.floor(bounded * _float(1 / math.log(2)) + _float(0.5)), of)
+
+
+def _log(x: Any) -> Any:
+    """The exponent times ln 2, and a polynomial of the mantissa, brought between √½ and √2."""
+    from tvm import tirx
+
+    infinity = tirx.infinity("float32")
+    high = math.floor(math.log(2) * 512) / 512
+    bits_of_mantissa = (1 << _MANTISSA_BITS) - 1
+
+    def of(scaled: Any) -> Any:
+        bits = tirx.reinterpret("int32", scaled)
+        mantissa = tirx.reinterpret(
+            "float32", (bits & bits_of_mantissa) | (_EXPONENT_BIAS << _MANTISSA_BITS)
+        )
+        exponent = ((bits >> _MANTISSA_BITS) - _EXPONENT_BIAS).astype("float32")
+        return _named(mantissa, lambda m: _named(exponent, lambda e: halved(m, e)))
+
+    def halved(mantissa: Any, exponent: Any) -> Any:
+        large = mantissa > _float(math.sqrt(2))
+        rest = tirx.Select(large, mantissa * _float(0.5), mantissa) - _float(1.0)
+        whole = tirx.Select(large, exponent + _float(1.0), exponent)
+        whole = tirx.Select(x < _float(_NORMAL), whole - _float(float(_MANTISSA_BITS)), whole)
+        return _named(rest, lambda f: _named(whole, lambda e: joined(f, e)))
+
+    def joined(rest: Any, exponent: Any) -> Any:
+        value = rest * _horner(_coefficients("log"), rest) + exponent * _float(math.log(2) - high)
+        return value + exponent * _float(high)
+
+    # Numbers below the smallest normal one are brought above it first.
+    scale = tirx.Select(x < _float(_NORMAL), _float(float(1 << _MANTISSA_BITS)), _float(1.0))
+    value = tirx.Select(x < infinity, _named(x * scale, of), x)  # infinity and NaN stay
+    value = tirx.Select(x < _float(0.0), _float(math.nan), value)
+    return tirx.Select(tirx.EQ(x, _float(0.0)), -infinity, value)
 
 
 def _erf(x: Any) -> Any:

@@ -291,6 +291,11 @@ def open_database(work_dir: str | Path) -> Any:
     return ms.database.JSONDatabase(work_dir=str(work_dir), allow_missing=False)
 
 
+def has_records(work_dir: str | Path) -> bool:
+    """Whether a tuner has measured something into `work_dir`."""
+    return (Path(work_dir) / _RECORDS).exists()
+
+
 def history(work_dir: str | Path, *, started: float | None = None) -> list[Trial]:
     """The trials in `work_dir`, oldest first; no TVM is needed to read them.
 
