@@ -223,9 +223,14 @@ def summary(name: str, lanes: list[dict[str, Any]], trials: int) -> "Table":
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE, title=f"{_TITLES[name]} ({trials} trials a tuner)")
+    table = Table(
+        box=box.SIMPLE,
+        pad_edge=False,
+        padding=(0, 1),
+        title=f"{_TITLES[name]} ({trials} trials a tuner)",
+    )
     table.add_column("built by", no_wrap=True)
-    for heading in ("ms", "/ PyTorch", "max error", "verified", "trials", "seconds"):
+    for heading in ("ms", "/ PyTorch", "error", "verified", "trials", "s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for lane in lanes:
         if lane.get("pytorch"):
