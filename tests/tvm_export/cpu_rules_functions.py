@@ -524,6 +524,30 @@ def any_batch() -> list[dict[str, Any]]:
     return results
 
 
+def deep_chain() -> dict[str, Any]:
+    """Operators that use their input more than once, one after the other, after a product."""
+    import time
+
+    from tvm.relax import op
+
+    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+
+    def build(x: Any, weight: Any) -> Any:
+        y = op.matmul(x, weight)
+        for _ in range(6):
+            y = op.multiply(y, op.tanh(op.log(op.add(op.exp(y), op.sigmoid(y)))))
+        return y
+
+    random = np.random.default_rng(7)
+    module = _module((build, [(30, 40)], [_normal(random, (40, 50))]))
+    x = _normal(random, (30, 40))
+    started = time.perf_counter()
+    scheduled = _run(schedule_defaults(module, _target(None)), _target(None), [x])
+    seconds = time.perf_counter() - started
+    reference = _run(module, _target(None), [x])
+    return {"error": float(np.abs(scheduled - reference).max()), "seconds": seconds}
+
+
 def weight_or_not() -> dict[str, Any]:
     """One function called with a constant and with an input in the place of its weight."""
     from tvm import relax
@@ -575,6 +599,7 @@ def arithmetic() -> dict[str, dict[str, Any]]:
     for name, low, high, exact in (
         ("exp", -86.5, 88.7, np.exp),
         ("log", 1e-3, 1e3, np.log),
+        ("log", 1e-3, 1e30, np.log),
         ("erf", -5.0, 5.0, special.erf),
         ("tanh", -10.0, 10.0, np.tanh),
         ("sigmoid", -80.0, 80.0, special.expit),
@@ -582,6 +607,8 @@ def arithmetic() -> dict[str, dict[str, Any]]:
     ):
         wide = random.uniform(low, high, 50_000)
         small = random.uniform(-1, 1, 50_000) * 10.0 ** random.uniform(-6, 0, 50_000)
+        if name == "log":
+            small = np.abs(small)
         x = np.concatenate([[np.nan, np.inf, -np.inf, 0.0, 1e-30], wide, small]).astype("float32")
         function = getattr(tirx, name, lambda value: tirx.power(value, tirx.const(3.0, "float32")))
         before = _elementwise(function, len(x))

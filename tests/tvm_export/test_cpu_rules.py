@@ -114,6 +114,12 @@ def test_any_batch_size(session: engines.Session) -> None:
         assert each["error"] < 1e-5, each
 
 
+def test_a_chain_of_operators_does_not_double_with_each(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:deep_chain")
+    assert made["error"] < 1e-4
+    assert made["seconds"] < 60  # a second or two; written out whole, hours
+
+
 def test_a_weight_that_is_an_input_elsewhere_is_not_packed_ahead(session: engines.Session) -> None:
     made = session.call(f"{FUNCTIONS}:weight_or_not")
     assert made["error"] < 1e-5
@@ -124,6 +130,7 @@ def test_a_weight_that_is_an_input_elsewhere_is_not_packed_ahead(session: engine
     ("name", "special"),
     [
         ("exp", ["nan", "inf", "0.0", "1.0", "1.0"]),
+        ("log", ["nan", "inf", "nan", "-inf", "-69.07755"]),
         ("erf", ["nan", "1.0", "-1.0", "0.0", "1.1283791e-30"]),
         ("tanh", ["nan", "1.0", "-1.0", "0.0", "1e-30"]),
         ("sigmoid", ["nan", "1.0", "0.0", "0.5", "0.5"]),

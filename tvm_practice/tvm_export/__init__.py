@@ -11,11 +11,15 @@ The adapter is made of the course's functions (the reference ones unless told ot
 optimize, tune, build, verify.
 """
 
-from tvm_practice.tvm_export.adapter import compile_pytorch_module
-from tvm_practice.tvm_export.artifacts import export_artifacts, load_artifacts
-from tvm_practice.tvm_export.config import ExportConfig
-from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.verification import verify_runtime
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tvm_practice.tvm_export.adapter import compile_pytorch_module
+    from tvm_practice.tvm_export.artifacts import export_artifacts, load_artifacts
+    from tvm_practice.tvm_export.config import ExportConfig
+    from tvm_practice.tvm_export.graph_module import GraphModule
+    from tvm_practice.tvm_export.verification import verify_runtime
 
 __all__ = [
     "ExportConfig",
@@ -25,3 +29,20 @@ __all__ = [
     "load_artifacts",
     "verify_runtime",
 ]
+
+# Imported when first asked for: the command lines use small parts of this package, and their
+# --help must not wait for numpy.
+_HOMES = {
+    "ExportConfig": "config",
+    "GraphModule": "graph_module",
+    "compile_pytorch_module": "adapter",
+    "export_artifacts": "artifacts",
+    "load_artifacts": "artifacts",
+    "verify_runtime": "verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

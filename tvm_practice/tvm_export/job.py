@@ -116,9 +116,120 @@ def export_lane(
     return report
 
 
-def _own_latency(run: Callable[[], None], steps: Steps) -> dict[str, Any]:
+def export_model(
+    model: str,
+    artifacts: str,
+    example: list[dict[str, Any]] | None = None,
+    target: str = "llvm",
+    tuner: str | None = None,
+    trials: int = 0,
+    log: str | None = None,
+    warmup: int = 50,
+    repeats: int = 1000,
+    steps: str = "solutions",
+) -> dict[str, Any]:
+    """Export a person's model on the active engine, once: tuned by `tuner`, or untuned.
+
+    Args:
+        model: "module:factory", see `loading.load`.
+        artifacts: folder to write.
+        example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
+        target: in either engine's spelling; "llvm" is this machine's processor.
+        tuner: of this engine; None or no trials for the untuned build.
+        trials: schedules it may measure, over all the model's tasks.
+        log: where records go and are gone on from; None: `artifacts`/records.
+        warmup: calls of the artifact that are not kept.
+        repeats: calls of the artifact that are.
+        steps: package of the import, tuning and build functions.
+
+    Returns:
+        {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
+        eager, interleaved), "verification", "artifacts", "seconds"}, latencies in ms.
+
+    Raises:
+        BadInput: the model or its inputs; the message is one line.
+    """
+    import torch
+
+    from tvm_practice.tvm_export.artifacts import export_artifacts
+    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, load
+
+    torch.set_num_threads(engines.thread_count())
+    engine = engines.active()
+    assert engine is not None
+    described = None if example is None else [ExampleTensor.model_validate(e) for e in example]
+    loaded = load(model, example=described, seed=0)
+    if loaded.kwargs:
+        raise BadInput(
+            f"{model} takes its inputs by name ({', '.join(loaded.kwargs)}); wrap it in a module "
+            "that takes them by position"
+        )
+    inputs = [each.detach().numpy() for each in loaded.args]
+    reference = [each.detach().numpy() for each in loaded.outputs]
+
+    lane = open_lane(engine, loaded.module, loaded.args, target=target, steps=steps)
+    if tuner is None or trials == 0:
+        graph_module = lane.untuned()
+    elif tuner in lane.tuners:
+        records = Path(log) if log else Path(artifacts) / "records"
+        graph_module = lane.tuned(tuner, trials=trials, log=records)
+    else:
+        raise BadInput(f"{tuner} is no tuner of the {engine} engine: {', '.join(lane.tuners)}")
+
+    chosen = Steps(steps)
+    verify = chosen.relay_import.verify
+    error, failure = _attempt(verify, graph_module(*inputs), reference, atol=ATOL, rtol=RTOL)
+    verification = {
+        "verified": failure["status"] == "ok",
+        "max_error": error,
+        "atol": ATOL,
+        "rtol": RTOL,
+        "reason": failure["reason"],
+    }
+
+    def run_pytorch() -> None:
+        with torch.inference_mode():
+            loaded.module(*loaded.args)
+
+    compared = compare_interleaved(
+        {"pytorch": run_pytorch, "tvm": graph_module.run},
+        baseline="pytorch",
+        rounds=_ROUNDS,
+        time_limit=_MEASURE_SECONDS,
+    )
+    report = {
+        "model": model,
+        "verification": verification,
+        "latency": _own_latency(graph_module.run, chosen, warmup=warmup, repeats=repeats),
+        "ratio_to_pytorch": compared.ratio["tvm"].to_dict(),
+        "configuration": {
+            "target": target,
+            "tuner": tuner,
+            "tuning_trials": trials,
+            "warmup": warmup,
+            "repeats": repeats,
+        },
+    }
+    export_artifacts(graph_module, artifacts, report=report)
+    return {
+        "status": "ok",
+        "engine": engine,
+        "target": graph_module.target,
+        "tuner": graph_module.tuner,
+        "tuning": graph_module.tuning,
+        "latency": report["latency"],
+        "ratio": report["ratio_to_pytorch"],
+        "verification": verification,
+        "artifacts": artifacts,
+        "seconds": graph_module.seconds,
+    }
+
+
+def _own_latency(
+    run: Callable[[], None], steps: Steps, *, warmup: int = 3, repeats: int = 20
+) -> dict[str, Any]:
     """Latency as the steps' own sampler takes it, of the artifact alone."""
-    warmup, repeats = 3, 20
     samples = steps.schedule_analysis.sample_latency(run, warmup=warmup, repeats=repeats)
     return Latency(tuple(float(each) for each in samples), warmup).to_dict()
 

@@ -42,6 +42,7 @@ class RelayLane:
         from tvm import autotvm
 
         from tvm_practice.tvm_export.tuners import autotvm as support
+        from tvm_practice.tvm_export.tuners import require_valid
 
         watch = Stopwatch(self._seconds)
         with watch("tune"), native_stderr_to(f"{log}.stderr"):
@@ -53,12 +54,23 @@ class RelayLane:
             for number, (task, share) in enumerate(zip(tasks, shares, strict=True), start=1):
                 if share:
                     print(f"task {number} of {len(tasks)}: {task.name}", flush=True)
-                    self._steps.auto_tune.tune_autotvm(task, trials=share, log=str(log))
+                    self._tune_task(task, share, log)
+        measured = support.history(log)[before:] if log.exists() else []
+        require_valid(measured, "AutoTVM")
         with watch("choose"):
             chosen, kept, slower = _faster_than_fallback(tasks, log)
-        tuning = _tuning(tasks, support.history(log)[before:], kept, slower)
+        tuning = _tuning(tasks, measured, kept, slower)
         with autotvm.apply_history_best(chosen):
             return self._build(self._module, "autotvm", watch, tuning)
+
+    def _tune_task(self, task: Any, trials: int, log: Path) -> None:
+        """Tune one of a model's tasks; that all its trials fail is said, and no reason to stop."""
+        from tvm_practice.tvm_export.tuners import NothingMeasured
+
+        try:
+            self._steps.auto_tune.tune_autotvm(task, trials=trials, log=str(log))
+        except NothingMeasured as nothing:
+            print(f"{task.name}: {nothing}; its fallback configuration stays", flush=True)
 
     def _ansor(self, trials: int, log: Path) -> GraphModule:
         from tvm import auto_scheduler

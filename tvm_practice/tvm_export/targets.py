@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 from tvm_practice import engines
+from tvm_practice.tvm_export.loading import BadInput
 
 
 def resolve_target(text: str) -> Any:
@@ -11,7 +12,7 @@ def resolve_target(text: str) -> Any:
 
     "llvm" alone is this machine's processor with its vector width and threads. Anything more,
     such as "llvm -mcpu=core-avx2", is taken as it is; the current engine, which wants
-    dictionaries, gets it translated. Raises ValueError if the engine refuses it.
+    dictionaries, gets it translated. Raises BadInput if the engine refuses it.
     """
     import tvm
 
@@ -23,7 +24,7 @@ def resolve_target(text: str) -> Any:
         return tvm.target.Target(to_dictionary(text))
     except (RuntimeError, ValueError, TypeError, KeyError) as error:
         reason = str(error).strip().splitlines()[-1]
-        raise ValueError(f"target {text!r} is not one that this TVM knows: {reason}") from error
+        raise BadInput(f"target {text!r} is not one that this TVM knows: {reason}") from error
 
 
 def to_dictionary(text: str) -> dict[str, Any]:

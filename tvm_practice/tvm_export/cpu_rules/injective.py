@@ -13,10 +13,11 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
     stages,
     variables,
 )
+from tvm_practice.tvm_export.cpu_rules.vector_math import FUNCTIONS, called
 
 # A vectorized loop longer than this many registers only makes the code longer.
 _MAX_REGISTERS = 4
-# Expressions that inlining may repeat, and for how many of them a call counts.
+# Expressions that inlining may repeat, and for how many of them a function counts.
 _MAX_REPEATED, _CALL = 60, 20
 # Elements below which starting the other threads costs more than they save: a microsecond when
 # they are waiting for work, tens of it when the processor is busy.
@@ -41,7 +42,7 @@ def inline_cheap(schedule: Any, blocks: list[Any]) -> list[Any]:
     left = []
     for block in blocks:
         try:
-            if _repeats_much(schedule, block):
+            if _better_apart(schedule, block):
                 left.append(block)
             else:
                 schedule.compute_inline(block)
@@ -50,21 +51,30 @@ def inline_cheap(schedule: Any, blocks: list[Any]) -> list[Any]:
     return left
 
 
-def _repeats_much(schedule: Any, block: Any) -> bool:
-    """Whether inlining would write a long expression more than once.
+def _better_apart(schedule: Any, block: Any) -> bool:
+    """Whether inlining would write a long expression more than once, or nest two functions.
 
-    Left unchecked, a chain of operators that use their input twice doubles with each.
+    Left unchecked, a chain of operators that use their input twice doubles with each; and
+    functions that become arithmetic, nested in one expression, take TVM's code generator long.
     """
     statement = schedule.get(block)
     buffer = statement.writes[0].source
-    uses = sum(
-        bool(each.source.same_as(buffer))
-        for consumer in schedule.get_consumers(block)
-        for each in _find(schedule.get(consumer).body, "TensorLoad")
-    )
     value = getattr(statement.body, "value", statement.body)
-    cost = len(_find(value, "Expr")) + _CALL * len(_find(value, "Call"))
-    return bool((uses - 1) * cost > _MAX_REPEATED)
+    readers = [schedule.get(each).body for each in schedule.get_consumers(block)]
+    if _functions(value) and any(_functions(each) for each in readers):
+        return True
+    uses = [
+        each
+        for body in readers
+        for each in _find(body, "TensorLoad")
+        if each.source.same_as(buffer)
+    ]
+    cost = len(_find(value, "Expr")) + _CALL * len(_functions(value))
+    return (len(uses) - 1) * cost > _MAX_REPEATED
+
+
+def _functions(node: Any) -> list[Any]:
+    return [each for each in _find(node, "Call") if called(each) in FUNCTIONS]
 
 
 def _find(node: Any, kind: str) -> list[Any]:
@@ -112,12 +122,11 @@ def _conditional(schedule: Any, block: Any) -> bool:
     if not statement.iter_vars or not isinstance(statement.body, tirx.BufferStore):
         return True
     innermost = statement.iter_vars[-1].var
-    calls = [each for each in _find(statement.body.value, "Call") if _is_condition(each)]
-    return any(innermost in variables(each.args[0]) for each in calls)
-
-
-def _is_condition(call: Any) -> bool:
-    return str(getattr(call.op, "name", "")).endswith("if_then_else")
+    return any(
+        innermost in variables(each.args[0])
+        for each in _find(statement.body.value, "Call")
+        if called(each) == "if_then_else"
+    )
 
 
 def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:

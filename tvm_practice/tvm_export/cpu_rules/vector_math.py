@@ -2,14 +2,17 @@
 
 LLVM leaves these functions to the C library, one element a call. Here they become arithmetic, a
 vector register at a time. Against float64 they are right to a few units in the last place (the
-tests hold them to it); NaN stays NaN, exp overflows to infinity, and results of exp below
-2.5e-38 become 0.
+tests hold them to it); NaN stays NaN, exp overflows to infinity, results of exp below 2.5e-38
+become 0, and log takes what is below the smallest normal number for 0.
 """
 
 import functools
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
+
+FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 
 # Outside these bounds exp is taken for 0 and for infinity.
 _EXP_LOW, _EXP_HIGH = -86.6, 88.8
@@ -27,10 +30,10 @@ def vectorizable_math(func: Any) -> Any:
     import tvm
     import tvm_ffi
 
-    expand = {"exp": _exp, "log": _log, "erf": _erf, "tanh": _tanh, "sigmoid": _sigmoid}
+    expand = dict(zip(FUNCTIONS, (_exp, _log, _erf, _tanh, _sigmoid), strict=True))
 
     def replace(call: Any) -> Any:
-        name = str(getattr(call.op, "name", "")).rpartition(".")[2]
+        name = called(call)
         if str(call.ty) != "float32":
             return call
         if name in expand:
@@ -40,6 +43,11 @@ def vectorizable_math(func: Any) -> Any:
         return call
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, replace), order="post"))
+
+
+def called(call: Any) -> str:
+    """The name of what an expression calls, without its dialect: "exp", "if_then_else"."""
+    return str(getattr(call.op, "name", "")).rpartition(".")[2]
 
 
 def _small_power(exponent: Any) -> int:
@@ -109,37 +117,28 @@ def _exp(x: Any) -> Any:
 
 
 def _log(x: Any) -> Any:
-    """The exponent times ln 2, and a polynomial of the mantissa, brought between √½ and √2."""
+    """The exponent times ln 2, and a polynomial of the mantissa, taken between √½ and √2."""
     from tvm import tirx
 
-    infinity = tirx.infinity("float32")
     high = math.floor(math.log(2) * 512) / 512
-    bits_of_mantissa = (1 << _MANTISSA_BITS) - 1
+    half = struct.unpack("i", struct.pack("f", math.sqrt(0.5)))[0]
 
-    def of(scaled: Any) -> Any:
-        bits = tirx.reinterpret("int32", scaled)
-        mantissa = tirx.reinterpret(
-            "float32", (bits & bits_of_mantissa) | (_EXPONENT_BIAS << _MANTISSA_BITS)
-        )
-        exponent = ((bits >> _MANTISSA_BITS) - _EXPONENT_BIAS).astype("float32")
-        return _named(mantissa, lambda m: _named(exponent, lambda e: halved(m, e)))
+    def of(bits: Any) -> Any:
+        return _named((bits - half) >> _MANTISSA_BITS, lambda n: parts(bits, n))
 
-    def halved(mantissa: Any, exponent: Any) -> Any:
-        large = mantissa > _float(math.sqrt(2))
-        rest = tirx.Select(large, mantissa * _float(0.5), mantissa) - _float(1.0)
-        whole = tirx.Select(large, exponent + _float(1.0), exponent)
-        whole = tirx.Select(x < _float(_NORMAL), whole - _float(float(_MANTISSA_BITS)), whole)
-        return _named(rest, lambda f: _named(whole, lambda e: joined(f, e)))
+    def parts(bits: Any, n: Any) -> Any:
+        mantissa = tirx.reinterpret("float32", bits - (n << _MANTISSA_BITS))
+        exponent = n.astype("float32")
+        return _named(mantissa - _float(1.0), lambda f: _named(exponent, lambda e: joined(f, e)))
 
     def joined(rest: Any, exponent: Any) -> Any:
         value = rest * _horner(_coefficients("log"), rest) + exponent * _float(math.log(2) - high)
         return value + exponent * _float(high)
 
-    # Numbers below the smallest normal one are brought above it first.
-    scale = tirx.Select(x < _float(_NORMAL), _float(float(1 << _MANTISSA_BITS)), _float(1.0))
-    value = tirx.Select(x < infinity, _named(x * scale, of), x)  # infinity and NaN stay
-    value = tirx.Select(x < _float(0.0), _float(math.nan), value)
-    return tirx.Select(tirx.EQ(x, _float(0.0)), -infinity, value)
+    value = _named(tirx.reinterpret("int32", x), of)
+    value = tirx.Select(x < tirx.infinity("float32"), value, x)  # infinity and NaN stay
+    least = tirx.Select(x < _float(0.0), _float(math.nan), _float(-math.inf))
+    return tirx.Select(x < _float(_NORMAL), least, value)
 
 
 def _erf(x: Any) -> Any:

@@ -1,0 +1,114 @@
+"""`icd`: measure a PyTorch model as a configuration says, beside what TVM makes of it."""
+
+from pathlib import Path
+
+import click
+
+from tvm_practice.icd.reporting import child_output, one_line, run_table
+
+_RUN_EXAMPLES = """\b
+Examples:
+  python -m tvm_practice.icd run -c configs/mlp.json --out runs/mlp
+  python -m tvm_practice.icd run -c configs/resnet18.json \\
+      --override pipeline.mode=iterative --out runs/resnet18
+  python -m tvm_practice.icd run -c configs/resnet18.json \\
+      --override measure.tvm_enable=true \\
+      --override measure.tvm_target="llvm -mcpu=core-avx2" \\
+      --override measure.tvm_trials=1000 --out runs/resnet18_vs_tvm
+  python -m tvm_practice.icd run -c configs/mlp.json \\
+      --override model.loader=your_module:load_my_model \\
+      --override model.example="[{shape: [1, 3, 224, 224]}]"
+"""
+
+
+@click.group(
+    epilog="\b\nExamples:\n  python -m tvm_practice.icd run -c configs/mlp.json --out runs/mlp\n"
+    "  python -m tvm_practice.icd run --help\n"
+    "  python -m tvm_practice.icd schemas docs/schemas"
+)
+def main() -> None:
+    """Measure PyTorch models as a configuration says, and TVM beside them."""
+
+
+@main.command("run", short_help="Measure the configured model.", epilog=_RUN_EXAMPLES)
+@click.option(
+    "-c",
+    "--config",
+    "file",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Configuration, JSON or YAML; docs/icd.md has its keys.",
+)
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a key, such as measure.repeats=50; may be repeated, the last one counts.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for metrics.json and what TVM writes.  [default: runs/NAME of the configuration]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print metrics.json, and all else to stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the configuration, and tracebacks.")
+def run_command(
+    file: Path,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Measure the configured model in PyTorch and, if it says so, in TVM.
+
+    Writes OUT/metrics.json. A TVM that is missing or fails is recorded there and does not fail
+    the run. Exit code 0 when PyTorch was measured, 2 for a mistake in what was given, 1 for
+    anything else.
+    """
+    if quiet and verbose:
+        raise click.UsageError("--quiet contradicts --verbose")
+    from tvm_practice.icd.config import load_config
+
+    with one_line(verbose=verbose), child_output(as_json=as_json, quiet=quiet) as output:
+        from rich.console import Console
+
+        console = Console(stderr=as_json, quiet=quiet, highlight=False)
+        config = load_config(file, overrides)
+        if verbose:
+            console.print_json(config.model_dump_json())
+        from tvm_practice.icd.runner import METRICS, run
+
+        out = out or Path("runs") / file.stem
+
+        def say(line: str) -> None:
+            console.print(line, markup=False)
+
+        metrics = run(config, out, say=say, output=output)
+        console.print(run_table(metrics))
+        for note in metrics.notes:
+            say(f"note: {note}")
+        console.print(f"metrics: {out / METRICS}", markup=False, soft_wrap=True)
+        if as_json:
+            click.echo((out / METRICS).read_text(), nl=False)
+
+
+@main.command(
+    "schemas",
+    short_help="Write the JSON Schemas.",
+    epilog="\b\nExamples:\n  python -m tvm_practice.icd schemas docs/schemas",
+)
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def schemas_command(folder: Path) -> None:
+    """Write the JSON Schemas of configuration, metrics and comparison to FOLDER."""
+    with one_line(verbose=False):
+        from tvm_practice.icd.schemas import write_schemas
+
+        for written in write_schemas(folder):
+            click.echo(written)
+
+
+if __name__ == "__main__":
+    main()

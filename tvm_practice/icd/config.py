@@ -1,0 +1,218 @@
+"""A run's configuration: a file, overrides on top, validated as a whole.
+
+config = load_config("configs/mlp.json", ["measure.repeats=50"])
+
+A mistake is a BadInput whose message is one line: where it is, what is wrong, the nearest name.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, did_you_mean
+
+Mode = Literal["eager", "compiled", "iterative"]
+Tuner = Literal["autotvm", "ansor", "metaschedule"]
+
+
+class Section(BaseModel):
+    """A part of the configuration: no unknown keys, no conversion of types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ModelSection(Section):
+    """Which model, on which inputs."""
+
+    loader: str = Field(
+        description="`module:factory`. The factory returns a torch module, or a module and its "
+        "example inputs: a tensor, a tuple of them, or a dictionary by argument name.",
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+    )
+    example: list[ExampleTensor] | None = Field(
+        default=None,
+        description="Inputs for a factory that returns none; replaces those it returns.",
+    )
+
+
+class PipelineSection(Section):
+    """What PyTorch is given a chance to do."""
+
+    mode: Mode = Field(
+        default="eager",
+        description="`eager`: the model as it is. `compiled`: torch.compile. `iterative`: a greedy "
+        "search that keeps what is verified and significantly faster.",
+    )
+    rounds: int = Field(
+        default=20,
+        ge=6,
+        description="Rounds of each interleaved comparison; fewer than 6 can show nothing at 95%.",
+    )
+    atol: float = Field(
+        default=1e-3, ge=0, description="Absolute tolerance against the eager outputs."
+    )
+    rtol: float = Field(
+        default=1e-3, ge=0, description="Relative tolerance against the eager outputs."
+    )
+
+
+class MeasureSection(Section):
+    """How latency is measured, and whether TVM is measured too."""
+
+    warmup: int = Field(
+        default=20, ge=0, description="Calls of the PyTorch model that are not kept."
+    )
+    repeats: int = Field(
+        default=200, ge=1, description="Calls of the PyTorch model, one sample each."
+    )
+    tvm_enable: bool = Field(
+        default=False, description="Export the model to TVM and measure that too."
+    )
+    tvm_target: str = Field(
+        default="llvm", min_length=1, description="TVM target; `llvm` is this machine's processor."
+    )
+    tvm_trials: int = Field(
+        default=0,
+        ge=0,
+        description="Schedules the tuner may measure, over all tasks; 0 for no tuning.",
+    )
+    tvm_use_ansor: bool = Field(default=False, description="Tune with Ansor rather than AutoTVM.")
+    tvm_tuner: Tuner | None = Field(default=None, description="The tuner by name.")
+    tvm_repeats: int = Field(
+        default=200, ge=1, description="Calls of the TVM model, one sample each."
+    )
+    tvm_warmup: int = Field(
+        default=20, ge=0, description="Calls of the TVM model that are not kept."
+    )
+    tvm_log: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Tuning records, which a further run goes on from; `OUT/tvm_records/TUNER` if "
+        "not given.",
+    )
+    tvm_artifacts_dir: str | None = Field(
+        default=None, min_length=1, description="Folder of the artifacts; `OUT/tvm` if not given."
+    )
+
+    @model_validator(mode="after")
+    def _one_tuner(self) -> "MeasureSection":
+        if self.tvm_use_ansor and self.tvm_tuner not in (None, "ansor"):
+            raise ValueError(f"tvm_use_ansor=true contradicts tvm_tuner={self.tvm_tuner}")
+        return self
+
+
+class RunConfig(Section):
+    """The configuration of a run."""
+
+    model: ModelSection
+    pipeline: PipelineSection = PipelineSection()
+    measure: MeasureSection = MeasureSection()
+    seed: int = Field(
+        default=0, ge=0, description="PyTorch's seed while the model and its inputs are made."
+    )
+
+
+def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a JSON or YAML file, put `key.key=value` overrides on top, validate.
+
+    Values of overrides are YAML: `true`, `3`, `[1, 2]`, `some text`. Raises BadInput.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
+
+    try:
+        given: Any = OmegaConf.load(file)
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
+    except YAMLError as error:
+        raise BadInput(f"{file} is neither JSON nor YAML: {_yaml_problem(error)}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{file} is not a text file in UTF-8") from None
+    if not OmegaConf.is_dict(given):
+        raise BadInput(f"{file} holds a list, not keys such as model.loader")
+    for override in overrides:
+        key, equals, _ = override.partition("=")
+        if not equals or not all(key.split(".")):
+            raise BadInput(f"override {override!r} is not of the form key=value")
+        try:
+            given = OmegaConf.merge(given, OmegaConf.from_dotlist([override]))
+        except YAMLError as error:
+            raise BadInput(f"override {override!r}: {_yaml_problem(error)}") from None
+        except OmegaConfBaseException as error:
+            raise BadInput(f"override {override!r}: {_first_line(error)}") from None
+    try:
+        plain = OmegaConf.to_container(given, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise BadInput(f"{file}: {_first_line(error)}") from None
+    try:
+        return RunConfig.model_validate(plain)
+    except ValidationError as error:
+        raise BadInput(_explain(error, str(file), overrides)) from None
+
+
+def keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:
+    """The dotted names of all settings, `model.example[].shape` for what is in a list."""
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from keys(field.annotation, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+    if section is ModelSection:
+        yield from keys(ExampleTensor, f"{prefix}example[].")
+
+
+def _yaml_problem(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or _first_line(error)
+    return f"{problem}, line {mark.line + 1}, column {mark.column + 1}" if mark else problem
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
+
+
+def _explain(error: ValidationError, file: str, overrides: Sequence[str]) -> str:
+    """The first problem as one line, after the file or the override that it came from."""
+    # A name that is not known first: it is often why another is missing.
+    problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    place = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]
+    ).removeprefix(".")
+    overridden = any(_touches(each.partition("=")[0], place) for each in overrides)
+    source = "--override" if overridden else file
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{source}: {_problem(problem, place)}{more}"
+
+
+def _touches(key: str, place: str) -> bool:
+    """Whether a setting of `key` is at `place`, above it or within it."""
+    shorter, longer = sorted((key, place), key=len)
+    return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))
+
+
+def _problem(problem: Any, place: str) -> str:
+    kind, value = problem["type"], problem["input"]
+    shown = f"{place}={json.dumps(value, default=str)}"
+    if kind == "extra_forbidden":
+        if isinstance(value, dict) and value:
+            place = f"{place}.{next(iter(value))}"
+        general, known = re.sub(r"\[\d+\]", "[]", place), list(keys())
+        last = place.rpartition(".")[2]
+        same_end = [each for each in known if each.rpartition(".")[2] == last]
+        return f"unknown key {place}{did_you_mean(general, same_end or known)}"
+    if kind == "missing":
+        return f"{'model.loader' if place == 'model' else place} is missing"
+    if kind == "literal_error":
+        names = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        return f"{shown} is none of {', '.join(names)}{did_you_mean(str(value), names)}"
+    if kind == "string_pattern_mismatch":
+        return f"{shown} is not of the form module:factory"
+    if kind == "model_type":
+        return f"{shown} is not a section with keys of its own"
+    text = re.sub(r"^(Value error,|Input|String) ", "", problem["msg"])
+    return f"{place}: {text}" if kind == "value_error" else f"{shown} {text}"

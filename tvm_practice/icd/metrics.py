@@ -1,0 +1,171 @@
+"""What a run writes: metrics.json, its schema, and how it is written."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tvm_practice.engines import Engine
+from tvm_practice.icd.config import Mode, RunConfig, Tuner
+
+if TYPE_CHECKING:
+    from tvm_practice.measure import Ratio
+
+
+class Record(BaseModel):
+    """A part of the metrics: what is not in its schema is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Measured(BaseModel):
+    """A part that an export hands over too, which may say more than is kept here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class LatencyRecord(Measured):
+    """What `measure.Latency.to_dict` gives, in milliseconds."""
+
+    unit: Literal["ms"]
+    sample: str = Field(description="What one sample is.")
+    count: int
+    warmup: int = Field(description="Calls before the first sample.")
+    mean: float
+    std: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    ci95: tuple[float, float] = Field(description="Student-t interval of the mean.")
+    stable: bool = Field(description="Whether the middle half lies within 15% of the median.")
+    samples: list[float] | None = Field(
+        default=None, description="Raw, in the order they were taken."
+    )
+
+
+class RatioRecord(Measured):
+    """Time over the baseline's time: median of interleaved rounds with its 95% interval."""
+
+    value: float
+    ci95: tuple[float, float]
+    verdict: Literal["faster", "slower", "no significant difference"]
+
+    @classmethod
+    def of(cls, ratio: "Ratio") -> "RatioRecord":
+        return cls.model_validate(ratio.to_dict())
+
+
+class VerificationRecord(Measured):
+    """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|."""
+
+    verified: bool
+    max_error: float | None = Field(
+        default=None, description="Largest absolute error, if verified."
+    )
+    atol: float
+    rtol: float
+    reason: str | None = None
+
+
+class SearchStep(Record):
+    """One choice of the iterative search."""
+
+    choice: str
+    on: list[str] = Field(description="Choices kept before it.")
+    status: Literal["kept", "not_faster", "not_verified", "not_applicable", "failed"]
+    reason: str | None = None
+    verification: VerificationRecord | None = None
+    ratio: RatioRecord | None = Field(default=None, description="To the best variant before it.")
+    best_ms: float | None = Field(default=None, description="Median of the best variant before it.")
+    candidate_ms: float | None = Field(default=None, description="Median of the candidate.")
+    seconds: float
+
+
+class PipelineRecord(Record):
+    """What was measured as PyTorch's latency."""
+
+    mode: Mode
+    choices: list[str] = Field(description="What was done to the eager model; empty: nothing.")
+    reason: str | None = Field(default=None, description="Why the mode could not be had.")
+    verification: VerificationRecord | None = None
+    ratio_to_eager: RatioRecord | None = None
+    search: list[SearchStep] = []
+
+
+class TensorRecord(Record):
+    name: str
+    shape: list[int]
+    dtype: str
+
+
+class ModelRecord(Record):
+    loader: str
+    parameters: int
+    inputs: list[TensorRecord]
+    outputs: list[TensorRecord]
+
+
+class TvmBaseline(Record):
+    """What came of the export to TVM."""
+
+    status: Literal["ok", "missing_dependencies", "failed"]
+    reason: str | None = Field(default=None, description="Why there is no latency; one line.")
+    latency: LatencyRecord | None = None
+    ratio_to_eager: RatioRecord | None = Field(
+        default=None, description="Interleaved, in its process."
+    )
+    verification: VerificationRecord | None = None
+    target: str
+    engine: Engine
+    tuner: Tuner | None
+    tuning_trials: int
+    use_ansor: bool
+    tuning: dict[str, Any] = Field(
+        default={}, description="What the tuner did, as the export tells it."
+    )
+    artifacts_dir: str
+    seconds: dict[str, float] = {}
+
+
+class Metrics(Record):
+    """metrics.json of a run."""
+
+    schema_version: Literal[1] = 1
+    environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")
+    device: str = Field(default="cpu", description="Where PyTorch ran.")
+    threads: int = Field(description="Most threads that PyTorch and TVM were given.")
+    configuration: RunConfig
+    model: ModelRecord
+    notes: list[str] = Field(description="What to know of the model and the figures.")
+    pipeline: PipelineRecord
+    latency: LatencyRecord = Field(description="PyTorch, as the pipeline chose.")
+    eager: LatencyRecord = Field(description="PyTorch, eager; the same figure in mode eager.")
+    tvm_baseline: TvmBaseline | None = Field(description="null where measure.tvm_enable is false.")
+    seconds: dict[str, float] = Field(description="What each stage took.")
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write JSON whole or not at all: to a temporary name beside it, then renamed."""
+    write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write text whole or not at all. Raises OSError; a file that was there stays as it was."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    writing = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        writing.chmod(0o666 & ~umask)  # mkstemp's own are for this user alone
+        writing.replace(file)
+    except BaseException:
+        writing.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,314 @@
+"""The run: resolve the model, measure PyTorch, export to TVM if asked, write metrics.json."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from tvm_practice import engines
+from tvm_practice.icd.config import RunConfig
+from tvm_practice.icd.metrics import (
+    LatencyRecord,
+    Metrics,
+    ModelRecord,
+    PipelineRecord,
+    RatioRecord,
+    TensorRecord,
+    TvmBaseline,
+    VerificationRecord,
+    write_json,
+)
+from tvm_practice.tvm_export.loading import BadInput, Loaded, describe, flattened, load
+
+if TYPE_CHECKING:
+    from tvm_practice.icd.search import Variant
+    from tvm_practice.measure import Latency
+
+METRICS = "metrics.json"
+EXPORT = "tvm_practice.tvm_export.job:export_model"
+_UNFINISHED = "the run ended before the export did"
+
+Say = Callable[[str], None]
+
+
+def run(
+    config: RunConfig,
+    out: Path,
+    *,
+    say: Say = lambda line: None,
+    output: IO[Any] | None = None,
+) -> Metrics:
+    """Measure as the configuration says and write `out`/metrics.json.
+
+    The file is written when PyTorch is measured, and again when the export to TVM has ended, so
+    that an interrupted export loses nothing else.
+
+    Args:
+        config: what to do.
+        out: folder; made if it is not there.
+        say: is given a line whenever something begins that takes long, or is known.
+        output: where the export's own output goes; this process's standard output if None.
+
+    Raises BadInput for the person's mistakes, OSError if metrics.json cannot be written.
+    """
+    _make_writable(out)
+    import torch
+
+    from tvm_practice.measure import environment
+
+    seconds: dict[str, float] = {}
+    try:
+        threads = engines.thread_count()
+    except engines.EngineError as error:
+        raise BadInput(str(error)) from None
+    torch.set_num_threads(threads)
+
+    say(f"loading {config.model.loader}")
+    started = time.perf_counter()
+    loaded = load(config.model.loader, example=config.model.example, seed=config.seed)
+    seconds["load"] = time.perf_counter() - started
+
+    started = time.perf_counter()
+    pipeline, latency, eager = measure_pytorch(config, loaded, threads, say)
+    seconds["pytorch"] = time.perf_counter() - started
+
+    notes = list(loaded.notes)
+    if not latency.stable:
+        notes.append("PyTorch's latency is unstable: the middle half spans over 15% of the median")
+    ratio = pipeline.ratio_to_eager
+    if config.pipeline.mode == "iterative" and ratio is not None and ratio.verdict != "faster":
+        notes.append("at the end the choices kept were not significantly faster than eager")
+    enabled = config.measure.tvm_enable
+    if enabled and not config.measure.tvm_target.startswith("llvm"):
+        notes.append(f"PyTorch ran on the CPU, TVM was asked for {config.measure.tvm_target}")
+    metrics = Metrics(
+        environment=environment(),
+        threads=threads,
+        configuration=config,
+        model=_describe_model(config.model.loader, loaded),
+        notes=notes,
+        pipeline=pipeline,
+        latency=LatencyRecord.model_validate(latency.to_dict(samples=True)),
+        eager=LatencyRecord.model_validate(eager.to_dict(samples=True)),
+        tvm_baseline=_planned(config, out) if enabled else None,
+        seconds=seconds,
+    )
+    _write(metrics, out)
+    if enabled:
+        started = time.perf_counter()
+        metrics.tvm_baseline = measure_tvm(config, out, say=say, output=output)
+        seconds["tvm"] = time.perf_counter() - started
+        metrics.seconds = seconds
+        _write(metrics, out)
+    return metrics
+
+
+def _make_writable(out: Path) -> None:
+    """Find out before the work whether its result can be kept."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise BadInput(f"cannot write to {out}: {error.strerror or error}") from None
+
+
+def _write(metrics: Metrics, out: Path) -> None:
+    # By way of JSON text, in which whatever is not finite has become null.
+    write_json(out / METRICS, json.loads(metrics.model_dump_json()))
+
+
+def _describe_model(loader: str, loaded: Loaded) -> ModelRecord:
+    inputs = {name: flattened(value) for name, value in loaded.inputs.items()}
+    return ModelRecord(
+        loader=loader,
+        parameters=sum(each.numel() for each in loaded.module.parameters()),
+        inputs=[_tensor(name, each) for name, found in inputs.items() for each in found],
+        outputs=[_tensor(f"output_{i}", each) for i, each in enumerate(loaded.outputs)],
+    )
+
+
+def _tensor(name: str, tensor: Any) -> TensorRecord:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return TensorRecord(name=name, shape=list(tensor.shape), dtype=dtype)
+
+
+def measure_pytorch(
+    config: RunConfig, loaded: Loaded, threads: int, say: Say
+) -> "tuple[PipelineRecord, Latency, Latency]":
+    """PyTorch as `pipeline.mode` has it: what was done, its latency, the eager model's."""
+    from tvm_practice.icd import search
+    from tvm_practice.measure import compare_interleaved, sample_latency
+
+    pipeline, measure = config.pipeline, config.measure
+    eager = search.Variant(loaded.module, threads)
+    run_eager = search.runnable(eager, loaded)
+    record = PipelineRecord(mode=pipeline.mode, choices=[])
+    chosen = eager
+    if pipeline.mode == "compiled":
+        say("compiling, which can take minutes")
+        chosen, record = _compiled(config, eager, loaded)
+        if record.reason:
+            say(f"torch.compile: {record.reason}; the eager model is measured")
+    elif pipeline.mode == "iterative":
+        say(f"searching, {pipeline.rounds} rounds a choice")
+        for choice in search.choices(threads):
+            chosen, step = search.try_choice(
+                choice,
+                chosen,
+                loaded,
+                atol=pipeline.atol,
+                rtol=pipeline.rtol,
+                rounds=pipeline.rounds,
+            )
+            record.search.append(step)
+            say(f"  {choice.name}: {_outcome(step)}")
+
+    run_chosen = search.runnable(chosen, loaded)
+    say(f"measuring, {measure.warmup} calls to warm up, {measure.repeats} samples")
+    if chosen is eager:
+        latency = sample_latency(run_eager, warmup=measure.warmup, repeats=measure.repeats)
+        return record, latency, latency
+    compared = compare_interleaved(
+        {"eager": run_eager, "chosen": run_chosen}, baseline="eager", rounds=pipeline.rounds
+    )
+    record.choices = list(chosen.choices)
+    record.ratio_to_eager = RatioRecord.of(compared.ratio["chosen"])
+    record.verification = search.verify(run_chosen, loaded, atol=pipeline.atol, rtol=pipeline.rtol)
+    latency = sample_latency(run_chosen, warmup=measure.warmup, repeats=measure.repeats)
+    return record, latency, compared.latency["eager"]
+
+
+def _compiled(
+    config: RunConfig, eager: "Variant", loaded: Loaded
+) -> "tuple[Variant, PipelineRecord]":
+    """The model under torch.compile, or the eager one and why."""
+    from dataclasses import replace
+
+    from tvm_practice.icd import search
+
+    record = PipelineRecord(mode="compiled", choices=[])
+    try:
+        candidate = replace(search.compile_variant(eager), choices=("compile",))
+        verification = search.verify(
+            search.runnable(candidate, loaded),
+            loaded,
+            atol=config.pipeline.atol,
+            rtol=config.pipeline.rtol,
+        )
+    except Exception as error:  # no compiler, or whatever compilation meets in the model
+        record.reason = search.reason_of(error)
+        return eager, record
+    if not verification.verified:
+        record.reason = verification.reason
+        record.verification = verification
+        return eager, record
+    return candidate, record
+
+
+def _outcome(step: Any) -> str:
+    """A step of the search in words."""
+    if step.ratio is None:
+        return f"{step.status.replace('_', ' ')}: {step.reason}"
+    low, high = step.ratio.ci95
+    verdict = "kept" if step.status == "kept" else f"not kept ({step.reason})"
+    return (
+        f"{verdict}, {step.candidate_ms:.3g} ms, ratio to the best "
+        f"{step.ratio.value:.2f} ({low:.2f}–{high:.2f})"
+    )
+
+
+def _planned(config: RunConfig, out: Path) -> TvmBaseline:
+    """The export as it is before it ran: which tuner, hence which engine, and where to."""
+    from tvm_practice.tvm_export import ExportConfig
+
+    measure = config.measure
+    settings = ExportConfig(
+        example_input=None,
+        target=measure.tvm_target,
+        tuning_trials=measure.tvm_trials,
+        use_ansor=measure.tvm_use_ansor,
+        tuner=measure.tvm_tuner,
+    )
+    return TvmBaseline(
+        status="failed",
+        reason=_UNFINISHED,
+        target=measure.tvm_target,
+        engine=settings.chosen_engine,
+        tuner=settings.chosen_tuner,
+        tuning_trials=measure.tvm_trials,
+        use_ansor=measure.tvm_use_ansor,
+        artifacts_dir=measure.tvm_artifacts_dir or str(out / "tvm"),
+    )
+
+
+def measure_tvm(
+    config: RunConfig,
+    out: Path,
+    *,
+    say: Say = lambda line: None,
+    output: IO[Any] | None = None,
+) -> TvmBaseline:
+    """Export the model to TVM in a process of its own, verified and measured beside PyTorch.
+
+    Never raises for what goes wrong there: the answer's status and reason say it.
+    """
+    measure = config.measure
+    planned = _planned(config, out)
+    log = measure.tvm_log
+    if log is None and planned.tuner and measure.tvm_trials:
+        log = str(out / "tvm_records" / planned.tuner)
+    example = config.model.example
+    arguments = {
+        "model": config.model.loader,
+        "example": None if example is None else [each.model_dump() for each in example],
+        "target": measure.tvm_target,
+        "tuner": planned.tuner,
+        "trials": measure.tvm_trials,
+        "log": log,
+        "artifacts": planned.artifacts_dir,
+        "warmup": measure.tvm_warmup,
+        "repeats": measure.tvm_repeats,
+        "steps": "solutions",
+    }
+    trials = f"{planned.tuner}, {measure.tvm_trials} trials" if planned.tuner else "untuned"
+    say(f"TVM: engine {planned.engine}, target {measure.tvm_target}, {trials}")
+    try:
+        if log is not None:
+            Path(log).parent.mkdir(parents=True, exist_ok=True)
+        with engines.Session(planned.engine, output=output) as session:
+            answer = session.call(EXPORT, arguments)
+        found = {
+            "status": "ok",
+            "reason": None,
+            "latency": LatencyRecord.model_validate(answer["latency"]),
+            "ratio_to_eager": RatioRecord.model_validate(answer["ratio"]),
+            "verification": VerificationRecord.model_validate(answer["verification"]),
+            "tuning": dict(answer.get("tuning") or {}),
+            "seconds": dict(answer.get("seconds") or {}),
+        }
+    except engines.EngineUnavailable as missing:
+        found = {"status": "missing_dependencies", "reason": str(missing)}
+    except engines.RemoteError as error:
+        absent = error.kind in ("builtins.ModuleNotFoundError", "builtins.ImportError")
+        status = "missing_dependencies" if absent else "failed"
+        found = {"status": status, "reason": _last_line(error)}
+    except (ValidationError, KeyError, TypeError, AttributeError) as error:
+        reason = f"the export answered something else: {describe(error)}"
+        found = {"status": "failed", "reason": reason}
+    except (engines.EngineError, OSError) as error:
+        found = {"status": "failed", "reason": describe(error)}
+    if found["reason"]:
+        say(f"TVM: {found['status']}: {found['reason']}")
+    return planned.model_copy(update=found)
+
+
+def _last_line(error: engines.RemoteError) -> str:
+    """A remote exception as one line: TVM's own put the cause last, after a traceback."""
+    lines = [line.strip() for line in error.message.splitlines() if line.strip()]
+    kind = error.kind.rpartition(".")[2]
+    return f"{kind}: {lines[-1]}"[:300] if lines else kind

@@ -1,0 +1,258 @@
+"""`module:factory` to a model that is ready to be measured, and its example inputs.
+
+loaded = load("tvm_practice.models:load_mlp", example=None, seed=0)
+loaded.module(*loaded.args, **loaded.kwargs)
+
+The project's own models come with their inputs; a person's factory may return the module alone
+and have its inputs described.
+"""
+
+import dataclasses
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+if TYPE_CHECKING:
+    import torch
+
+
+Dtype = Literal[
+    "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"
+]
+
+
+class BadInput(ValueError):
+    """The person's mistake; the message is one line that says what to do."""
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """`; did you mean …?` with the nearest of `known`, or nothing where none is near."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+class ExampleTensor(BaseModel):
+    """One input of the model, drawn at random."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    shape: list[int] = Field(description="Extents; an empty list is a scalar.")
+    dtype: Dtype = Field(default="float32", description="Integers are drawn from 0 and 1.")
+
+    @model_validator(mode="after")
+    def _positive(self) -> "ExampleTensor":
+        if any(extent < 1 for extent in self.shape):
+            raise ValueError(f"every extent must be at least 1, not {self.shape}")
+        return self
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in eval mode on the CPU, and what it is called with.
+
+    Attributes:
+        module: the model.
+        args: positional example inputs.
+        kwargs: example inputs by argument name.
+        outputs: the model's outputs on them, flattened.
+        notes: what the person should know of the model, a line each.
+    """
+
+    module: "torch.nn.Module"
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple["torch.Tensor", ...]
+    notes: tuple[str, ...] = ()
+    changes_inputs: bool = False
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """All inputs by name; positional ones are `input_0`, `input_1`, …"""
+        return {f"input_{position}": each for position, each in enumerate(self.args)} | self.kwargs
+
+
+def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> Loaded:
+    """Call a factory, make or take the example inputs, and run the model once on them.
+
+    Args:
+        loader: "module:factory"; modules of the working directory are found.
+        example: inputs to draw, in place of what the factory returns.
+        seed: PyTorch's seed while the factory runs and inputs are drawn.
+
+    Raises BadInput with one line for whatever the person can put right: no such module or
+    factory, a factory that raises or returns something else, a model that refuses its inputs.
+    """
+    import torch
+
+    factory = find_factory(loader)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        try:
+            made = factory()
+        except (Exception, SystemExit) as error:
+            raise BadInput(f"{loader} raised {describe(error)}") from error
+        module, given = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        if not isinstance(module, torch.nn.Module):
+            raise BadInput(
+                f"{loader} returned {_kind(made)}, not a torch module or (module, example inputs)"
+            )
+        if example is not None:
+            given = tuple(_draw(each) for each in example)
+        if given is None:
+            raise BadInput(
+                f"{loader} returned no example inputs; set model.example, as in "
+                '--override model.example="[{shape: [1, 3, 224, 224]}]"'
+            )
+    return _ready(loader, module, given)
+
+
+def _ready(loader: str, module: Any, given: Any) -> Loaded:
+    import torch
+
+    tensors = [*module.parameters(), *module.buffers()]
+    if any(each.is_meta for each in tensors):
+        raise BadInput(
+            f"the model of {loader} is on the meta device: it has no weights to run with"
+        )
+    notes = []
+    elsewhere = sorted({str(each.device) for each in tensors} - {"cpu"})
+    if elsewhere:
+        notes.append(f"the model was moved from {', '.join(elsewhere)} to the CPU")
+    module = module.to("cpu").eval()
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    if isinstance(given, Mapping):
+        kwargs = {str(name): _on_cpu(value) for name, value in given.items()}
+    elif isinstance(given, tuple | list):
+        args = tuple(_on_cpu(value) for value in given)
+    else:
+        args = (_on_cpu(given),)
+
+    tried_args, tried_kwargs = copied(args), copied(kwargs)
+    try:
+        with torch.inference_mode():
+            result = module(*tried_args, **tried_kwargs)
+    except Exception as error:  # whatever a person's model raises
+        raise BadInput(f"the model of {loader} refuses its inputs: {describe(error)}") from error
+    outputs = tuple(flattened(result))
+    if not outputs:
+        raise BadInput(f"the model of {loader} returns {_kind(result)}, no tensor to verify")
+    if any(not bool(torch.isfinite(each).all()) for each in outputs):
+        notes.append("the model's outputs on its inputs are not all finite; nothing verifies")
+    changed = not all(map(_same, flattened([args, kwargs]), flattened([tried_args, tried_kwargs])))
+    if changed:
+        notes.append(
+            "the model changes its inputs in place; each call is given a copy, and that is in "
+            "the latency"
+        )
+    return Loaded(module, args, kwargs, outputs, tuple(notes), changed)
+
+
+def find_factory(loader: str) -> Any:
+    """The function that "module:factory" names. Raises BadInput."""
+    name, _, attribute = loader.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:  # `python -m` puts it there, a console script does not
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise BadInput(f"no module {missing}{_nearest_module(missing)}") from None
+        raise BadInput(f"{name} needs {missing}, which is not installed") from None
+    except (Exception, SystemExit) as error:
+        raise BadInput(f"importing {name} raised {describe(error)}") from error
+    found = getattr(module, attribute, None)
+    if not callable(found):
+        if found is not None:
+            raise BadInput(f"{loader} is of type {_kind(found)}, not a function")
+        raise BadInput(f"{name} has no {attribute}{did_you_mean(attribute, _public(module))}")
+    return found
+
+
+def _public(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
+
+
+def _nearest_module(name: str) -> str:
+    parent, _, last = name.rpartition(".")
+    folders: Sequence[str] = [str(Path.cwd())]
+    if parent:
+        spec = importlib.util.find_spec(parent)
+        folders = list((spec and spec.submodule_search_locations) or ())
+    near = did_you_mean(last, [each.name for each in pkgutil.iter_modules(folders)])
+    return near.replace("mean ", f"mean {parent}.", 1) if parent else near
+
+
+def _draw(tensor: ExampleTensor) -> "torch.Tensor":
+    """Standard normal values, or zeros and ones, which any embedding has a row for."""
+    import torch
+
+    dtype: torch.dtype = getattr(torch, tensor.dtype)
+    if dtype.is_floating_point:
+        return torch.randn(tensor.shape).to(dtype)
+    return torch.randint(0, 2, tensor.shape).to(dtype)
+
+
+def _on_cpu(value: Any) -> Any:
+    return value.cpu() if hasattr(value, "cpu") else value
+
+
+def copied(given: Any) -> Any:
+    """A tuple or dictionary of inputs with its tensors copied."""
+    if isinstance(given, Mapping):
+        return {name: copied(value) for name, value in given.items()}
+    if isinstance(given, tuple | list):
+        return tuple(copied(value) for value in given)
+    return given.clone() if hasattr(given, "clone") else given
+
+
+def _same(first: "torch.Tensor", second: "torch.Tensor") -> bool:
+    if first.shape != second.shape:
+        return False
+    both_nan = (first != first) & (second != second)
+    return bool(((first == second) | both_nan).all())
+
+
+def flattened(result: Any) -> list["torch.Tensor"]:
+    """The tensors in a model's result or inputs, in order.
+
+    Tuples, lists, mappings and dataclasses are opened; what is no tensor is passed over.
+    """
+    import torch
+
+    if isinstance(result, torch.Tensor):
+        return [result]
+    parts: Iterable[Any] = ()
+    if isinstance(result, Mapping):
+        parts = result.values()
+    elif isinstance(result, tuple | list):
+        parts = result
+    elif dataclasses.is_dataclass(result):
+        parts = [getattr(result, field.name) for field in dataclasses.fields(result)]
+    return [each for part in parts for each in flattened(part)]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_kind, value))})"
+    return "None" if value is None else type(value).__name__
+
+
+def describe(error: BaseException) -> str:
+    """An exception as one line: of a chain, the one that began it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return text if len(text) <= 300 else text[:299] + "…"
