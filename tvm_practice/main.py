@@ -28,7 +28,8 @@ _TUNER = {
     "ansor": "Ansor",
     "metaschedule": "MetaSchedule",
 }
-DEFAULT_TRIALS = 64
+_UNSTABLE = " ~"
+DEFAULT_TRIALS = 48
 QUICK_TRIALS = 24
 
 
@@ -226,7 +227,7 @@ def summary(name: str, lanes: list[dict[str, Any]], trials: int) -> "Table":
     table = Table(
         box=box.SIMPLE,
         pad_edge=False,
-        padding=(0, 1),
+        padding=(0, 1, 0, 0),
         title=f"{_TITLES[name]} ({trials} trials a tuner)",
     )
     table.add_column("built by", no_wrap=True)
@@ -234,10 +235,15 @@ def summary(name: str, lanes: list[dict[str, Any]], trials: int) -> "Table":
         table.add_column(heading, justify="right", no_wrap=True)
     for lane in lanes:
         if lane.get("pytorch"):
-            table.add_row("PyTorch", f"{lane['pytorch']['p50']:.2f}", "1")
+            table.add_row("PyTorch", _median(lane["pytorch"]), "1")
         for variant in lane["variants"]:
             table.add_row(_label(lane, variant), *_cells(variant))
         table.add_section()
+    if any(_UNSTABLE in str(cell) for cell in table.columns[1].cells):
+        table.caption = (
+            f"{_UNSTABLE.strip()}  unstable: the middle half of the samples spans over 15% of the "
+            "median; measure again when the machine is idle"
+        )
     return table
 
 
@@ -253,13 +259,17 @@ def _cells(variant: dict[str, Any]) -> list[str]:
     low, high = variant["ratio"]["ci95"]
     error = variant["max_error"]
     return [
-        f"{variant['latency']['p50']:.2f}",
+        _median(variant["latency"]),
         f"{variant['ratio']['value']:.2f}\n{low:.2f}–{high:.2f}",
         "-" if error is None else f"{error:.1e}",
         "yes" if variant["verified"] else "NO",
         str(variant["tuning"].get("trials", 0)),
         f"{sum(variant['seconds'].values()):.0f}",
     ]
+
+
+def _median(latency: dict[str, Any]) -> str:
+    return f"{latency['p50']:.2f}" + ("" if latency["stable"] else _UNSTABLE)
 
 
 def _explain(lane: dict[str, Any], console: "Console") -> None:

@@ -52,25 +52,31 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
     import tvm
     from tvm import relax
 
+    if target.kind.name != "llvm":
+        raise ValueError(f"default schedules are for targets of kind llvm, not {target.kind.name}")
     cpu = cpu_of(target)
     constants = _constant_arguments(mod)
     scheduled = mod.clone()
     for name, func in mod.functions_items():
         if not isinstance(func, tvm.tirx.PrimFunc) or (func.attrs or {}).get(_SCHEDULED):
             continue
-        scheduled[name], rule = _schedule(func, constants.get(name, set()), cpu)
+        hint = str(name.name_hint)
+        scheduled[name], rule = _schedule(hint, func, constants.get(name, set()), cpu)
         if report is not None:
-            report.append((str(name.name_hint), rule))
-    return tvm.ir.transform.Sequential(
+            report.append((hint, rule))
+    if not constants:  # no call of any function, so nothing to pack ahead
+        return scheduled
+    passes = tvm.ir.transform.Sequential(
         [
             relax.transform.SplitLayoutRewritePreproc(),
             relax.transform.FoldConstant(),
             relax.transform.DeadCodeElimination(),
         ]
-    )(scheduled)
+    )
+    return passes(scheduled)
 
 
-def _schedule(func: Any, constants: set[int], cpu: Cpu) -> tuple[Any, str]:
+def _schedule(hint: str, func: Any, constants: set[int], cpu: Cpu) -> tuple[Any, str]:
     """A PrimFunc by the first rule that takes it, and that rule's name."""
     import tvm
 
@@ -78,10 +84,11 @@ def _schedule(func: Any, constants: set[int], cpu: Cpu) -> tuple[Any, str]:
     for name, rule in _RULES:
         try:
             schedule = rule(given, cpu)
-        except (NotApplicable, tvm.s_tir.ScheduleError):
+        except (NotApplicable, tvm.s_tir.ScheduleError) as error:
+            _log.debug("rule %s does not fit %s: %s", name, hint, error)
             continue
-        except Exception as error:  # a rule's mistake must not cost the build
-            _log.warning("rule %s failed on a function: %s", name, error)
+        except Exception as error:  # a mistake in a rule must not cost the build
+            _log.warning("rule %s failed on %s: %s", name, hint, error)
             continue
         if schedule is not None:
             done = vectorizable_math(schedule.mod["main"]).without_attr(CONSTANTS)

@@ -231,12 +231,10 @@ def choose_tile(found: Contraction, cpu: Cpu) -> Tile:
     best: tuple[float, Tile] | None = None
     for vectors in _VECTORS:
         most = (cpu.registers - 1) // vectors - 1
-        if found.of_group:
-            # One tile a group: of more, it could not be told where they are written.
-            if vectors * lanes < columns:
-                continue
-        elif found.transposed:
-            if vectors > _TRANSPOSED_VECTORS:
+        if found.of_group and vectors * lanes != columns:
+            continue  # the write-back would reach into the next group
+        if found.transposed:
+            if vectors > _TRANSPOSED_VECTORS and not found.of_group:
                 continue
             most = min(most, _TRANSPOSED_ROWS)
         for budget in range(1, most + 1):
@@ -252,7 +250,7 @@ def choose_tile(found: Contraction, cpu: Cpu) -> Tile:
             if best is None or cost < best[0]:
                 best = cost, Tile(rows, vectors * lanes, exact_rows, exact_columns)
     if best is None:
-        raise NotApplicable("a group is wider than a tile can be")
+        raise NotApplicable("a group does not fill vector registers")
     return best[1]
 
 

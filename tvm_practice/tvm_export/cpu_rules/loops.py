@@ -60,9 +60,12 @@ def cpu_of(target: Any) -> Cpu:
 
 
 def stages(func: Any) -> list[Any]:
-    """The statements under the root block, in order."""
+    """The statements under the root block, in order; NotApplicable where there is no such block."""
     import tvm
+    from tvm.s_tir import SBlockRealize
 
+    if not isinstance(func.body, SBlockRealize):
+        raise NotApplicable("the function has no root block")
     body = func.body.block.body
     return list(body.seq) if isinstance(body, tvm.tirx.SeqStmt) else [body]
 
