@@ -55,7 +55,9 @@ def _convolution(random: Random, *, group_filters: bool = False) -> Draw:
     from tvm.relax import op
 
     groups = int(random.integers(2, 5)) if group_filters else 1
-    inputs, filters = (groups * int(random.integers(low, high)) for low, high in ((1, 9), (8, 40)))
+    inputs, filters = groups * int(random.integers(1, 9)), groups * int(random.integers(8, 40))
+    if group_filters and random.random() < 0.5:
+        filters = groups * 16 * int(random.integers(1, 3))  # whole registers
     kernel = _sizes(random, 2, 1, 4)
     stride, padding = int(random.integers(1, 4)), int(random.integers(0, 3))
     dilation = int(random.integers(1, 3))
