@@ -82,6 +82,8 @@ def main(
     from tvm_practice.course.catalog import MINE, SOLUTIONS
 
     console = Console()
+    # Before anything slow: both engines are loaded next.
+    console.rule(f"tvm-practice ({'the reference solutions' if solutions else 'your functions'})")
     try:
         out.mkdir(parents=True, exist_ok=True)
         report = run(

@@ -1,0 +1,104 @@
+"""The farm on this machine's loopback; tests/container has it between containers."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tvm_practice.engines import ENGINES, Engine, unavailable_reason
+from tvm_practice.farm import TRACKER_PORTS
+
+FARM = [sys.executable, "-m", "tvm_practice.farm"]
+# In the container this names the farm of Compose.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "TVM_PRACTICE_TRACKER"}
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*FARM, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=ENVIRONMENT,
+        timeout=500,
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["tracker"], ["server"], ["status"], ["tune"]])
+def test_help(command: list[str], tmp_path: Path) -> None:
+    shown = _run(*command, "--help", folder=tmp_path)
+    assert shown.returncode == 0 and "Usage:" in shown.stdout
+
+
+@pytest.mark.skipif(not all(map(_free, TRACKER_PORTS.values())), reason="a farm is running here")
+def test_no_tracker(tmp_path: Path) -> None:
+    status = _run("status", folder=tmp_path)
+    assert status.returncode == 1
+    assert "no tracker at 127.0.0.1:9190" in status.stdout
+    tune = _run("tune", "--engine", "current", "--wait", "0", folder=tmp_path)
+    assert tune.returncode == 1
+    assert re.fullmatch(r"no current tracker at 127.0.0.1:9190\..*farm tracker\n", tune.stderr)
+
+
+def test_unknown_tracker(tmp_path: Path) -> None:
+    tune = _run("tune", "--tracker", "no.such.host.invalid", "--wait", "0", folder=tmp_path)
+    assert tune.returncode == 1
+    assert "tracker at no.such.host.invalid" in tune.stderr and "Traceback" not in tune.stderr
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A tracker and a server of each engine; ends them, and sees that they leave no process."""
+    if not all(map(_free, TRACKER_PORTS.values())):
+        pytest.skip("a farm is running here")
+    folder = tmp_path_factory.mktemp("farm")
+    started = [
+        subprocess.Popen([*FARM, command], cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        for command in ("tracker", "server")
+    ]
+    try:
+        yield folder
+    finally:
+        family = [
+            member
+            for each in started
+            for member in psutil.Process(each.pid).children(recursive=True)
+        ]
+        for each in reversed(started):
+            each.terminate()
+        codes = [each.wait(timeout=60) for each in started]
+        _, alive = psutil.wait_procs(family, timeout=20)
+        for member in alive:
+            os.kill(member.pid, signal.SIGKILL)
+    assert codes == [128 + signal.SIGTERM] * 2
+    assert alive == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tunes(farm: Path, engine: Engine) -> None:
+    """The trials asked for are measured and recorded, and a second run adds to them."""
+    if reason := unavailable_reason(engine):
+        pytest.skip(reason)
+    arguments = ["tune", "--engine", engine, "--trials", "4", "--size", "32", "--wait", "120"]
+    for _ in range(2):
+        done = _run(*arguments, "--out", "records", folder=farm)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"{engine}: 4 trials measured, 0 failed" in done.stdout
+    name = {"classic": "ansor.json", "current": "database_tuning_record.json"}[engine]
+    assert len((farm / "records" / engine / name).read_text().splitlines()) == 8
+    status = _run("status", "--engine", engine, folder=farm)
+    assert status.returncode == 0
+    assert re.search(rf"^{engine}: cpu: 127\.0\.0\.1:\d+; 0 trials waiting$", status.stdout, re.M)
