@@ -103,9 +103,9 @@ def test_readme(person: Person, command: str) -> None:
     """Each command of the README's tables works as it stands there."""
     if command.endswith("tvm bash"):
         screen = person.on_terminal("bash", typed="exit\n", until="Start")
-        assert re.search(r"^Engines +classic 0\.17\S* .*, current 0\.27\S* ", screen, re.MULTILINE)
-        assert re.search(r"^Threads +\d+ ", screen, re.MULTILINE)
-        assert re.search(r"^Start +python -m tvm_practice\.te_basics", screen, re.MULTILINE)
+        assert re.search(r"Engines +classic 0\.17\S* .*, current 0\.27\S* ", screen), screen
+        assert re.search(r"^Threads +\d+ ", screen, re.MULTILINE), screen
+        assert re.search(r"^Start +python -m tvm_practice\.te_basics", screen, re.MULTILINE), screen
         return
     words = command.split()
     if words[0] == "run":  # no terminal here

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tvm_practice import engines
@@ -129,10 +130,9 @@ def test_ctrl_c_is_passed_on(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's help is Linux's")
 def test_the_child_ends_with_a_killed_parent(tmp_path: Path) -> None:
     process = _caller(tmp_path)
-    children = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(process.pid)], text=True)
+    (child,) = (each.pid for each in psutil.Process(process.pid).children())
     process.kill()
     process.wait()
-    (child,) = (int(pid) for pid in children.split())
     deadline = time.monotonic() + 10
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
