@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Test processes: most of a test's time is compilers starting and loading, on one core.
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test grade lint format describe clean
@@ -13,7 +15,7 @@ help: ## List the targets
 $(VENV)/.installed: pyproject.toml constraints.txt requirements-classic.txt scripts/install-torch
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install-torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[models,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-classic.txt
 	@touch $@
 
@@ -23,7 +25,7 @@ demo: install ## Run the whole course and export a real model with the reference
 	$(BIN)/python -m tvm_practice.main --solutions $(ARGS)
 
 test: install ## Run all tests (ARGS="-m phase2", "-k tile", …)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 grade: install ## Grade your own functions only
 	$(BIN)/python -m pytest tests/test_course.py -k test_mine $(ARGS)

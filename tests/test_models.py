@@ -1,16 +1,13 @@
 """The models: their shapes and names, and that their weights are the same each time."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
 import torch
 
-from tvm_practice.models import (
-    Loaded,
-    load_mlp,
-    load_resnet18,
-    load_small_resnet,
-)
+from tvm_practice import models
+from tvm_practice.models import Loaded, load_mlp, load_resnet18, load_small_resnet
 
 LOADERS = [
     pytest.param(load_mlp, (32, 784), (32, 10), id="mlp"),
@@ -91,3 +88,45 @@ def test_a_compiler_that_forgot_the_batch_norms_would_be_found_out() -> None:
                 if isinstance(module, torch.nn.BatchNorm2d):
                     getattr(module, held).fill_(plain)
             assert not torch.allclose(model(*example), outputs, atol=1e-2), held
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "gives"),
+    [
+        ("resnet50", 25_557_032, [(1, 1000)]),
+        ("bert_base", 109_482_240, [(1, 128, 768), (1, 768)]),
+        ("gpt2", 124_439_808, [(1, 64, 50257)]),
+        ("vit", 86_567_656, [(1, 1000)]),
+        ("mobilenet_v2", 3_506_153, [(1, 1001)]),
+        ("lstm", 19_780_400, [(1, 35, 10_000)]),
+        ("mamba", 129_135_360, [(1, 16, 50_280)]),
+    ],
+)
+def test_the_published_architectures(
+    name: str, parameters: int, gives: list[tuple[int, ...]]
+) -> None:
+    """As many parameters as the papers' models, outputs of order one, the same each time."""
+    load = getattr(models, f"load_{name}")
+    model, example = load()
+    assert not any(module.training for module in model.modules())
+    assert sum(each.numel() for each in model.parameters()) == parameters
+    with torch.inference_mode():
+        given = model(*example)
+        outputs = given if isinstance(given, tuple) else (given,)
+        again = load()[0](*example)
+    assert [tuple(each.shape) for each in outputs] == gives
+    for each in outputs:
+        assert torch.isfinite(each).all() and 0.01 < float(each.std()) < 100
+    assert torch.equal(outputs[0], again[0] if isinstance(again, tuple) else again)
+
+
+@pytest.mark.slow
+def test_bert_large_has_24_layers() -> None:
+    model, _ = models.load_bert_large()
+    assert sum(each.numel() for each in model.parameters()) == 335_141_888
+
+
+def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tvm-practice\[models\]'"):
+        models.load_vit()

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def test_the_pages_commands_run_in_order(tmp_path: Path) -> None:
         content["measure"] |= {"warmup": 1, "repeats": 5, "tvm_warmup": 1, "tvm_repeats": 5}
         content["pipeline"]["rounds"] = 6
         (tmp_path / "configs" / file.name).write_text(json.dumps(content))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # `python` and `icd` are those of the environment that runs the tests, activated or not.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
     for block in blocks():
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", small(block)],

@@ -60,7 +60,10 @@ class RatioRecord(Measured):
 
 
 class VerificationRecord(Measured):
-    """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|."""
+    """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|.
+
+    Where rounding alone is more than that, both are held against float64.
+    """
 
     verified: bool
     max_error: float | None = Field(
@@ -69,6 +72,10 @@ class VerificationRecord(Measured):
     atol: float
     rtol: float
     reason: str | None = None
+    reference: str = Field(default="pytorch", description="What max_error is the distance from.")
+    pytorch_error: float | None = Field(
+        default=None, description="PyTorch's own distance from float64, if that was the judge."
+    )
 
 
 class SearchStep(Record):

@@ -16,11 +16,12 @@ def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
     engines.EngineUnavailable if that engine is not installed or the process holds the other one.
     """
     engines.activate(config.chosen_engine)
+    from tvm_practice.tvm_export.calling import as_array, as_call, in_eval_mode
     from tvm_practice.tvm_export.lane import open_lane
 
-    lane = open_lane(
-        config.chosen_engine, model, config.example, target=config.target, steps=config.steps
-    )
+    call = as_call(model, config.args, config.kwargs)
+    with in_eval_mode(model):
+        lane = open_lane(config.chosen_engine, call, target=config.target, steps=config.steps)
     tuner = config.chosen_tuner
     if tuner is None or config.tuning_trials == 0:
         graph_module = lane.untuned()
@@ -30,6 +31,6 @@ def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
         with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
             log = Path(folder) / "records"
             graph_module = lane.tuned(tuner, trials=config.tuning_trials, log=log)
-    for position, value in enumerate(config.example):
-        graph_module.set_input(position, value.detach().cpu().numpy())
+    for position, value in enumerate(call.tensors):
+        graph_module.set_input(position, as_array(value))
     return graph_module

@@ -1,5 +1,6 @@
 """What an export is asked to do."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,8 @@ class ExportConfig(BaseModel):
     """An export's settings. A bad value raises pydantic.ValidationError, which names the field.
 
     Attributes:
-        example_input: a torch tensor, or a tuple of them, as the model is called with.
+        example_input: what the model is called with: a tensor, a tuple of arguments, or a mapping
+            of them by name. An argument may hold tensors within tuples, lists and mappings.
         target: "llvm" for this machine's processor, or a target in either engine's spelling.
         tuning_trials: schedules to measure, over all the model's tasks; 0 for no tuning.
         tuning_log: where records go: a file (classic) or a folder (current). None: not kept.
@@ -70,7 +72,15 @@ class ExportConfig(BaseModel):
         return self.engine or CURRENT
 
     @property
-    def example(self) -> tuple[Any, ...]:
-        """The example input as a tuple of tensors."""
+    def args(self) -> tuple[Any, ...]:
+        """The example inputs that are given by position."""
         given = self.example_input
+        if isinstance(given, Mapping):
+            return ()
         return tuple(given) if isinstance(given, tuple | list) else (given,)
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The example inputs that are given by name."""
+        given = self.example_input
+        return dict(given) if isinstance(given, Mapping) else {}

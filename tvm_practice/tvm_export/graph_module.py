@@ -29,9 +29,11 @@ class GraphModule:
         compiled: classic: the graph executor factory; current: the Relax executable.
         graph_json: classic: the executor's graph; current: the Relax module as JSON.
         target: what it was compiled for.
-        input_names: in the model's order; `input_0`, `input_1`, …
+        input_names: in the model's order: the argument's name where the example gave it by name,
+            else `input_0`, `input_1`, …
         seconds: what each stage took: import, optimize, tune, build.
         tuning: what the tuner did: tasks, trials, errors, seconds; empty if untuned.
+        rules: current: which default rule scheduled each function that no record is applied to.
     """
 
     engine: Engine
@@ -43,6 +45,7 @@ class GraphModule:
     input_names: list[str]
     seconds: dict[str, float] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
+    rules: dict[str, str] = field(default_factory=dict)
     _inputs: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def set_input(self, name: str | int, value: Any) -> None:

@@ -1,14 +1,16 @@
 """One engine's part of an export, as a call with JSON in and out (engines.call)."""
 
-import importlib
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
 from tvm_practice.measure import Latency, compare_interleaved
 from tvm_practice.tvm_export.steps import Steps
+
+if TYPE_CHECKING:
+    from tvm_practice.tvm_export.calling import Call
 
 # The artifacts' tolerance: what reordering sums in float32 does to logits of order one.
 ATOL = RTOL = 1e-3
@@ -38,19 +40,20 @@ def export_lane(
     import torch
 
     from tvm_practice.tvm_export.artifacts import export_artifacts
+    from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
-    from tvm_practice.tvm_export.verification import pytorch_outputs
+    from tvm_practice.tvm_export.loading import load
 
     torch.set_num_threads(engines.thread_count())
     engine = engines.active()
     assert engine is not None
-    module, _, factory = model.partition(":")
-    pytorch, example = getattr(importlib.import_module(module), factory)()
-    reference = pytorch_outputs(pytorch, example)
+    loaded = load(model, example=None, seed=0)
+    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+    reference = [as_array(each) for each in loaded.outputs]
     folder = Path(out)
     report: dict[str, Any] = {"model": model, "engine": engine, "pytorch": None, "variants": []}
 
-    lane, failure = _attempt(open_lane, engine, pytorch, example, target=target, steps=steps)
+    lane, failure = _attempt(open_lane, engine, call, target=target, steps=steps)
     if lane is None:
         report["variants"].append({"tuner": None, **failure})
         return report
@@ -70,12 +73,14 @@ def export_lane(
         if graph_module is None:
             continue
         variant |= {"seconds": graph_module.seconds, "tuning": graph_module.tuning}
-        outputs = graph_module(*(value.numpy() for value in example))
-        error, failure = _attempt(
-            lambda found: chosen.relay_import.verify(found, reference, atol=ATOL, rtol=RTOL),
-            outputs,
-        )
-        variant |= {**failure, "verified": failure["status"] == "ok", "max_error": error}
+        outputs = graph_module(*map(as_array, call.tensors))
+        variant["verification"] = _verified(outputs, reference, call, chosen)
+        variant |= {
+            "status": variant["verification"].pop("status"),
+            "reason": variant["verification"]["reason"],
+            "verified": variant["verification"]["verified"],
+            "max_error": variant["verification"]["max_error"],
+        }
         built[name] = (graph_module, variant)
 
     if not built:
@@ -83,7 +88,7 @@ def export_lane(
 
     def run_pytorch() -> None:
         with torch.inference_mode():
-            pytorch(*example)
+            loaded.module(*loaded.args, **loaded.kwargs)
 
     compared = compare_interleaved(
         {"pytorch": run_pytorch, **{name: each.run for name, (each, _) in built.items()}},
@@ -102,12 +107,7 @@ def export_lane(
                 folder / name,
                 report={
                     "model": model,
-                    "verification": {
-                        "verified": variant["verified"],
-                        "max_error": variant["max_error"],
-                        "atol": ATOL,
-                        "rtol": RTOL,
-                    },
+                    "verification": variant["verification"],
                     "latency": own_latency or variant["latency"],
                     "ratio_to_pytorch": variant["ratio"],
                 },
@@ -152,6 +152,7 @@ def export_model(
     import torch
 
     from tvm_practice.tvm_export.artifacts import export_artifacts
+    from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
     from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, load
 
@@ -160,15 +161,11 @@ def export_model(
     assert engine is not None
     described = None if example is None else [ExampleTensor.model_validate(e) for e in example]
     loaded = load(model, example=described, seed=0)
-    if loaded.kwargs:
-        raise BadInput(
-            f"{model} takes its inputs by name ({', '.join(loaded.kwargs)}); wrap it in a module "
-            "that takes them by position"
-        )
-    inputs = [each.detach().numpy() for each in loaded.args]
-    reference = [each.detach().numpy() for each in loaded.outputs]
+    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+    inputs = [as_array(each) for each in call.tensors]
+    reference = [as_array(each) for each in loaded.outputs]
 
-    lane = open_lane(engine, loaded.module, loaded.args, target=target, steps=steps)
+    lane = open_lane(engine, call, target=target, steps=steps)
     if tuner is None or trials == 0:
         graph_module = lane.untuned()
     elif tuner in lane.tuners:
@@ -178,19 +175,12 @@ def export_model(
         raise BadInput(f"{tuner} is no tuner of the {engine} engine: {', '.join(lane.tuners)}")
 
     chosen = Steps(steps)
-    verify = chosen.relay_import.verify
-    error, failure = _attempt(verify, graph_module(*inputs), reference, atol=ATOL, rtol=RTOL)
-    verification = {
-        "verified": failure["status"] == "ok",
-        "max_error": error,
-        "atol": ATOL,
-        "rtol": RTOL,
-        "reason": failure["reason"],
-    }
+    verification = _verified(graph_module(*inputs), reference, call, chosen)
+    del verification["status"]
 
     def run_pytorch() -> None:
         with torch.inference_mode():
-            loaded.module(*loaded.args)
+            loaded.module(*loaded.args, **loaded.kwargs)
 
     compared = compare_interleaved(
         {"pytorch": run_pytorch, "tvm": graph_module.run},
@@ -224,6 +214,21 @@ def export_model(
         "artifacts": artifacts,
         "seconds": graph_module.seconds,
     }
+
+
+def _verified(
+    outputs: list[Any], reference: list[Any], call: "Call", steps: Steps
+) -> dict[str, Any]:
+    """What `verify_against_pytorch` says, and the status of that step."""
+    from tvm_practice.tvm_export.verification import verify_against_pytorch
+
+    judged, failure = _attempt(
+        lambda: verify_against_pytorch(
+            outputs, reference, call, steps.relay_import.verify, atol=ATOL, rtol=RTOL
+        )
+    )
+    wrong = {"verified": False, "max_error": None, "atol": ATOL, "rtol": RTOL}
+    return {**(judged or wrong), **failure}
 
 
 def _own_latency(

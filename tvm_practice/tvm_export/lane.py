@@ -4,9 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tvm_practice.tvm_export.graph_module import GraphModule
+
+if TYPE_CHECKING:
+    from tvm_practice.tvm_export.calling import Call
 
 
 class Lane(Protocol):
@@ -47,10 +50,8 @@ class Stopwatch:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started
 
 
-def open_lane(
-    engine: str, model: Any, example: tuple[Any, ...], *, target: str, steps: str
-) -> Lane:
-    """Import `model` on the active engine, which must be `engine`."""
+def open_lane(engine: str, call: "Call", *, target: str, steps: str) -> Lane:
+    """Import a model on the active engine, which must be `engine`."""
     from tvm_practice.engines import CLASSIC
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.targets import resolve_target
@@ -59,7 +60,7 @@ def open_lane(
     if engine == CLASSIC:
         from tvm_practice.tvm_export.relay import RelayLane
 
-        return RelayLane(model, example, target=resolved, steps=Steps(steps))
+        return RelayLane(call, target=resolved, steps=Steps(steps))
     from tvm_practice.tvm_export.relax import RelaxLane
 
-    return RelaxLane(model, example, target=resolved, steps=Steps(steps))
+    return RelaxLane(call, target=resolved, steps=Steps(steps))

@@ -38,15 +38,21 @@ def native_stderr_to(path: Path | str) -> Iterator[None]:
     """Inside the block, append what C++ code writes to standard error to a file.
 
     TVM's own warnings have no other switch, and a search prints the stack of every candidate that
-    it cannot lower. Errors are raised all the same. `os.devnull` drops the text.
+    it cannot lower. Errors are raised all the same, and what Python writes is shown as ever.
+    `os.devnull` drops the text.
     """
     sys.stderr.flush()
     kept = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    shown = sys.stderr
     try:
         os.dup2(file, 2)
-        yield
+        with open(kept, "w", buffering=1, closefd=False) as stream:
+            if shown is sys.__stderr__:  # else it is somebody's already
+                sys.stderr = stream
+            yield
     finally:
+        sys.stderr = shown
         os.dup2(kept, 2)
         os.close(kept)
         os.close(file)

@@ -1,9 +1,11 @@
 """The current engine's lane: torch.export, Relax, MetaSchedule, virtual machine."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import CURRENT
+from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.cpu_rules import schedule_defaults
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch
@@ -17,14 +19,14 @@ class RelaxLane:
 
     tuners: tuple[str, ...] = ("metaschedule",)
 
-    def __init__(self, model: Any, example: tuple[Any, ...], *, target: Any, steps: Steps):
+    def __init__(self, call: Call, *, target: Any, steps: Steps):
         self._steps = steps
         self._target = target
-        self._inputs = [f"input_{position}" for position in range(len(example))]
+        self._inputs = list(call.names)
         watch = Stopwatch()
-        with watch("import"), quiet_frontends():
-            module = steps.relay_import.import_relax(model, example)
-        with watch("optimize"):
+        with watch("import"), quiet_frontends(), native_stderr_to(os.devnull):
+            module = steps.relay_import.import_relax(call.module, call.tensors)
+        with watch("optimize"), native_stderr_to(os.devnull):  # it warns of every gather
             self._module = steps.relay_import.optimize_relax(module)
         self._seconds = watch.seconds
 
@@ -67,8 +69,9 @@ class RelaxLane:
     ) -> GraphModule:
         import tvm
 
-        with watch("build"):
-            module = schedule_defaults(module, self._target)
+        rules: list[tuple[str, str]] = []
+        with watch("build"), native_stderr_to(os.devnull):
+            module = schedule_defaults(module, self._target, report=rules)
             executable = self._steps.relay_import.build_relax(module, self._target)
         return GraphModule(
             engine=CURRENT,
@@ -80,6 +83,7 @@ class RelaxLane:
             input_names=self._inputs,
             seconds=watch.seconds,
             tuning=tuning,
+            rules=dict(rules),
         )
 
 

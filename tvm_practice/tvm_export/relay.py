@@ -1,11 +1,14 @@
 """The classic engine's lane: trace, Relay, AutoTVM or Ansor, graph executor."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import CLASSIC
+from tvm_practice.tvm_export.calling import Call
+from tvm_practice.tvm_export.converters.relay import converters
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
@@ -18,14 +21,16 @@ class RelayLane:
 
     tuners: tuple[str, ...] = ("autotvm", "ansor")
 
-    def __init__(self, model: Any, example: tuple[Any, ...], *, target: Any, steps: Steps):
+    def __init__(self, call: Call, *, target: Any, steps: Steps):
         self._steps = steps
         self._target = target
-        self._inputs = [f"input_{position}" for position in range(len(example))]
+        self._inputs = list(call.names)
         watch = Stopwatch()
-        with watch("import"), quiet_frontends():
-            module, parameters = steps.relay_import.import_relay(model, example)
-        with watch("optimize"):
+        with watch("import"), quiet_frontends(), native_stderr_to(os.devnull):
+            module, parameters = steps.relay_import.import_relay(
+                call.module, call.tensors, converters=converters()
+            )
+        with watch("optimize"), native_stderr_to(os.devnull):
             self._module = steps.relay_import.optimize_relay(module, parameters)
         self._seconds = watch.seconds
 
@@ -46,8 +51,10 @@ class RelayLane:
 
         watch = Stopwatch(self._seconds)
         with watch("tune"), native_stderr_to(f"{log}.stderr"):
-            tasks = autotvm.task.extract_from_program(
-                self._module["main"], target=self._target, params={}
+            tasks = _worth_tuning(
+                autotvm.task.extract_from_program(
+                    self._module["main"], target=self._target, params={}
+                )
             )
             before = len(support.history(log)) if log.exists() else 0
             shares = _shares(trials, tasks)
@@ -114,7 +121,7 @@ class RelayLane:
         tuning: dict[str, Any],
         config: dict[str, Any] | None = None,
     ) -> GraphModule:
-        with watch("build"), quiet_frontends():
+        with watch("build"), quiet_frontends(), native_stderr_to(os.devnull):
             library = self._steps.relay_import.build_relay(
                 module, {}, self._target, config=config or {}
             )
@@ -129,6 +136,25 @@ class RelayLane:
             seconds=watch.seconds,
             tuning=tuning,
         )
+
+
+def _worth_tuning(tasks: Sequence[Any]) -> list[Any]:
+    """The tasks without dense layers' second template, where it cannot win.
+
+    TVM offers two templates for each dense layer and takes the better record. The one that does
+    not pack the weight unrolls whole tiles: building a candidate takes up to half a minute, and
+    with more than one row it loses. It is left out where its twin is there.
+    """
+    packed = {str(task.args) for task in tasks if task.name == "dense_pack.x86"}
+    return [
+        task
+        for task in tasks
+        if not (
+            task.name == "dense_nopack.x86"
+            and str(task.args) in packed
+            and int(task.args[0][1][0]) > 1
+        )
+    ]
 
 
 def _shares(trials: int, tasks: Sequence[Any]) -> list[int]:

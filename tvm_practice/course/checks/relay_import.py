@@ -39,7 +39,7 @@ def _network(channels: int, filters: int, features: int, *, outputs: int) -> Any
     """
     import torch
 
-    from tvm_practice.models import randomize_batch_norms
+    from tvm_practice.models.seeding import randomize_batch_norms
 
     class Network(torch.nn.Module):
         def __init__(self) -> None:

@@ -1,0 +1,28 @@
+"""The project's models through the current engine as it comes, and the hard ones through both."""
+
+import pytest
+
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.models_export_functions"
+pytestmark = pytest.mark.slow
+
+needs_classic = pytest.mark.skipif(
+    engines.unavailable_reason("classic") is not None,
+    reason=str(engines.unavailable_reason("classic")),
+)
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "gpt2"])
+def test_untuned_it_agrees_with_pytorch_and_nothing_is_left_scalar(name: str) -> None:
+    built = engines.call("current", f"{FUNCTIONS}:untuned", {"name": name})
+    assert built["error"] < 1e-4
+    assert set(built["rules"].values()) <= {"contraction", "reduction", "injective"}
+
+
+@pytest.mark.parametrize("engine", ["current", pytest.param("classic", marks=needs_classic)])
+@pytest.mark.parametrize("name", ["bert", "mamba", "lstm"])
+def test_two_layers_of_it(name: str, engine: engines.Engine) -> None:
+    """The operators of the large models, in seconds, on both engines."""
+    built = engines.call(engine, f"{FUNCTIONS}:small", {"name": name})
+    assert built["error"] < 1e-4

@@ -1,0 +1,109 @@
+"""A person's module as the frontends want it: tensors by position in, a tuple of tensors out."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tvm_practice.tvm_export.loading import flattened
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a model is called, with what was nested laid flat.
+
+    Attributes:
+        module: takes `tensors` by position and returns a tuple of tensors, in the order of
+            `flattened`.
+        tensors: the example inputs.
+        names: of the tensors: the argument's where it is given by name, else input_0, input_1, …
+    """
+
+    module: nn.Module
+    tensors: tuple[torch.Tensor, ...]
+    names: tuple[str, ...]
+
+
+class Flat(nn.Module):
+    """`module` as a function from tensors to tensors; what is no tensor in its inputs is fixed.
+
+    Args:
+        module: anything that can be called; left as it is.
+        args, kwargs: example inputs: tensors, and tuples, lists and mappings of them.
+        copies: whether the inputs are copied first, for a module that writes into them.
+    """
+
+    def __init__(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], *, copies: bool
+    ):
+        super().__init__()
+        self.module = module
+        self._given = (args, kwargs)
+        self._copies = copies
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        given = (each.clone() for each in tensors) if self._copies else iter(tensors)
+        args, kwargs = _replaced(self._given, given)
+        return tuple(flattened(self.module(*args, **kwargs)))
+
+
+def as_call(
+    module: nn.Module,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    copies: bool = False,
+) -> Call:
+    """`module`, as it would be called with `args` and `kwargs`, as a function of tensors alone.
+
+    Tensors within tuples, lists and mappings are inputs too. Numbers, strings and None become
+    part of the model.
+    """
+    kwargs = kwargs or {}
+    positional = [f"input_{index}" for index in range(len(flattened(args)))]
+    named = [
+        name if len(inside) == 1 else f"{name}_{index}"
+        for name, value in kwargs.items()
+        for inside in [flattened(value)]
+        for index in range(len(inside))
+    ]
+    flat = Flat(module, args, kwargs, copies=copies)
+    flat.training = module.training
+    return Call(flat, tuple(flattened((args, kwargs))), tuple(positional + named))
+
+
+def _replaced(given: Any, tensors: Iterator[torch.Tensor]) -> Any:
+    """`given` with its tensors taken from `tensors`, in the order of `flattened`."""
+    if isinstance(given, torch.Tensor):
+        return next(tensors)
+    if isinstance(given, Mapping):
+        return {name: _replaced(value, tensors) for name, value in given.items()}
+    if isinstance(given, tuple | list):
+        return type(given)(_replaced(value, tensors) for value in given)
+    return given
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray:
+    """A tensor as an array that shares its memory; bfloat16 as ml_dtypes has it."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+@contextmanager
+def in_eval_mode(module: nn.Module) -> Iterator[None]:
+    """Inside the block every part of `module` is in eval mode; after it each is as it was."""
+    modes = [(each, each.training) for each in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for each, training in modes:
+            each.training = training

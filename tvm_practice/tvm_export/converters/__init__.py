@@ -1,0 +1,1 @@
+"""Converters of single PyTorch operators that the engines lack or convert badly."""

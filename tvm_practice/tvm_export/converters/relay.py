@@ -1,0 +1,63 @@
+"""Converters for classic TVM, given to `from_pytorch` as its custom_convert_map.
+
+Each takes the operator's inputs, converted, and their types, as TVM's own converters do.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Converter = Callable[[Sequence[Any], Sequence[str]], Any]
+
+
+def converters() -> dict[str, Converter]:
+    """By operator's name, for `import_relay`."""
+    return {"aten::linear": linear, "aten::diff": diff}
+
+
+def linear(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::linear(input, weight, bias)` for an input of any rank, as one matrix product.
+
+    TVM's own converter turns an input of three dimensions into a batched product whose weight is
+    broadcast over the batch, for which there is no fast schedule: two layers of BERT-base take
+    seconds. Here the leading dimensions are made one.
+    """
+    from tvm import relay
+
+    data, weight, bias = inputs[:3]
+    *leading, width = _shape(data)
+    is_vector = len(_shape(weight)) == 1  # the product then has no last dimension
+    if is_vector:
+        weight = relay.expand_dims(weight, 0)
+    rows = data if len(leading) == 1 else relay.reshape(data, (-1, width))
+    product = relay.nn.dense(rows, weight)
+    if isinstance(bias, relay.Expr):
+        product = relay.nn.bias_add(product, bias) if _shape(bias) else relay.add(product, bias)
+    if len(leading) == 1 and not is_vector:
+        return product
+    return relay.reshape(product, leading if is_vector else (*leading, _shape(weight)[0]))
+
+
+def diff(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::diff(input, n, dim, prepend, append)`: differences of neighbours, n times.
+
+    TVM has no converter. GPT-2's attention mask is made with it.
+    """
+    from tvm import relay
+
+    data, times, axis = inputs[0], int(inputs[1]), int(inputs[2])
+    parts = [inputs[3], data, inputs[4]]
+    data = relay.concatenate([each for each in parts if each is not None], axis)
+    axis %= len(_shape(data))
+    for _ in range(times):
+        length = _shape(data)[axis]
+        later = relay.take(data, relay.const(range(1, length), "int64"), axis=axis)
+        earlier = relay.take(data, relay.const(range(length - 1), "int64"), axis=axis)
+        data = relay.not_equal(later, earlier) if types[0] == "bool" else later - earlier
+    return data
+
+
+def _shape(expression: Any) -> tuple[int, ...]:
+    from tvm.relay.frontend.common import infer_shape
+
+    shape: tuple[int, ...] = infer_shape(expression)
+    return shape
