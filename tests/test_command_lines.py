@@ -12,7 +12,10 @@ from tvm_practice.course.catalog import PHASE_MODULES
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["engines", "course", "icd"]
-COMMANDS = [*PHASE_MODULES, "main", "run_autotvm", "compare_tvm_results", "farm", *PACKAGES]
+COMMANDS = [
+    *PHASE_MODULES, "main", "run_autotvm", "compare_tvm_results", "bench", "compile_onnx", "farm",
+    *PACKAGES,
+]  # fmt: skip
 
 
 def run(

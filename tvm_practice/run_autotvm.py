@@ -32,7 +32,9 @@ class _ShapesAsWords(click.Command):
     "  python -m tvm_practice.run_autotvm tvm_practice.models:load_resnet18 \\\n"
     "      --tuner metaschedule --tuning-trials 300 --artifacts runs/resnet18\n"
     "  python -m tvm_practice.run_autotvm mymodule:load_model --example-shape 1 3 224 224 \\\n"
-    "      --tuning-trials 300 --use-ansor --tuning-log runs/ansor.log\n"
+    "      --tuning-trials 300 --use-ansor --tuning-log runs/ansor.log --early-stopping 100\n"
+    "  python -m tvm_practice.run_autotvm mymodule:load_model --example-shape 4 3 224 224 \\\n"
+    "      --input-shape image=batch,3,224,224 --dump-ir --verbose\n"
     '  python -m tvm_practice.run_autotvm mymodule:load_model --target "llvm -mcpu=core-avx2"',
 )
 @click.argument("model", metavar="MODULE:FACTORY")
@@ -48,13 +50,46 @@ class _ShapesAsWords(click.Command):
 )
 @click.option("--tuning-trials", "trials", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--use-ansor", is_flag=True, help="Tune with Ansor rather than AutoTVM.")
-@click.option("--tuner", type=click.Choice(["autotvm", "ansor", "metaschedule"]))
-@click.option("--tuning-log", type=click.Path(path_type=Path), help="Records to go on from.")
+@click.option(
+    "--tuner",
+    type=click.Choice(["auto", "autotvm", "ansor", "metaschedule"]),
+    help="auto: MetaSchedule, whose engine runs everywhere.",
+)
+@click.option(
+    "--tuning-log",
+    type=click.Path(path_type=Path),
+    help="Records to go on from: a file, for MetaSchedule a folder [default: in --artifacts].",
+)
+@click.option("--early-stopping", metavar="N", help="End a search after N trials in vain.")
+@click.option("--tuning-seconds", "seconds", metavar="S", help="End a search after S seconds.")
+@click.option("--seed", help="Of the search.")
+@click.option(
+    "--policy",
+    help="AutoTVM: xgb, ga, random, grid; Ansor: sketch.xgb, sketch.random; "
+    "MetaSchedule: evolutionary, replay-trace.",
+)
+@click.option("--cost-model", help="Of Ansor and MetaSchedule: xgb, random.")
+@click.option("--space", metavar="MODULE:FUNCTION", help="MetaSchedule's design space.")
+@click.option("--rpc-tracker", metavar="HOST:PORT", help="Measure on this tracker's servers.")
+@click.option("--rpc-key", help="Key of those servers [default: tvm-practice].")
+@click.option(
+    "--input-shape",
+    "input_shapes",
+    multiple=True,
+    metavar="NAME=SHAPE",
+    help="Name of an input and its shape, in their order. A word for an extent, as in "
+    "image=batch,3,224,224, leaves it open (current engine, untuned).",
+)
+@click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
 @click.option("--artifacts", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
+@click.option("--force", is_flag=True, help="Write over another model's artifacts.")
+@click.option("--dump-ir", is_flag=True, help="Write the IR after each stage to ARTIFACTS/ir.")
 @click.option("--measure-repeats", type=click.IntRange(min=1), default=200, show_default=True)
 @click.option("--measure-warmup", type=click.IntRange(min=0), default=20, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of TVM and of PyTorch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and no more.")
+@click.option("--verbose", is_flag=True, help="Also: the rule that scheduled each function.")
+@click.option("--quiet", is_flag=True, help="Print the result only.")
 def main(
     model: str,
     shape: tuple[str, ...],
@@ -64,18 +99,29 @@ def main(
     use_ansor: bool,
     tuner: str | None,
     tuning_log: Path | None,
+    input_shapes: tuple[str, ...],
+    opt_level: int,
     artifacts: Path | None,
+    force: bool,
+    dump_ir: bool,
     measure_repeats: int,
     measure_warmup: int,
     threads: int | None,
     as_json: bool,
+    verbose: bool,
+    quiet: bool,
+    **search: str | None,
 ) -> None:
     """Export the model that FACTORY of MODULE returns.
 
-    FACTORY takes no arguments and returns the module, or the module and its example inputs. With
-    trials the tuner is AutoTVM (--use-ansor: Ansor) unless --tuner names one; without, the model
-    is built untuned on the current engine. Exit code 0 if every target was exported and
-    verified, 1 if one was not, 2 for a mistake in what was asked.
+    FACTORY takes no arguments and returns the module, or the module and its example inputs: a
+    tensor, a tuple of arguments, or a dictionary of them by name. With trials the tuner is
+    AutoTVM (--use-ansor: Ansor) unless --tuner names one; without, the model is built untuned on
+    the current engine. The same command again goes on from the records of the first. For a target
+    that this machine cannot run, another processor say, the artifact is written and not measured.
+
+    Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
+    2 for a mistake in what was asked, 130 after Ctrl-C.
     """
     from pydantic import ValidationError
 
@@ -84,6 +130,7 @@ def main(
 
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = str(threads)
+    asked = {name: value for name, value in search.items() if value is not None}
     try:
         config = ExportConfig.model_validate(
             {
@@ -92,40 +139,86 @@ def main(
                 "use_ansor": use_ansor,
                 "tuning_trials": trials,
                 "tuning_log": tuning_log,
+                "input_shapes": _input_shapes(input_shapes),
+                "search": asked,
+                "opt_level": opt_level,
             }
         )
         example = _example(shape, dtype)
     except ValidationError as error:
-        raise click.UsageError(str(error.errors()[0]["msg"])) from None
+        raise click.UsageError(_first(error)) from None
     except BadInput as error:
         raise click.UsageError(str(error)) from None
+    if tuner == "auto" and not as_json:
+        click.echo(f"tuner     {config.chosen_tuner}", err=quiet)
 
     results = []
     for target in targets or ("llvm",):
         folder = artifacts or Path("runs") / "tvm" / model.rpartition(":")[2]
         if len(targets) > 1:
-            folder = folder / re.sub(r"[^\w.-]+", "_", target)
+            folder = folder / _as_name(target)
+        log = tuning_log
+        if log is not None and len(targets) > 1:  # records are of one target
+            log = log.with_name(f"{log.stem}-{_as_name(target)}{log.suffix}")
         arguments = {
             "model": model,
             "example": example,
             "target": target,
             "tuner": config.chosen_tuner,
             "trials": trials,
-            "log": str(tuning_log) if tuning_log else None,
+            "log": str(log) if log else None,
+            "search": asked,
+            "input_shapes": config.input_shapes,
+            "opt_level": opt_level,
             "artifacts": str(folder),
+            "force": force,
+            "dump_ir": dump_ir,
             "warmup": measure_warmup,
             "repeats": measure_repeats,
         }
-        results.append(_export(config.chosen_engine, arguments, quiet=as_json))
+        result = _export(config.chosen_engine, arguments, as_json=as_json, quiet=quiet)
+        results.append(result)
+        if not as_json:
+            _print(result, verbose=verbose)
     if as_json:
         click.echo(json.dumps(results, indent=2))
-    verified = all(each["verification"]["verified"] for each in results)
+    verified = all(each["not_run"] or each["verification"]["verified"] for each in results)
     sys.exit(0 if verified else 1)
+
+
+def _first(error: Any) -> str:
+    """The first mistake of a pydantic.ValidationError, with the option's name."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])).removeprefix("search.")
+    text = str(first["msg"]).removeprefix("Value error, ")
+    return f"--{where.replace('_', '-')}: {text}" if where else text
+
+
+def _as_name(target: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", target)
+
+
+def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | None:
+    """{"image": ("batch", 3, 224, 224)} of "image=batch,3,224,224"; None for nothing."""
+    from tvm_practice.tvm_export.loading import BadInput
+
+    shapes: dict[str, tuple[int | str, ...]] = {}
+    for text in given:
+        name, _, shape = text.partition("=")
+        extents = [each.strip() for each in shape.split(",")]
+        if not name.isidentifier() or not all(
+            each.isidentifier() or (each.isdigit() and int(each)) for each in extents
+        ):
+            raise BadInput(f"--input-shape {text!r} is not of the form NAME=1,3,224,224")
+        shapes[name] = tuple(int(each) if each.isdigit() else each for each in extents)
+    return shapes or None
 
 
 def _example(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[str, Any]] | None:
     """[{"shape", "dtype"}] of what was given; None for nothing."""
-    from tvm_practice.tvm_export.loading import BadInput
+    from pydantic import ValidationError
+
+    from tvm_practice.tvm_export.loading import BadInput, ExampleTensor
 
     if not shapes:
         return None
@@ -137,50 +230,77 @@ def _example(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[str,
         extents = re.split(r"[x,\s]+", text.strip())
         if not all(extent.isdigit() and int(extent) for extent in extents):
             raise BadInput(f"--example-shape {text!r} is not a list of positive whole numbers")
-        example.append({"shape": [int(extent) for extent in extents], "dtype": each})
+        described = {"shape": [int(extent) for extent in extents], "dtype": each}
+        try:
+            example.append(ExampleTensor.model_validate(described).model_dump())
+        except ValidationError as error:
+            raise BadInput(_first(error).replace("--", "--example-", 1)) from None
     return example
 
 
-def _export(engine: Any, arguments: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
-    """Export to one target and print how it went; ends the program where it did not."""
+def _export(
+    engine: Any, arguments: dict[str, Any], *, as_json: bool, quiet: bool
+) -> dict[str, Any]:
+    """Export to one target; prints why and ends the program where that cannot be."""
     from tvm_practice import engines
 
-    output = sys.stderr if quiet else None
-    try:
-        with engines.Session(engine, output=output) as session:
-            result: dict[str, Any] = session.call(EXPORT, arguments)
-    except engines.RemoteError as error:
-        click.echo(f"run_autotvm: {error.message or error.kind}", err=True)
-        sys.exit(2 if error.kind.endswith((".BadInput", ".ValidationError")) else 1)
-    except (engines.EngineError, OSError) as error:
-        click.echo(f"run_autotvm: {error}", err=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        click.echo("\nstopped; tuning records are kept", err=True)
-        sys.exit(130)
-    if not quiet:
-        _print(result)
-    return result
+    with Path(os.devnull).open("w") as nowhere:
+        output = nowhere if quiet else sys.stderr if as_json else None
+        try:
+            with engines.Session(engine, output=output) as session:
+                result: dict[str, Any] = session.call(EXPORT, arguments)
+                return result
+        except engines.RemoteError as error:
+            said = (error.message or error.kind).strip().splitlines()
+            line = (
+                said[-1] if said and said[0].startswith("Traceback") else (said or [error.kind])[0]
+            )
+            click.echo(f"run_autotvm: {line}", err=True)
+            sys.exit(2 if error.kind.endswith((".BadInput", ".ValidationError")) else 1)
+        except (engines.EngineError, OSError) as error:
+            click.echo(f"run_autotvm: {error}", err=True)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            click.echo("\nstopped; tuning records are kept", err=True)
+            sys.exit(130)
 
 
-def _print(result: dict[str, Any]) -> None:
-    latency, ratio, verification = result["latency"], result["ratio"], result["verification"]
-    low, high = ratio["ci95"]
+def _print(result: dict[str, Any], *, verbose: bool) -> None:
     tuned = f"{result['tuner']}, {result['tuning'].get('trials')} trials"
+    for note in result["notes"]:
+        click.echo(f"note      {note}")
     click.echo(f"engine    {result['engine']}, {tuned if result['tuner'] else 'untuned'}")
     click.echo(f"target    {result['target']}")
     if result["tuning"].get("note"):
         click.echo(f"tuning    {result['tuning']['note']}")
+    if result["not_run"]:
+        click.echo(f"not run   {result['not_run']}")
+    else:
+        _print_run(result["latency"], result["ratio"], result["verification"])
+    seconds = ", ".join(f"{name} {spent:.1f} s" for name, spent in result["seconds"].items())
+    click.echo(f"took      {seconds}")
+    click.echo(f"artifacts {result['artifacts']}, library {result['size'] / 1e6:.1f} MB")
+    if verbose:
+        for function, rule in result["rules"].items():
+            click.echo(f"rule      {rule:<12} {function}")
+
+
+def _print_run(
+    latency: dict[str, Any], ratio: dict[str, Any], verification: dict[str, Any]
+) -> None:
+    low, high = ratio["ci95"]
     click.echo(
         f"latency   median {latency['p50']:.3f} ms, mean {latency['mean']:.3f} ms of "
         f"{latency['count']}" + ("" if latency["stable"] else ", unstable")
     )
     click.echo(f"PyTorch   {ratio['value']:.2f} of its time ({low:.2f}–{high:.2f})")
-    if verification["verified"]:
-        click.echo(f"verified  largest error {verification['max_error']:.2g}")
-    else:
+    if not verification["verified"]:
         click.echo(f"WRONG     {verification['reason']}")
-    click.echo(f"artifacts {result['artifacts']}")
+        return
+    error = f"{verification['max_error']:.2g}"
+    if verification["pytorch_error"] is not None:
+        error += f" from float64's, PyTorch's own {verification['pytorch_error']:.2g}"
+    click.echo(f"verified  largest error {error}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from tvm_practice import engines
 from tvm_practice.tvm_export import ExportConfig
-from tvm_practice.tvm_export.targets import to_dictionary
 
 FUNCTIONS = "tests.tvm_export.functions"
 
@@ -111,16 +110,6 @@ def test_the_tuner_and_the_engine_follow(
 ) -> None:
     config = ExportConfig.model_validate({"example_input": None, **settings})
     assert (config.chosen_tuner, config.chosen_engine) == (tuner, engine)
-
-
-def test_a_target_text_becomes_a_dictionary() -> None:
-    text = "llvm -mcpu=core-avx2 -mattr=+fma,-avx512f -num-cores=4"
-    assert to_dictionary(text) == {
-        "kind": "llvm",
-        "mcpu": "core-avx2",
-        "mattr": ["+fma", "-avx512f"],
-        "num-cores": 4,
-    }
 
 
 def test_targets_on_the_current_engine() -> None:

@@ -37,7 +37,7 @@ class Host:
 
 
 @functools.cache
-def _flags() -> frozenset[str]:
+def flags() -> frozenset[str]:
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -53,7 +53,7 @@ def host() -> Host:
     machine = platform.machine().lower()
     if machine not in ("x86_64", "amd64"):
         return Host(machine, vector_lanes=4, vector_registers=32, threads=thread_count())
-    level = next(name for name, needed, _ in _LEVELS if needed <= _flags())
+    level = next(name for name, needed, _ in _LEVELS if needed <= flags())
     bits = _VECTOR_BITS.get(level, 128)
     return Host(level, bits // 32, 32 if bits == 512 else 16, thread_count())
 
@@ -98,5 +98,5 @@ def _current_mcpu(here: Host) -> str | None:
         for feature in ("avx512f", "avx512bw", "avx2", "fma", "sse4.2")
         if tvm.target.codegen.llvm_cpu_has_features(feature, named)
     ]
-    missing = [each for each in promised if each.replace(".", "_") not in _flags()]
-    return here.level if missing and _flags() else name
+    missing = [each for each in promised if each.replace(".", "_") not in flags()]
+    return here.level if missing and flags() else name

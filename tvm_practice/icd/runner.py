@@ -271,6 +271,7 @@ def measure_tvm(
         "trials": measure.tvm_trials,
         "log": log,
         "artifacts": planned.artifacts_dir,
+        "force": True,  # the run's folder is its own
         "warmup": measure.tvm_warmup,
         "repeats": measure.tvm_repeats,
         "steps": "solutions",

@@ -11,11 +11,14 @@ def schemas() -> dict[str, dict[str, Any]]:
     from tvm_practice.compare_tvm_results import Row
     from tvm_practice.icd.config import RunConfig
     from tvm_practice.icd.metrics import Metrics
+    from tvm_practice.tvm_export.artifact_schema import Metadata, Summary
 
     types: dict[str, Any] = {
         "icd_config.json": RunConfig,
         "icd_metrics.json": Metrics,
         "tvm_comparison.json": Row | list[Row],
+        "artifact_metadata.json": Metadata,
+        "artifact_summary.json": Summary,
     }
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return {name: dialect | TypeAdapter(each).json_schema() for name, each in types.items()}

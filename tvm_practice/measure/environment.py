@@ -9,7 +9,19 @@ from typing import Any
 
 import psutil
 
-_PACKAGES = ("apache-tvm", "apache-tvm-ffi", "bitblas", "torch", "numpy", "scipy", "xgboost-cpu")
+_PACKAGES = (
+    "apache-tvm",
+    "apache-tvm-ffi",
+    "bitblas",
+    "torch",
+    "transformers",
+    "onnx",
+    "onnxscript",
+    "onnxruntime",
+    "numpy",
+    "scipy",
+    "xgboost-cpu",
+)
 
 
 def environment() -> dict[str, Any]:

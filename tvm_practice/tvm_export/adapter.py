@@ -12,25 +12,39 @@ from tvm_practice.tvm_export.graph_module import GraphModule
 def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
     """Import, optimize, tune if asked, and build `model`; the example inputs are set.
 
-    Activates the engine that the configuration needs in this process. Raises
-    engines.EngineUnavailable if that engine is not installed or the process holds the other one.
+    The model is left as it was: modes, weights, hooks. Activates the engine that the
+    configuration needs in this process.
+
+    Raises:
+        engines.EngineUnavailable: that engine is not installed, or the process holds the other.
+        BadInput: the model, its inputs, the target or the log; the message is one line.
     """
     engines.activate(config.chosen_engine)
     from tvm_practice.tvm_export.calling import as_array, as_call, in_eval_mode
     from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.loading import BadInput
 
-    call = as_call(model, config.args, config.kwargs)
+    call = as_call(model, config.args, config.kwargs, shapes=config.input_shapes)
+    if not call.tensors:
+        raise BadInput("example_input holds no tensor")
     with in_eval_mode(model):
-        lane = open_lane(config.chosen_engine, call, target=config.target, steps=config.steps)
+        lane = open_lane(
+            config.chosen_engine,
+            call,
+            target=config.target,
+            steps=config.steps,
+            opt_level=config.opt_level,
+        )
     tuner = config.chosen_tuner
-    if tuner is None or config.tuning_trials == 0:
+    trials, log, search = config.tuning_trials, config.tuning_log, config.search
+    if tuner is None or trials == 0:
         graph_module = lane.untuned()
-    elif config.tuning_log is not None:
-        graph_module = lane.tuned(tuner, trials=config.tuning_trials, log=config.tuning_log)
+    elif log is not None:
+        graph_module = lane.tuned(tuner, trials=trials, log=log, search=search)
     else:
         with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
             log = Path(folder) / "records"
-            graph_module = lane.tuned(tuner, trials=config.tuning_trials, log=log)
+            graph_module = lane.tuned(tuner, trials=trials, log=log, search=search)
     for position, value in enumerate(call.tensors):
         graph_module.set_input(position, as_array(value))
     return graph_module

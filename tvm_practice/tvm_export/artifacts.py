@@ -1,76 +1,235 @@
-"""Artifacts on disk: written whole or not at all, loadable without PyTorch."""
+"""Artifacts on disk: written whole or not at all, loadable without PyTorch.
 
+docs/artifacts.md says what each file is; `artifact_schema`, what metadata.json holds.
+"""
+
+import errno
+import hashlib
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from tvm_practice import engines
 from tvm_practice.measure import environment
+from tvm_practice.tvm_export.artifact_schema import SCHEMA_VERSION, Metadata, Summary
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.loading import BadInput
 from tvm_practice.tvm_export.quiet import native_stderr_to
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 LIBRARY = "deploy_lib.tar"
 GRAPH = "deploy_graph.json"
 PARAMETERS = "deploy_params.bin"
 METADATA = "metadata.json"
 SUMMARY = "summary.json"
-SCHEMA_VERSION = 1
+_DEPLOYED = (LIBRARY, GRAPH, PARAMETERS)
+_FILES = (*_DEPLOYED, SUMMARY, METADATA)
+_ROOM_FOR_CODE = 2**24  # bytes
 
 
 def export_artifacts(
-    graph_module: GraphModule, folder: Path | str, *, report: dict[str, Any] | None = None
+    graph_module: GraphModule,
+    folder: Path | str,
+    *,
+    report: dict[str, Any] | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a compiled model and its records to `folder`.
 
-    The five files are made in a folder beside it and moved in one by one, metadata last, so that
-    an interrupted export leaves no file half-written.
+    The five files are made within the folder, under a name of their own, and then put in place
+    of a former export's, all of them or none. A process that is killed in that moment leaves a
+    folder without metadata.json, never one beside another export's files. Whatever else is in
+    the folder stays.
 
     Args:
         graph_module: what to write; its engine must be this process's.
-        report: what else belongs in metadata.json: configuration, verification, latency.
+        report: what else belongs in metadata.json: model, configuration, verification, latency,
+            ratio_to_pytorch.
+        force: replace what `require_free` refuses to.
 
     Returns:
         The folder.
+
+    Raises:
+        BadInput: the folder holds something else, see `require_free`.
+        ValueError: the report does not fit the schema; nothing was written.
+        OSError: the folder cannot be written or the disk is full; a former export is as it was.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
-        making = Path(made)
+    metadata = {
+        "schema_version": SCHEMA_VERSION,
+        "engine": graph_module.engine,
+        "model": None,
+        "target": graph_module.target,
+        "tuner": graph_module.tuner,
+        "verification": None,
+        "latency": None,
+        "ratio_to_pytorch": None,
+        "configuration": None,
+        "engine_facts": engines.describe(),
+        "environment": environment(),
+        "inputs": _inputs(graph_module),
+        "tuning": graph_module.tuning,
+        "seconds": graph_module.seconds,
+        "rules": graph_module.rules,
+        "files": {},
+        **(report or {}),
+    }
+    require_free(folder, metadata["model"], inputs=metadata["inputs"], force=force)
+    if problems := _problems(metadata):
+        raise ValueError(f"{METADATA} would not be as its schema says: {_said(problems[0])}")
+    summary = {name: metadata[name] for name in Summary.model_fields}
+    with _writing(folder) as (making, former):
+        _require_room(graph_module, making)
         if graph_module.engine == engines.CLASSIC:
             _write_classic(graph_module, making)
         else:
             _write_current(graph_module, making)
-        metadata = {
-            "schema_version": SCHEMA_VERSION,
-            "engine": graph_module.engine,
-            "engine_facts": engines.describe(),
-            "target": graph_module.target,
-            "inputs": graph_module.input_names,
-            "tuner": graph_module.tuner,
-            "tuning": graph_module.tuning,
-            "seconds": graph_module.seconds,
-            "environment": environment(),
-            **(report or {}),
-        }
-        summary = {
-            key: metadata.get(key)
-            for key in ("schema_version", "engine", "target", "tuner", "verification", "latency")
-        }
-        (making / SUMMARY).write_text(json.dumps(summary, indent=2))
-        (making / METADATA).write_text(json.dumps(metadata, indent=2))
-        for name in (LIBRARY, GRAPH, PARAMETERS, SUMMARY, METADATA):
-            shutil.move(making / name, folder / name)
+        metadata["files"] = {name: _fingerprint(making / name) for name in _DEPLOYED}
+        (making / SUMMARY).write_text(_as_json(summary), encoding="utf-8")
+        (making / METADATA).write_text(_as_json(metadata), encoding="utf-8")
+        _replace(folder, making, former)
     return folder
+
+
+def require_free(
+    folder: Path | str,
+    model: str | None,
+    *,
+    inputs: list[dict[str, Any]] | None = None,
+    force: bool = False,
+) -> None:
+    """Raise BadInput if an export of `model` to `folder` would overwrite something else.
+
+    Another export of the same model is replaced, whatever its weights. Where neither has a name,
+    its inputs tell which model it is. Cheap: to be called before the work.
+    """
+    folder = Path(folder)
+    present = [name for name in _FILES if (folder / name).exists()]
+    if force or not present:
+        return
+    what_to_do = "give another folder, or --force to replace it"
+    try:
+        content = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(
+            f"{folder} holds {present[0]} without {METADATA}, which is no whole export; "
+            f"{what_to_do}"
+        ) from None
+    except (ValueError, RecursionError):
+        raise BadInput(f"{folder / METADATA} is not JSON; {what_to_do}") from None
+    if not isinstance(content, dict) or not {"schema_version", "engine"} <= content.keys():
+        raise BadInput(f"{folder / METADATA} is not an export's; {what_to_do}")
+    there = content.get("model")
+    if there != model or (model is None and content.get("inputs") != inputs):
+        name = there or "a model without a name and with other inputs"
+        raise BadInput(f"{folder} holds the artifacts of {name}; {what_to_do}")
+
+
+def _inputs(graph_module: GraphModule) -> list[dict[str, Any]]:
+    """Name, shape and type of each input, as far as a value was set."""
+    given = graph_module._inputs
+    return [
+        {
+            "name": name,
+            "shape": list(given[name].shape) if name in given else None,
+            "dtype": str(given[name].dtype) if name in given else None,
+        }
+        for name in graph_module.input_names
+    ]
+
+
+def _problems(metadata: dict[str, Any]) -> "list[ErrorDetails]":
+    """In what `metadata` is not as its schema says."""
+    try:
+        Metadata.model_validate(metadata)
+    except ValidationError as error:
+        return error.errors()
+    return []
+
+
+def _said(problem: "ErrorDetails") -> str:
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def _as_json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Two empty folders within `folder`, which is made if need be. Raises OSError in one line.
+
+    They are within it, not beside it, because a folder may be a file system of its own.
+    """
+    was_there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as made:
+            making, former = Path(made) / "new", Path(made) / "former"
+            making.mkdir()
+            former.mkdir()
+            yield making, former
+    except BaseException as error:
+        if not was_there:
+            try:
+                folder.rmdir()
+            except OSError:
+                pass
+        if isinstance(error, OSError):
+            after = "; the former ones are as they were" if was_there else ""
+            reason = error.strerror or error
+            raise OSError(f"cannot write artifacts to {folder}: {reason}{after}") from error
+        raise
+
+
+def _require_room(graph_module: GraphModule, folder: Path) -> None:
+    """Raises OSError where the disk is nearly full: LLVM would end the process.
+
+    The current engine's graph holds the weights, and so does its library, which is made in the
+    folder for temporary files first.
+    """
+    needed = 2 * len(graph_module.graph_json) + _ROOM_FOR_CODE
+    for place in (folder, Path(tempfile.gettempdir())):
+        free = shutil.disk_usage(place).free
+        if free < needed:
+            raise OSError(
+                errno.ENOSPC,
+                f"{place} has {free / 1e6:.0f} MB left, {needed / 1e6:.0f} MB may be needed",
+            )
+
+
+def _replace(folder: Path, making: Path, former: Path) -> None:
+    """Put the files of `making` into `folder` and those there into `former`; all or none."""
+    present = [name for name in _FILES if (folder / name).exists()]
+    try:
+        for name in reversed(present):  # metadata.json first: without it, nothing is loaded
+            (folder / name).replace(former / name)
+        for name in _FILES:
+            (making / name).replace(folder / name)
+    except BaseException:
+        for name in _FILES:
+            if (former / name).exists():
+                (former / name).replace(folder / name)
+            elif name not in present:
+                (folder / name).unlink(missing_ok=True)
+        raise
 
 
 def _write_classic(graph_module: GraphModule, folder: Path) -> None:
     from tvm import relay
 
     graph_module.compiled.get_lib().export_library(str(folder / LIBRARY))
-    (folder / GRAPH).write_text(graph_module.graph_json)
+    (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
     parameters = graph_module.compiled.get_params()
     (folder / PARAMETERS).write_bytes(relay.save_param_dict(parameters))
 
@@ -80,7 +239,7 @@ def _write_current(graph_module: GraphModule, folder: Path) -> None:
 
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
         graph_module.compiled.export_library(str(folder / LIBRARY))
-    (folder / GRAPH).write_text(graph_module.graph_json)
+    (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
     # The weights are constants of the library, which is faster than passing them at each call.
     tvm.runtime.save_param_dict_to_file({}, str(folder / PARAMETERS))
 
@@ -88,27 +247,35 @@ def _write_current(graph_module: GraphModule, folder: Path) -> None:
 def load_artifacts(folder: Path | str) -> GraphModule:
     """Load what `export_artifacts` wrote; needs numpy and the engine, not PyTorch.
 
-    Activates the artifact's engine in this process. Raises FileNotFoundError if a file is
-    missing, ValueError if the metadata is of another schema.
+    Activates the artifact's engine in this process. To load a library, TVM links it with the
+    machine's C compiler; nothing is written to `folder`.
+
+    Raises:
+        FileNotFoundError: a file is missing; the error names it.
+        ValueError: a file is damaged, the metadata is of another schema, or the engine cannot
+            load the library on this machine; one line that names the file.
+        engines.EngineUnavailable: the engine is not installed, or the process holds the other.
     """
     folder = Path(folder)
-    metadata = json.loads((folder / METADATA).read_text())
-    if metadata.get("schema_version") != SCHEMA_VERSION:
-        raise ValueError(
-            f"{folder / METADATA} has schema_version {metadata.get('schema_version')}, "
-            f"this version of the project reads {SCHEMA_VERSION}"
-        )
+    metadata = _read_metadata(folder / METADATA)
+    for name in _DEPLOYED:
+        _require_whole(folder / name, metadata["files"].get(name))
     engines.activate(metadata["engine"])
     from tvm_practice.tvm_export import running
 
-    graph_json = (folder / GRAPH).read_text()
+    graph_json = (folder / GRAPH).read_text(encoding="utf-8")
     runner: Any
-    if metadata["engine"] == engines.CLASSIC:
-        runner = running.RelayRunner.from_files(
-            str(folder / LIBRARY), graph_json, (folder / PARAMETERS).read_bytes()
-        )
-    else:
-        runner = running.RelaxRunner.from_file(str(folder / LIBRARY))
+    try:
+        # It says "Scope Loaded" for each constant.
+        with _linked_elsewhere(folder / LIBRARY) as library, native_stderr_to(os.devnull):
+            if metadata["engine"] == engines.CLASSIC:
+                parameters = (folder / PARAMETERS).read_bytes()
+                runner = running.RelayRunner.from_files(library, graph_json, parameters)
+            else:
+                runner = running.RelaxRunner.from_file(library)
+    except (RuntimeError, ValueError, OSError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        raise ValueError(f"{folder / LIBRARY} does not load on this machine: {reason}") from error
     return GraphModule(
         engine=metadata["engine"],
         tuner=metadata["tuner"],
@@ -116,7 +283,62 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         compiled=None,
         graph_json=graph_json,
         target=metadata["target"],
-        input_names=metadata["inputs"],
+        input_names=[each["name"] for each in metadata["inputs"]],
         seconds=metadata["seconds"],
         tuning=metadata["tuning"],
+        rules=metadata["rules"],
     )
+
+
+@contextmanager
+def _linked_elsewhere(library: Path) -> Iterator[str]:
+    """Another path of the library, in a folder that is removed after the block.
+
+    TVM links X.tar to X.tar.so beside it. That folder may be read-only or in use by another
+    process, and a process that has loaded X.tar.so before gets that one again, whatever it is now.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        elsewhere = Path(made) / library.name
+        try:
+            elsewhere.hardlink_to(library)  # TVM would follow a symbolic one
+        except OSError:  # on another file system, mostly
+            shutil.copyfile(library, elsewhere)
+        yield str(elsewhere)
+
+
+def _read_metadata(file: Path) -> dict[str, Any]:
+    """What it holds, once it is of this schema; fields that a later version added are let be."""
+    try:
+        metadata = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{file} is not JSON") from None
+    version = metadata.get("schema_version") if isinstance(metadata, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(
+            f"{file} has schema_version {version}, this version of the project reads "
+            f"{SCHEMA_VERSION}"
+        )
+    problems = [each for each in _problems(metadata) if each["type"] != "extra_forbidden"]
+    if problems:
+        raise ValueError(f"{file} is not as its schema says; export again: {_said(problems[0])}")
+    content: dict[str, Any] = metadata
+    return content
+
+
+def _fingerprint(file: Path) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(2**20):
+            digest.update(block)
+    return {"bytes": file.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def _require_whole(file: Path, exported: dict[str, Any] | None) -> None:
+    """Raises FileNotFoundError, or ValueError for a file that is not the one exported."""
+    size = file.stat().st_size
+    if exported is None:
+        raise ValueError(f"{file.with_name(METADATA)} does not say what {file.name} must be")
+    if size != exported["bytes"]:
+        raise ValueError(f"{file} is damaged: it has {size} bytes, not {exported['bytes']}")
+    if _fingerprint(file) != exported:
+        raise ValueError(f"{file} is damaged: it is not the file that {METADATA} was written for")

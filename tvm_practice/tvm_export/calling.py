@@ -1,6 +1,6 @@
 """A person's module as the frontends want it: tensors by position in, a tuple of tensors out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tvm_practice.tvm_export.loading import flattened
+from tvm_practice.tvm_export.loading import BadInput, flattened
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,13 @@ class Call:
             `flattened`.
         tensors: the example inputs.
         names: of the tensors: the argument's where it is given by name, else input_0, input_1, …
+        dynamic: of each tensor, the axes that any extent may be given for, and their names.
     """
 
     module: nn.Module
     tensors: tuple[torch.Tensor, ...]
     names: tuple[str, ...]
+    dynamic: tuple[dict[int, str], ...] = ()
 
 
 class Flat(nn.Module):
@@ -57,11 +59,19 @@ def as_call(
     kwargs: dict[str, Any] | None = None,
     *,
     copies: bool = False,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
 ) -> Call:
     """`module`, as it would be called with `args` and `kwargs`, as a function of tensors alone.
 
     Tensors within tuples, lists and mappings are inputs too. Numbers, strings and None become
     part of the model.
+
+    Args:
+        module: left as it is.
+        args, kwargs: example inputs.
+        copies: whether the inputs are copied first, for a module that writes into them.
+        shapes: names of the tensors, in their order, and their shapes; a name in place of an
+            extent leaves it open. Raises BadInput if they are not the example's.
     """
     kwargs = kwargs or {}
     positional = [f"input_{index}" for index in range(len(flattened(args)))]
@@ -73,7 +83,31 @@ def as_call(
     ]
     flat = Flat(module, args, kwargs, copies=copies)
     flat.training = module.training
-    return Call(flat, tuple(flattened((args, kwargs))), tuple(positional + named))
+    tensors, names = tuple(flattened((args, kwargs))), tuple(positional + named)
+    if shapes is None:
+        return Call(flat, tensors, names)
+    return Call(flat, tensors, tuple(shapes), _dynamic(tensors, shapes))
+
+
+def _dynamic(
+    tensors: Sequence[torch.Tensor], shapes: Mapping[str, Sequence[int | str]]
+) -> tuple[dict[int, str], ...]:
+    """Of each tensor, the axes whose extent has a name. Raises BadInput for another shape."""
+    if len(shapes) != len(tensors):
+        raise BadInput(f"input_shapes names {len(shapes)} inputs, the example has {len(tensors)}")
+    for (name, shape), tensor in zip(shapes.items(), tensors, strict=True):
+        given = [
+            extent if isinstance(wanted, str) else wanted
+            for wanted, extent in zip(shape, tensor.shape, strict=False)
+        ]
+        if len(shape) != tensor.ndim or given != list(tensor.shape):
+            raise BadInput(
+                f"input_shapes: {name} is {tuple(shape)}, the example {tuple(tensor.shape)}"
+            )
+    return tuple(
+        {axis: each for axis, each in enumerate(shape) if isinstance(each, str)}
+        for shape in shapes.values()
+    )
 
 
 def _replaced(given: Any, tensors: Iterator[torch.Tensor]) -> Any:

@@ -7,8 +7,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
+from tvm_practice.tvm_export.tuners.search import Search
 
 Tuner = Literal["autotvm", "ansor", "metaschedule"]
+Extent = int | str
 
 
 class ExportConfig(BaseModel):
@@ -21,8 +23,14 @@ class ExportConfig(BaseModel):
         tuning_trials: schedules to measure, over all the model's tasks; 0 for no tuning.
         tuning_log: where records go: a file (classic) or a folder (current). None: not kept.
         use_ansor: tune with Ansor rather than AutoTVM.
-        tuner: which tuner, by name; overrides `use_ansor`.
+        tuner: which tuner, by name; overrides `use_ansor`. "auto": MetaSchedule, whose engine
+            runs everywhere; `chosen_tuner` says which it came to.
         engine: which TVM; follows from the tuner. Untuned exports default to `current`.
+        input_shapes: names and shapes of the inputs, in their order. A shape may have a name in
+            place of an extent, {"image": ("batch", 3, 224, 224)}: the current engine then makes
+            one artifact for every value of it. Extents must be those of the example.
+        search: how the tuner is to search, see `tuners.search.Search`.
+        opt_level: of TVM's passes, 0 to 3.
         steps: package the import, tuning and build functions come from: "solutions", or
             "tvm_practice" for the learner's own.
     """
@@ -34,14 +42,26 @@ class ExportConfig(BaseModel):
     tuning_trials: int = Field(default=0, ge=0)
     tuning_log: Path | None = None
     use_ansor: bool = False
-    tuner: Tuner | None = None
+    tuner: Tuner | Literal["auto"] | None = None
     engine: Engine | None = None
+    input_shapes: dict[str, tuple[Extent, ...]] | None = None
+    search: Search = Field(default_factory=Search)
+    opt_level: int = Field(default=3, ge=0, le=3)
     steps: Literal["solutions", "tvm_practice"] = "solutions"
 
     @model_validator(mode="after")
     def _one_story(self) -> "ExportConfig":
         if self.use_ansor and self.tuner not in (None, "ansor"):
             raise ValueError(f"use_ansor=True contradicts tuner={self.tuner!r}")
+        if self.chosen_tuner and (reason := self.search.why_not_for(self.chosen_tuner)):
+            raise ValueError(f"search.{reason}")
+        if self.dynamic_extents and self.chosen_engine == CLASSIC:
+            raise ValueError(
+                f"input_shapes: {', '.join(self.dynamic_extents)} is no number, and the classic "
+                "engine takes numbers only"
+            )
+        if self.dynamic_extents and self.chosen_tuner:
+            raise ValueError("input_shapes: a tuner measures one shape; give numbers, or no trials")
         if self.chosen_tuner and self.engine not in (None, self._engine_of(self.chosen_tuner)):
             raise ValueError(
                 f"tuner={self.chosen_tuner!r} is of the {self._engine_of(self.chosen_tuner)} "
@@ -57,7 +77,7 @@ class ExportConfig(BaseModel):
     def chosen_tuner(self) -> Tuner | None:
         """The tuner that will run; None when nothing is tuned."""
         if self.tuner is not None:
-            return self.tuner
+            return "metaschedule" if self.tuner == "auto" else self.tuner
         if self.use_ansor:
             return "ansor"
         if not self.tuning_trials:
@@ -70,6 +90,12 @@ class ExportConfig(BaseModel):
         if self.chosen_tuner is not None:
             return self._engine_of(self.chosen_tuner)
         return self.engine or CURRENT
+
+    @property
+    def dynamic_extents(self) -> list[str]:
+        """The names that stand for extents in `input_shapes`."""
+        shapes = (self.input_shapes or {}).values()
+        return sorted({each for shape in shapes for each in shape if isinstance(each, str)})
 
     @property
     def args(self) -> tuple[Any, ...]:

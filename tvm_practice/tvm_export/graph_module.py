@@ -25,7 +25,7 @@ class GraphModule:
     Attributes:
         engine: the TVM it was compiled by.
         tuner: the tuner whose records it was built with; None if untuned.
-        runner: runs it.
+        runner: runs it; None for a target that this machine cannot run, `run` then raises.
         compiled: classic: the graph executor factory; current: the Relax executable.
         graph_json: classic: the executor's graph; current: the Relax module as JSON.
         target: what it was compiled for.
@@ -38,7 +38,7 @@ class GraphModule:
 
     engine: Engine
     tuner: str | None
-    runner: Runner
+    runner: Runner | None
     compiled: Any
     graph_json: str
     target: str
@@ -54,7 +54,7 @@ class GraphModule:
         if key not in self.input_names:
             raise KeyError(f"no input {key!r}; the inputs are {', '.join(self.input_names)}")
         self._inputs[key] = np.asarray(value)
-        if len(self._inputs) == len(self.input_names):
+        if self.runner is not None and len(self._inputs) == len(self.input_names):
             self.runner.set_inputs([self._inputs[each] for each in self.input_names])
 
     def run(self) -> None:
@@ -62,11 +62,16 @@ class GraphModule:
         missing = [name for name in self.input_names if name not in self._inputs]
         if missing:
             raise RuntimeError(f"inputs not set: {', '.join(missing)}")
-        self.runner.run()
+        self._running().run()
 
     def outputs(self) -> list[np.ndarray]:
         """All outputs of the last run."""
-        return self.runner.outputs()
+        return self._running().outputs()
+
+    def _running(self) -> Runner:
+        if self.runner is None:
+            raise RuntimeError(f"this machine cannot run code for {self.target}")
+        return self.runner
 
     def get_output(self, index: int = 0) -> np.ndarray:
         """One output of the last run."""

@@ -11,6 +11,8 @@ from tvm_practice.tvm_export.steps import Steps
 
 if TYPE_CHECKING:
     from tvm_practice.tvm_export.calling import Call
+    from tvm_practice.tvm_export.graph_module import GraphModule
+    from tvm_practice.tvm_export.loading import Loaded
 
 # The artifacts' tolerance: what reordering sums in float32 does to logits of order one.
 ATOL = RTOL = 1e-3
@@ -19,7 +21,13 @@ _MEASURE_SECONDS = 20.0
 
 
 def export_lane(
-    model: str, trials: int, out: str, steps: str = "solutions", target: str = "llvm"
+    model: str,
+    trials: int,
+    out: str,
+    steps: str = "solutions",
+    target: str = "llvm",
+    tuners: list[str] | None = None,
+    example: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Export a model on the active engine: untuned, then by each of its tuners.
 
@@ -27,31 +35,43 @@ def export_lane(
     written as artifacts. What fails or is to do is said in its variant; the rest goes on.
 
     Args:
-        model: "module:function" that returns the model in eval mode and a tuple of inputs.
-        trials: schedules each tuner may measure, over all the model's tasks.
-        out: folder for records and artifacts.
+        model: "module:factory", see `loading.load`.
+        trials: schedules each tuner may measure, over all the model's tasks. The reference steps
+            count those of earlier runs; a learner's are run each time, on records of their own.
+        out: folder for records and artifacts; what it has of an earlier run is replaced.
         steps: package of the import, tuning and build functions.
+        target: in either engine's spelling.
+        tuners: which of the engine's tuners; None for all.
+        example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
 
     Returns:
-        {"model", "engine", "pytorch": latency, "variants": [{"tuner", "status": "ok" | "todo" |
-        "failed", "reason", "latency", "ratio", "max_error", "verified", "trials", "seconds",
-        "tuning", "artifacts"}]}, latencies in ms.
+        {"model", "engine", "pytorch": latency, "notes", "variants": [{"tuner", "status": "ok" |
+        "todo" | "failed", "reason", "latency", "ratio", "max_error", "verified", "verification",
+        "seconds", "tuning", "artifacts"}]}, latencies in ms.
     """
     import torch
 
     from tvm_practice.tvm_export.artifacts import export_artifacts
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
-    from tvm_practice.tvm_export.loading import load
+    from tvm_practice.tvm_export.loading import ExampleTensor, load
+    from tvm_practice.tvm_export.tuners.records import count
 
     torch.set_num_threads(engines.thread_count())
     engine = engines.active()
     assert engine is not None
-    loaded = load(model, example=None, seed=0)
+    described = None if example is None else [ExampleTensor.model_validate(e) for e in example]
+    loaded = load(model, example=described, seed=0)
     call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
     reference = [as_array(each) for each in loaded.outputs]
     folder = Path(out)
-    report: dict[str, Any] = {"model": model, "engine": engine, "pytorch": None, "variants": []}
+    report: dict[str, Any] = {
+        "model": model,
+        "engine": engine,
+        "pytorch": None,
+        "notes": list(loaded.notes),
+        "variants": [],
+    }
 
     lane, failure = _attempt(open_lane, engine, call, target=target, steps=steps)
     if lane is None:
@@ -60,14 +80,18 @@ def export_lane(
 
     chosen = Steps(steps)
     built: dict[str, tuple[Any, dict[str, Any]]] = {}
-    for tuner in (None, *lane.tuners):
+    report["notes"] += lane.notes
+    for tuner in (None, *(each for each in lane.tuners if tuners is None or each in tuners)):
         name = tuner or "untuned"
         print(f"\n{engine}: {name}" + (f", {trials} trials" if tuner else ""), flush=True)
         if tuner is None:
             graph_module, failure = _attempt(lane.untuned)
         else:
-            log = folder / f"{name}-records"
-            graph_module, failure = _attempt(lane.tuned, tuner, trials=trials, log=log)
+            log, in_all = folder / f"{name}-records", trials
+            if steps != "solutions":
+                log = folder / f"{name}-records-{steps}"
+                in_all += count(log, tuner)
+            graph_module, failure = _attempt(lane.tuned, tuner, trials=in_all, log=log)
         variant: dict[str, Any] = {"tuner": tuner, **failure}
         report["variants"].append(variant)
         if graph_module is None:
@@ -105,6 +129,7 @@ def export_lane(
             export_artifacts(
                 graph_module,
                 folder / name,
+                force=True,
                 report={
                     "model": model,
                     "verification": variant["verification"],
@@ -119,13 +144,19 @@ def export_lane(
 def export_model(
     model: str,
     artifacts: str,
+    *,
     example: list[dict[str, Any]] | None = None,
     target: str = "llvm",
     tuner: str | None = None,
     trials: int = 0,
     log: str | None = None,
+    search: dict[str, Any] | None = None,
+    input_shapes: dict[str, list[int | str]] | None = None,
+    opt_level: int = 3,
     warmup: int = 50,
     repeats: int = 1000,
+    dump_ir: bool = False,
+    force: bool = False,
     steps: str = "solutions",
 ) -> dict[str, Any]:
     """Export a person's model on the active engine, once: tuned by `tuner`, or untuned.
@@ -136,47 +167,118 @@ def export_model(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         target: in either engine's spelling; "llvm" is this machine's processor.
         tuner: of this engine; None or no trials for the untuned build.
-        trials: schedules it may measure, over all the model's tasks.
+        trials: schedules it may measure, over all the model's tasks, those in `log` included.
         log: where records go and are gone on from; None: `artifacts`/records.
+        search: how, see `tuners.search.Search`.
+        input_shapes: names and shapes of the inputs, see `ExportConfig`.
+        opt_level: of TVM's passes.
         warmup: calls of the artifact that are not kept.
         repeats: calls of the artifact that are.
+        dump_ir: write the model's IR after each stage to `artifacts`/ir.
+        force: write over another model's artifacts.
         steps: package of the import, tuning and build functions.
 
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
-        eager, interleaved), "verification", "artifacts", "seconds"}, latencies in ms.
+        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules", "notes",
+        "size"}, latencies in ms, the library's size in bytes. For a target that this machine
+        cannot run "not_run" says why, and what needs a run is None.
 
     Raises:
-        BadInput: the model or its inputs; the message is one line.
+        BadInput: the model, its inputs, the target, the log or the folder; one line.
     """
     import torch
 
-    from tvm_practice.tvm_export.artifacts import export_artifacts
+    from tvm_practice.tvm_export.artifacts import LIBRARY, export_artifacts, require_free
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
     from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, load
+    from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
+    from tvm_practice.tvm_export.tuners.search import Search
 
     torch.set_num_threads(engines.thread_count())
     engine = engines.active()
     assert engine is not None
+    require_free(Path(artifacts), model, force=force)  # before hours of tuning
     described = None if example is None else [ExampleTensor.model_validate(e) for e in example]
     loaded = load(model, example=described, seed=0)
-    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+    call = as_call(
+        loaded.module,
+        loaded.args,
+        loaded.kwargs,
+        copies=loaded.changes_inputs,
+        shapes=input_shapes,
+    )
     inputs = [as_array(each) for each in call.tensors]
     reference = [as_array(each) for each in loaded.outputs]
 
-    lane = open_lane(engine, call, target=target, steps=steps)
+    resolved = resolve_target(target)
+    cannot_run = why_not_runnable(resolved)
+    if resolved.kind.name != "llvm":
+        reason = f" ({cannot_run} here)" if cannot_run else ""
+        raise BadInput(f"target {target!r}: the exporter builds for processors only{reason}")
+    if cannot_run and tuner and trials:
+        raise BadInput(f"target {target!r} cannot be tuned for here: {cannot_run}")
+    lane = open_lane(engine, call, target=target, steps=steps, opt_level=opt_level)
     if tuner is None or trials == 0:
         graph_module = lane.untuned()
     elif tuner in lane.tuners:
-        records = Path(log) if log else Path(artifacts) / "records"
-        graph_module = lane.tuned(tuner, trials=trials, log=records)
+        records = Path(log) if log else Path(artifacts) / f"records-{tuner}"
+        settings = Search.model_validate(search or {})
+        graph_module = lane.tuned(tuner, trials=trials, log=records, search=settings)
     else:
         raise BadInput(f"{tuner} is no tuner of the {engine} engine: {', '.join(lane.tuners)}")
+    if dump_ir:
+        _write_stages(lane.stages, Path(artifacts) / "ir")
 
     chosen = Steps(steps)
-    verification = _verified(graph_module(*inputs), reference, call, chosen)
-    del verification["status"]
+    for position, value in enumerate(inputs):
+        graph_module.set_input(position, value)
+    verification = latency = ratio = None
+    if not cannot_run:
+        graph_module.run()
+        verification = _verified(graph_module.outputs(), reference, call, chosen)
+        del verification["status"]
+        latency = _own_latency(graph_module.run, chosen, warmup=warmup, repeats=repeats)
+        ratio = _ratio_to_pytorch(loaded, graph_module)
+    report = {
+        "model": model,
+        "verification": verification,
+        "latency": latency,
+        "ratio_to_pytorch": ratio,
+        "configuration": {
+            "target": target,
+            "tuner": tuner,
+            "tuning_trials": trials,
+            "search": search or {},
+            "opt_level": opt_level,
+            "input_shapes": input_shapes,
+            "warmup": warmup,
+            "repeats": repeats,
+        },
+    }
+    export_artifacts(graph_module, artifacts, report=report, force=force)
+    return {
+        "status": "ok",
+        "engine": engine,
+        "target": graph_module.target,
+        "tuner": graph_module.tuner,
+        "tuning": graph_module.tuning,
+        "latency": latency,
+        "ratio": ratio,
+        "verification": verification,
+        "not_run": cannot_run,
+        "artifacts": artifacts,
+        "seconds": graph_module.seconds,
+        "rules": graph_module.rules,
+        "notes": [*loaded.notes, *lane.notes],
+        "size": (Path(artifacts) / LIBRARY).stat().st_size,
+    }
+
+
+def _ratio_to_pytorch(loaded: "Loaded", graph_module: "GraphModule") -> dict[str, Any]:
+    """The artifact's time over PyTorch's, timed in turns."""
+    import torch
 
     def run_pytorch() -> None:
         with torch.inference_mode():
@@ -188,32 +290,18 @@ def export_model(
         rounds=_ROUNDS,
         time_limit=_MEASURE_SECONDS,
     )
-    report = {
-        "model": model,
-        "verification": verification,
-        "latency": _own_latency(graph_module.run, chosen, warmup=warmup, repeats=repeats),
-        "ratio_to_pytorch": compared.ratio["tvm"].to_dict(),
-        "configuration": {
-            "target": target,
-            "tuner": tuner,
-            "tuning_trials": trials,
-            "warmup": warmup,
-            "repeats": repeats,
-        },
-    }
-    export_artifacts(graph_module, artifacts, report=report)
-    return {
-        "status": "ok",
-        "engine": engine,
-        "target": graph_module.target,
-        "tuner": graph_module.tuner,
-        "tuning": graph_module.tuning,
-        "latency": report["latency"],
-        "ratio": report["ratio_to_pytorch"],
-        "verification": verification,
-        "artifacts": artifacts,
-        "seconds": graph_module.seconds,
-    }
+    return compared.ratio["tvm"].to_dict()
+
+
+def _write_stages(stages: dict[str, Any], folder: Path) -> None:
+    """Write the IR of each stage as text, numbered in their order, weights left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (name, module) in enumerate(stages.items(), start=1):
+        if hasattr(module, "astext"):
+            text = module.astext(show_meta_data=False)
+        else:
+            text = module.script(show_meta=False)
+        (folder / f"{number}-{name}.txt").write_text(text)
 
 
 def _verified(

@@ -1,12 +1,14 @@
 """What the two engines' lanes share: timing of stages, and the shape of a lane."""
 
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.tuners.search import Search
 
 if TYPE_CHECKING:
     from tvm_practice.tvm_export.calling import Call
@@ -17,16 +19,26 @@ class Lane(Protocol):
 
     Attributes:
         tuners: names of the tuners it can use.
+        stages: the model's IR after each stage so far, by the stage's name.
+        notes: what the person should know of the import, a line each.
     """
 
     tuners: tuple[str, ...]
+    notes: list[str]
+    stages: dict[str, Any]
 
     def untuned(self) -> GraphModule:
         """The model as the engine builds it without any tuning record."""
         ...
 
-    def tuned(self, tuner: str, *, trials: int, log: Path) -> GraphModule:
-        """The model after `trials` measurements by `tuner`, records kept at `log`."""
+    def tuned(
+        self, tuner: str, *, trials: int, log: Path, search: Search | None = None
+    ) -> GraphModule:
+        """The model with the best of `trials` measurements by `tuner`.
+
+        Records are kept at `log`; those that it holds already count among the trials and are not
+        measured again. Raises BadInput if the log is another target's or tuner's, or in use.
+        """
         ...
 
 
@@ -50,8 +62,33 @@ class Stopwatch:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started
 
 
-def open_lane(engine: str, call: "Call", *, target: str, steps: str) -> Lane:
-    """Import a model on the active engine, which must be `engine`."""
+@contextmanager
+def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
+    """Raise what a frontend says of a model as BadInput, with what to try instead.
+
+    A step that is still to do is not a mistake of the model and passes through.
+    """
+    from tvm_practice.tvm_export.loading import BadInput, describe
+
+    try:
+        yield
+    except BadInput:
+        raise
+    except Exception as error:
+        raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+        if isinstance(error, NotImplementedError) and "tvm" not in raised.parts:
+            raise
+        raise BadInput(
+            f"{frontend} cannot import the model: {describe(error)}; {way_out}"
+        ) from error
+
+
+def open_lane(engine: str, call: "Call", *, target: str, steps: str, opt_level: int = 3) -> Lane:
+    """Import a model on the active engine, which must be `engine`.
+
+    Raises BadInput, in one line, for a model that the engine's frontend cannot take: it names
+    the operator or the line of the model at fault, and what to try.
+    """
     from tvm_practice.engines import CLASSIC
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.targets import resolve_target
@@ -60,7 +97,7 @@ def open_lane(engine: str, call: "Call", *, target: str, steps: str) -> Lane:
     if engine == CLASSIC:
         from tvm_practice.tvm_export.relay import RelayLane
 
-        return RelayLane(call, target=resolved, steps=Steps(steps))
+        return RelayLane(call, target=resolved, steps=Steps(steps), opt_level=opt_level)
     from tvm_practice.tvm_export.relax import RelaxLane
 
-    return RelaxLane(call, target=resolved, steps=Steps(steps))
+    return RelaxLane(call, target=resolved, steps=Steps(steps), opt_level=opt_level)

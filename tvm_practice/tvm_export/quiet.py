@@ -14,8 +14,7 @@ def quiet_frontends() -> Iterator[None]:
     """Inside the block, hide the notices that say nothing of the person's model.
 
     These are PyTorch's deprecation of `torch.jit.trace` (Relay has no other way in) and of a
-    class that its own `torch.export` uses, and classic TVM's "not been tuned". Tracer warnings
-    about Python control flow still show.
+    class that its own `torch.export` uses, and classic TVM's "not been tuned".
     """
     autotvm = logging.getLogger("autotvm")
     level = autotvm.level
@@ -31,6 +30,26 @@ def quiet_frontends() -> Iterator[None]:
             yield
     finally:
         autotvm.setLevel(level)
+
+
+@contextmanager
+def decisions_fixed() -> Iterator[list[str]]:
+    """A list that receives, when the block ends, where a trace took one of two ways for good.
+
+    A trace has no `if`: where a model decides by a tensor's value, the artifact always goes the
+    way of the example inputs. PyTorch warns of it, of constants that it makes too.
+    """
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    for each in caught:
+        text = str(each.message)
+        if type(each.message).__name__ == "TracerWarning" and "Python boolean" in text:
+            line = f"{each.filename}:{each.lineno}"
+            note = f"{line} decides by a tensor's value; the trace keeps the example's way"
+            if note not in notes:
+                notes.append(note)
 
 
 @contextmanager

@@ -6,12 +6,17 @@ from typing import Any
 
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.calling import Call
+from tvm_practice.tvm_export.converters.relax import keeping_types
 from tvm_practice.tvm_export.cpu_rules import schedule_defaults
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.lane import Stopwatch
+from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
+from tvm_practice.tvm_export.targets import why_not_runnable
+from tvm_practice.tvm_export.tuners import metaschedule, summary
+from tvm_practice.tvm_export.tuners.records import exclusively, require_own
+from tvm_practice.tvm_export.tuners.search import Search, searching
 
 
 class RelaxLane:
@@ -19,50 +24,70 @@ class RelaxLane:
 
     tuners: tuple[str, ...] = ("metaschedule",)
 
-    def __init__(self, call: Call, *, target: Any, steps: Steps):
+    def __init__(self, call: Call, *, target: Any, steps: Steps, opt_level: int = 3):
         self._steps = steps
+        self._opt_level = opt_level
         self._target = target
         self._inputs = list(call.names)
         watch = Stopwatch()
-        with watch("import"), quiet_frontends(), native_stderr_to(os.devnull):
-            module = steps.relay_import.import_relax(call.module, call.tensors)
-        with watch("optimize"), native_stderr_to(os.devnull):  # it warns of every gather
+        relax = told_in_a_line("Relax", "--tuner autotvm or ansor import by Relay, from a trace")
+        quiet = native_stderr_to(os.devnull)  # it warns of every gather
+        with watch("import"), relax, quiet_frontends(), quiet, keeping_types():
+            if any(call.dynamic):
+                module = _import_dynamic(call)
+            else:
+                module = steps.relay_import.import_relax(call.module, call.tensors)
+        with watch("optimize"), native_stderr_to(os.devnull):
             self._module = steps.relay_import.optimize_relax(module)
         self._seconds = watch.seconds
+        self.notes: list[str] = []
+        self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
 
     def untuned(self) -> GraphModule:
         """Built with the adapter's own default schedules, see `cpu_rules`."""
         return self._build(self._module, None, Stopwatch(self._seconds), {})
 
-    def tuned(self, tuner: str, *, trials: int, log: Path) -> GraphModule:
+    def tuned(
+        self, tuner: str, *, trials: int, log: Path, search: Search | None = None
+    ) -> GraphModule:
         """Built with the best of `trials` measured schedules; `log` is a folder of records.
 
         Functions without a record, or with one slower than the default schedule, get the latter.
         """
-        from tvm_practice.tvm_export.tuners import metaschedule
-
         watch = Stopwatch(self._seconds)
-        log.mkdir(parents=True, exist_ok=True)
-        with watch("tune"), native_stderr_to(log / "stderr"):
-            contexts, weights = metaschedule.extract_contexts(self._module, self._target)
-            before = len(metaschedule.history(log)) if metaschedule.has_records(log) else 0
-            database = self._steps.auto_tune.tune_metaschedule(
-                contexts, weights, trials=trials, work_dir=str(log)
-            )
-        with watch("choose"):
-            tuned = self._steps.auto_tune.apply_metaschedule(self._module, database, self._target)
-            module, kept, slower = _without_slower_records(self._module, tuned, self._target)
-        measured = metaschedule.history(log)[before:]
-        tuning = {
-            "tasks": len(contexts),
-            "trials": len(measured),
-            "errors": sum(trial.error is not None for trial in measured),
+        with exclusively(log):
+            require_own(log, tuner, self._target)
+            metaschedule.recover(log)
+            before = require_own(log, tuner, self._target)
+            with watch("tune"), native_stderr_to(log / "stderr"):
+                tasks = self._tune(trials - before, log, search or Search())
+            with watch("choose"):
+                database = metaschedule.open_database(log)
+                tuned = self._steps.auto_tune.apply_metaschedule(
+                    self._module, database, self._target
+                )
+                module, kept, slower = _without_slower_records(self._module, tuned, self._target)
+        measured = metaschedule.history(log)
+        tuning = summary(measured, before) | {
+            "tasks": tasks,
             "records_kept": kept,
             "records_slower_than_default": slower,
-            "note": f"{len(contexts)} tasks; for {kept} the best record was faster than the "
+            "note": f"{tasks} tasks; for {kept} the best record was faster than the "
             f"default schedule, for {slower} it was not and the default stayed",
         }
         return self._build(module, tuner, watch, tuning)
+
+    def _tune(self, trials: int, log: Path, search: Search) -> int:
+        """Measure `trials` more schedules, if any; returns how many tasks the model has."""
+        with searching(search, most=trials):
+            contexts, weights = metaschedule.extract_contexts(self._module, self._target)
+            if trials > 0:
+                # Less than one a task is too little to divide; the limit ends it in time.
+                self._steps.auto_tune.tune_metaschedule(
+                    contexts, weights, trials=max(trials, len(contexts)), work_dir=str(log)
+                )
+                metaschedule.recover(log)
+        return len(contexts)
 
     def _build(
         self, module: Any, tuner: str | None, watch: Stopwatch, tuning: dict[str, Any]
@@ -70,13 +95,16 @@ class RelaxLane:
         import tvm
 
         rules: list[tuple[str, str]] = []
-        with watch("build"), native_stderr_to(os.devnull):
+        with watch("build"):
             module = schedule_defaults(module, self._target, report=rules)
+        level = tvm.transform.PassContext(opt_level=self._opt_level)
+        with watch("build"), native_stderr_to(os.devnull), level:
             executable = self._steps.relay_import.build_relax(module, self._target)
+        self.stages["scheduled"] = module
         return GraphModule(
             engine=CURRENT,
             tuner=tuner,
-            runner=RelaxRunner(executable),
+            runner=None if why_not_runnable(self._target) else RelaxRunner(executable),
             compiled=executable,
             graph_json=tvm.ir.save_json(self._module),
             target=str(self._target),
@@ -85,6 +113,19 @@ class RelaxLane:
             tuning=tuning,
             rules=dict(rules),
         )
+
+
+def _import_dynamic(call: Call) -> Any:
+    """As phase 4's import_relax, for any value of the extents that have names."""
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    names = {name for axes in call.dynamic for name in axes.values()}
+    dimensions = {name: torch.export.Dim(name, min=1) for name in names}
+    shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
+    # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
+    exported = torch.export.export(call.module, call.tensors, dynamic_shapes=(tuple(shapes),))
+    return from_exported_program(exported, unwrap_unit_return_tuple=True)
 
 
 def _without_slower_records(module: Any, tuned: Any, target: Any) -> tuple[Any, int, int]:

@@ -10,10 +10,16 @@ from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.converters.relay import converters
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.lane import Stopwatch
-from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
+from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelayRunner
 from tvm_practice.tvm_export.steps import Steps
+from tvm_practice.tvm_export.targets import why_not_runnable
+from tvm_practice.tvm_export.tuners import ansor as ansor_tuner
+from tvm_practice.tvm_export.tuners import autotvm as autotvm_tuner
+from tvm_practice.tvm_export.tuners import require_valid, summary
+from tvm_practice.tvm_export.tuners.records import exclusively, require_own
+from tvm_practice.tvm_export.tuners.search import Search, searching
 
 
 class RelayLane:
@@ -21,80 +27,97 @@ class RelayLane:
 
     tuners: tuple[str, ...] = ("autotvm", "ansor")
 
-    def __init__(self, call: Call, *, target: Any, steps: Steps):
+    def __init__(self, call: Call, *, target: Any, steps: Steps, opt_level: int = 3):
         self._steps = steps
+        self._opt_level = opt_level
         self._target = target
         self._inputs = list(call.names)
         watch = Stopwatch()
-        with watch("import"), quiet_frontends(), native_stderr_to(os.devnull):
+        relay = told_in_a_line("Relay", "--tuner metaschedule imports by Relax")
+        quiet = native_stderr_to(os.devnull)
+        with watch("import"), relay, quiet_frontends(), quiet, decisions_fixed() as self.notes:
             module, parameters = steps.relay_import.import_relay(
                 call.module, call.tensors, converters=converters()
             )
         with watch("optimize"), native_stderr_to(os.devnull):
             self._module = steps.relay_import.optimize_relay(module, parameters)
         self._seconds = watch.seconds
+        self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
 
     def untuned(self) -> GraphModule:
         """Built with TOPI's own schedules and their fallback configurations."""
         return self._build(self._module, None, Stopwatch(self._seconds), {})
 
-    def tuned(self, tuner: str, *, trials: int, log: Path) -> GraphModule:
+    def tuned(
+        self, tuner: str, *, trials: int, log: Path, search: Search | None = None
+    ) -> GraphModule:
         """Built with the best of `trials` measured schedules; records are appended to `log`."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        return self._autotvm(trials, log) if tuner == "autotvm" else self._ansor(trials, log)
+        search = search or Search()
+        with exclusively(log):
+            require_own(log, tuner, self._target)
+            autotvm_tuner.recover(log)
+            before = require_own(log, tuner, self._target)
+            if tuner == "autotvm":
+                return self._autotvm(trials, before, log, search)
+            return self._ansor(trials, before, log, search)
 
-    def _autotvm(self, trials: int, log: Path) -> GraphModule:
+    def _autotvm(self, trials: int, before: int, log: Path, search: Search) -> GraphModule:
         from tvm import autotvm
 
-        from tvm_practice.tvm_export.tuners import autotvm as support
-        from tvm_practice.tvm_export.tuners import require_valid
-
         watch = Stopwatch(self._seconds)
-        with watch("tune"), native_stderr_to(f"{log}.stderr"):
+        with watch("tune"), native_stderr_to(f"{log}.stderr"), searching(search) as going:
             tasks = _worth_tuning(
                 autotvm.task.extract_from_program(
                     self._module["main"], target=self._target, params={}
                 )
             )
-            before = len(support.history(log)) if log.exists() else 0
+            done = autotvm_tuner.count_trials(tasks, log)
             shares = _shares(trials, tasks)
             for number, (task, share) in enumerate(zip(tasks, shares, strict=True), start=1):
-                if share:
+                if share > done[number - 1] and not going.is_late:
                     print(f"task {number} of {len(tasks)}: {task.name}", flush=True)
-                    self._tune_task(task, share, log)
-        measured = support.history(log)[before:] if log.exists() else []
+                    self._tune_task(task, share - done[number - 1], log, search)
+        measured = autotvm_tuner.history(log) if log.exists() else []
         require_valid(measured, "AutoTVM")
         with watch("choose"):
             chosen, kept, slower = _faster_than_fallback(tasks, log)
-        tuning = _tuning(tasks, measured, kept, slower)
+        tuning = summary(measured, before) | {
+            "tasks": len(tasks),
+            "records_kept": kept,
+            "records_slower_than_default": slower,
+            "note": f"{len(tasks)} tasks; for {kept} the best record was faster than TOPI's "
+            f"fallback configuration, for {slower} it was not and the fallback stayed",
+        }
         with autotvm.apply_history_best(chosen):
             return self._build(self._module, "autotvm", watch, tuning)
 
-    def _tune_task(self, task: Any, trials: int, log: Path) -> None:
+    def _tune_task(self, task: Any, trials: int, log: Path, search: Search) -> None:
         """Tune one of a model's tasks; that all its trials fail is said, and no reason to stop."""
         from tvm_practice.tvm_export.tuners import NothingMeasured
 
+        tune = autotvm_tuner.tune if search.policy else self._steps.auto_tune.tune_autotvm
         try:
-            self._steps.auto_tune.tune_autotvm(task, trials=trials, log=str(log))
+            tune(task, trials=trials, log=str(log))
         except NothingMeasured as nothing:
             print(f"{task.name}: {nothing}; its fallback configuration stays", flush=True)
 
-    def _ansor(self, trials: int, log: Path) -> GraphModule:
+    def _ansor(self, trials: int, before: int, log: Path, search: Search) -> GraphModule:
         from tvm import auto_scheduler
 
-        from tvm_practice.tvm_export.tuners import ansor as support
-
         watch = Stopwatch(self._seconds)
+        left = trials - before
         with watch("tune"), _dense_for_ansor(), native_stderr_to(f"{log}.stderr"):
             module = self._convolutions_as_nhwc()
             tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, self._target)
-            before = len(support.history(log)) if log.exists() else 0
-            self._steps.auto_tune.tune_ansor(tasks, weights, trials=trials, log=str(log))
-        measured = support.history(log)[before:]
-        tuning = {
+            custom = search.policy or search.cost_model
+            tune = ansor_tuner.tune if custom else self._steps.auto_tune.tune_ansor
+            with searching(search, most=left):
+                if left > 0:
+                    # Less than one a task is too little to divide; the limit ends it in time.
+                    tune(tasks, weights, trials=max(left, len(tasks)), log=str(log))
+                    autotvm_tuner.recover(log)
+        tuning = summary(ansor_tuner.history(log), before) | {
             "tasks": len(tasks),
-            "trials": len(measured),
-            "errors": sum(trial.error is not None for trial in measured),
             "note": f"{len(tasks)} tasks; Ansor's schedules replace TOPI's even where they are "
             "slower, so a small budget can lose to the untuned build",
         }
@@ -121,14 +144,21 @@ class RelayLane:
         tuning: dict[str, Any],
         config: dict[str, Any] | None = None,
     ) -> GraphModule:
+        import tvm
+
         with watch("build"), quiet_frontends(), native_stderr_to(os.devnull):
-            library = self._steps.relay_import.build_relay(
-                module, {}, self._target, config=config or {}
-            )
+            if self._opt_level == 3:  # phase 4's step builds at no other
+                library = self._steps.relay_import.build_relay(
+                    module, {}, self._target, config=config or {}
+                )
+            else:
+                with tvm.transform.PassContext(opt_level=self._opt_level, config=config or {}):
+                    library = tvm.relay.build(module, target=self._target)
+        self.stages["scheduled"] = module
         return GraphModule(
             engine=CLASSIC,
             tuner=tuner,
-            runner=RelayRunner(library),
+            runner=None if why_not_runnable(self._target) else RelayRunner(library),
             compiled=library,
             graph_json=library.get_graph_json(),
             target=str(self._target),
@@ -163,18 +193,6 @@ def _shares(trials: int, tasks: Sequence[Any]) -> list[int]:
     return [
         min(each + (position < more), len(task.config_space)) for position, task in enumerate(tasks)
     ]
-
-
-def _tuning(tasks: Sequence[Any], measured: list[Any], kept: int, slower: int) -> dict[str, Any]:
-    return {
-        "tasks": len(tasks),
-        "trials": len(measured),
-        "errors": sum(trial.error is not None for trial in measured),
-        "records_kept": kept,
-        "records_slower_than_default": slower,
-        "note": f"{len(tasks)} tasks; for {kept} the best record was faster than TOPI's fallback "
-        f"configuration, for {slower} it was not and the fallback stayed",
-    }
 
 
 def _faster_than_fallback(tasks: Sequence[Any], log: Path) -> tuple[list[Any], int, int]:

@@ -1,42 +1,335 @@
-"""Targets: one spelling in, each engine's own out."""
+"""Targets: one spelling in, each engine's own out, and whether this machine can run them.
 
+target = resolve_target("llvm -mcpu=core-avx2")
+if reason := why_not_runnable(target):
+    print(reason)
+"""
+
+import json
+import os
+import re
 import shlex
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.engines.host import flags
+from tvm_practice.tvm_export.loading import BadInput, did_you_mean
+from tvm_practice.tvm_export.quiet import native_stderr_to
+
+# Processors that LLVM 10, classic TVM's, does not know, and the nearest of its own: the one whose
+# instructions the newer processor has too.
+_OLDER = {
+    **dict.fromkeys(
+        ("sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"), "cascadelake"
+    ),
+    **dict.fromkeys(("znver4", "znver5", "diamondrapids"), "cascadelake"),
+    **dict.fromkeys(("alderlake", "raptorlake", "meteorlake", "arrowlake", "lunarlake"), "skylake"),
+    "rocketlake": "icelake-client",
+    "znver3": "znver2",
+    "x86-64-v2": "nehalem",
+    "x86-64-v3": "haswell",
+    "x86-64-v4": "skylake-avx512",
+    **dict.fromkeys(("neoverse-n2", "neoverse-v1", "neoverse-v2", "grace"), "neoverse-n1"),
+    **dict.fromkeys(("cortex-a77", "cortex-a78", "cortex-x1"), "cortex-a76"),
+    **dict.fromkeys(("apple-m1", "apple-m2", "apple-m3", "apple-m4"), "apple-a13"),
+}
+
+# What LLVM uses of a processor unasked, and Linux's name for it. AMX and the like are left out:
+# code has them only where a schedule calls for them, and hypervisors hide them often.
+_LINUX_NAMES = {
+    **{name: name for name in ("ssse3", "sse4a", "popcnt", "cx16", "movbe", "bmi2", "f16c", "fma")},
+    **{name: name for name in ("fma4", "xop", "tbm", "avx", "avx2", "gfni")},
+    **{name: name for name in ("sve", "sve2", "bf16", "i8mm", "sme")},
+    **{f"avx512{part}": f"avx512{part}" for part in ("f", "cd", "bw", "dq", "vl", "er", "pf")},
+    **{f"avx512{part}": f"avx512{part}" for part in ("ifma", "vbmi")},
+    **{f"avx512{part}": f"avx512_{part}" for part in ("vbmi2", "vnni", "bitalg", "bf16", "fp16")},
+    "avx512vpopcntdq": "avx512_vpopcntdq",
+    "avxvnni": "avx_vnni",
+    "avxvnniint8": "avx_vnni_int8",
+    "avxifma": "avx_ifma",
+    "sse3": "pni",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+    "lzcnt": "abm",
+    "bmi": "bmi1",
+    "egpr": "apx",
+    "neon": "asimd",
+    "fullfp16": "asimdhp",
+    "dotprod": "asimddp",
+    "lse": "atomics",
+    "rcpc": "lrcpc",
+}
+
+# Architectures that LLVM reads in a triple besides those it lists. Others crash it.
+_MORE_ARCHITECTURES = re.compile(
+    r"(arm|thumb)v(4t|5te?|6|6k|6m|7|7[aklmrs]|7em|8|8[alr]|8\.[1-9]a|9a?)"
+    r"|i[3-6]86|amd64|arm64|ppc|ppc64|ppc64le"
+)
+_OFTEN = ("x86_64-linux-gnu", "aarch64-linux-gnu", "riscv64-linux-gnu")
+_SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}
+_SYSTEMS = {  # what a triple may say, the more particular first
+    "android": "android",
+    "linux": "Linux",
+    "darwin": "macOS",
+    "macos": "macOS",
+    "ios": "iOS",
+    "windows": "Windows",
+    "wasi": "WASI",
+    "none": "no operating system",
+}
+_DEVICES = {"cuda": "CUDA", "nvptx": "CUDA", "rocm": "ROCm", "opencl": "OpenCL"}
+_CPU = 1  # DLDeviceType kDLCPU
 
 
 def resolve_target(text: str) -> Any:
     """The active engine's `tvm.target.Target` for `text`.
 
-    "llvm" alone is this machine's processor with its vector width and threads. Anything more,
-    such as "llvm -mcpu=core-avx2", is taken as it is; the current engine, which wants
-    dictionaries, gets it translated. Raises BadInput if the engine refuses it.
+    Args:
+        text: "llvm", which is this machine's processor with its vector width; a kind with
+            options, "llvm -mcpu=core-avx2 -num-cores=4"; a dictionary as JSON; or a tag of the
+            engine, "nvidia/nvidia-a100". Without -mcpu, further options of llvm are for the
+            oldest processor of the architecture. An llvm target without -num-cores gets this
+            machine's threads, which MetaSchedule needs.
+
+    Raises:
+        BadInput: an unknown kind, option, processor, feature or architecture, or a value of the
+            wrong type; one line that names it and the nearest known one.
     """
     import tvm
 
-    if text.strip() == "llvm":
-        return engines.host_target()
     try:
-        if engines.active() == engines.CLASSIC:
-            return tvm.target.Target(text)
-        return tvm.target.Target(to_dictionary(text))
+        if text in map(str, tvm.target.list_tags() or ()):
+            tagged = tvm.target.Target(text)
+            if str(tagged.kind.name) != "llvm":
+                return tagged
+            described = to_dictionary(str(tagged))
+        else:
+            described = to_dictionary(text)
+        if described == {"kind": "llvm"}:
+            return engines.host_target()
+        described = _checked(described)
+        with native_stderr_to(os.devnull):  # it warns of a default arch for cuda
+            return tvm.target.Target(described)
+    except BadInput as error:
+        raise BadInput(f"target {text!r}: {error}") from None
     except (RuntimeError, ValueError, TypeError, KeyError) as error:
         reason = str(error).strip().splitlines()[-1]
-        raise BadInput(f"target {text!r} is not one that this TVM knows: {reason}") from error
+        raise BadInput(f"target {text!r} is refused by TVM: {reason}") from error
 
 
 def to_dictionary(text: str) -> dict[str, Any]:
-    """`"llvm -mcpu=core-avx2 -mattr=+fma"` as `{"kind": "llvm", "mcpu": …, "mattr": […]}`."""
-    kind, *options = shlex.split(text)
-    described: dict[str, Any] = {"kind": kind}
+    """`"llvm -mcpu=core-avx2 -mattr=+fma,-avx512f"` as `{"kind": "llvm", "mcpu": …, "mattr": …}`.
+
+    Values stay text, but for those of a text that is a JSON dictionary. Raises BadInput.
+    """
+    if text.lstrip().startswith("{"):
+        try:
+            described: dict[str, Any] = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"not JSON: {error.msg}, column {error.colno}") from None
+        return described
+    try:
+        kind, *options = shlex.split(text)
+    except ValueError:
+        raise BadInput("empty, or a quotation mark is missing") from None
+    described = {"kind": kind}
     for option in options:
-        key, equals, value = option.lstrip("-").partition("=")
-        if not option.startswith("-") or not equals:
-            raise ValueError(f"target option {option!r} is not of the form -key=value")
-        if key in ("mattr", "keys", "libs"):
-            described.setdefault(key, []).extend(value.split(","))
-        else:
-            described[key] = int(value) if value.isdigit() else value
+        key, _, value = option.lstrip("-").partition("=")
+        if not option.startswith("-") or not key or not value:
+            raise BadInput(f"{option!r} is not of the form -key=value")
+        if key in described and key not in ("mattr", "keys", "libs", "cl-opt"):
+            raise BadInput(f"-{key} is given twice")
+        described[key] = f"{described[key]},{value}" if key in described else value
     return described
+
+
+def _checked(described: dict[str, Any]) -> dict[str, Any]:
+    """A description whose kind, options and values the active engine knows, typed as it wants."""
+    import tvm
+
+    kinds = [str(each) for each in tvm.target.Target.list_kinds()]
+    tags = [str(each) for each in tvm.target.list_tags() or ()]
+    if "kind" not in described:
+        raise BadInput("no kind in it, such as llvm")
+    kind = described["kind"]
+    if kind not in kinds:
+        near = did_you_mean(str(kind), [*kinds, *tags]) or f"; there are {', '.join(kinds)}"
+        raise BadInput(f"no target kind {kind!r}{near}")
+    types = {
+        str(key): str(value) for key, value in tvm.target.TargetKind.options_from_name(kind).items()
+    }
+    typed: dict[str, Any] = {"kind": kind}
+    for key, value in described.items():
+        if key == "kind" or key.startswith("feature."):  # which the engine derives and prints
+            continue
+        if key not in types:
+            raise BadInput(f"{kind} has no option -{key}{did_you_mean(key, sorted(types))}")
+        typed[key] = _typed(key, value, types[key])
+    if kind == "llvm":
+        _check_llvm(typed)
+        typed.setdefault("num-cores", engines.thread_count())
+    if not re.fullmatch(r"sm_\d+[a-z]?", typed.get("arch", "sm_0")):
+        raise BadInput(f"-arch={typed['arch']} is not of the form sm_80")
+    return typed
+
+
+def _typed(key: str, value: Any, kind: str) -> Any:
+    """An option's value as what the engine calls `kind`: the two have their own words."""
+    if "Array" in kind:
+        values = value.split(",") if isinstance(value, str) else value
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            raise BadInput(f"-{key}={value} is not a list of words")
+        return values
+    if kind in ("int", "IntImm", "bool"):
+        truth = {"true": 1, "false": 0}.get(str(value).lower())
+        if truth is None and not re.fullmatch(r"-?\d+", str(value)):
+            raise BadInput(f"-{key}={value} is not a whole number")
+        number = int(value) if truth is None else truth
+        if key == "num-cores" and number < 1:
+            raise BadInput(f"-{key}={value} is not a positive number")
+        return bool(number) if kind == "bool" else number
+    if kind.endswith("Target"):
+        if not isinstance(value, str | dict):
+            raise BadInput(f"-{key}={value} is not a target")
+        return _checked(to_dictionary(value) if isinstance(value, str) else value)
+    if not isinstance(value, str):
+        raise BadInput(f"-{key}={value} is not a word")
+    return value
+
+
+def _check_llvm(described: dict[str, Any]) -> None:
+    """Raises BadInput for an architecture, a processor or a feature that LLVM does not have."""
+    import tvm
+    from tvm.target import codegen
+
+    version = codegen.llvm_version_major()
+    architecture = _architecture(described.get("mtriple") or codegen.llvm_get_system_triple())
+    known = sorted(map(str, codegen.llvm_get_targets()))
+    if architecture not in known and not _MORE_ARCHITECTURES.fullmatch(architecture):
+        near = did_you_mean(architecture, known)
+        raise BadInput(f"LLVM {version} has no architecture {architecture!r}{near}")
+    processors = _processors(described.get("mtriple"))
+    mcpu = described.get("mcpu")
+    if mcpu is not None and mcpu not in processors:
+        elsewhere = [triple for triple in _OFTEN if mcpu in _processors(triple)]
+        near = did_you_mean(mcpu, processors)
+        if _OLDER.get(mcpu) in processors:
+            near = f"; the nearest that it has is {_OLDER[mcpu]}"
+        elif elsewhere:
+            near = f"; add -mtriple={elsewhere[0]}"
+        elif mcpu == "native":
+            near = "; 'llvm' alone is this machine's"
+        raise BadInput(f"LLVM {version} has no {architecture} processor {mcpu!r}{near}")
+    for feature in described.get("mattr", ()):
+        if feature[:1] not in ("+", "-"):
+            raise BadInput(f"-mattr={feature} does not begin with + or -")
+    if unknown := _unknown_feature(described):
+        features = set[str]()
+        with native_stderr_to(os.devnull):
+            for each in processors:
+                one = tvm.target.Target({**described, "mcpu": each, "mattr": []})
+                features.update(map(str, codegen.llvm_get_cpu_features(one)))
+        near = did_you_mean(unknown, sorted(features))
+        raise BadInput(f"LLVM {version} has no {architecture} feature {unknown!r}{near}")
+
+
+def _processors(triple: str | None) -> list[str]:
+    """The processors that LLVM knows of an architecture; of this machine's for None."""
+    import tvm
+    from tvm.target import codegen
+
+    generic = {"kind": "llvm", **({"mtriple": triple} if triple else {})}
+    with native_stderr_to(os.devnull):  # LLVM 10 says that RISC-V has no generic processor
+        return sorted(map(str, codegen.llvm_get_cpu_archlist(tvm.target.Target(generic))))
+
+
+def _unknown_feature(described: dict[str, Any]) -> str | None:
+    """The first of -mattr that LLVM does not know. It lists none, but complains of others."""
+    import tvm
+    from tvm.target import codegen
+
+    if not described.get("mattr"):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        said = Path(folder) / "stderr"
+        with native_stderr_to(said):
+            codegen.llvm_get_cpu_features(tvm.target.Target(described))
+        found = re.search(r"'[+-](\S+)' is not a recognized feature", said.read_text())
+    return found[1] if found else None
+
+
+def why_not_runnable(target: Any) -> str | None:
+    """One line that says why this machine cannot run code for `target`; None if it can.
+
+    A target for this machine's own processor can always run; of another it is asked whether this
+    one has what LLVM may use unasked.
+    """
+    import tvm
+
+    kind = str(target.kind.name)
+    device_type = int(target.get_target_device_type())
+    if device_type != _CPU:
+        device = tvm.device(_DEVICES.get(kind, kind).lower(), 0)
+        if not device.exist:
+            return f"no {_DEVICES.get(kind, kind)} device"
+        return _older_device(target, device)
+    if kind != "llvm":
+        return None
+    from tvm.target import codegen
+
+    here = str(codegen.llvm_get_system_triple())
+    triple = str(target.attrs.get("mtriple", "")) or here
+    if _architecture(triple) != _architecture(here):
+        return f"code for {_architecture(triple)}, this machine is {_architecture(here)}"
+    if _system(triple) not in (None, _system(here)):
+        return f"code for {_system(triple)}, this machine runs {_system(here)}"
+    missing = sorted(_needed(target) - _available())
+    if missing:
+        more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+        return f"this processor has no {', '.join(missing[:4])}{more}"
+    return None
+
+
+def _older_device(target: Any, device: Any) -> str | None:
+    """Why a CUDA device cannot run code for the target's arch; None if it can."""
+    wanted = re.fullmatch(r"sm_(\d+)[a-z]?", str(target.attrs.get("arch", "")))
+    if not wanted or not device.compute_version:
+        return None
+    major, minor = str(device.compute_version).split(".")[:2]
+    if int(wanted[1]) <= int(major) * 10 + int(minor):
+        return None
+    return f"code for {wanted[0]}, the CUDA device is sm_{major}{minor}"
+
+
+def _needed(target: Any) -> set[str]:
+    """LLVM's names of what code for `target` may use of a processor."""
+    from tvm.target import codegen
+
+    mattr = [str(each) for each in target.attrs.get("mattr", ())]
+    needed = {each[1:] for each in mattr if each.startswith("+")}
+    mcpu = str(target.attrs.get("mcpu", ""))
+    if mcpu != str(engines.host_target().attrs.get("mcpu", "")):
+        needed.update(map(str, codegen.llvm_get_cpu_features(target)))
+    return needed & _LINUX_NAMES.keys()
+
+
+def _available() -> set[str]:
+    """LLVM's names of what this processor has, as Linux says; elsewhere, as LLVM does."""
+    import tvm
+    from tvm.target import codegen
+
+    if present := flags():
+        return {name for name, linux in _LINUX_NAMES.items() if linux in present}
+    own = tvm.target.Target({"kind": "llvm", "mcpu": str(codegen.llvm_get_system_cpu())})
+    return set(map(str, codegen.llvm_get_cpu_features(own)))
+
+
+def _architecture(triple: Any) -> str:
+    name = str(triple).partition("-")[0]
+    return _SAME_ARCHITECTURE.get(name, name)
+
+
+def _system(triple: str) -> str | None:
+    return next((name for word, name in _SYSTEMS.items() if word in triple), None)

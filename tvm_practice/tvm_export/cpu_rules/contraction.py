@@ -260,8 +260,9 @@ def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, boo
     tiles, exact = 1, True
     for row in reversed(found.rows):
         extent = constant(found.extents[row])
-        tile[row] = budget if extent is None else min(budget, extent)
+        # Of a symbolic extent one: that a padded tile covers the output could not be proved.
+        tile[row] = 1 if extent is None else min(budget, extent)
         budget = budget // tile[row] if tile[row] == extent else 1
         tiles *= math.ceil((extent or UNKNOWN) / tile[row])
-        exact &= extent is not None and extent % tile[row] == 0
+        exact &= extent is None or extent % tile[row] == 0
     return tile, tiles, exact

@@ -17,6 +17,7 @@ from tvm_practice.tvm_export.tuners.history import (
     best_trial,
     count_errors,
     require_valid,
+    summary,
 )
 from tvm_practice.tvm_export.tuners.progress import Progress
 
@@ -29,5 +30,6 @@ __all__ = [
     "count_errors",
     "plan_size",
     "require_valid",
+    "summary",
     "trials_per_round",
 ]

@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.tuners.autotvm import recover as recover
+from tvm_practice.tvm_export.tuners.budget import trials_per_round
 from tvm_practice.tvm_export.tuners.history import (
     CLASSIC_ERRORS,
     Trial,
     classic_row,
     json_lines,
     number_trials,
-    prepare_log,
 )
+from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
+from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
 
 _BUILD_SECONDS = 30
 _RUN_SECONDS = 10
+_LOCAL_RUN = "auto_scheduler.local_runner.run"
 
 
 def make_task(
@@ -84,40 +88,76 @@ def measuring(tasks: Sequence[Any], trials: int, log: str | Path) -> Iterator[Me
     from tvm import auto_scheduler
     from tvm.auto_scheduler.measure import PythonBasedMeasureCallback
 
-    prepare_log(Path(log))
-    with unbound_threads(), _kept_workers(), Progress("Ansor", trials) as progress:
+    journal = recover(log)
+    display = Progress("Ansor", trials)
+    with unbound_threads(), _kept_workers(journal, display), display as progress:
 
         class Watch(PythonBasedMeasureCallback):  # type: ignore[misc]
             def callback(self, _: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+                journal.clear()
                 progress.add(
                     _outcome(measured, result)
                     for measured, result in zip(inputs, results, strict=True)
                 )
 
-        yield Measuring(
-            auto_scheduler.LocalBuilder(timeout=_BUILD_SECONDS, n_parallel=thread_count()),
-            # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
-            auto_scheduler.LocalRunner(timeout=_RUN_SECONDS, number=1, repeat=3, min_repeat_ms=20),
-            Watch(),
+        builder = auto_scheduler.LocalBuilder(timeout=_BUILD_SECONDS, n_parallel=thread_count())
+        yield Measuring(builder, _runner(), Watch())
+
+
+def _runner() -> Any:
+    from tvm import auto_scheduler
+
+    # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
+    timing = {"number": 1, "repeat": 3, "min_repeat_ms": 20}
+    search = going().search
+    if search.tracker is None:
+        return auto_scheduler.LocalRunner(timeout=_RUN_SECONDS, **timing)
+    host, port = search.tracker
+    return auto_scheduler.RPCRunner(search.rpc_key, host, port, n_parallel=8, timeout=60, **timing)
+
+
+def tune(tasks: Sequence[Any], weights: Sequence[float], *, trials: int, log: str) -> None:
+    """Phase 5's step `tune_ansor` with the policy and the cost model of `search.going()`."""
+    from tvm import auto_scheduler
+
+    search = going().search
+    policy = search.policy or "sketch.xgb"
+    if search.cost_model == "random":
+        policy = "sketch.random"
+    with measuring(tasks, trials, log) as measure:
+        scheduler = auto_scheduler.TaskScheduler(
+            tasks, weights, load_log_file=log if Path(log).exists() else None, callbacks=[]
         )
+        options = auto_scheduler.TuningOptions(
+            num_measure_trials=trials,
+            num_measures_per_round=trials_per_round(trials, len(tasks)),
+            builder=measure.builder,
+            runner=measure.runner,
+            measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
+            verbose=0,
+        )
+        scheduler.tune(options, search_policy=policy, search_policy_params=fast_search_params())
 
 
 def _outcome(measured: Any, result: Any) -> Outcome:
-    flop = float(measured.task.compute_dag.flop_ct)
+    flop, task = float(measured.task.compute_dag.flop_ct), str(measured.task.workload_key)
     if result.error_no == 0:
-        return Outcome(sum(float(cost) for cost in result.costs) / len(result.costs), flop)
+        seconds = sum(float(cost) for cost in result.costs) / len(result.costs)
+        return Outcome(seconds, flop, task=task)
     text = str(result.error_msg or "").strip() or CLASSIC_ERRORS[int(result.error_no)]
-    return Outcome(None, flop, text)
+    return Outcome(None, flop, text, task)
 
 
 @contextmanager
-def _kept_workers() -> Iterator[None]:
-    """Have Ansor keep its worker processes.
+def _kept_workers(journal: Journal, progress: Progress) -> Iterator[None]:
+    """Have Ansor keep its worker processes, and write down each measurement at once.
 
     It starts new ones for every few trials, and each takes about a second to import TVM. It has
     no setting for this, so the names by which it makes them are replaced in the block.
     """
+    import tvm
     from tvm.auto_scheduler import measure
+    from tvm.auto_scheduler.measure_record import dump_record_to_string
     from tvm.autotvm.env import AutotvmGlobalScope, reset_global_scope
     from tvm.contrib.popen_pool import PopenPoolExecutor, PopenWorker
 
@@ -131,9 +171,23 @@ def _kept_workers() -> Iterator[None]:
     runner = PopenWorker()
     measure.PopenPoolExecutor = lambda *_: builders
     measure.PopenWorker = lambda: runner
+    trials = 0
+
+    def run_one_by_one(inputs: Sequence[Any], built: Sequence[Any], *settings: Any) -> list[Any]:
+        nonlocal trials
+        results = []
+        for measured, candidate in zip(inputs, built, strict=True):
+            progress.measure_more(trials)
+            trials += 1
+            results += measure.local_run([measured], [candidate], *settings)
+            journal.append(json.loads(dump_record_to_string(measured, results[-1])))
+        return results
+
+    tvm.register_func(_LOCAL_RUN, run_one_by_one, override=True)
     try:
         yield
     finally:
+        tvm.register_func(_LOCAL_RUN, measure.local_run, override=True)
         measure.PopenPoolExecutor, measure.PopenWorker = PopenPoolExecutor, PopenWorker
         runner.kill()
         for worker in builders._worker_map.values():  # this TVM's pool has no shutdown()

@@ -1,6 +1,8 @@
 """AutoTVM on the classic engine: tasks from templates, measuring that works, reading its log."""
 
+import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.tuners.budget import plan_size
 from tvm_practice.tvm_export.tuners.history import (
     CLASSIC_ERRORS,
     Trial,
@@ -16,7 +19,9 @@ from tvm_practice.tvm_export.tuners.history import (
     number_trials,
     prepare_log,
 )
+from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
+from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
 
 Template = Callable[..., tuple[Any, list[Any]]]
@@ -65,12 +70,18 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
     """
     from tvm import autotvm
 
-    prepare_log(Path(log))
-    with unbound_threads(), _runner() as runner, Progress("AutoTVM", trials) as progress:
+    journal = recover(log)
+    with unbound_threads(), _runner(journal) as runner, Progress("AutoTVM", trials) as progress:
         # More than one process at a time needs do_fork=True.
         builder = autotvm.LocalBuilder(timeout=30, n_parallel=thread_count(), do_fork=True)
+        if (tracker := going().search.tracker) is not None:
+            key, (host, port) = going().search.rpc_key, tracker
+            runner = autotvm.RPCRunner(
+                key, host, port, timeout=60, number=1, repeat=3, min_repeat_ms=20
+            )
 
         def callback(_: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+            journal.clear()
             progress.add(
                 _outcome(measured, result) for measured, result in zip(inputs, results, strict=True)
             )
@@ -78,14 +89,47 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
         yield Measuring(autotvm.measure_option(builder=builder, runner=runner), callback)
 
 
+def tune(task: Any, *, trials: int, log: str) -> None:
+    """Phase 5's step `tune_autotvm` with the policy of `search.going()`."""
+    from tvm import autotvm
+
+    policies = {
+        "ga": lambda: autotvm.tuner.GATuner(task, pop_size=plan_size(trials)),
+        "random": lambda: autotvm.tuner.RandomTuner(task),
+        "grid": lambda: autotvm.tuner.GridSearchTuner(task),
+        "xgb": lambda: autotvm.tuner.XGBTuner(
+            task, plan_size=plan_size(trials), feature_type="knob", loss_type="reg", num_threads=1
+        ),
+    }
+    with measuring(task, trials, log) as measure:
+        tuner = policies[going().search.policy or "xgb"]()
+        if isinstance(tuner, autotvm.tuner.XGBTuner):  # the others cannot be told of trials
+            learn_from(tuner, log)
+        tuner.tune(
+            n_trial=trials,
+            measure_option=measure.option,
+            callbacks=[autotvm.callback.log_to_file(log), measure.callback],
+        )
+
+
+def recover(log: str | Path) -> Journal:
+    """The log's journal, empty: what a killed run had measured is in the log, every line whole."""
+    prepare_log(Path(log))
+    journal = Journal(Path(f"{log}.journal"))
+    append_missing(Path(log), journal.entries())
+    journal.clear()
+    return journal
+
+
 @contextmanager
-def _runner() -> Iterator[Any]:
+def _runner(journal: Journal) -> Iterator[Any]:
     """A runner that measures in one worker process.
 
     AutoTVM's own starts an RPC tracker and a server on local ports for every task, which takes
     seconds, and leaves both behind when its process is killed.
     """
     from tvm.autotvm.measure.measure import MeasureErrorNo, MeasureResult, Runner
+    from tvm.autotvm.record import encode
     from tvm.contrib.popen_pool import PopenWorker
 
     timeout = 10
@@ -126,7 +170,11 @@ def _runner() -> Iterator[Any]:
             return {}
 
         def run(self, measure_inputs: Sequence[Any], build_results: Sequence[Any]) -> list[Any]:
-            return [measure(built) for built in build_results]
+            results = []
+            for measured, built in zip(measure_inputs, build_results, strict=True):
+                results.append(measure(built))
+                journal.append(json.loads(encode(measured, results[-1])))
+            return results
 
     try:
         yield LocalRunner(timeout, n_parallel=1)
@@ -157,6 +205,18 @@ def learn_from(tuner: Any, log: str | Path) -> None:
     ]
     if known:
         tuner.update(*zip(*known, strict=True))
+
+
+def count_trials(tasks: Sequence[Any], log: str | Path) -> list[int]:
+    """How many records of each task `log` holds."""
+    from tvm import autotvm
+
+    if not Path(log).exists():
+        return [0 for _ in tasks]
+    held = Counter(
+        measured.task.workload for measured, _ in autotvm.record.load_from_file(str(log))
+    )
+    return [held[task.workload] for task in tasks]
 
 
 def history(log: str | Path, *, started: float | None = None) -> list[Trial]:

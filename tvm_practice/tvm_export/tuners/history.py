@@ -100,6 +100,29 @@ def count_errors(trials: Iterable[Trial]) -> Counter[str]:
     return Counter(trial.error for trial in trials if trial.error is not None)
 
 
+def summary(trials: Sequence[Trial], before: int = 0) -> dict[str, Any]:
+    """What metadata.json says of a log.
+
+    Args:
+        trials: all of it.
+        before: how many of them an earlier run had measured.
+
+    Returns:
+        {"trials", "trials_of_earlier_runs", "errors", "best_ms": {task: best time}}.
+    """
+    best: dict[str, float] = {}
+    for trial in trials:
+        if trial.seconds is not None:
+            milliseconds = trial.seconds * 1e3
+            best[trial.task] = min(best.get(trial.task, milliseconds), milliseconds)
+    return {
+        "trials": len(trials),
+        "trials_of_earlier_runs": before,
+        "errors": count_errors(trials).total(),
+        "best_ms": best,
+    }
+
+
 def require_valid(trials: Sequence[Trial], tuner: str) -> None:
     """Raise NothingMeasured if no trial of `tuner` gave a time."""
     if best_trial(trials) is None:
@@ -130,4 +153,8 @@ def prepare_log(path: Path) -> None:
     if not path.exists():
         return
     with path.open("rb+") as file:
-        file.truncate(file.read().rfind(b"\n") + 1)
+        text = file.read()
+        whole = text.rfind(b"\n") + 1
+        if whole < len(text):
+            print(f"{path}: its last line was cut short and is dropped", flush=True)
+            file.truncate(whole)

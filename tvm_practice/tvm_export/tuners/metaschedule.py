@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.loading import find_factory
 from tvm_practice.tvm_export.tuners.history import (
     Row,
     Trial,
@@ -21,12 +22,15 @@ from tvm_practice.tvm_export.tuners.history import (
     number_trials,
     prepare_log,
 )
+from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, last_line
+from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
 
 _WORKLOADS = "database_workload.json"
 _RECORDS = "database_tuning_record.json"
 _TIMES = "trial_times.jsonl"
+_JOURNAL = "journal.jsonl"
 # In the Python text of a trace: arguments that repeat the default, names of the positional ones.
 _DEFAULTS = re.compile(
     r", (?:preserve_unit_iters=True|disable_predication=False|index=-1|func_name=\"main\")(?=[,)])"
@@ -66,9 +70,8 @@ def make_context(
     function: Any,
     target: Any,
     *,
-    space: Any = "post-order-apply",
+    space: Any = None,
     name: str = "main",
-    seed: int | None = None,
 ) -> Any:
     """A tuning task with a search small enough for tens of trials.
 
@@ -76,28 +79,75 @@ def make_context(
         function: the workload, a PrimFunc or an IRModule with one.
         target: a `tvm.target.Target`; it needs "num-cores".
         space: a function that takes a `Schedule` and makes sampling decisions on it, or the name
-            of one of MetaSchedule's own spaces.
+            of one of MetaSchedule's own spaces; None: what `search.going()` says, else
+            "post-order-apply".
         name: what the log calls it.
-        seed: of the search; None draws one.
 
     Returns:
         A `meta_schedule.TuneContext`.
     """
     from tvm.s_tir import meta_schedule as ms
 
+    search = going().search
+    # The defaults (512, 4 and 50) cost more time than the trials they save.
+    strategy = ms.search_strategy.EvolutionarySearch(
+        population_size=64, genetic_num_iters=2, init_min_unmeasured=16
+    )
+    if search.policy == "replay-trace":
+        strategy = ms.search_strategy.ReplayTrace(max_fail_count=100)
+    if space is None:
+        space = find_factory(search.space) if search.space else "post-order-apply"
     with _intrinsics_of(target):
         return ms.TuneContext(
             function,
             target=target,
             space_generator=space,
-            # The defaults (512, 4 and 50) cost more time than the trials they save.
-            search_strategy=ms.search_strategy.EvolutionarySearch(
-                population_size=64, genetic_num_iters=2, init_min_unmeasured=16
-            ),
+            search_strategy=_remembered(strategy),
             task_name=name,
-            rand_state=-1 if seed is None else seed,
-            num_threads=thread_count(),
+            rand_state=-1 if search.seed is None else search.seed,
+            # Threads share the random numbers as chance has it.
+            num_threads=thread_count() if search.seed is None else 1,
         )
+
+
+# (module of the task, candidate) of the round that is being built and measured, in its order.
+# A process tunes one task at a time.
+_candidates: list[tuple[Any, Any]] = []
+
+
+def _remembered(strategy: Any) -> Any:
+    """`strategy`, its candidates kept in `_candidates` while they are measured.
+
+    Builders and runners are given modules and files, not the schedules they are of, which a
+    record needs.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
+
+    @derived_object
+    class Remembered(PySearchStrategy):  # type: ignore[misc]
+        def _initialize_with_tune_context(self, context: Any) -> None:
+            self._module = context.mod
+            strategy._initialize_with_tune_context(context)
+
+        def pre_tuning(self, *arguments: Any) -> None:
+            strategy.pre_tuning(*arguments)
+
+        def post_tuning(self) -> None:
+            strategy.post_tuning()
+
+        def generate_measure_candidates(self) -> Any:
+            found = strategy.generate_measure_candidates()
+            _candidates[:] = [(self._module, each) for each in found or ()]
+            return found
+
+        def notify_runner_results(self, candidates: Any, results: Any) -> None:
+            strategy.notify_runner_results(candidates, results)
+
+        def clone(self) -> Any:
+            return _remembered(strategy.clone())
+
+    return Remembered()
 
 
 def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
@@ -128,6 +178,8 @@ def cost_model() -> Any:
     """
     from tvm.s_tir import meta_schedule as ms
 
+    if going().search.cost_model == "random":
+        return ms.cost_model.RandomModel()
     return ms.cost_model.XGBModel(num_warmup_samples=8, num_tuning_cores=1)
 
 
@@ -154,32 +206,148 @@ def measuring(contexts: Sequence[Any], trials: int, work_dir: str | Path) -> Ite
         work_dir: folder of the database; created if missing.
     """
     folder = Path(work_dir)
-    for name in (_WORKLOADS, _RECORDS, _TIMES):
-        prepare_log(folder / name)
+    journal = recover(folder)
     names = [str(context.task_name) for context in contexts]
     log = _log_to(folder / "tuning.log")
     with unbound_threads(), log, Progress("MetaSchedule", trials) as progress:
-        builder, pool = _builder()
+        built: dict[str, tuple[Any, Any]] = {}
+        builder, pool = _builder(built)
         try:
-            runner = _runner()
+            recorder = _Recorder(journal, contexts, folder)
+            runner, worker = _runner(recorder, built, progress)
             try:
-                yield Measuring(builder, runner, _callback(progress, names, folder / _TIMES))
+                callback = _callback(progress, names, folder / _TIMES, journal)
+                yield Measuring(builder, runner, callback)
             finally:
-                runner.pool.shutdown(wait=False)
+                worker.pool.shutdown(wait=False)
         finally:
             pool.shutdown(wait=False)
 
 
-def _runner() -> Any:
+def recover(folder: Path) -> Journal:
+    """The journal of a database, empty: what a killed run had measured is in the database.
+
+    Every line of the database is whole then; the folder is made if it is missing.
+    """
+    for name in (_WORKLOADS, _RECORDS, _TIMES):
+        prepare_log(folder / name)
+    journal = Journal(folder / _JOURNAL)
+    entries = journal.entries()
+    added = append_missing(
+        folder / _RECORDS,
+        [each["record"] for each in entries],
+        key=lambda record: (record[0], record[1][0]),  # times are not written to the last digit
+    )
+    first = len(list(json_lines(folder / _RECORDS))) - len(added) if added else 0
+    lines = [each["trial"] for each in entries if each["record"] in added]
+    append_missing(folder / _TIMES, [{"record": first + i, **each} for i, each in enumerate(lines)])
+    journal.clear()
+    return journal
+
+
+class _Recorder:
+    """Writes a candidate's record to the journal as soon as it is measured; counts `trials`.
+
+    The workloads are put into the database first: a record names its own by number.
+    """
+
+    def __init__(self, journal: Journal, contexts: Sequence[Any], folder: Path):
+        from tvm.s_tir import meta_schedule as ms
+
+        self.trials = 0
+        self._journal = journal
+        database = ms.database.JSONDatabase(work_dir=str(folder))
+        self._workloads = [database.commit_workload(context.mod) for context in contexts]
+        self._contexts = contexts
+        hashes = [line[0] for line in json_lines(folder / _WORKLOADS)]
+        self._numbers = [hashes.index(each.as_json()[0]) for each in self._workloads]
+
+    def add(self, module: Any, candidate: Any, seconds: Any, error: str | None) -> None:
+        """Write one trial.
+
+        Args:
+            module: the task's, unscheduled.
+            candidate: the `MeasureCandidate`.
+            seconds: of each run, if it ran.
+            error: why it failed, or None.
+        """
+        from tvm.s_tir import meta_schedule as ms
+
+        self.trials += 1
+        index = next(i for i, each in enumerate(self._contexts) if each.mod.same_as(module))
+        context = self._contexts[index]
+        record = ms.database.TuningRecord(
+            candidate.sch.trace,
+            self._workloads[index],
+            [10 * _FAILED_SECONDS] if error else [float(each) for each in seconds],
+            context.target,
+            candidate.args_info,
+        )
+        trial = {"timestamp": time.time(), "task": str(context.task_name), "error": error}
+        self._journal.append({"record": [self._numbers[index], record.as_json()], "trial": trial})
+
+
+def _runner(
+    recorder: _Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
+) -> tuple[Any, Any]:
+    """A runner of one candidate after the other, and the worker that it keeps.
+
+    MetaSchedule's own goes on to build the next task's candidates while it measures. With an RPC
+    tracker it is MetaSchedule's, as many candidates at a time as there are servers.
+
+    Args:
+        recorder: is given each result.
+        built: the task's module and the candidate by the file it was built to.
+        progress: says when it is enough.
+    """
+    from tvm.ir.utils import derived_object
     from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule.runner import PyRunner
+    from tvm.s_tir.meta_schedule.runner.runner import PyRunnerFuture
 
     # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
     timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20)
-    return ms.runner.LocalRunner(timeout_sec=10, evaluator_config=timing)
+    search = going().search
+    if search.tracker is not None:
+        remote = ms.runner.RPCConfig(*search.tracker, search.rpc_key, session_timeout_sec=60)
+        servers = remote.count_num_servers(allow_missing=True) or 1
+        runner = ms.runner.RPCRunner(remote, timing, max_workers=servers)
+        return runner, runner
+    worker = ms.runner.LocalRunner(timeout_sec=10, evaluator_config=timing)
+
+    @derived_object
+    class Measured(PyRunnerFuture):  # type: ignore[misc]
+        def __init__(self, result: Any):
+            super().__init__()
+            self._result = result
+
+        def done(self) -> bool:
+            return True
+
+        def result(self) -> Any:
+            return self._result
+
+    @derived_object
+    class OneByOne(PyRunner):  # type: ignore[misc]
+        def run(self, runner_inputs: Sequence[Any]) -> list[Any]:
+            futures = []
+            for each in runner_inputs:
+                progress.measure_more(recorder.trials)
+                [future] = worker.run([each])
+                result = future.result()
+                error = last_line(str(result.error_msg)) if result.error_msg else None
+                recorder.add(*built.pop(str(each.artifact_path)), result.run_secs, error)
+                futures.append(Measured(result))
+            return futures
+
+    return OneByOne(), worker
 
 
-def _builder() -> tuple[Any, Any]:
+def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     """A builder, and the pool of processes it keeps.
+
+    Args:
+        built: receives the task's module and the candidate by the file it was built to.
 
     MetaSchedule's own starts new processes for every round, each of which takes seconds to
     import TVM, and its default build function imports the tensor intrinsics as well.
@@ -212,9 +380,11 @@ def _builder() -> tuple[Any, Any]:
         def build(self, build_inputs: Sequence[Any]) -> list[Any]:
             inputs = [(each.mod, each.target) for each in build_inputs]
             results = []
-            for answer in pool.map_with_error_catching(lambda pair: build(*pair), inputs):
+            answers = pool.map_with_error_catching(lambda pair: build(*pair), inputs)
+            for candidate, answer in zip(_candidates, answers, strict=True):
                 if answer.status == StatusKind.COMPLETE:
                     results.append(BuilderResult(answer.value, None))
+                    built[answer.value] = candidate
                 elif answer.status == StatusKind.TIMEOUT:
                     results.append(BuilderResult(None, f"building took over {timeout} s"))
                 else:
@@ -224,7 +394,7 @@ def _builder() -> tuple[Any, Any]:
     return PooledBuilder(), pool
 
 
-def _callback(progress: Progress, names: list[str], times: Path) -> Any:
+def _callback(progress: Progress, names: list[str], times: Path, journal: Journal) -> Any:
     """A measure callback that feeds `progress` and appends each trial's time to `times`.
 
     The database has no times of day and no error texts; a line here names the record it is of.
@@ -248,7 +418,8 @@ def _callback(progress: Progress, names: list[str], times: Path) -> Any:
             for index, (built, ran) in enumerate(zip(builder_results, runner_results, strict=True)):
                 error = built.error_msg or ran.error_msg
                 error = last_line(str(error)) if error else None
-                outcomes.append(Outcome(None if error else _mean(ran.run_secs), flop, error))
+                seconds = None if error else _mean(ran.run_secs)
+                outcomes.append(Outcome(seconds, flop, error, names[task_id]))
                 line = {
                     "record": first + index,
                     "timestamp": now,
@@ -258,6 +429,7 @@ def _callback(progress: Progress, names: list[str], times: Path) -> Any:
                 lines.append(json.dumps(line) + "\n")
             with times.open("a") as file:
                 file.write("".join(lines))
+            journal.clear()
             progress.add(outcomes)
 
     return Watch()

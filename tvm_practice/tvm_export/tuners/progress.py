@@ -5,10 +5,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from math import inf
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from tvm_practice.tvm_export.tuners.history import NothingMeasured, nothing_measured
+from tvm_practice.tvm_export.tuners.search import going
 
 # Without a terminal a line is printed this many times in a run.
 _LINES = 4
@@ -16,15 +18,16 @@ _LONGEST_REASON = 300
 
 
 class Outcome(NamedTuple):
-    """What came of a trial: `seconds` a run of `flop` operations, or None and the `error`."""
+    """What came of a trial of `task`: `seconds` a run of `flop` operations, or the `error`."""
 
     seconds: float | None
     flop: float
     error: str | None = None
+    task: str = ""
 
 
 class Stopped(Exception):
-    """Ends a tuner after Ctrl-C; Progress turns it into KeyboardInterrupt."""
+    """Ends a tuner before its trials are spent; Progress knows why and does what is due."""
 
 
 class Progress:
@@ -38,6 +41,8 @@ class Progress:
     Ctrl-C in the block lets the trials in flight end and be recorded; then `add` stops the tuner,
     and the block ends with KeyboardInterrupt. A second one interrupts at once. The tuners call
     Python from C++, where KeyboardInterrupt itself is lost or becomes some other error.
+
+    The limits of `search.going()` end the block likewise, but without an exception.
     """
 
     def __init__(self, tuner: str, trials: int):
@@ -49,6 +54,10 @@ class Progress:
         self._display: Any = None
         self._interrupted = False
         self._handler: Any = None
+        self._going = going()
+        self._best: dict[str, float] = {}
+        self._since_better = 0
+        self._reached: str | None = None
 
     def __enter__(self) -> "Progress":
         from rich.console import Console
@@ -85,12 +94,37 @@ class Progress:
                 self.errors[last_line(outcome.error or "no reason given")] += 1
             else:
                 self.best_gflops = max(self.best_gflops, outcome.flop / outcome.seconds / 1e9)
+            self._since_better += 1
+            if (outcome.seconds or inf) < self._best.get(outcome.task, inf):
+                self._best[outcome.task] = outcome.seconds or inf
+                self._since_better = 0
         if self._display is not None:
             self._display.update(self._task, completed=self.done, best=self.best_gflops)
         elif self.done * _LINES // self.trials > quarter:
             self._print_line()
-        if self._interrupted:
+        self._reached = self._limit()
+        if self._interrupted or self._reached is not None:
             raise Stopped
+
+    def measure_more(self, measured: int) -> None:
+        """Called before a trial: ends the search if `measured` are as many as were asked for.
+
+        Tuners end with whole rounds, MetaSchedule with a round of each task that has begun one.
+        """
+        if self._going.most is not None and measured >= self._going.most:
+            self._reached = ""
+            raise Stopped
+
+    def _limit(self) -> str | None:
+        """What to say of the limit that is reached; None if none is."""
+        patience = self._going.search.early_stopping
+        if self._going.is_late:
+            return f"{self._going.search.seconds:g} s are over"
+        if patience is not None and self._since_better >= patience:
+            return f"the last {self._since_better} trials were no better"
+        if self._going.most is not None and self.done >= self._going.most:
+            return ""  # it is what was asked for
+        return None
 
     def _print_line(self) -> None:
         spent = time.monotonic() - self._started
@@ -107,15 +141,19 @@ class Progress:
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
+    ) -> bool:
         if self._display is not None:
             self._display.stop()
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
         if self._interrupted:
             raise KeyboardInterrupt from error
-        if error is None and self.done and self.errors.total() == self.done:
+        if self._reached:
+            print(f"{self.tuner} stops: {self._reached}", flush=True)
+        ended = error is None or self._reached is not None
+        if ended and self.done and self.errors.total() == self.done:
             raise NothingMeasured(nothing_measured(self.tuner, self.done, self.errors))
+        return ended
 
 
 def last_line(message: str) -> str:

@@ -1,0 +1,153 @@
+"""Every model of the project on every compiler, and docs/models.md made of it.
+
+    python benchmarks/models.py --trials 32                   # all, an hour or two on two cores
+    python benchmarks/models.py --model mlp --model resnet18 --trials 32
+    python benchmarks/models.py --table                       # only write the page again
+
+Each model is `python -m tvm_practice.bench`, in a process of its own; its bench.json stays under
+--out, and a model that has one there is not run again.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "models.md"
+# Name: (what the page calls it, the example input).
+MODELS = {
+    "mlp": ("MLP 784-512-256-10", "batch 32"),
+    "resnet18": ("ResNet-18", "1×3×224×224"),
+    "bert_base": ("BERT-base", "1×128 tokens"),
+    "mobilenet_v2": ("MobileNetV2", "1×3×224×224"),
+    "gpt2": ("GPT-2 small", "1×64 tokens"),
+    "vit": ("ViT-B/16", "1×3×224×224"),
+    "lstm": ("LSTM, 2×650", "1×35 tokens"),
+    "resnet50": ("ResNet-50", "1×3×224×224"),
+    "mamba": ("Mamba-130M", "1×16 tokens"),
+    "bert_large": ("BERT-large", "1×128 tokens"),
+}
+COMPILERS = {
+    "compile": "torch.compile",
+    "onnx": "ONNX Runtime",
+    "relay": "Relay, untuned",
+    "autotvm": "Relay, AutoTVM",
+    "ansor": "Relay, Ansor",
+    "relax": "Relax, untuned",
+    "metaschedule": "Relax, MetaSchedule",
+}
+_HEAD = """# The models, on every compiler
+
+Made by `python benchmarks/models.py`; the figures are of one machine and one run, and are taken
+again in a few minutes a model on yours.
+
+`/ eager` is the time over PyTorch eager's, timed in turns in the same process, with its 95%
+interval: under 1 is faster than PyTorch. `~` marks a row whose samples spread (the middle half
+over more than 15% of the median). The error is the largest absolute one against PyTorch's float32,
+or where `f64` stands against float64, because PyTorch's own rounding is of that size (then it is
+in brackets). `failed` and `missing` say why below the table.
+
+The trials are few: a tuner that is given ten times as many does better. Both TVMs keep a record
+only where it is faster than the schedule the function has without it, but for Ansor, which
+replaces them all.
+"""
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  python benchmarks/models.py --trials 32\n"
+    "  python benchmarks/models.py --model mlp --model resnet18 --trials 32\n"
+    "  python benchmarks/models.py --table"
+)
+@click.option("--model", "names", type=click.Choice(list(MODELS)), multiple=True, help="[all]")
+@click.option("--trials", type=click.IntRange(min=0), default=32, show_default=True)
+@click.option("--only", multiple=True, type=click.Choice(list(COMPILERS)), help="[all]")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/models"))
+@click.option("--table", is_flag=True, help="Write the page from what is there.")
+def main(
+    names: tuple[str, ...], trials: int, only: tuple[str, ...], out: Path, table: bool
+) -> None:
+    """Compare compilers on the project's models and write docs/models.md."""
+    for number, name in enumerate(names or MODELS, start=1):
+        report = out / name / "bench.json"
+        if table or report.exists():
+            continue
+        click.echo(f"== {number} of {len(names or MODELS)}: {MODELS[name][0]}")
+        command = [sys.executable, "-m", "tvm_practice.bench", f"tvm_practice.models:load_{name}"]
+        command += ["--trials", str(trials), "--out", str(report.parent)]
+        chosen = only or tuple(each for each in COMPILERS if trials or not _is_tuner(each))
+        command += [word for each in chosen for word in ("--only", each)]
+        if subprocess.run(command, check=False).returncode == 130:
+            sys.exit(130)
+    found = {
+        name: json.loads((out / name / "bench.json").read_text())
+        for name in MODELS
+        if (out / name / "bench.json").exists()
+    }
+    if not found:
+        raise click.UsageError(f"{out} has no bench.json of a model; run it without --table")
+    PAGE.write_text(page(found))
+    click.echo(f"{PAGE} has {len(found)} models")
+
+
+def _is_tuner(compiler: str) -> bool:
+    return compiler in ("autotvm", "ansor", "metaschedule")
+
+
+def page(found: dict[str, dict[str, Any]]) -> str:
+    """The page: a machine, and a table a model."""
+    machine = next(iter(found.values()))["environment"]
+    threads = {report["threads"] for report in found.values()}
+    parts = [
+        _HEAD,
+        f"Machine: {machine['processor']}, {'/'.join(map(str, threads))} threads each; "
+        + ", ".join(
+            f"{package} {version}"
+            for package, version in machine["packages"].items()
+            if version and package in ("apache-tvm", "torch", "onnxruntime", "transformers")
+        )
+        + ".",
+    ]
+    for name, report in found.items():
+        title, example = MODELS[name]
+        parts.append(f"\n## {title}, {example}\n")
+        parts.append("| | ms | / eager | error | trials | tuned and built in s |")
+        parts.append("|---|---|---|---|---|---|")
+        rows = {row["name"]: row for row in report["rows"]}
+        parts.append(f"| PyTorch eager | {_milliseconds(rows['eager'])} | 1 | | | |")
+        reasons = []
+        for key, label in COMPILERS.items():
+            if key in rows:
+                parts.append(_line(label, rows[key]))
+                if rows[key]["status"] != "ok":
+                    reasons.append(f"{label}: {rows[key]['reason']}")
+        parts += [f"\n{reason}" for reason in reasons]
+    return "\n".join(parts) + "\n"
+
+
+def _line(label: str, row: dict[str, Any]) -> str:
+    if row["status"] != "ok":
+        return f"| {label} | {row['status']} | | | | |"
+    low, high = row["ratio"]["ci95"]
+    ratio = f"{row['ratio']['value']:.2f} ({low:.2f}–{high:.2f})"
+    verification = row.get("verification") or {}
+    error = f"{row['max_error']:.1e}"
+    if verification.get("pytorch_error") is not None:
+        error += f" f64 ({verification['pytorch_error']:.1e})"
+    seconds = sum((row["seconds"] or {}).values())
+    trials = row["trials"] or ""
+    return f"| {label} | {_milliseconds(row)} | {ratio} | {error} | {trials} | {seconds:.0f} |"
+
+
+def _milliseconds(row: dict[str, Any]) -> str:
+    middle = row["latency"]["p50"]
+    shown = f"{middle:.3f}" if middle < 1 else f"{middle:.1f}"
+    return shown if row["latency"]["stable"] else f"{shown} ~"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""An export that is killed goes on where it was: `kill -9` at random moments of `run_autotvm`."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_command_lines import ROOT
+from tvm_practice import engines
+
+pytestmark = pytest.mark.slow
+
+needs_classic = pytest.mark.skipif(
+    engines.unavailable_reason("classic") is not None,
+    reason=str(engines.unavailable_reason("classic")),
+)
+TUNERS = [
+    "metaschedule",
+    *(pytest.param(each, marks=needs_classic) for each in ("ansor", "autotvm")),
+]
+
+
+def _lines(file: Path) -> list[Any]:
+    """The whole lines of a log of JSON texts."""
+    if not file.exists():
+        return []
+    return [json.loads(each) for each in file.read_text().splitlines(True) if each.endswith("\n")]
+
+
+def _measured(tuner: str, log: Path) -> set[str]:
+    """What identifies each trial that is on disk, in the log or not yet."""
+    if tuner == "metaschedule":
+        records = _lines(log / "database_tuning_record.json")
+        records += [each["record"] for each in _lines(log / "journal.jsonl")]
+        return {json.dumps([workload, trace]) for workload, (trace, *_) in records}
+    records = _lines(log) + _lines(log.with_name(f"{log.name}.journal"))
+    keys = (each["i"] if tuner == "ansor" else [each["input"], each["config"]] for each in records)
+    return {json.dumps(key) for key in keys}
+
+
+def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: int) -> list[int]:
+    """Run an export, kill it `kills` times, let it end; trials on disk at each kill.
+
+    Asserts that nothing that was on disk is lost, that the last run ends with exit code 0 and
+    verified artifacts, and that exactly `trials` were recorded in all.
+    """
+    chance = random.Random(seed)
+    artifacts, log = folder / "artifacts", folder / "log"
+    command = [
+        *(sys.executable, "-m", "tvm_practice.run_autotvm", "tvm_practice.models:load_mlp"),
+        *("--tuner", tuner, "--tuning-trials", str(trials), "--tuning-log", str(log)),
+        *("--artifacts", str(artifacts), "--measure-repeats", "5", "--measure-warmup", "1"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    counts: list[int] = []
+    known: set[str] = set()
+    for number in range(kills):
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+        )
+        # Some moments while trials are measured, some before and in between.
+        wanted = len(known) + chance.randrange(max(1, 2 * trials // (kills + 1)))
+        while process.poll() is None and len(_measured(tuner, log)) < wanted:
+            time.sleep(0.02)
+        time.sleep(chance.random() * (4 if number % 3 == 0 else 0.2))
+        process.kill()
+        process.wait()
+        found = _measured(tuner, log)
+        assert known <= found
+        known = found
+        counts.append(len(known))
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=550
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert known <= _measured(tuner, log)
+    metadata = json.loads((artifacts / "metadata.json").read_text())
+    assert metadata["verification"]["verified"] and metadata["tuning"]["trials"] == trials
+    return counts
+
+
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_killed_runs_lose_nothing_that_was_measured(tuner: str, tmp_path: Path) -> None:
+    counts = kill_and_go_on(tuner, tmp_path, trials=8, kills=2, seed=5)
+    assert counts == sorted(counts) and counts[-1] > 0

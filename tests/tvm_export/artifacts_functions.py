@@ -1,0 +1,191 @@
+"""Functions that the tests of artifacts call in a child process, on either engine."""
+
+import errno
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+
+from tvm_practice import engines
+from tvm_practice.tvm_export import artifacts
+from tvm_practice.tvm_export.artifacts import export_artifacts, load_artifacts
+from tvm_practice.tvm_export.graph_module import GraphModule
+
+if TYPE_CHECKING:
+    import torch
+
+MODEL = f"{__name__}:small_model"
+WIDTH = 5
+
+
+def small_model() -> "tuple[torch.nn.Module, tuple[torch.Tensor]]":
+    """A model for `job.export_model`."""
+    import torch
+
+    return torch.nn.Linear(WIDTH, 3).eval(), (torch.randn(2, WIDTH),)
+
+
+@cache
+def compiled(seed: int = 0, rows: int = 2) -> GraphModule:
+    """The model with weights of its own for each seed."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    torch.manual_seed(seed)
+    engine = engines.active()
+    assert engine is not None
+    config = ExportConfig(example_input=torch.randn(rows, WIDTH), engine=engine)
+    return compile_pytorch_module(torch.nn.Linear(WIDTH, 3).eval(), config)
+
+
+def _ones(rows: int = 2) -> np.ndarray:
+    return np.ones((rows, WIDTH), "float32")
+
+
+def expected(seed: int = 0, rows: int = 2) -> list[Any]:
+    """The compiled model's output on ones, before it is written."""
+    outputs: list[Any] = compiled(seed, rows)(_ones(rows))[0].tolist()
+    return outputs
+
+
+def export(
+    folder: str,
+    model: str | None = "tests:one",
+    *,
+    seed: int = 0,
+    rows: int = 2,
+    force: bool = False,
+    report: dict[str, Any] | None = None,
+) -> list[Any]:
+    """Export the model under a name; returns what `expected` does."""
+    outputs = expected(seed, rows)
+    named = {"model": model, **(report or {})} if model else report
+    export_artifacts(compiled(seed, rows), folder, report=named, force=force)
+    return outputs
+
+
+def loaded(folder: str) -> list[Any]:
+    """The output of what is in a folder, on ones."""
+    graph_module = load_artifacts(folder)
+    assert graph_module.input_names == ["input_0"]
+    outputs: list[Any] = graph_module(_ones())[0].tolist()
+    return outputs
+
+
+def failing(folder: str, how: str, step: int = 0, seed: int = 1) -> str:
+    """An export in which something goes wrong: the error, as its type and its message.
+
+    Args:
+        folder: where to.
+        how: what goes wrong, one of the functions below.
+        step: at which move of a file, for those that tell.
+        seed: of the model's weights.
+    """
+    graph_module = compiled(seed)
+    try:
+        with globals()[f"_{how}"](graph_module, step):
+            export_artifacts(graph_module, folder, report={"model": "tests:one"})
+    except (OSError, RuntimeError, KeyboardInterrupt) as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+@contextmanager
+def _read_only(graph_module: GraphModule, step: int) -> Iterator[None]:
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    with mock.patch("tempfile.mkdtemp", side_effect=denied):
+        yield
+
+
+@contextmanager
+def _full_disk(graph_module: GraphModule, step: int) -> Iterator[None]:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with mock.patch.object(Path, "write_text", side_effect=full):
+        yield
+
+
+@contextmanager
+def _no_room(graph_module: GraphModule, step: int) -> Iterator[None]:
+    usage = shutil.disk_usage("/")._replace(free=10**6)
+    with mock.patch("shutil.disk_usage", return_value=usage):
+        yield
+
+
+@contextmanager
+def _broken_engine(graph_module: GraphModule, step: int) -> Iterator[None]:
+    broken = RuntimeError("no such export")
+    with (
+        mock.patch.object(artifacts, "_write_classic", side_effect=broken),
+        mock.patch.object(artifacts, "_write_current", side_effect=broken),
+    ):
+        yield
+
+
+@contextmanager
+def _moves(error: BaseException, step: int) -> Iterator[None]:
+    """Raise at one of the moves, once."""
+    move, count = Path.replace, Counter[str]()
+
+    def moved(self: Path, target: Path) -> Path:
+        count["moves"] += 1
+        if count["moves"] == step:
+            raise error
+        return move(self, target)
+
+    with mock.patch.object(Path, "replace", moved):
+        yield
+
+
+def _failing_move(graph_module: GraphModule, step: int) -> Any:
+    return _moves(OSError(errno.EIO, os.strerror(errno.EIO)), step)
+
+
+def _interrupted_move(graph_module: GraphModule, step: int) -> Any:
+    return _moves(KeyboardInterrupt(), step)
+
+
+def states_between_moves(folder: str) -> dict[str, int]:
+    """Export over an export; how often its folder could be loaded, after each move of a file.
+
+    A process that is killed leaves one of these. One with metadata.json beside files that are
+    not its own raises ValueError.
+    """
+    export(folder, seed=0)
+    move, seen = Path.replace, Counter[str]()
+
+    def moved(self: Path, target: Path) -> Path:
+        result = move(self, target)
+        if (Path(folder) / "metadata.json").exists():
+            load_artifacts(folder)
+            seen["whole"] += 1
+        else:
+            seen["without metadata"] += 1
+        return result
+
+    with mock.patch.object(Path, "replace", moved):
+        export(folder, seed=1)
+    return dict(seen)
+
+
+def load_error(folder: str) -> str:
+    """The error with which a folder is refused, as its type and its message."""
+    try:
+        load_artifacts(folder)
+    except (OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def export_job(folder: str, tuner: str | None = None, trials: int = 0) -> dict[str, Any]:
+    """What `run_autotvm` calls, on the small model."""
+    from tvm_practice.tvm_export.job import export_model
+
+    return export_model(MODEL, folder, tuner=tuner, trials=trials, warmup=1, repeats=3)

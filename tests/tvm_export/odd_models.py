@@ -1,0 +1,192 @@
+"""Models that ask something unusual of an exporter, and what came of exporting each."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class Model(torch.nn.Module):
+    """A linear layer of four, and whatever `body` does with it."""
+
+    def __init__(self, body: Callable[..., Any]):
+        super().__init__()
+        self.body = body
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.body(self.layer, *args, **kwargs)
+
+
+Made = tuple[torch.nn.Module, Any]
+
+
+def _model(body: Callable[..., Any], *args: Any, **kwargs: Any) -> Made:
+    return Model(body).eval(), kwargs or args
+
+
+def _of_type(dtype: torch.dtype) -> Made:
+    model, _ = _model(lambda layer, x: layer(x).relu())
+    return model.to(dtype), torch.randn(2, 4).to(dtype)
+
+
+def half() -> Made:
+    return _of_type(torch.float16)
+
+
+def bfloat16() -> Made:
+    return _of_type(torch.bfloat16)
+
+
+def double() -> Made:
+    return _of_type(torch.float64)
+
+
+def integers() -> Made:
+    return _model(lambda layer, x: x * 2 + 1, torch.ones(2, 4, dtype=torch.int32))
+
+
+def booleans() -> Made:
+    return _model(lambda layer, x: layer(x) > 0, torch.randn(2, 4))
+
+
+def scalar_output() -> Made:
+    return _model(lambda layer, x: layer(x).sum(), torch.randn(2, 4))
+
+
+def identity() -> Made:
+    return _model(lambda layer, x: x, torch.randn(2, 4))
+
+
+def writes_its_input() -> Made:
+    return _model(lambda layer, x: layer(x.add_(1)), torch.ones(2, 4))
+
+
+def named_inputs_and_a_dictionary() -> Made:
+    def body(layer: Any, first: torch.Tensor, second: torch.Tensor) -> Any:
+        return {"sum": layer(first + second), "pair": (first, [second * 2])}
+
+    return _model(body, first=torch.ones(2, 4), second=torch.randn(2, 4))
+
+
+def nested_inputs() -> Made:
+    def body(layer: Any, x: torch.Tensor, more: Any) -> Any:
+        return layer(x) + more[0] * more[1]["scale"]
+
+    return _model(body, torch.randn(2, 4), (torch.randn(4), {"scale": torch.randn(4)}))
+
+
+def dropout_in_training_mode() -> Made:
+    layers = torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)
+    return torch.nn.Sequential(*layers).train(), torch.randn(2, 4)
+
+
+def no_inputs() -> Made:
+    return _model(lambda layer: layer(torch.ones(1, 4)))
+
+
+def decides_by_a_value() -> Made:
+    return _model(lambda layer, x: layer(x) if x.sum() > 0 else x, torch.ones(2, 4))
+
+
+def shape_by_a_value() -> Made:
+    return _model(lambda layer, x: x.nonzero(), torch.ones(2, 4))
+
+
+def unknown_operator() -> Made:
+    return _model(lambda layer, x: torch.special.bessel_j0(layer(x)), torch.randn(2, 4))
+
+
+def random_numbers() -> Made:
+    return _model(lambda layer, x: layer(x) + torch.rand_like(x), torch.randn(2, 4))
+
+
+def text_output() -> Made:
+    return _model(lambda layer, x: "hello", torch.randn(2, 4))
+
+
+def on_the_meta_device() -> Made:
+    return Model(lambda layer, x: layer(x)).to("meta").eval(), torch.randn(2, 4)
+
+
+def not_a_number() -> Made:
+    return _model(lambda layer, x: layer(x) / 0 * 0, torch.randn(2, 4))
+
+
+def raises() -> Made:
+    def body(layer: Any, x: torch.Tensor) -> Any:
+        raise RuntimeError("the model's own\nmistake")
+
+    return _model(body, torch.randn(2, 4))
+
+
+def wrong_extent() -> Made:
+    return _model(lambda layer, x: layer(x), torch.randn(2, 5))
+
+
+def export(names: list[str]) -> dict[str, str]:
+    """Of each model above: "ok" and its notes, or the class and the message of what was raised."""
+    from solutions.relay_import import verify
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.calling import as_array, as_call
+    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.loading import load
+    from tvm_practice.tvm_export.verification import verify_against_pytorch
+
+    engine = engines.active()
+    assert engine is not None
+    said = {}
+    for name in names:
+        try:
+            loaded = load(f"{__name__}:{name}", example=None, seed=0)
+            call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+            lane = open_lane(engine, call, target="llvm", steps="solutions")
+            outputs = lane.untuned()(*map(as_array, call.tensors))
+            reference = [as_array(each) for each in loaded.outputs]
+            verify_against_pytorch(outputs, reference, call, verify, atol=1e-3, rtol=1e-3)
+            said[name] = "; ".join(["ok", *loaded.notes, *lane.notes])
+        except Exception as error:
+            said[name] = f"{type(error).__name__}: {error}"
+    return said
+
+
+def left_as_it_was() -> dict[str, bool]:
+    """What of a model in training mode, with a hook, is the same after an export."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)).train()
+    model[0].eval()
+    calls: list[int] = []
+    model[0].register_forward_hook(lambda *_: calls.append(1))
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    modes = [each.training for each in model.modules()]
+    x = torch.randn(2, 4)
+    graph_module = compile_pytorch_module(model, ExportConfig(example_input=x))
+    graph_module.run()
+    calls.clear()
+    model(x)
+    return {
+        "modes": modes == [each.training for each in model.modules()],
+        "weights": all(torch.equal(model.state_dict()[name], old) for name, old in weights.items()),
+        "hooks": calls == [1],
+        "device and type": {(str(p.device), p.dtype) for p in model.parameters()}
+        == {("cpu", torch.float32)},
+    }
+
+
+def open_extent(shapes: dict[str, list[Any]]) -> dict[str, float]:
+    """The error of one artifact at several batch sizes, or what it is refused with."""
+    from tvm_practice.models import load_mlp
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model, (x,) = load_mlp(batch=4)
+    config = ExportConfig(
+        example_input=x, input_shapes={name: tuple(shape) for name, shape in shapes.items()}
+    )
+    graph_module = compile_pytorch_module(model, config)
+    errors = {}
+    for batch in (1, 2, 7, 33):
+        _, (x,) = load_mlp(batch=batch)
+        difference = torch.from_numpy(graph_module(x.numpy())[0]) - model(x)
+        errors[str(batch)] = float(difference.detach().abs().max())
+    return errors

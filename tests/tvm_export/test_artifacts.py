@@ -1,0 +1,361 @@
+"""Artifacts: what is written, that it is whole, that nothing else is lost, and how it loads."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tvm_practice import engines
+from tvm_practice.tvm_export.artifact_schema import Metadata, Summary
+from tvm_practice.tvm_export.artifacts import require_free
+from tvm_practice.tvm_export.loading import BadInput
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "artifacts.md"
+FUNCTIONS = "tests.tvm_export.artifacts_functions"
+FILES = {
+    "deploy_lib.tar",
+    "deploy_graph.json",
+    "deploy_params.bin",
+    "metadata.json",
+    "summary.json",
+}
+MOVES = 2 * len(FILES)  # of an export over an export: out of the way, and in its place
+
+
+@pytest.fixture(scope="module", params=engines.ENGINES)
+def session(request: pytest.FixtureRequest) -> Iterator[engines.Session]:
+    """A process of each engine in turn."""
+    if reason := engines.unavailable_reason(request.param):
+        pytest.skip(reason)
+    with engines.Session(request.param) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def made(session: engines.Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export, by each engine in turn, of the model "tests:one"; not to be changed."""
+    folder = tmp_path_factory.mktemp(session.engine) / "artifacts"
+    session.call(f"{FUNCTIONS}:export", {"folder": str(folder)})
+    return folder
+
+
+@pytest.fixture
+def artifacts(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(made, tmp_path / "artifacts"))
+
+
+def names(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
+
+
+def metadata(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "metadata.json").read_text())
+    return content
+
+
+def change_metadata(folder: Path, **values: Any) -> None:
+    (folder / "metadata.json").write_text(json.dumps(metadata(folder) | values))
+
+
+def test_the_files_are_as_their_schemas_say(session: engines.Session, made: Path) -> None:
+    assert names(made) == FILES
+    found = Metadata.model_validate_json((made / "metadata.json").read_text(), strict=True)
+    summary = Summary.model_validate_json((made / "summary.json").read_text(), strict=True)
+    assert found.model == summary.model == "tests:one" and found.engine == session.engine
+    [image] = found.inputs
+    assert (image.name, image.shape, image.dtype) == ("input_0", [2, 5], "float32")
+    assert set(found.files) == {each for each in FILES if each.startswith("deploy_")}
+    assert found.engine_facts.version and found.environment["processor"]
+
+
+@pytest.mark.slow
+def test_an_export_from_the_command_line(session: engines.Session, tmp_path: Path) -> None:
+    """With all that it measures; of each engine untuned, and tuned by each tuner."""
+    tuners = {"classic": ["autotvm", "ansor"], "current": ["metaschedule"]}[session.engine]
+    for tuner in [None, *tuners]:
+        folder = tmp_path / str(tuner)
+        trials = 4 if tuner else 0
+        given = {"folder": str(folder), "tuner": tuner, "trials": trials}
+        session.call(f"{FUNCTIONS}:export_job", given)
+        text = (folder / "metadata.json").read_text()
+        found = Metadata.model_validate_json(text, strict=True)
+        assert found.tuner == tuner and found.configuration and found.ratio_to_pytorch
+        assert found.verification and found.verification.verified
+        assert found.latency and found.latency.count == 3 and found.latency.warmup == 1
+        assert (found.tuning.trials or 0) >= trials
+        summary = json.loads((folder / "summary.json").read_text())
+        whole = json.loads(text)
+        assert summary == {name: whole[name] for name in Summary.model_fields}
+
+
+def test_a_report_with_an_unknown_field_is_refused(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    for report, named in (
+        ({"latencies": 3}, "latencies"),
+        ({"latency": {"mean": 3}}, "latency.unit"),
+        ({"configuration": {"target": "llvm", "tunning_trials": 1}}, "tunning_trials"),
+    ):
+        given = {"folder": str(tmp_path / "artifacts"), "report": report}
+        with pytest.raises(engines.RemoteError, match=named) as caught:
+            session.call(f"{FUNCTIONS}:export", given)
+        assert caught.value.kind == "builtins.ValueError" and "\n" not in caught.value.message
+        assert names(tmp_path) == set()
+
+
+def test_new_weights_replace_old_ones_and_other_files_stay(
+    session: engines.Session, artifacts: Path
+) -> None:
+    (artifacts / "records").mkdir()
+    (artifacts / "records" / "log").write_text("kept")
+    before = session.call(f"{FUNCTIONS}:loaded", {"folder": str(artifacts)})
+    new = session.call(f"{FUNCTIONS}:export", {"folder": str(artifacts), "seed": 1})
+    after = session.call(f"{FUNCTIONS}:loaded", {"folder": str(artifacts)})
+    np.testing.assert_allclose(after, new, rtol=1e-5, atol=1e-6)
+    assert np.abs(np.subtract(after, before)).max() > 1e-3
+    assert names(artifacts) == FILES | {"records"}
+    assert (artifacts / "records" / "log").read_text() == "kept"
+
+
+def test_another_models_artifacts_are_not_overwritten(
+    session: engines.Session, artifacts: Path
+) -> None:
+    before = contents(artifacts)
+    given = {"folder": str(artifacts), "model": "tests:two", "seed": 1}
+    with pytest.raises(engines.RemoteError, match=r"holds the artifacts of tests:one.*--force"):
+        session.call(f"{FUNCTIONS}:export", given)
+    assert contents(artifacts) == before
+    session.call(f"{FUNCTIONS}:export", given | {"force": True})
+    assert metadata(artifacts)["model"] == "tests:two" and names(artifacts) == FILES
+
+
+def test_without_a_name_the_inputs_tell_the_model(session: engines.Session, tmp_path: Path) -> None:
+    given = {"folder": str(tmp_path / "artifacts"), "model": None}
+    session.call(f"{FUNCTIONS}:export", given)
+    session.call(f"{FUNCTIONS}:export", given | {"seed": 1})
+    with pytest.raises(engines.RemoteError, match="other inputs"):
+        session.call(f"{FUNCTIONS}:export", given | {"rows": 3})
+    with pytest.raises(engines.RemoteError, match="without a name"):
+        session.call(f"{FUNCTIONS}:export", given | {"model": "tests:one"})
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"deploy_lib.tar": "mine"}, "holds deploy_lib.tar without metadata.json"),
+        ({"summary.json": "mine"}, "holds summary.json without metadata.json"),
+        ({"metadata.json": '{"schema'}, "metadata.json is not JSON"),
+        ({"metadata.json": '{"name": "mine"}'}, "metadata.json is not an export's"),
+        ({"metadata.json": "[]"}, "metadata.json is not an export's"),
+    ],
+)
+def test_a_folder_with_files_of_another_origin_is_refused(
+    files: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(BadInput) as caught:
+        require_free(tmp_path, "tests:one")
+    assert message in str(caught.value) and "--force" in str(caught.value)
+    require_free(tmp_path, "tests:one", force=True)
+
+
+def test_a_folder_without_any_is_free(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    require_free(tmp_path, "tests:one")
+    require_free(tmp_path / "new", "tests:one")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("read_only", "OSError: cannot write artifacts to {}: Permission denied; the former ones"),
+        ("full_disk", "OSError: cannot write artifacts to {}: No space left on device; the former"),
+        ("no_room", "MB may be needed; the former ones are as they were"),
+        ("broken_engine", "RuntimeError: no such export"),
+    ],
+)
+def test_a_failed_export_leaves_the_former(
+    how: str, message: str, session: engines.Session, artifacts: Path
+) -> None:
+    before = contents(artifacts)
+    said = session.call(f"{FUNCTIONS}:failing", {"folder": str(artifacts), "how": how})
+    assert message.format(artifacts) in said and "\n" not in said
+    assert contents(artifacts) == before and names(artifacts) == FILES
+    session.call(f"{FUNCTIONS}:loaded", {"folder": str(artifacts)})
+    new = artifacts.with_name("new")
+    said = session.call(f"{FUNCTIONS}:failing", {"folder": str(new), "how": how})
+    assert "Error: " in said and "former" not in said and not new.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_really_read_only(session: engines.Session, artifacts: Path) -> None:
+    before = contents(artifacts)
+    artifacts.chmod(0o500)
+    try:
+        with pytest.raises(engines.RemoteError, match="Permission denied"):
+            session.call(f"{FUNCTIONS}:export", {"folder": str(artifacts), "seed": 1})
+    finally:
+        artifacts.chmod(0o700)
+    assert contents(artifacts) == before
+
+
+@pytest.mark.parametrize("how", ["failing_move", "interrupted_move"])
+def test_an_export_stopped_among_its_moves_leaves_the_former(
+    how: str, session: engines.Session, artifacts: Path
+) -> None:
+    before = contents(artifacts)
+    for step in range(1, MOVES + 1):
+        given = {"folder": str(artifacts), "how": how, "step": step}
+        said = session.call(f"{FUNCTIONS}:failing", given)
+        assert said.startswith("OSError: " if how == "failing_move" else "KeyboardInterrupt"), step
+        assert contents(artifacts) == before and names(artifacts) == FILES, step
+    given = {"folder": str(artifacts), "how": how, "step": MOVES + 1}
+    assert session.call(f"{FUNCTIONS}:failing", given) == "no error"
+
+
+def test_a_first_export_stopped_among_its_moves_leaves_nothing(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for step in range(1, len(FILES) + 1):
+        given = {"folder": str(tmp_path), "how": "failing_move", "step": step}
+        assert session.call(f"{FUNCTIONS}:failing", given).startswith("OSError"), step
+        assert names(tmp_path) == {"notes.txt"}, step
+
+
+def test_a_killed_export_leaves_no_metadata_beside_other_files(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    given = {"folder": str(tmp_path / "artifacts")}
+    seen = session.call(f"{FUNCTIONS}:states_between_moves", given)
+    assert seen == {"without metadata": MOVES - 1, "whole": 1}
+
+
+def load_error(session: engines.Session, folder: Path) -> str:
+    said: str = session.call(f"{FUNCTIONS}:load_error", {"folder": str(folder)})
+    assert "\n" not in said
+    return said
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"summary.json"}))
+def test_a_missing_file_is_named(name: str, session: engines.Session, artifacts: Path) -> None:
+    (artifacts / name).unlink()
+    said = load_error(session, artifacts)
+    assert said.startswith("FileNotFoundError") and name in said
+
+
+@pytest.mark.parametrize("name", sorted(each for each in FILES if each.startswith("deploy_")))
+def test_a_damaged_file_is_named(name: str, session: engines.Session, artifacts: Path) -> None:
+    file = artifacts / name
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    said = load_error(session, artifacts)
+    assert said.startswith(f"ValueError: {file} is damaged: it has {len(content) // 2} bytes, not")
+    middle = len(content) // 2
+    file.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    assert load_error(session, artifacts).startswith(f"ValueError: {file} is damaged")
+
+
+def test_a_library_that_the_engine_cannot_load(session: engines.Session, artifacts: Path) -> None:
+    """As one of another operating system would be: whole, and of no use here."""
+    library = artifacts / "deploy_lib.tar"
+    library.write_bytes(b"of another system")
+    files = metadata(artifacts)["files"]
+    digest = hashlib.sha256(library.read_bytes()).hexdigest()
+    files["deploy_lib.tar"] = {"bytes": library.stat().st_size, "sha256": digest}
+    change_metadata(artifacts, files=files)
+    said = load_error(session, artifacts)
+    assert said.startswith(f"ValueError: {library} does not load on this machine: ")
+
+
+def test_metadata_that_cannot_be_read(session: engines.Session, artifacts: Path) -> None:
+    file = artifacts / "metadata.json"
+    whole = file.read_text()
+    for text, message in (
+        (whole[:100], "is not JSON"),
+        ("[1]", "has schema_version None"),
+        (whole.replace('"schema_version": 1', '"schema_version": 2'), "has schema_version 2"),
+        (whole.replace('"seconds"', '"minutes"'), "is not as its schema says; export again"),
+        (whole.replace('"engine": "c', '"engine": "x'), "export again: engine: "),
+        (whole.replace('"deploy_lib.tar"', '"lib.tar"'), "does not say what deploy_lib.tar"),
+    ):
+        file.write_text(text)
+        said = load_error(session, artifacts)
+        assert said.startswith("ValueError: ") and message in said and "metadata.json" in said
+    file.write_text(whole)
+    change_metadata(artifacts, added_by_a_later_version=1)
+    assert load_error(session, artifacts) == "no error"
+
+
+# A None in sys.modules would do for TVM, but scipy takes whatever is there for PyTorch.
+WITHOUT_TORCH = """
+import sys
+class WithoutTorch:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, WithoutTorch)
+"""
+
+
+def run_without_torch(code: str, folder: Path) -> str:
+    """What a program prints in a process where PyTorch cannot be imported."""
+    ended = "\nassert 'torch' not in sys.modules"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_TORCH + code + ended],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_loading_needs_no_pytorch(session: engines.Session, made: Path) -> None:
+    code = (
+        "import json, numpy\n"
+        "from tvm_practice.tvm_export.artifacts import load_artifacts\n"
+        f"graph_module = load_artifacts({str(made)!r})\n"
+        "outputs = graph_module(numpy.ones((2, 5), 'float32'))\n"
+        "print(json.dumps(outputs[0].tolist()))"
+    )
+    found = json.loads(run_without_torch(code, made))
+    np.testing.assert_allclose(found, session.call(f"{FUNCTIONS}:expected"), rtol=1e-5, atol=1e-6)
+
+
+def test_the_guides_programs_load_artifacts(
+    session: engines.Session, made: Path, tmp_path: Path
+) -> None:
+    """Numpy and the engine only, as the page says."""
+    shutil.copytree(made, tmp_path / "runs" / "mlp")
+    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    [program] = [each for each in programs if ("relax" in each) == (session.engine == "current")]
+    assert "tvm_export" not in program
+    printed = run_without_torch(program + "\nprint(outputs[0].tolist())", tmp_path)
+    found = json.loads(printed.splitlines()[-1])
+    np.testing.assert_allclose(found, session.call(f"{FUNCTIONS}:expected"), rtol=1e-5, atol=1e-6)
+
+
+def test_the_guide_names_every_field() -> None:
+    page = PAGE.read_text()
+    missing = [name for name in Metadata.model_fields if f"`{name}`" not in page]
+    assert not missing

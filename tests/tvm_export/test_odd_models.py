@@ -1,0 +1,81 @@
+"""What is unusual in a model is exported right, or refused in one line that says why."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.odd_models"
+
+# Of each model what is said on (the current, the classic) engine.
+EXPECTED = {
+    "half": ("^ok", "^ok"),
+    "bfloat16": ("^ok", "Relay cannot import the model: .*bfloat16"),
+    "double": ("^ok", "^ok"),
+    "integers": ("^ok$", "^ok$"),
+    "booleans": ("^ok$", "^ok$"),
+    "scalar_output": ("^ok$", "^ok$"),
+    "identity": ("^ok$", "^ok$"),
+    "writes_its_input": ("^ok; .*each call is given a copy", "^ok; .*each call is given a copy"),
+    "named_inputs_and_a_dictionary": ("^ok$", "^ok$"),
+    "nested_inputs": ("^ok$", "^ok$"),
+    "dropout_in_training_mode": ("^ok$", "^ok$"),
+    "no_inputs": ("^ok$", "^ok$"),
+    "decides_by_a_value": (
+        "Relax cannot import the model: .*data-dependent.*; --tuner",
+        r"^ok; .*odd_models.py:\d+ decides by a tensor's value",
+    ),
+    "shape_by_a_value": ("Relax cannot import the model: .*nonzero", "^InternalError"),
+    "unknown_operator": (
+        "BadInput: Relax cannot import the model: .*bessel_j0.*; --tuner autotvm",
+        "BadInput: Relay cannot import the model: .*bessel_j0.*; --tuner metaschedule",
+    ),
+    "random_numbers": ("rand_like", "rand_like"),
+    "text_output": ("BadInput: .*returns str, no tensor", "BadInput: .*returns str"),
+    "on_the_meta_device": ("BadInput: .*meta device", "BadInput: .*meta device"),
+    "not_a_number": ("ValueError: output 0", "ValueError: output 0"),
+    "raises": ("BadInput: .*the model's own", "BadInput: .*the model's own"),
+    "wrong_extent": ("BadInput: .*refuses its inputs", "BadInput: .*refuses its inputs"),
+}
+
+
+@pytest.fixture(scope="module", params=["current", "classic"])
+def said(request: pytest.FixtureRequest) -> Iterator[tuple[int, dict[str, str]]]:
+    if reason := engines.unavailable_reason(request.param):
+        pytest.skip(reason)
+    with engines.Session(request.param) as session:
+        found = session.call(f"{FUNCTIONS}:export", {"names": list(EXPECTED)})
+        yield int(request.param == "classic"), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(EXPECTED))
+def test_each_is_right_or_refused(name: str, said: tuple[int, dict[str, str]]) -> None:
+    engine, found = said
+    assert re.search(EXPECTED[name][engine], found[name]), found[name]
+    if "BadInput" in found[name]:
+        assert "\n" not in found[name]
+
+
+def test_a_persons_module_is_left_as_it_was() -> None:
+    kept = engines.call("current", f"{FUNCTIONS}:left_as_it_was")
+    assert all(kept.values()), kept
+
+
+@pytest.mark.slow
+def test_one_artifact_takes_any_batch() -> None:
+    errors = engines.call(
+        "current", f"{FUNCTIONS}:open_extent", {"shapes": {"image": ["batch", 784]}}
+    )
+    assert len(errors) == 4 and max(errors.values()) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "shapes", [{"image": ["batch", 783]}, {"image": ["batch"]}, {"a": [4, 784], "b": [4, 784]}]
+)
+def test_shapes_that_are_not_the_examples_are_refused(shapes: dict[str, list[object]]) -> None:
+    with pytest.raises(engines.RemoteError, match="input_shapes") as raised:
+        engines.call("current", f"{FUNCTIONS}:open_extent", {"shapes": shapes})
+    assert raised.value.kind.endswith(".BadInput")

@@ -1,0 +1,54 @@
+"""Functions that the tests of searches and records call in a child process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def _lane(target: str = "llvm") -> tuple[Any, Any, Any]:
+    import torch
+
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.lane import open_lane
+
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(24, 40).eval(), torch.randn(16, 24)
+    engine = engines.active()
+    assert engine is not None
+    lane = open_lane(engine, as_call(model, (x,)), target=target, steps="solutions")
+    return lane, x.numpy(), model(x).detach().numpy()
+
+
+def export(
+    tuner: str, trials: int, log: str, search: dict[str, Any], target: str = "llvm"
+) -> dict[str, Any]:
+    """Tune a linear layer: what was done, the error, and MetaSchedule's traces in their order."""
+    from tvm_practice.tvm_export.tuners.search import Search
+
+    lane, x, expected = _lane(target)
+    settings = Search.model_validate(search)
+    graph_module = lane.tuned(tuner, trials=trials, log=Path(log), search=settings)
+    error = float(np.abs(graph_module(x)[0] - expected).max())
+    traces = []
+    if tuner == "metaschedule":
+        text = (Path(log) / "database_tuning_record.json").read_text()
+        traces = [json.loads(line)[1][0] for line in text.splitlines()]
+    return {"tuning": graph_module.tuning, "error": error, "traces": traces}
+
+
+def refusals(cases: list[list[str]]) -> list[str]:
+    """What each (tuner, log) is refused with."""
+    from tvm_practice.tvm_export.loading import BadInput
+
+    lane, _, _ = _lane()
+    said = []
+    for tuner, log in cases:
+        try:
+            lane.tuned(tuner, trials=2, log=Path(log))
+            said.append("")
+        except BadInput as error:
+            said.append(str(error))
+    return said

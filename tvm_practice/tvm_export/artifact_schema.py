@@ -1,0 +1,156 @@
+"""What metadata.json and summary.json of an export hold; their JSON Schema is made from it."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tvm_practice.engines import Engine
+from tvm_practice.tvm_export.config import Tuner
+
+SCHEMA_VERSION = 1
+
+
+class Record(BaseModel):
+    """A part of a file: what is not in its schema is an error, and so is a number like NaN."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class LatencyRecord(Record):
+    """What `measure.Latency.to_dict` gives, in milliseconds."""
+
+    unit: Literal["ms"]
+    sample: str = Field(description="What one sample is.")
+    count: int = Field(description="How many samples: the repeats.")
+    warmup: int = Field(description="Calls before the first sample.")
+    mean: float
+    std: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    ci95: tuple[float, float] = Field(description="Student-t interval of the mean.")
+    stable: bool = Field(description="Whether the middle half lies within 15% of the median.")
+    samples: list[float] | None = Field(
+        default=None, description="Raw, in the order they were taken."
+    )
+
+
+class RatioRecord(Record):
+    """Time over the baseline's time: median of interleaved rounds with its 95% interval."""
+
+    value: float
+    ci95: tuple[float, float]
+    verdict: Literal["faster", "slower", "no significant difference"]
+
+
+class VerificationRecord(Record):
+    """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|.
+
+    Where rounding alone is more than that, both are held against float64.
+    """
+
+    verified: bool
+    max_error: float | None = Field(
+        default=None, description="Largest absolute error, if verified."
+    )
+    atol: float
+    rtol: float
+    reason: str | None = Field(default=None, description="Why it is not verified; one line.")
+    reference: str = Field(default="pytorch", description="What max_error is the distance from.")
+    pytorch_error: float | None = Field(
+        default=None, description="PyTorch's own distance from float64, if that was the judge."
+    )
+
+
+class InputRecord(Record):
+    """One input, in the order of the model's."""
+
+    name: str
+    shape: list[int | str] | None = Field(
+        description="Extents; a name is one left open. null where no example was given."
+    )
+    dtype: str | None
+
+
+class FileRecord(Record):
+    """What a file must be, so that a damaged one is found before it is loaded."""
+
+    bytes: int
+    sha256: str
+
+
+class EngineRecord(Record):
+    """The TVM that the artifact was built with, as `engines.describe` tells it."""
+
+    engine: Engine
+    version: str
+    llvm: str
+    cuda_in_build: bool
+    cuda_device: bool = Field(description="Whether the machine that exported has one.")
+    tuners: list[str]
+    threads: int = Field(description="Threads that it was measured with.")
+
+
+class ConfigurationRecord(Record):
+    """What was asked for. Targets and tuners are as given; what they came to is beside it."""
+
+    target: str
+    tuner: str | None = None
+    tuning_trials: int = 0
+    warmup: int | None = Field(default=None, description="Calls before the first sample.")
+    repeats: int | None = Field(default=None, description="Calls of the artifact, a sample each.")
+    use_ansor: bool | None = None
+    engine: Engine | None = None
+    steps: str | None = None
+    opt_level: int | None = None
+    search: dict[str, Any] | None = None
+    input_shapes: dict[str, list[int | str]] | None = None
+    tuning_log: str | None = None
+
+
+class TuningRecord(Record):
+    """What the tuner did; an empty object for an untuned artifact."""
+
+    tasks: int | None = Field(default=None, description="Kernels that the model has to tune.")
+    trials: int | None = Field(default=None, description="Schedules in the log, measured or failed")
+    trials_of_earlier_runs: int | None = Field(default=None, description="How many it held before.")
+    errors: int | None = Field(default=None, description="Trials without a measured time.")
+    best_ms: dict[str, float] | None = Field(default=None, description="Best time of each task.")
+    records_kept: int | None = Field(
+        default=None, description="Tasks whose best record was faster than the default schedule."
+    )
+    records_slower_than_default: int | None = None
+    note: str | None = Field(default=None, description="The same in a sentence.")
+
+
+class Summary(Record):
+    """summary.json: what is looked at first."""
+
+    schema_version: Literal[1]
+    engine: Engine
+    model: str | None = Field(description="module:factory; null if the exporter did not say.")
+    target: str
+    tuner: Tuner | None = Field(description="null if untuned.")
+    verification: VerificationRecord | None
+    latency: LatencyRecord | None = Field(description="Of the artifact; null if not measured.")
+    ratio_to_pytorch: RatioRecord | None = Field(
+        description="The artifact's time over eager PyTorch's, measured interleaved."
+    )
+
+
+class Metadata(Summary):
+    """metadata.json: how the artifact was made, on what, and how it did."""
+
+    configuration: ConfigurationRecord | None
+    engine_facts: EngineRecord
+    environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")
+    inputs: list[InputRecord]
+    tuning: TuningRecord
+    seconds: dict[str, float] = Field(
+        description="What each stage took: import, optimize, tune, choose, build."
+    )
+    rules: dict[str, str] = Field(
+        description="Current engine: the default rule of each function that has no record."
+    )
+    files: dict[str, FileRecord] = Field(description="What the other files must be.")
