@@ -20,10 +20,8 @@ needs_classic = pytest.mark.skipif(
     engines.unavailable_reason("classic") is not None,
     reason=str(engines.unavailable_reason("classic")),
 )
-TUNERS = [
-    "metaschedule",
-    *(pytest.param(each, marks=needs_classic) for each in ("ansor", "autotvm")),
-]
+# AutoTVM's journal is Ansor's.
+TUNERS = ["metaschedule", pytest.param("ansor", marks=needs_classic)]
 
 
 def _lines(file: Path) -> list[Any]:

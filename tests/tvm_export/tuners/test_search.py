@@ -112,11 +112,11 @@ def test_other_ways_to_search(tuner: str, settings: dict[str, object], tmp_path:
     if reason := engines.unavailable_reason(engine):
         pytest.skip(reason)
     log = str(tmp_path / "log")
-    arguments = {"tuner": tuner, "trials": 6, "log": log, "search": settings}
+    arguments = {"tuner": tuner, "trials": 4, "log": log, "search": settings}
     found = engines.call(engine, f"{FUNCTIONS}:export", arguments)
-    assert found["tuning"]["trials"] == 6 and found["error"] < 1e-4
+    assert found["tuning"]["trials"] == 4 and found["error"] < 1e-4
     again = engines.call(engine, f"{FUNCTIONS}:export", arguments)
-    assert again["tuning"]["trials_of_earlier_runs"] == again["tuning"]["trials"] == 6
+    assert again["tuning"]["trials_of_earlier_runs"] == again["tuning"]["trials"] == 4
     if "seed" in settings:
         other = engines.call(
             engine, f"{FUNCTIONS}:export", {**arguments, "log": str(tmp_path / "other")}
