@@ -78,6 +78,22 @@ def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
         (["mymodule:load_nan", "--use-ansor", "--tuner", "metaschedule"], "contradicts"),
         (["mymodule:load_nan", "--tuning-trials", "-1"], "--tuning-trials"),
         (["mymodule:load_nan", "--tuner", "grid"], "--tuner"),
+        (["mymodule"], "mymodule"),
+        (["mymodule:load_nan", "--opt-level", "4"], "--opt-level"),
+        (["mymodule:load_nan", "--early-stopping", "0"], "--early-stopping"),
+        (["mymodule:load_nan", "--tuning-seconds", "soon"], "--tuning-seconds"),
+        (["mymodule:load_nan", "--seed", "-1"], "--seed"),
+        (["mymodule:load_nan", "--cost-model", "mlp"], "--cost-model"),
+        (["mymodule:load_nan", "--rpc-tracker", "here"], "host:port"),
+        (
+            ["mymodule:load_nan", "--tuner", "ansor", "--tuning-trials", "4", "--policy", "ga"],
+            "sketch.xgb",
+        ),
+        (["mymodule:load_nan", "--input-shape", "x:2"], "NAME=1,3,224,224"),
+        (["mymodule:load_nan", "--input-shape", "x=2,3"], "input_shapes"),
+        (["mymodule:load_nan", "--target", "lllvm"], "did you mean llvm?"),
+        (["mymodule:load_nan", "--target", "llvm -mcpu=skylak"], "skylake"),
+        (["mymodule:load_nan", "--target", "cuda"], "processors only"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], message: str, folder: Path) -> None:
@@ -90,3 +106,52 @@ def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], message: str, fo
 def test_an_unknown_target_is_named(folder: Path) -> None:
     done = run("run_autotvm", "mymodule:load_nan", "--target", "llvm -mcpux=1", folder=folder)
     assert done.returncode != 0 and "mcpux" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_pytorch_it_is_said(folder: Path) -> None:
+    (folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")")
+    done = run("run_autotvm", "mymodule:load_nan", folder=folder)
+    assert done.returncode != 0 and "No module named 'torch'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not (folder / "runs").exists()
+
+
+def test_without_the_classic_engine_its_tuners_are_refused(folder: Path) -> None:
+    arguments = ("mymodule:load_nan", "--tuning-trials", "4", "--use-ansor")
+    done = run("run_autotvm", *arguments, folder=folder, without_classic=True)
+    assert done.returncode == 1 and "requirements-classic.txt" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_another_models_artifacts_are_kept_unless_forced(folder: Path) -> None:
+    where = ("--artifacts", "runs/shared", *SHORT)
+    assert run("run_autotvm", "tvm_practice.models:load_mlp", *where, folder=folder).returncode == 0
+    before = (folder / "runs/shared/metadata.json").read_bytes()
+    refused = run("run_autotvm", "mymodule:load_nan", *where, folder=folder)
+    assert refused.returncode == 2 and "--force" in refused.stderr
+    assert (folder / "runs/shared/metadata.json").read_bytes() == before
+    run("run_autotvm", "mymodule:load_nan", *where, "--force", folder=folder)
+    assert b"load_nan" in (folder / "runs/shared/metadata.json").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_ir_of_each_stage_and_the_rules(folder: Path) -> None:
+    arguments = ("tvm_practice.models:load_mlp", "--dump-ir", "--verbose", *SHORT)
+    done = run("run_autotvm", *arguments, folder=folder)
+    assert done.returncode == 0 and "rule      contraction" in done.stdout
+    stages = {each.name: each.read_text() for each in (folder / "runs/tvm/load_mlp/ir").iterdir()}
+    assert sorted(stages) == ["1-imported.txt", "2-optimized.txt", "3-scheduled.txt"]
+    assert "T.parallel" in stages["3-scheduled.txt"]
+    assert "T.parallel" not in stages["2-optimized.txt"]
+
+
+@pytest.mark.slow
+def test_a_target_that_cannot_run_here_is_written_and_not_measured(folder: Path) -> None:
+    target = ("--target", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+    done = run("run_autotvm", "tvm_practice.models:load_mlp", *target, folder=folder)
+    assert done.returncode == 0 and "not run   code for aarch64" in done.stdout, done.stderr
+    metadata = json.loads((folder / "runs/tvm/load_mlp/metadata.json").read_text())
+    assert metadata["latency"] is None and metadata["verification"] is None
+    tuned = ("--tuner", "metaschedule", "--tuning-trials", "4")
+    refused = run("run_autotvm", "tvm_practice.models:load_mlp", *target, *tuned, folder=folder)
+    assert refused.returncode == 2 and "cannot be tuned for here" in refused.stderr

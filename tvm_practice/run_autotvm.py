@@ -190,6 +190,7 @@ def _first(error: Any) -> str:
     """The first mistake of a pydantic.ValidationError, with the option's name."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"])).removeprefix("search.")
+    where = {"seconds": "tuning_seconds"}.get(where, where)
     text = str(first["msg"]).removeprefix("Value error, ")
     return f"--{where.replace('_', '-')}: {text}" if where else text
 

@@ -122,6 +122,7 @@ def _remembered(strategy: Any) -> Any:
     record needs.
     """
     from tvm.ir.utils import derived_object
+    from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
 
     @derived_object
@@ -130,8 +131,14 @@ def _remembered(strategy: Any) -> Any:
             self._module = context.mod
             strategy._initialize_with_tune_context(context)
 
-        def pre_tuning(self, *arguments: Any) -> None:
-            strategy.pre_tuning(*arguments)
+        def pre_tuning(
+            self, trials: int, a_round: int, spaces: Any, database: Any = None, model: Any = None
+        ) -> None:
+            # TuneContext has these defaults too, for the strategies that it knows.
+            # An empty database is false.
+            database = ms.database.MemoryDatabase() if database is None else database
+            model = ms.cost_model.RandomModel() if model is None else model
+            strategy.pre_tuning(trials, a_round, spaces, database, model)
 
         def post_tuning(self) -> None:
             strategy.post_tuning()
