@@ -3,9 +3,7 @@
 import importlib.util
 import io
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.test_command_lines import ROOT, run
+from tests.pages import run_blocks
+from tests.test_command_lines import run
 from tvm_practice import bench, engines
 from tvm_practice.measure import Latency, Ratio
 from tvm_practice.tvm_export import baselines
@@ -247,25 +246,12 @@ def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], message: str, fo
 @needs_onnx
 @needs_classic
 def test_the_pages_commands_run_in_order(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "bench.md").read_text()
-    blocks = re.findall(r"```bash\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 6
-    # `python` is that of the environment that runs the tests, activated or not.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
-    for block in blocks:
+    def smaller(block: str) -> str:
         # The other tuners and baselines on the whole have tests of their own above.
-        small = re.sub(r"--trials \d+", "--trials 3 --only metaschedule", block)
-        small = re.sub(r"(bench tvm_practice.models:load_resnet18)\n", r"\1 --only onnx\n", small)
-        small = small.replace("load_resnet18", "load_small_resnet").replace("224", "64")
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", small],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=570,
-        )
-        assert done.returncode == 0, f"{small}\n{done.stdout}\n{done.stderr}"
+        block = re.sub(r"--trials \d+", "--trials 3 --only metaschedule", block)
+        block = re.sub(r"(bench tvm_practice.models:load_resnet18)\n", r"\1 --only onnx\n", block)
+        return block.replace("load_resnet18", "load_small_resnet").replace("224", "64")
+
+    printed = run_blocks("bench.md", tmp_path, smaller=smaller)
+    assert len(printed) == 6 and "(1, 10)" in printed[-1]
     assert json.loads((tmp_path / "mymodel.json").read_text())["threads"] == 2
-    assert "(1, 10)" in done.stdout

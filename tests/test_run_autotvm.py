@@ -1,10 +1,12 @@
 """`run_autotvm` on a person's own model, and what it says to mistakes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.pages import run_blocks
 from tests.test_command_lines import run
 
 MODULE = """
@@ -155,3 +157,18 @@ def test_a_target_that_cannot_run_here_is_written_and_not_measured(folder: Path)
     tuned = ("--tuner", "metaschedule", "--tuning-trials", "4")
     refused = run("run_autotvm", "tvm_practice.models:load_mlp", *target, *tuned, folder=folder)
     assert refused.returncode == 2 and "cannot be tuned for here" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_exporters_page(tmp_path: Path) -> None:
+    (tmp_path / "mymodule.py").write_text(
+        "import torch\ndef load_model():\n    return torch.nn.Conv2d(3, 8, 3)\n"
+    )
+
+    def smaller(block: str) -> str:
+        block = block.replace("load_resnet18", "load_small_resnet").replace("224", "64")
+        return re.sub(r"--tuning-trials \d+", "--tuning-trials 4", block)
+
+    printed = run_blocks("export.md", tmp_path, smaller=smaller)
+    assert len(printed) == 3 and all("verified  largest error" in each for each in printed)
+    assert "not run   code for aarch64" in printed[1]

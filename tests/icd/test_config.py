@@ -59,7 +59,7 @@ def test_yaml_with_references_between_keys(tmp_path: Path) -> None:
 
 def test_every_published_configuration_is_valid() -> None:
     files = sorted((ROOT / "configs").glob("*.json"))
-    assert {file.stem for file in files} == {"mlp", "resnet18"}
+    assert {file.stem for file in files} == {"bert", "bert_large", "mlp", "resnet18"}
     for file in files:
         assert load_config(file).model.loader.startswith("tvm_practice.models:load_")
 

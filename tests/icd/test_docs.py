@@ -1,29 +1,23 @@
 """Every command of docs/icd.md runs, one after the other, with small numbers and a small model."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.pages import ROOT, run_blocks
 from tvm_practice import engines
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "icd.md"
 _SMALLER = (
     (r"load_resnet18\b", "load_mlp"),
     (r"tvm_trials=\d+", "tvm_trials=4"),
     (r"--tuning-trials \d+", "--tuning-trials 4 --measure-warmup 1 --measure-repeats 5"),
     (r"repeats=\d+", "repeats=5"),
     (r"warmup=\d+", "warmup=1"),
+    # The search over PyTorch's choices is run once, by an earlier block.
+    (r"mode=iterative( \\\n +--out runs/icd)", r"mode=eager\1"),
 )  # fmt: skip
-
-
-def blocks() -> list[str]:
-    return re.findall(r"```bash\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 
 
 def small(text: str) -> str:
@@ -44,19 +38,7 @@ def test_the_pages_commands_run_in_order(tmp_path: Path) -> None:
         content["measure"] |= {"warmup": 1, "repeats": 5, "tvm_warmup": 1, "tvm_repeats": 5}
         content["pipeline"]["rounds"] = 6
         (tmp_path / "configs" / file.name).write_text(json.dumps(content))
-    # `python` and `icd` are those of the environment that runs the tests, activated or not.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
-    for block in blocks():
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", small(block)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=570,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+    run_blocks("icd.md", tmp_path, smaller=small)
     runs = tmp_path / "runs"
     for name in ("resnet18_vs_tvm", "mine"):
         baseline = json.loads((runs / name / "metrics.json").read_text())["tvm_baseline"]

@@ -247,6 +247,41 @@ def test_a_killed_export_leaves_no_metadata_beside_other_files(
     assert seen == {"without metadata": MOVES - 1, "whole": 1}
 
 
+ORDER = ["deploy_lib.tar", "deploy_graph.json", "deploy_params.bin", "summary.json"]
+ORDER.append("metadata.json")
+
+
+def _killed(folder: Path, moved: int, *, over: bool) -> None:
+    """Make `folder` what an export leaves that is killed after `moved` of its moves."""
+    former, new = (folder / ".export-99999999-x" / name for name in ("former", "new"))
+    former.mkdir(parents=True)
+    new.mkdir()
+    for name in ORDER:
+        (new / name).write_text("of the killed export")
+    moves = [(folder / name, former / name) for name in ORDER[::-1]] if over else []
+    moves += [(new / name, folder / name) for name in ORDER]
+    for source, target in moves[:moved]:
+        source.replace(target)
+
+
+@pytest.mark.parametrize("moved", range(MOVES))
+def test_a_killed_exports_former_is_found_again(moved: int, tmp_path: Path) -> None:
+    metadata = {"schema_version": 1, "engine": "current", "model": "tests:one"}
+    for name in ORDER:
+        (tmp_path / name).write_text(json.dumps(metadata))
+    before = contents(tmp_path)
+    _killed(tmp_path, moved, over=True)
+    require_free(tmp_path, "tests:one")
+    assert contents(tmp_path) == before and names(tmp_path) == FILES
+
+
+@pytest.mark.parametrize("moved", range(len(FILES)))
+def test_nothing_is_left_of_a_first_export_that_was_killed(moved: int, tmp_path: Path) -> None:
+    _killed(tmp_path, moved, over=False)
+    require_free(tmp_path, "tests:one")
+    assert names(tmp_path) == set()
+
+
 def load_error(session: engines.Session, folder: Path) -> str:
     said: str = session.call(f"{FUNCTIONS}:load_error", {"folder": str(folder)})
     assert "\n" not in said

@@ -4,78 +4,23 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.engines import Engine
 from tvm_practice.icd.config import Mode, RunConfig, Tuner
-
-if TYPE_CHECKING:
-    from tvm_practice.measure import Ratio
+from tvm_practice.tvm_export.artifact_schema import (
+    LatencyRecord,
+    RatioRecord,
+    VerificationRecord,
+)
 
 
 class Record(BaseModel):
     """A part of the metrics: what is not in its schema is an error."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class Measured(BaseModel):
-    """A part that an export hands over too, which may say more than is kept here."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class LatencyRecord(Measured):
-    """What `measure.Latency.to_dict` gives, in milliseconds."""
-
-    unit: Literal["ms"]
-    sample: str = Field(description="What one sample is.")
-    count: int
-    warmup: int = Field(description="Calls before the first sample.")
-    mean: float
-    std: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    ci95: tuple[float, float] = Field(description="Student-t interval of the mean.")
-    stable: bool = Field(description="Whether the middle half lies within 15% of the median.")
-    samples: list[float] | None = Field(
-        default=None, description="Raw, in the order they were taken."
-    )
-
-
-class RatioRecord(Measured):
-    """Time over the baseline's time: median of interleaved rounds with its 95% interval."""
-
-    value: float
-    ci95: tuple[float, float]
-    verdict: Literal["faster", "slower", "no significant difference"]
-
-    @classmethod
-    def of(cls, ratio: "Ratio") -> "RatioRecord":
-        return cls.model_validate(ratio.to_dict())
-
-
-class VerificationRecord(Measured):
-    """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|.
-
-    Where rounding alone is more than that, both are held against float64.
-    """
-
-    verified: bool
-    max_error: float | None = Field(
-        default=None, description="Largest absolute error, if verified."
-    )
-    atol: float
-    rtol: float
-    reason: str | None = None
-    reference: str = Field(default="pytorch", description="What max_error is the distance from.")
-    pytorch_error: float | None = Field(
-        default=None, description="PyTorch's own distance from float64, if that was the judge."
-    )
 
 
 class SearchStep(Record):

@@ -13,7 +13,8 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tvm_practice.icd.metrics import LatencyRecord, Metrics, RatioRecord
+    from tvm_practice.icd.metrics import Metrics
+from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord
 
 
 @contextmanager

@@ -11,16 +11,14 @@ from pydantic import ValidationError
 from tvm_practice import engines
 from tvm_practice.icd.config import RunConfig
 from tvm_practice.icd.metrics import (
-    LatencyRecord,
     Metrics,
     ModelRecord,
     PipelineRecord,
-    RatioRecord,
     TensorRecord,
     TvmBaseline,
-    VerificationRecord,
     write_json,
 )
+from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.loading import BadInput, Loaded, describe, flattened, load
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tvm_practice.icd.metrics import RatioRecord, SearchStep, VerificationRecord
+from tvm_practice.icd.metrics import SearchStep
+from tvm_practice.tvm_export.artifact_schema import RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.loading import Loaded, copied, describe, flattened
 
 if TYPE_CHECKING:

@@ -1,11 +1,14 @@
 """What metadata.json and summary.json of an export hold; their JSON Schema is made from it."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.engines import Engine
 from tvm_practice.tvm_export.config import Tuner
+
+if TYPE_CHECKING:
+    from tvm_practice.measure import Ratio
 
 SCHEMA_VERSION = 1
 
@@ -42,6 +45,10 @@ class RatioRecord(Record):
     value: float
     ci95: tuple[float, float]
     verdict: Literal["faster", "slower", "no significant difference"]
+
+    @classmethod
+    def of(cls, ratio: "Ratio") -> "RatioRecord":
+        return cls.model_validate(ratio.to_dict())
 
 
 class VerificationRecord(Record):

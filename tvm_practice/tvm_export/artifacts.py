@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from pydantic import ValidationError
 
 from tvm_practice import engines
@@ -33,6 +34,7 @@ METADATA = "metadata.json"
 SUMMARY = "summary.json"
 _DEPLOYED = (LIBRARY, GRAPH, PARAMETERS)
 _FILES = (*_DEPLOYED, SUMMARY, METADATA)
+_PREFIX = ".export-"  # of the folder within the artifacts' in which an export is made
 _ROOM_FOR_CODE = 2**24  # bytes
 
 
@@ -114,6 +116,7 @@ def require_free(
     its inputs tell which model it is. Cheap: to be called before the work.
     """
     folder = Path(folder)
+    _undo_killed(folder)
     present = [name for name in _FILES if (folder / name).exists()]
     if force or not present:
         return
@@ -133,6 +136,22 @@ def require_free(
     if there != model or (model is None and content.get("inputs") != inputs):
         name = there or "a model without a name and with other inputs"
         raise BadInput(f"{folder} holds the artifacts of {name}; {what_to_do}")
+
+
+def _undo_killed(folder: Path) -> None:
+    """Remove what exports whose process was killed have left; a former export is whole again."""
+    for left in folder.glob(f"{_PREFIX}*"):
+        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if not owner.isdigit() or psutil.pid_exists(int(owner)):
+            continue
+        made, former = left / "new", left / "former"
+        if (made / METADATA).exists() and not (folder / METADATA).exists():  # among its moves
+            for name in _FILES:
+                if (former / name).exists():
+                    (former / name).replace(folder / name)
+                elif not (made / name).exists() and not (former / METADATA).exists():
+                    (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _inputs(graph_module: GraphModule) -> list[dict[str, Any]]:
@@ -174,7 +193,7 @@ def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
     was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as made:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{_PREFIX}{os.getpid()}-") as made:
             making, former = Path(made) / "new", Path(made) / "former"
             making.mkdir()
             former.mkdir()
