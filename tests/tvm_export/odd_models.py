@@ -174,19 +174,19 @@ def left_as_it_was() -> dict[str, bool]:
     }
 
 
-def open_extent(shapes: dict[str, list[Any]]) -> dict[str, float]:
+def open_extent(shapes: dict[str, list[Any]], batch: int = 4) -> dict[str, float]:
     """The error of one artifact at several batch sizes, or what it is refused with."""
     from tvm_practice.models import load_mlp
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
-    model, (x,) = load_mlp(batch=4)
+    model, (x,) = load_mlp(batch=batch)
     config = ExportConfig(
         example_input=x, input_shapes={name: tuple(shape) for name, shape in shapes.items()}
     )
     graph_module = compile_pytorch_module(model, config)
     errors = {}
-    for batch in (1, 2, 7, 33):
-        _, (x,) = load_mlp(batch=batch)
+    for rows in (1, 2, 7, 33):
+        _, (x,) = load_mlp(batch=rows)
         difference = torch.from_numpy(graph_module(x.numpy())[0]) - model(x)
-        errors[str(batch)] = float(difference.detach().abs().max())
+        errors[str(rows)] = float(difference.detach().abs().max())
     return errors

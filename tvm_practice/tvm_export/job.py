@@ -240,7 +240,8 @@ def export_model(
         verification = _verified(graph_module.outputs(), reference, call, chosen)
         del verification["status"]
         latency = _own_latency(graph_module.run, chosen, warmup=warmup, repeats=repeats)
-        ratio = _ratio_to_pytorch(loaded, graph_module)
+        # No more rounds than calls were asked for; fewer than 6 can show nothing at 95%.
+        ratio = _ratio_to_pytorch(loaded, graph_module, rounds=min(_ROUNDS, max(6, repeats)))
     report = {
         "model": model,
         "verification": verification,
@@ -276,7 +277,9 @@ def export_model(
     }
 
 
-def _ratio_to_pytorch(loaded: "Loaded", graph_module: "GraphModule") -> dict[str, Any]:
+def _ratio_to_pytorch(
+    loaded: "Loaded", graph_module: "GraphModule", *, rounds: int
+) -> dict[str, Any]:
     """The artifact's time over PyTorch's, timed in turns."""
     import torch
 
@@ -287,7 +290,7 @@ def _ratio_to_pytorch(loaded: "Loaded", graph_module: "GraphModule") -> dict[str
     compared = compare_interleaved(
         {"pytorch": run_pytorch, "tvm": graph_module.run},
         baseline="pytorch",
-        rounds=_ROUNDS,
+        rounds=rounds,
         time_limit=_MEASURE_SECONDS,
     )
     return compared.ratio["tvm"].to_dict()

@@ -123,8 +123,13 @@ def _import_dynamic(call: Call) -> Any:
     names = {name for axes in call.dynamic for name in axes.values()}
     dimensions = {name: torch.export.Dim(name, min=1) for name in names}
     shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
+    tensors = list(call.tensors)
+    for index, axes in enumerate(call.dynamic):
+        for axis in axes:
+            if tensors[index].shape[axis] == 1:  # which PyTorch would take for a constant
+                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
     # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
-    exported = torch.export.export(call.module, call.tensors, dynamic_shapes=(tuple(shapes),))
+    exported = torch.export.export(call.module, tuple(tensors), dynamic_shapes=(tuple(shapes),))
     return from_exported_program(exported, unwrap_unit_return_tuple=True)
 
 
