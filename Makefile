@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test grade lint format describe clean
+.PHONY: help install demo test follow grade lint format describe clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -24,8 +24,11 @@ install: $(VENV)/.installed ## Make the virtual environment and install everythi
 demo: install ## Run the whole course and export a real model with the reference solutions
 	$(BIN)/python -m tvm_practice.main --solutions $(ARGS)
 
-test: install ## Run all tests (ARGS="-m phase2", "-k tile", …)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+test: install ## Run the tests (ARGS="-m phase2", "-k tile", …)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not pages" $(ARGS)
+
+follow: install ## Run every command of the documentation's pages
+	$(BIN)/python -m pytest -n $(JOBS) -m pages $(ARGS)
 
 grade: install ## Grade your own functions only
 	$(BIN)/python -m pytest tests/test_course.py -k test_mine $(ARGS)

@@ -242,13 +242,14 @@ def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], message: str, fo
     assert not (folder / "runs").exists()
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @needs_onnx
 @needs_classic
 def test_the_pages_commands_run_in_order(tmp_path: Path) -> None:
     def smaller(block: str) -> str:
         # The other tuners and baselines on the whole have tests of their own above.
-        block = re.sub(r"--trials \d+", "--trials 3 --only metaschedule", block)
+        block = re.sub(r"--trials \d+", "--trials 3 --only relax", block)
         block = re.sub(r"(bench tvm_practice.models:load_resnet18)\n", r"\1 --only onnx\n", block)
         return block.replace("load_resnet18", "load_small_resnet").replace("224", "64")
 

@@ -159,6 +159,7 @@ def test_a_target_that_cannot_run_here_is_written_and_not_measured(folder: Path)
     assert refused.returncode == 2 and "cannot be tuned for here" in refused.stderr
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_the_exporters_page(tmp_path: Path) -> None:
     (tmp_path / "mymodule.py").write_text(

@@ -26,6 +26,7 @@ def small(text: str) -> str:
     return text
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.skipif(
     engines.unavailable_reason("classic") is not None,
