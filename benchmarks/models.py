@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from tvm_practice.bench import LABELS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "models.md"
 # Name: (what the page calls it, the example input).
@@ -31,15 +33,7 @@ MODELS = {
     "mamba": ("Mamba-130M", "1×16 tokens"),
     "bert_large": ("BERT-large", "1×128 tokens"),
 }
-COMPILERS = {
-    "compile": "torch.compile",
-    "onnx": "ONNX Runtime",
-    "relay": "Relay, untuned",
-    "autotvm": "Relay, AutoTVM",
-    "ansor": "Relay, Ansor",
-    "relax": "Relax, untuned",
-    "metaschedule": "Relax, MetaSchedule",
-}
+COMPILERS = {name: label for name, label in LABELS.items() if name != "eager"}
 _HEAD = """# The models, on every compiler
 
 Made by `python benchmarks/models.py`; the figures are of one machine and one run, and are taken
@@ -51,7 +45,7 @@ over more than 15% of the median). The error is the largest absolute one against
 or where `f64` stands against float64, because PyTorch's own rounding is of that size (then it is
 in brackets). `failed` and `missing` say why below the table.
 
-The trials are few: a tuner that is given ten times as many does better. Both TVMs keep a record
+The trials are few for a tuner; `--trials` gives it more. Both TVMs keep a record
 only where it is faster than the schedule the function has without it, but for Ansor, which
 replaces them all.
 """
