@@ -53,6 +53,7 @@ def test_help_has_examples_and_needs_no_tvm(module: str, tmp_path: Path) -> None
     assert "Examples:" in shown.stdout
 
 
+@pytest.mark.pages  # the README's commands
 @pytest.mark.slow
 @pytest.mark.parametrize("module", PHASE_MODULES)
 def test_each_phase_runs_with_the_solutions(module: str, tmp_path: Path) -> None:
@@ -78,6 +79,7 @@ def test_a_phase_runs_without_the_classic_engine(tmp_path: Path) -> None:
     assert "requirements-classic.txt" in done.stdout
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_main_exports_the_mlp_on_both_engines(tmp_path: Path) -> None:
     done = run("main", "--solutions", "--model", "mlp", "--trials", "8", folder=tmp_path)
@@ -99,6 +101,7 @@ def test_main_exports_the_mlp_on_both_engines(tmp_path: Path) -> None:
         assert json.loads((folder / "metadata.json").read_text())["verification"]["verified"]
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_main_works_without_the_classic_engine(tmp_path: Path) -> None:
     done = run(
