@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test follow grade lint format describe clean
+.PHONY: help install demo test follow docs grade lint format describe clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -15,7 +15,7 @@ help: ## List the targets
 $(VENV)/.installed: pyproject.toml constraints.txt requirements-classic.txt scripts/install-torch
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install-torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[models,onnx,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[models,onnx,dev,browser]'
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-classic.txt
 	@touch $@
 
@@ -29,6 +29,13 @@ test: install ## Run the tests (ARGS="-m phase2", "-k tile", …)
 
 follow: install ## Run every command of the documentation's pages
 	$(BIN)/python -m pytest -n $(JOBS) -m pages $(ARGS)
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## Build the documentation as a site in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 grade: install ## Grade your own functions only
 	$(BIN)/python -m pytest tests/test_course.py -k test_mine $(ARGS)
@@ -46,4 +53,4 @@ describe: install ## Say which TVMs are here and what they can do
 	$(BIN)/python -m tvm_practice.engines
 
 clean: ## Remove the virtual environment, runs and caches
-	rm -rf $(VENV) runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) runs site build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -4,7 +4,7 @@
     python benchmarks/models.py --model mlp --model resnet18 --trials 32
     python benchmarks/models.py --table                       # only write the page again
 
-Each model is `python -m tvm_practice.bench`, in a process of its own; its bench.json stays under
+Each model is `python -m tvm_practice.bench`, in a process of its own; its report.json stays under
 --out, and a model that has one there is not run again.
 """
 
@@ -67,7 +67,7 @@ def main(
 ) -> None:
     """Compare compilers on the project's models and write docs/models.md."""
     for number, name in enumerate(names or MODELS, start=1):
-        report = out / name / "bench.json"
+        report = out / name / "report.json"
         if table or report.exists():
             continue
         click.echo(f"== {number} of {len(names or MODELS)}: {MODELS[name][0]}")
@@ -78,12 +78,12 @@ def main(
         if subprocess.run(command, check=False).returncode == 130:
             sys.exit(130)
     found = {
-        name: json.loads((out / name / "bench.json").read_text())
+        name: json.loads((out / name / "report.json").read_text())
         for name in MODELS
-        if (out / name / "bench.json").exists()
+        if (out / name / "report.json").exists()
     }
     if not found:
-        raise click.UsageError(f"{out} has no bench.json of a model; run it without --table")
+        raise click.UsageError(f"{out} has no report.json of a model; run it without --table")
     PAGE.write_text(page(found))
     click.echo(f"{PAGE} has {len(found)} models")
 

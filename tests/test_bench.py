@@ -71,7 +71,7 @@ def test_all_that_needs_no_tuning(folder: Path) -> None:
     done = run("bench", "mymodule:load_nested", "--threads", "1", "--json", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
-    assert report == json.loads((folder / "runs/bench/load_nested/bench.json").read_text())
+    assert report == json.loads((folder / "runs/bench/load_nested/report.json").read_text())
     assert [row["name"] for row in report["rows"]] == ["eager", "compile", "onnx", "relay", "relax"]
     assert report["threads"] == 1 and report["environment"]["threads"] == "1"
     assert report["parameters"] == 16 * 8 + 8 and report["schema_version"] == 1
@@ -94,7 +94,7 @@ def test_chosen_tuners_on_described_inputs(folder: Path) -> None:
     done = run("bench", "mymodule:load_dense", *shape, *names, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {
-        row["name"]: row for row in json.loads((folder / "here/bench.json").read_text())["rows"]
+        row["name"]: row for row in json.loads((folder / "here/report.json").read_text())["rows"]
     }
     assert rows.keys() == {"eager", "autotvm", "metaschedule"}
     for name in ("autotvm", "metaschedule"):
@@ -113,7 +113,7 @@ def test_wrong_outputs_and_operators_that_are_not_known(folder: Path) -> None:
     """Both are failures, and neither keeps the other from its row."""
     done = run("bench", "mymodule:load_noise", *only("relax", "compile"), folder=folder)
     assert done.returncode == 1, done.stdout + done.stderr
-    rows = json.loads((folder / "runs/bench/load_noise/bench.json").read_text())["rows"]
+    rows = json.loads((folder / "runs/bench/load_noise/report.json").read_text())["rows"]
     eager, compiled, relax = rows
     assert eager["status"] == "ok"
     assert compiled["status"] == "failed" and compiled["verified"] is False
@@ -129,7 +129,7 @@ def test_what_is_missing_is_a_row(folder: Path, monkeypatch: pytest.MonkeyPatch)
     names = only("relay", "compile")
     done = run("bench", "mymodule:load_nested", *names, folder=folder, without_classic=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = json.loads((folder / "runs/bench/load_nested/bench.json").read_text())["rows"]
+    rows = json.loads((folder / "runs/bench/load_nested/report.json").read_text())["rows"]
     assert {row["name"]: row["status"] for row in rows} == {
         "eager": "ok", "compile": "missing", "relay": "missing",
     }  # fmt: skip
@@ -177,7 +177,7 @@ def test_an_engine_that_ends_has_rows(
         raise error
 
     monkeypatch.setattr(engines, "Session", refuse)
-    rows = bench._tvm_rows("classic", ["relay", "ansor"], {}, None)
+    rows = bench._tvm_rows("classic", ["relay", "ansor"], bench._lane("classic", {}, None))
     assert [(row["name"], row["status"]) for row in rows] == [("relay", status), ("ansor", status)]
     assert all(row["reason"].endswith("it is not here") for row in rows)
 

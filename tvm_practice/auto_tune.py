@@ -246,7 +246,7 @@ def _current_lane(tuning: "_Tuning", quick: bool) -> None:
     from solutions.te_basics import matmul
     from tvm_practice.engines import host_target
     from tvm_practice.manual_schedule import register_tile
-    from tvm_practice.tvm_export.tuners import metaschedule
+    from tvm_practice.tvm_export.tuners import metaschedule, prediction
 
     size = tuning.size
     _show_random_search(size, 6 if quick else 16)
@@ -275,7 +275,8 @@ def _current_lane(tuning: "_Tuning", quick: bool) -> None:
         )
         if database is None:
             break
-        tuning.keep(name, work_dir, metaschedule.history(work_dir, started=started))
+        foreseen = prediction.predict_metaschedule(context, work_dir, size=tuning.a_round)
+        tuning.keep(name, work_dir, metaschedule.history(work_dir, started=started), foreseen)
         _print_code(name, metaschedule.best_code(database, module, target))
         tuned = tuning.steps.attempt("apply_metaschedule", module, database, target)
         if tuned is not None:
@@ -310,7 +311,7 @@ def _classic_lane(tuning: "_Tuning") -> None:
     from solutions.te_basics import matmul
     from tvm_practice.engines import host_target
     from tvm_practice.manual_schedule import register_tile
-    from tvm_practice.tvm_export.tuners import ansor
+    from tvm_practice.tvm_export.tuners import ansor, prediction
     from tvm_practice.tvm_export.tuners import autotvm as autotvm_tuner
 
     size, target = tuning.size, host_target()
@@ -330,7 +331,8 @@ def _classic_lane(tuning: "_Tuning") -> None:
     log = tuning.folder / "autotvm.json"
     started = time.time()
     if tuning.done("tune_autotvm", task, trials=tuning.trials, log=str(log)):
-        tuning.keep("AutoTVM", log, autotvm_tuner.history(log, started=started))
+        foreseen = prediction.predict_autotvm(task, log, size=tuning.a_round)
+        tuning.keep("AutoTVM", log, autotvm_tuner.history(log, started=started), foreseen)
         _print_code("AutoTVM", autotvm_tuner.best_code(task, log))
         applied = tuning.steps.attempt("apply_autotvm", task, str(log))
         if applied is not None:
@@ -341,7 +343,8 @@ def _classic_lane(tuning: "_Tuning") -> None:
     log = tuning.folder / "ansor.json"
     started = time.time()
     if tuning.done("tune_ansor", [search_task], [1.0], trials=tuning.trials, log=str(log)):
-        tuning.keep("Ansor", log, ansor.history(log, started=started))
+        foreseen = prediction.predict_ansor(search_task, log, size=tuning.a_round)
+        tuning.keep("Ansor", log, ansor.history(log, started=started), foreseen)
         _print_code("Ansor", ansor.best_code(search_task, log))
         applied = tuning.steps.attempt("apply_ansor", search_task, str(log))
         if applied is not None:
@@ -382,11 +385,21 @@ class _Tuning:
         self.steps.attempt(name, *arguments, **options)
         return name not in self.steps.todo and name not in self.steps.failed
 
-    def keep(self, tuner: str, records: Path, history: Sequence[Any]) -> None:
-        """Keep a tuner's trials."""
+    @property
+    def a_round(self) -> int:
+        """Trials between two updates of a tuner's cost model."""
+        from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+        return trials_per_round(self.trials)
+
+    def keep(
+        self, tuner: str, records: Path, history: Sequence[Any], predictions: Sequence[Any]
+    ) -> None:
+        """Keep a tuner's trials, and what its cost model said of them before."""
         self._tuners[tuner] = {
             "records": str(records),
             "history": [trial.to_dict() for trial in history],
+            "predictions": [each.to_dict() for each in predictions],
         }
 
     def add(self, tuner: str, step: str, function: Callable[..., Any]) -> None:
@@ -464,6 +477,7 @@ def report(results: Mapping[str, Any], folder: Path) -> None:
         return
     _print_table(lanes)
     _plot(lanes, folder / "best_so_far.png")
+    _show_predictions(tuners, folder)
     for name, each in tuners.items():
         print(f"records of {name}: {each['records']}")
     print(
@@ -472,6 +486,35 @@ def report(results: Mapping[str, Any], folder: Path) -> None:
         "packed_matmul does, is in none of these spaces. And a record is of one size on\n"
         "one processor: change either and the trials are paid again."
     )
+
+
+def _show_predictions(tuners: Mapping[str, Any], folder: Path) -> None:
+    """Say how well each cost model ranked trials before they were measured, and draw it."""
+    from tvm_practice.tvm_export.tuners.prediction import Prediction, rank_correlation
+    from tvm_practice.viz.drawing import standalone
+    from tvm_practice.viz.tuning import prediction_svg
+
+    found = {
+        name: [Prediction(**made) for made in each["predictions"]]
+        for name, each in tuners.items()
+        if each["predictions"]
+    }
+    if not found:
+        return
+    print(
+        "\nDid the cost models know? Each trial as the model of the trials before ranked it,\n"
+        "and as it was measured: Kendall's tau, 1 for the same order, 0 for chance."
+    )
+    for name, predictions in found.items():
+        tau = rank_correlation(predictions)
+        print(
+            f"  {name}: "
+            + ("too few trials" if tau is None else f"{tau:+.2f}")
+            + f" over {len(predictions)} trials"
+        )
+    picture = folder / "predictions.svg"
+    picture.write_text(standalone(prediction_svg(found, flop=1.0, title="Predicted and measured")))
+    print(f"picture: {picture}")
 
 
 def _print_table(lanes: Sequence[Mapping[str, Any]]) -> None:

@@ -4,6 +4,7 @@ Each engine has a child process. In each, what it builds is timed in turns with 
 every figure has a baseline that was taken in the same seconds, on as many threads.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -77,9 +78,9 @@ class _Mistake(Exception):
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for bench.json, records and artifacts [default: runs/bench/FACTORY].",
+    help="Folder for report.json, records and artifacts [default: runs/bench/FACTORY].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print bench.json on standard output only.")
+@click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output only.")
 def main(
     model: str,
     trials: int,
@@ -154,7 +155,7 @@ def run(
     out: Path,
     output: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Build, verify and time what is asked; write `out`/bench.json after each engine.
+    """Build, verify and time what is asked; write `out`/report.json after each engine.
 
     Args:
         model: "module:factory", see `loading.load`.
@@ -190,6 +191,7 @@ def run(
             raise _Mistake(error.message) from None
         raise
     out.mkdir(parents=True, exist_ok=True)
+    rows = [_row("eager", {"status": "ok", "latency": measured["pytorch"]}, None)]
     report: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "command": " ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
@@ -198,11 +200,13 @@ def run(
         "notes": measured["notes"],
         "threads": engines.thread_count(),
         "environment": environment(),
-        "rows": [_row("eager", {"status": "ok", "latency": measured["pytorch"]}, None)],
+        "rows": rows,
     }
     for name in rivals:
-        report["rows"].append(_row(name, measured["variants"][name], measured["pytorch"]))
-    write_json(out / "bench.json", report)
+        rows.append(_row(name, measured["variants"][name], measured["pytorch"]))
+    write_json(out / "report.json", report)
+    graphs: dict[str, Any] = {}
+    kernels: list[dict[str, Any]] = []
 
     for engine, lane in _ENGINES.items():
         wanted = [name for name in lane if name in asked]
@@ -212,35 +216,48 @@ def run(
                 "trials": trials,
                 "out": str(out / engine),
             }
-            report["rows"] += _tvm_rows(engine, wanted, given, output)
-            write_json(out / "bench.json", report)
+            found = _lane(engine, given, output)
+            rows += _tvm_rows(engine, wanted, found)
+            write_json(out / "report.json", report)
+            if "graph" in found:
+                graphs["Relay" if engine == engines.CLASSIC else "Relax"] = found["graph"]
+            kernels += found.get("kernels", ())
+    write_page(report, out, graphs=graphs, kernels=kernels)
     return report
 
 
-def _tvm_rows(
-    engine: Any, wanted: list[str], arguments: dict[str, Any], output: IO[Any] | None
-) -> list[dict[str, Any]]:
-    """The rows of one engine; whatever ends its process is their reason."""
+def _lane(engine: Any, arguments: dict[str, Any], output: IO[Any] | None) -> dict[str, Any]:
+    """What one engine found; whatever ends its process is {"instead": a row's status, reason}."""
     from tvm_practice import engines
 
-    found: dict[str | None, dict[str, Any]] = {}
-    instead = {"status": "failed", "reason": "the engine's process gave no result for it"}
-    eager = None
     try:
         with engines.Session(engine, output=output) as session:
-            lane = session.call(f"{_BASELINES}:measure_tvm", arguments)
-        eager = lane["pytorch"]
-        found = {variant["tuner"]: variant for variant in lane["variants"]}
-        if lane["variants"][0]["status"] == "failed":  # if the import did, it is the only one
-            instead = lane["variants"][0]
+            lane: dict[str, Any] = session.call(f"{_BASELINES}:measure_tvm", arguments)
+            return lane
     except engines.EngineUnavailable as missing:
-        instead = {"status": "missing", "reason": str(missing)}
+        return {"instead": {"status": "missing", "reason": str(missing)}}
     except engines.RemoteError as error:
         lines = error.message.strip().splitlines() or ["no message"]
-        instead = {"status": "failed", "reason": f"{error.kind.rpartition('.')[2]}: {lines[-1]}"}
+        reason = f"{error.kind.rpartition('.')[2]}: {lines[-1]}"
     except (engines.EngineError, OSError) as error:
-        instead = {"status": "failed", "reason": str(error)}
-    return [_row(name, found.get(_ENGINES[engine][name], instead), eager) for name in wanted]
+        reason = str(error)
+    return {"instead": {"status": "failed", "reason": reason}}
+
+
+def _tvm_rows(engine: Any, wanted: list[str], lane: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of one engine."""
+    variants = lane.get("variants", ())
+    found = {variant["tuner"]: variant for variant in variants}
+    instead = lane.get("instead") or {
+        "status": "failed",
+        "reason": "the engine's process gave no result for it",
+    }
+    if variants and variants[0]["status"] == "failed":  # if the import did, it is the only one
+        instead = variants[0]
+    return [
+        _row(name, found.get(_ENGINES[engine][name], instead), lane.get("pytorch"))
+        for name in wanted
+    ]
 
 
 def _row(name: str, variant: dict[str, Any], eager: dict[str, Any] | None) -> dict[str, Any]:
@@ -280,7 +297,83 @@ def _print(report: dict[str, Any], folder: Path) -> None:
             console.print(
                 f"{LABELS[row['name']]}: {text}", markup=False, highlight=False, soft_wrap=True
             )
-    console.print(f"written to {folder / 'bench.json'}", markup=False, soft_wrap=True)
+    console.print(f"written to {folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def write_page(
+    report: dict[str, Any],
+    out: Path,
+    *,
+    graphs: dict[str, Any],
+    kernels: list[dict[str, Any]],
+) -> Path:
+    """Write `out`/report.html; returns the file.
+
+    Args:
+        report: what `run` returns.
+        graphs: by IR, see viz.graph.fusion.
+        kernels: see viz.studies.kernel_pictures.
+    """
+    from tvm_practice.viz import report as pages
+    from tvm_practice.viz.tuning import tasks_svg
+
+    rows, reasons, ratios = [], [], {}
+    for row in report["rows"]:
+        cells = [cell.replace("\n", " (") + ")" * ("\n" in cell) for cell in _cells(row)]
+        rows.append([LABELS[row["name"]], *cells, *[""] * (6 - len(cells))])
+        if row["ratio"] is not None:
+            ratios[LABELS[row["name"]]] = row["ratio"]
+        if text := row["reason"] or (row["tuning"] or {}).get("note"):
+            reasons.append(f"{LABELS[row['name']]}: {text}")
+    headings = ["built by", "ms", "eager ms", "/ eager", "error", "trials", "s"]
+    blocks = [pages.Block("table", headings=headings, rows=rows)]
+    if ratios:
+        blocks.append(pages.latency_block(ratios, baseline="PyTorch eager"))
+    notes = [*report["notes"], *reasons]
+    blocks += [pages.Block("text", text=note) for note in notes]
+    sections = [pages.Section("summary", "Summary", blocks)]
+    histories = {LABELS[name]: trials for name, trials in _histories(report, out).items()}
+    if histories:
+        picture = pages.Block(
+            "picture",
+            svg=tasks_svg(histories, title="Trials of each task"),
+            caption="Each trial's time over the best of its task, in the order they were measured; "
+            "a colour is a task. 1 is a task's best.",
+        )
+        sections.append(pages.Section("tuning", "Tuning", [picture]))
+    if kernels:
+        text = (
+            "The kernels with most operations as Relax built them untuned: TVM's loops after the "
+            "adapter's default rules. Point at a loop for how often its body runs."
+        )
+        shown = {each["name"]: [{"primitive": "", "svg": each["svg"]}] for each in kernels}
+        loops = [pages.Block("text", text=text), pages.Block("nests", schedules=shown)]
+        sections.append(pages.Section("loops", "Loops", loops))
+    if (section := pages.graph_section(graphs)) is not None:
+        sections.append(section)
+    sections += [
+        pages.environment_section(report["environment"]),
+        pages.commands_section([report["command"]]),
+    ]
+    facts = [
+        f"{report['parameters'] / 1e6:.3g} M parameters",
+        f"{report['threads']} threads",
+        str(report["environment"]["date"]),
+        str(report["environment"]["processor"]),
+    ]
+    return pages.write(pages.Page(report["model"], facts, sections), out / "report.html")
+
+
+def _histories(report: dict[str, Any], out: Path) -> dict[str, Any]:
+    """The trials of each tuner that measured, by the row's name."""
+    found = {}
+    for engine, lane in _ENGINES.items():
+        for name, tuner in lane.items():
+            records = out / engine / f"{tuner}-records"
+            if tuner and any(row["name"] == name and row["trials"] for row in report["rows"]):
+                module = importlib.import_module(f"tvm_practice.tvm_export.tuners.{tuner}")
+                found[name] = module.history(records)
+    return found
 
 
 def table(report: dict[str, Any]) -> "Table":

@@ -61,7 +61,7 @@ QUICK_TRIALS = 24
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Folder for plots, records, artifacts and report.json.",
+    help="Folder for plots, records, artifacts, report.html and report.json.",
 )
 def main(
     solutions: bool,
@@ -177,8 +177,9 @@ def run(
                 if variant["status"] == "failed"
             ]
     report["seconds"]["total"] = time.perf_counter() - started
-    file = _write(report, out)
-    console.print(f"\n{report['seconds']['total']:.0f} s in all. Report: {file}", highlight=False)
+    _write(report, out)
+    page = write_page(report, trials, out)
+    console.print(f"\n{report['seconds']['total']:.0f} s in all. Report: {page}", highlight=False)
     if report["failures"]:
         console.print(f"{len(report['failures'])} failed:", style="red")
         for failure in report["failures"]:
@@ -286,13 +287,114 @@ def _explain(lane: dict[str, Any], console: "Console") -> None:
             )
 
 
-def _write(report: dict[str, Any], out: Path) -> Path:
+def _write(report: dict[str, Any], out: Path) -> None:
     """Write report.json whole: to a temporary name, then renamed."""
-    file = out / "report.json"
     writing = out / ".report.json.writing"
     writing.write_text(json.dumps(report, indent=2))
-    writing.replace(file)
-    return file
+    writing.replace(out / "report.json")
+
+
+def write_page(report: dict[str, Any], trials: int, out: Path) -> Path:
+    """Write `out`/report.html, the pictures of what `run` reports; returns the file."""
+    from tvm_practice.course.catalog import SOLUTIONS
+    from tvm_practice.viz import report as pages
+
+    lanes = {
+        name: {
+            engine: lane.get("figures", {})
+            for engine, lane in report["phases"].get(name, {}).items()
+        }
+        for name in ("manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
+    }
+    sections = [_summary_section(report, trials)]
+    study = lanes["manual_schedule"].get("current", {}).get("study")
+    if study:
+        sections += pages.schedule_sections(json.loads(Path(study).read_text()))
+    roofline = lanes["schedule_analysis"].get("current", {}).get("roofline")
+    if roofline:
+        sections.append(pages.roofline_section(json.loads(Path(roofline).read_text())))
+    tuned = [figures for figures in lanes["auto_tune"].values() if figures.get("tuners")]
+    graphs = {
+        f"{model}, {_IR[engine]}": figures["fusion"]
+        for engine, models in lanes["relay_import"].items()
+        for model, figures in models.items()
+        if "fusion" in figures
+    } | {
+        f"{name}, {_IR[lane['engine']]}": lane["graph"]
+        for name, model_lanes in report["models"].items()
+        for lane in model_lanes
+        if "graph" in lane
+    }
+    sections += [
+        section
+        for section in (pages.tuning_section(tuned), pages.graph_section(graphs))
+        if section is not None
+    ]
+    commands = [report["command"]]
+    commands += [f"python -m tvm_practice.{name} --quick" for name in report["phases"]]
+    sections += [
+        pages.environment_section(report["environment"], report["engines"]),
+        pages.commands_section(commands),
+    ]
+    whose = "the reference solutions" if report["source"] == SOLUTIONS else "your functions"
+    facts = [
+        whose,
+        str(report["environment"]["date"]),
+        str(report["environment"]["processor"]),
+        f"{report['seconds']['total']:.0f} s",
+        f"{len(report['failures'])} failed" if report["failures"] else "no failures",
+    ]
+    return pages.write(pages.Page("tvm-practice", facts, sections), out / "report.html")
+
+
+def _summary_section(report: dict[str, Any], trials: int) -> Any:
+    """The exercises, the models' tables, and what failed."""
+    from tvm_practice.viz.report import Block, Section, latency_block
+
+    counts: dict[str, dict[str, int]] = {}
+    for exercise, status in report["exercises"].items():
+        phase = counts.setdefault(exercise.partition(".")[0], {})
+        phase[status] = phase.get(status, 0) + 1
+    statuses = list(dict.fromkeys(report["exercises"].values()))
+    blocks = [
+        Block(
+            "table",
+            title="Exercises",
+            headings=["phase", *statuses],
+            rows=[
+                [phase, *(str(found.get(status, "")) for status in statuses)]
+                for phase, found in counts.items()
+            ],
+        )
+    ]
+    for name, lanes in report["models"].items():
+        rows, ratios = [], {}
+        for lane in lanes:
+            if lane.get("pytorch"):
+                rows.append(
+                    [f"PyTorch, beside {_IR[lane['engine']]}", _median(lane["pytorch"]), "1"]
+                )
+            for variant in lane["variants"]:
+                cells = [
+                    cell.replace("\n", " (") + ")" * ("\n" in cell) for cell in _cells(variant)
+                ]
+                rows.append([_label(lane, variant), *cells])
+                if "ratio" in variant:
+                    ratios[_label(lane, variant)] = variant["ratio"]
+        width = 7
+        blocks.append(
+            Block(
+                "table",
+                title=f"{_TITLES[name]} ({trials} trials a tuner)",
+                headings=["built by", "ms", "/ PyTorch", "error", "verified", "trials", "s"],
+                rows=[[*row, *[""] * (width - len(row))] for row in rows],
+            )
+        )
+        if ratios:
+            blocks.append(latency_block(ratios, baseline="PyTorch"))
+    if report["failures"]:
+        blocks.append(Block("code", text="\n".join(report["failures"])))
+    return Section("summary", "Summary", blocks)
 
 
 if __name__ == "__main__":

@@ -252,11 +252,48 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     else:
         _current_steps(matmuls)
     figures = matmuls.time(seconds=3 if quick else 10)
+    if engines.active() == engines.CURRENT:
+        figures["study"] = _look(steps, 256 if quick else 512)
     if "packed_matmul" in matmuls.runs:
         figures["torch"] = _against_torch(matmuls)
         if not quick:
             figures["scan"] = _scan_tiles(matmuls)
     return figures
+
+
+def _look(steps: "Steps", size: int) -> str:
+    """Draw the schedules' memory accesses, count their cache misses; the file with all of it."""
+    import json
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from tvm_practice.viz.drawing import standalone
+    from tvm_practice.viz.studies import matmul_study
+
+    print(
+        f"\nWhy? All accesses of a {size}³ matmul, read from the IR of each schedule, through a\n"
+        "model of this machine's caches: misses for 1000 multiply-adds."
+    )
+    study = matmul_study(size, source=steps.source)
+    cache = study["cache"]
+    levels = [each.partition(":")[0] for each in cache["levels"]]
+    table = Table("schedule", "accesses", *levels)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, counts in cache["counts"].items():
+        rates = (1000 * sum(counts["misses"][level].values()) / cache["work"] for level in levels)
+        accesses = 1000 * sum(counts["accesses"].values()) / cache["work"]
+        table.add_row(name, f"{accesses:.0f}", *(f"{rate:.4g}" for rate in rates))
+    Console().print(table)
+    print(f"({'; '.join(cache['levels'])})")
+    file = steps.folder / "study.json"
+    file.write_text(json.dumps(study))
+    for name, svg in (("access", study["access"]), ("cache", cache["svg"])):
+        picture = steps.folder / f"{name}.svg"
+        picture.write_text(standalone(svg))
+        print(f"picture: {picture}")
+    return str(file)
 
 
 def _current_steps(matmuls: "_Matmuls") -> None:

@@ -320,9 +320,9 @@ def _count_loops(mod: Any) -> tuple[int, int]:
     return len(kinds), sum(kind != "serial" for kind in kinds)
 
 
-def _show_change(name: str, imported: Any, optimized: Any, fused: Any) -> dict[str, int]:
-    """Print what optimization and fusion did; the counts of operators and kernels."""
-    from tvm_practice.viz.graph import graph, print_graph, print_kernels, print_operators
+def _show_change(name: str, imported: Any, optimized: Any, fused: Any) -> dict[str, Any]:
+    """Print what optimization and fusion did; counts of operators and kernels, and their names."""
+    from tvm_practice.viz.graph import fusion, graph, print_graph, print_kernels, print_operators
 
     before, after, kernels = graph(imported), graph(optimized), graph(fused)
     if len(before.calls) <= _SHORT_GRAPH:
@@ -354,7 +354,11 @@ def _show_change(name: str, imported: Any, optimized: Any, fused: Any) -> dict[s
                 "the convolutions' kernels."
             )
         )
-    return {"optimized": after.operators.total(), "kernels": len(kernels.calls)}
+    return {
+        "optimized": after.operators.total(),
+        "kernels": len(kernels.calls),
+        "fusion": fusion(imported, fused),
+    }
 
 
 def _verify_and_time(

@@ -238,7 +238,49 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
         if not quick:
             figures["power_of_two"] = _beside_a_power_of_two(analysis)
         figures["break_even"] = _break_even(analysis, _BREAK_EVEN_SIZES[quick], threads)
+        figures["roofline"] = _show_roofline(steps, quick)
     return figures
+
+
+def _show_roofline(steps: "Steps", quick: bool) -> str:
+    """Print how near phase 2's schedules come to what this machine can do; the file with it."""
+    import json
+
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from tvm_practice.viz.drawing import standalone
+    from tvm_practice.viz.studies import roofline_study
+
+    study = roofline_study(256 if quick else 512, seconds=2 if quick else 5)
+    limits = study["limits"]
+    _say(
+        f"\nThe limits of this machine on {limits['threads']} threads, by two kernels that TVM "
+        f"made: {limits['peak_gflops']:.0f} GFLOP/s of multiply-adds in registers, "
+        f"{limits['memory_gbps']:.0f} GB/s from memory. A schedule that does fewer than "
+        f"{limits['ridge']:.1f} operations for each byte from beyond the second cache is held up "
+        f"by memory. Phase 2's reference schedules at {study['size']}:"
+    )
+    table = Table(box=box.SIMPLE)
+    for heading in ("schedule", "operations per byte", "limit, GFLOP/s", "GFLOP/s", "share"):
+        table.add_column(heading, justify="left" if heading == "schedule" else "right")
+    for name, kernel in study["kernels"].items():
+        limit = min(limits["peak_gflops"], limits["memory_gbps"] * kernel["intensity"])
+        table.add_row(
+            name,
+            f"{kernel['intensity']:.1f}",
+            f"{limit:.0f}",
+            f"{kernel['gflops']:.3g}",
+            f"{kernel['gflops'] / limit:.0%}",
+        )
+    Console().print(table)
+    file = steps.folder / "roofline.json"
+    file.write_text(json.dumps(study))
+    picture = steps.folder / "roofline.svg"
+    picture.write_text(standalone(study["svg"]))
+    print(f"picture: {picture}")
+    return str(file)
 
 
 def _modules(analysis: "_Analysis", size: int) -> dict[str, Any]:

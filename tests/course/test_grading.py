@@ -1,11 +1,19 @@
 """The grader itself: what it makes of functions that crash, hang, or are not there."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from tvm_practice.course.catalog import MINE, Exercise, find
-from tvm_practice.course.grading import Grader, source_file
+from tvm_practice.course.grading import (
+    Grader,
+    GradingCancelled,
+    grade_unrun,
+    load_source,
+    source_file,
+)
 
 
 @pytest.fixture
@@ -53,6 +61,48 @@ def test_a_crash_is_reported_and_grading_goes_on(matmul: Exercise, tmp_path: Pat
     with Grader() as grader:
         verdict = grader.grade(matmul, path)
         assert verdict.status == "failed" and "SIGSEGV" in verdict.message
+
+
+def test_a_check_is_cancelled_from_another_thread(matmul: Exercise, tmp_path: Path) -> None:
+    path = _file(tmp_path, "def matmul(m, n, k):\n    while True:\n        pass\n")
+    with Grader() as grader:
+        grader.make_ready(matmul)
+        threading.Timer(0.5, grader.cancel).start()
+        with pytest.raises(GradingCancelled):
+            grader.grade(matmul, path)
+
+
+def test_a_file_saved_twice_within_a_second_is_read_anew(tmp_path: Path) -> None:
+    """Python's cached bytecode is told from new text by whole seconds and the length."""
+    path = _file(tmp_path, "X = 1\n")
+    times = (1_700_000_000, 1_700_000_000)
+    os.utime(path, times)
+    assert load_source("mine", path).X == 1
+    _file(tmp_path, "X = 2\n")
+    os.utime(path, times)
+    assert load_source("mine", path).X == 2
+
+
+def test_a_stub_or_a_broken_file_starts_no_engine(
+    matmul: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tvm_practice.engines.Session", None)
+    stub = 'def matmul(m, n, k):\n    """Do."""\n    raise NotImplementedError("later")\n'
+    with Grader() as grader:
+        assert grader.grade(matmul, _file(tmp_path, stub)).message == "later"
+        for broken in ("def matmul(\0", "def matmul(:", "return 1\n"):
+            verdict = grader.grade(matmul, _file(tmp_path, broken))
+            assert verdict.status == "failed" and len(verdict.message.splitlines()) == 1
+        assert "cannot be read" in grader.grade(matmul, str(tmp_path / "absent.py")).message
+        assert grade_unrun(matmul, _file(tmp_path, "matmul = print\n")) is None
+
+
+def test_without_its_engine_an_exercise_is_not_to_do(
+    matmul: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tvm_practice.engines.unavailable_reason", lambda _: "no engine")
+    verdict = grade_unrun(matmul, _file(tmp_path, "def matmul():\n    raise NotImplementedError\n"))
+    assert verdict is not None and verdict.status == "unavailable"
 
 
 def test_what_a_function_prints_is_kept(grader: Grader, matmul: Exercise, tmp_path: Path) -> None:

@@ -1,69 +1,94 @@
-"""`python -m tvm_practice.course`: the board, a hint, a check."""
+"""`tvm-practice`, the course's command line; `python -m tvm_practice.course` is the same."""
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from tvm_practice.course.catalog import Exercise
+    from tvm_practice.course.catalog import Exercise, Phase
+    from tvm_practice.course.grading import Verdict
+    from tvm_practice.course.progress import Standing
+    from tvm_practice.course.screen import Screen
 
-_EXERCISE = click.argument("exercise", metavar="EXERCISE")
+_ONE = click.argument("exercise", metavar="[EXERCISE]", required=False)
+_SPOIL = click.option("--spoil", is_flag=True, help="Show it before you have passed.")
+
+
+class _Group(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nstopped; what was graded is kept", err=True)
+            sys.exit(130)
+        except Exception as error:
+            from tvm_practice.engines import EngineError
+
+            if not isinstance(error, EngineError):
+                raise
+            click.echo(f"failed: {error}", err=True)
+            sys.exit(1)
+
+
+def _remember_plain(ctx: click.Context, _: click.Parameter, plain: bool) -> None:
+    root = ctx.find_root()
+    root.obj = bool(root.obj) or plain
+
+
+_PLAIN = click.option(
+    "--plain",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember_plain,
+    envvar="TVM_PRACTICE_PLAIN",
+    help="No boxes, bars or colours, one fact a line. TVM_PRACTICE_PLAIN=1 is the same.",
+)
 
 
 @click.group(
-    epilog="\b\nExamples:\n  python -m tvm_practice.course list\n"
-    "  python -m tvm_practice.course hint tile --level 2\n"
-    "  python -m tvm_practice.course check te_basics.matmul"
+    cls=_Group,
+    invoke_without_command=True,
+    epilog="\b\nExamples:\n  tvm-practice\n  tvm-practice list\n  tvm-practice check matmul\n"
+    "  tvm-practice watch\n  tvm-practice --plain hint matmul",
 )
-def main() -> None:
-    """See how you stand, get a hint, check one exercise."""
+@_PLAIN
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Work through the course: see how you stand, check, get hints, compare.
+
+    EXERCISE is a name as in `tvm-practice list`, matmul or te_basics.matmul; without it the next
+    one that does not pass is meant. Exit code 0: it passes; 1: it does not; 2: a mistake in the
+    command.
+    """
+    if ctx.invoked_subcommand is None:
+        _welcome(_screen())
 
 
-@main.command("list")
-@click.option("--solutions", is_flag=True, help="Grade the reference solutions instead.")
-def list_exercises(solutions: bool) -> None:
-    """Grade every exercise and show the board."""
-    from rich.console import Console
+def _command(name: str, *examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Register the decorated function as a command with these examples and --plain."""
+    lines = "".join(f"\n  tvm-practice {example}" for example in examples)
 
-    from tvm_practice.course.board import board, grade_with_progress, totals
-    from tvm_practice.course.catalog import MINE, SOLUTIONS
+    def register(function: Callable[..., None]) -> click.Command:
+        return main.command(name, epilog=f"\b\nExamples:{lines}")(_PLAIN(function))
 
-    console = Console()
-    verdicts = grade_with_progress(SOLUTIONS if solutions else MINE, console)
-    console.print(board(verdicts))
-    console.print(totals(verdicts), highlight=False)
+    return register
 
 
-@main.command()
-@_EXERCISE
-@click.option("--level", type=click.IntRange(1, 3), default=1, show_default=True)
-def hint(exercise: str, level: int) -> None:
-    """Show a hint: 1 says which way, 3 nearly says it all."""
-    found = _find(exercise)
-    click.echo(f"{found.id}: {found.title}")
-    click.echo(f"Hint {level} of 3: {found.hints[level - 1]}")
-    if level == 3:
-        click.echo(f"A correct answer gives:\n\n{found.looks_like}")
+def _screen() -> "Screen":
+    from tvm_practice.course.screen import Screen
+
+    return Screen(plain=bool(click.get_current_context().find_root().obj))
 
 
-@main.command()
-@_EXERCISE
-@click.option("--solutions", is_flag=True, help="Check the reference solution instead.")
-def check(exercise: str, solutions: bool) -> None:
-    """Grade one exercise. Exit code 0 if it passes, 1 if it is wrong or to do."""
-    from tvm_practice.course.catalog import MINE, SOLUTIONS
+def _standing(screen: "Screen") -> "Standing":
+    """Closed, with the engines' processes, when the command ends."""
     from tvm_practice.course.grading import Grader
+    from tvm_practice.course.progress import Progress, Standing
 
-    found = _find(exercise)
-    with Grader() as grader:
-        verdict = grader.grade(found, SOLUTIONS if solutions else MINE)
-    if verdict.status == "passed":
-        click.echo(f"{found.id} passes")
-        return
-    word = {"failed": "is wrong", "todo": "is to do", "unavailable": "cannot be graded here"}
-    click.echo(f"{found.id} {word[verdict.status]}\n{verdict.message}")
-    sys.exit(1)
+    grader = click.get_current_context().with_resource(Grader())
+    return Standing(Progress(screen.note), grader)
 
 
 def _find(name: str) -> "Exercise":
@@ -73,6 +98,387 @@ def _find(name: str) -> "Exercise":
         return find(name)
     except KeyError as error:
         raise click.UsageError(str(error.args[0])) from None
+
+
+def _find_phase(name: str) -> "Phase":
+    """The phase of that number or module name."""
+    import difflib
+
+    from tvm_practice.course.catalog import PHASE_MODULES, phases
+
+    for phase in phases():
+        if name in (str(phase.number), phase.module):
+            return phase
+    near = difflib.get_close_matches(name, PHASE_MODULES, n=1)
+    known = ", ".join(f"{phase.number} {phase.module}" for phase in phases())
+    suggestion = f"did you mean {near[0]}?" if near else f"the phases are {known}"
+    raise click.UsageError(f"no phase {name!r}; {suggestion}")
+
+
+def _named_or_next(name: str | None, standing: "Standing") -> "Exercise":
+    """The exercise of that name; without one the next that does not pass, else the last."""
+    from tvm_practice.course.catalog import exercises
+
+    return _find(name) if name else standing.next(surely=True) or exercises()[-1]
+
+
+def _welcome(screen: "Screen") -> None:
+    """What stands where, and the command to go on with; grades nothing."""
+    from tvm_practice.course.board import bar, done
+    from tvm_practice.course.catalog import exercises, phases
+    from tvm_practice.course.telling import standings, tell_following
+
+    standing = _standing(screen)
+    verdicts = standings(standing)
+    passed = sum(verdict.status == "passed" for verdict in verdicts)
+    screen.say("tvm-practice: from a loop nest to a tuned, verified, exported model", "bold")
+    screen.say()
+    for each in phases():
+        part, whole = done(each, verdicts)
+        state = f"{part} of {whole} done" if screen.plain else bar(part, whole)
+        screen.say(f"  {each.number} {each.title:<20} {state}")
+    screen.say(f"{passed} of {len(exercises())} exercises are done.")
+    if ungraded := len(exercises()) - len(verdicts):
+        screen.say(f"{ungraded} changed or new: tvm-practice list grades them.")
+    screen.say()
+    following = standing.next()
+    tell_following(screen, following, with_page=True)
+    if following is None:
+        return
+    screen.say()
+    for command, what in (
+        ("watch", "checks it whenever you save its file"),
+        ("check", "checks it once"),
+        ("hint", "gives a hint, each time one that says more"),
+        ("list", "shows all exercises"),
+        ("--help", "shows all commands"),
+    ):
+        screen.say(f"  tvm-practice {command:<8} {what}")
+
+
+@_command("list", "list", "list --all", "list --json", "list --solutions")
+@click.option("--all", "anew", is_flag=True, help="Grade every exercise anew.")
+@click.option("--solutions", is_flag=True, help="Grade the reference solutions instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_exercises(anew: bool, solutions: bool, as_json: bool) -> None:
+    """Show every exercise: done, wrong, or to do.
+
+    Only what changed since it was graded is graded.
+    """
+    from tvm_practice.course.board import bar, board, totals
+    from tvm_practice.course.telling import tell_following
+
+    screen = _screen()
+    standing = _standing(screen)
+    verdicts, graded = _grade(screen, standing, anew, solutions, quiet=as_json)
+    following = None if solutions else standing.next()
+    if as_json:
+        import json
+
+        shown = {
+            "exercises": [
+                {
+                    "exercise": verdict.exercise.id,
+                    "title": verdict.exercise.title,
+                    "engine": verdict.exercise.engine,
+                    "status": verdict.status,
+                    "message": verdict.message,
+                    "graded_now": verdict.exercise.id in graded,
+                }
+                for verdict in verdicts
+            ],
+            "done": sum(verdict.status == "passed" for verdict in verdicts),
+            "total": len(verdicts),
+            "next": following.id if following else None,
+        }
+        click.echo(json.dumps(shown, indent=2))
+        return
+    passed = sum(verdict.status == "passed" for verdict in verdicts)
+    if screen.plain:
+        screen.say(f"{passed} of {len(verdicts)} done")
+    else:
+        screen.draw(board(verdicts))
+        screen.say()
+        screen.say(f"{bar(passed, len(verdicts), width=30)}: {totals(verdicts)}")
+    for problem in sorted({each.message for each in verdicts if _is_one_line(each)}):
+        screen.say(problem)
+    if not solutions:
+        tell_following(screen, following)
+
+
+def _is_one_line(verdict: "Verdict") -> bool:
+    """Whether the verdict is about a file or an engine, and so one for many exercises."""
+    return verdict.status == "unavailable" or (
+        verdict.status == "failed" and "\n" not in verdict.message
+    )
+
+
+def _grade(
+    screen: "Screen", standing: "Standing", anew: bool, solutions: bool, *, quiet: bool = False
+) -> "tuple[list[Verdict], set[str]]":
+    """Every exercise's verdict, and the ids of those that were graded now, all if `anew`.
+
+    In plain mode each is said as soon as it is there, unless `quiet`.
+    """
+    from tvm_practice.course.board import word
+    from tvm_practice.course.catalog import SOLUTIONS, exercises
+
+    known = {} if anew or solutions else {each.id: standing.known(each) for each in exercises()}
+    grading = {each.id for each in exercises() if known.get(each.id) is None}
+    verdicts = []
+    with screen.counting(len(grading)) as advance:
+        for exercise in exercises():
+            verdict = known.get(exercise.id)
+            if verdict is None:
+                advance(exercise.id)
+                verdict = (
+                    standing.grader.grade(exercise, SOLUTIONS)
+                    if solutions
+                    else standing.grade(exercise)
+                )
+            if screen.plain and not quiet:
+                screen.say(f"{exercise.id}: {word(verdict)}")
+            verdicts.append(verdict)
+    return verdicts, grading
+
+
+def _run_command() -> click.Command:
+    """`run PHASE`, with the options of the phases' own commands."""
+    from tvm_practice.course.phase import phase_command
+
+    def run(phase: str, **options: Any) -> None:
+        """Run a phase with what you have written.
+
+        PHASE is its number or its name.
+        """
+        from tvm_practice.course.catalog import MINE
+        from tvm_practice.course.grading import file_problem, source_file
+
+        found = _find_phase(phase)
+        if problem := file_problem(source_file(found.module, MINE)):
+            raise click.UsageError(problem)
+        command = phase_command(found.module, "").callback
+        assert command is not None
+        command(**options)
+
+    command = _command(
+        "run", "run 1", "run te_basics --solutions --quick", "run 2 --engine current"
+    )(run)
+    command.params[:0] = [click.Argument(["phase"]), *phase_command("", "").params]
+    return command
+
+
+_run_command()
+
+
+@_command("check", "check", "check matmul", "check tile vectorize", "check softmax --solutions")
+@click.argument("exercise", metavar="[EXERCISE]...", nargs=-1)
+@click.option("--solutions", is_flag=True, help="Check the reference solution instead.")
+def check(exercise: tuple[str, ...], solutions: bool) -> None:
+    """Grade exercises; without a name the next that does not pass.
+
+    Exit code 0 if all pass, 1 if one is wrong or to do.
+    """
+    from tvm_practice.course.catalog import SOLUTIONS
+    from tvm_practice.course.telling import tell_following, tell_next, tell_verdict
+
+    screen = _screen()
+    standing = _standing(screen)
+    chosen = [_find(name) for name in exercise]
+    if not chosen:
+        following = standing.next()
+        if following is None:
+            tell_following(screen, following)
+            return
+        chosen = [following]
+    verdicts = []
+    for each in chosen:
+        with screen.busy(f"checking {each.id}"):
+            verdict = standing.grader.grade(each, SOLUTIONS) if solutions else standing.grade(each)
+        tell_verdict(screen, verdict)
+        verdicts.append(verdict)
+    if any(verdict.status != "passed" for verdict in verdicts):
+        if verdicts[-1].status in ("failed", "todo"):
+            screen.say(f"A hint: tvm-practice hint {chosen[-1].name}")
+        sys.exit(1)
+    if not solutions and tell_next(screen, standing, chosen[-1]):
+        screen.say("  then: tvm-practice check")
+
+
+@_command("hint", "hint", "hint matmul", "hint matmul --level 3")
+@_ONE
+@click.option("--level", type=click.IntRange(1, 3), help="This one, not the next.")
+def hint(exercise: str | None, level: int | None) -> None:
+    """Show a hint, each time one that says more.
+
+    There are three: 1 says which way, 3 nearly says it all.
+    """
+    from tvm_practice.course.telling import tell_hint
+
+    screen = _screen()
+    standing = _standing(screen)
+    tell_hint(screen, standing, _named_or_next(exercise, standing), level)
+
+
+@_command("watch", "watch", "watch tile", "watch --poll")
+@_ONE
+@click.option(
+    "--poll",
+    is_flag=True,
+    help="Look at the file every 0.3 s, where its system reports no changes "
+    "(WATCHFILES_FORCE_POLLING=1 is the same).",
+)
+def watch(exercise: str | None, poll: bool) -> None:
+    """Check an exercise at every save of its file.
+
+    When it passes, the next one follows.
+
+    Keys: n next, h hint, l list, r check again, q quit.
+    """
+    from tvm_practice.course.watch import Watch
+
+    screen = _screen()
+    standing = _standing(screen)
+    Watch(screen, standing, _named_or_next(exercise, standing), poll=poll).run()
+
+
+@_command("reset", "reset", "reset matmul")
+@_ONE
+def reset(exercise: str | None) -> None:
+    """Put the stub of an exercise back. Your text is kept in a backup file."""
+    from tvm_practice.course.resetting import reset_exercise
+    from tvm_practice.course.screen import near
+
+    screen = _screen()
+    standing = _standing(screen)
+    found = _named_or_next(exercise, standing)
+    try:
+        backup = reset_exercise(standing.progress, found)
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from None
+    except OSError as error:
+        screen.note(f"{found.id} is left as it is: {error}")
+        sys.exit(1)
+    if backup is None:
+        screen.say(f"{found.id} is to do already; there is nothing to reset")
+    else:
+        screen.say(f"{found.id} is to do again. Your text is in {near(backup)}")
+
+
+@_command("solution", "solution", "solution matmul", "solution matmul --spoil")
+@_ONE
+@_SPOIL
+def solution(exercise: str | None, spoil: bool) -> None:
+    """Show the reference solution.
+
+    After a pass. Without a name: of the exercise that passed last.
+    """
+    from tvm_practice.course.telling import reference
+
+    screen = _screen()
+    found = _passed_or_spoilt(screen, exercise, spoil)
+    screen.code(reference(found), "python")
+
+
+@_command("diff", "diff", "diff matmul", "diff matmul --spoil")
+@_ONE
+@_SPOIL
+def diff(exercise: str | None, spoil: bool) -> None:
+    """Show how yours differs from the reference.
+
+    After a pass. Without a name: the exercise that passed last.
+    """
+    import difflib
+
+    from tvm_practice.course.catalog import MINE
+    from tvm_practice.course.editing import function_source
+    from tvm_practice.course.grading import source_file
+    from tvm_practice.course.telling import reference
+
+    screen = _screen()
+    found = _passed_or_spoilt(screen, exercise, spoil)
+    file = source_file(found.phase, MINE)
+    try:
+        mine = function_source(file.read_text(encoding="utf-8"), found.name)
+    except (OSError, SyntaxError, ValueError, KeyError) as error:
+        raise click.UsageError(f"{file}: {error}") from None
+    lines = difflib.unified_diff(
+        mine.split("\n"),
+        reference(found).split("\n"),
+        f"{found.id} (yours)",
+        f"{found.id} (reference)",
+        lineterm="",
+    )
+    text = "\n".join(lines)
+    if text:
+        screen.code(text, "diff")
+    else:
+        screen.say("Yours is the reference, word for word.")
+
+
+def _passed_or_spoilt(screen: "Screen", name: str | None, spoil: bool) -> "Exercise":
+    """The exercise, if it may be given away; otherwise a line and exit code 1.
+
+    Without a name it is the one that passed last, with `spoil` the next.
+    """
+    standing = _standing(screen)
+    last = None if name or spoil else standing.last_passed()
+    found = last or _named_or_next(name, standing)
+    if not spoil and not standing.passed(found):
+        screen.note(f"{found.id} does not pass yet; --spoil shows it all the same")
+        sys.exit(1)
+    return found
+
+
+@_command("verify", "verify", "verify && echo all done")
+def verify() -> None:
+    """Grade everything anew. Exit code 0 only if every exercise passes."""
+    from tvm_practice.course.board import totals
+    from tvm_practice.course.telling import tell_verdict
+
+    screen = _screen()
+    verdicts, _ = _grade(screen, _standing(screen), anew=True, solutions=False)
+    for verdict in verdicts:
+        if verdict.status == "failed":
+            tell_verdict(screen, verdict)
+    passed = sum(verdict.status == "passed" for verdict in verdicts)
+    screen.say(f"{passed} of {len(verdicts)} exercises pass ({totals(verdicts)})")
+    if passed < len(verdicts):
+        sys.exit(1)
+
+
+@_command("explain", "explain 1", "explain matmul", "explain te_basics --spoil")
+@click.argument("what", metavar="[PHASE or EXERCISE]", required=False)
+@_SPOIL
+def explain(what: str | None, spoil: bool) -> None:
+    """Answer a phase's key question, once its exercises pass.
+
+    Without a name: of the last phase that is done.
+    """
+    from tvm_practice.course.explaining import finished, key_question, missing
+
+    screen = _screen()
+    standing = _standing(screen)
+    phase = _phase_of(what) if what else finished(standing)
+    if not spoil and (left := missing(standing, phase)):
+        screen.note(
+            f"phase {phase.number} has {len(left)} to pass first: "
+            f"{', '.join(each.name for each in left)}; --spoil answers all the same"
+        )
+        sys.exit(1)
+    try:
+        screen.page(key_question(phase))
+    except OSError as error:
+        screen.note(f"the answer's page cannot be read: {error}")
+        sys.exit(1)
+
+
+def _phase_of(name: str) -> "Phase":
+    """The phase of that number or name, or that an exercise of that name is in."""
+    from tvm_practice.course.catalog import phase, phases
+
+    known = {key for each in phases() for key in (str(each.number), each.module)}
+    return _find_phase(name) if name in known else phase(_find(name).phase)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """The board: every exercise with how it stands."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tvm_practice.course.catalog import MINE, exercises, phases
+from tvm_practice.course.catalog import MINE, Phase, exercises, phases
 from tvm_practice.course.grading import Grader, Status, Verdict
 
 _MARK: dict[Status, tuple[str, str]] = {
@@ -16,6 +16,8 @@ _MARK: dict[Status, tuple[str, str]] = {
     "todo": ("to do", "yellow"),
     "unavailable": ("no engine", "dim"),
 }
+_UNGRADED = ("not graded", "dim")
+_BAR_WIDTH = 6
 
 
 def grade_all(
@@ -40,20 +42,47 @@ def grade_with_progress(source: str, console: Console) -> list[Verdict]:
         return grade_all(source, each=lambda _: progress.advance(bar))
 
 
-def board(verdicts: list[Verdict]) -> Table:
-    """A table of the phases, each exercise with its state."""
+def word(verdict: Verdict | None) -> str:
+    """`done`, `wrong`, `to do`, `no engine`, or `not graded` if there is no verdict."""
+    return _mark(verdict)[0]
+
+
+def board(verdicts: Collection[Verdict]) -> Table:
+    """A table of the phases, their exercises by state; one without a verdict is not graded."""
     by_id = {verdict.exercise.id: verdict for verdict in verdicts}
-    table = Table("phase", "exercise", "state", title="The course")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in ("phase", "how far", "state"):
+        table.add_column(no_wrap=True)
+    table.add_column()  # the exercises
     for phase in phases():
-        for position, exercise in enumerate(phase.exercises):
-            word, colour = _MARK[by_id[exercise.id].status]
-            name = f"{phase.number} {phase.module}" if position == 0 else ""
-            table.add_row(name, exercise.name, Text(word, colour))
-        table.add_section()
+        label = (f"{phase.number} {phase.module}", bar(*done(phase, verdicts)))
+        marks = {each.name: _mark(by_id.get(each.id)) for each in phase.exercises}
+        for mark in [*_MARK.values(), _UNGRADED]:
+            if names := [name for name, its in marks.items() if its == mark]:
+                table.add_row(*label, Text(*mark), ", ".join(names))
+                label = ("", "")
     return table
 
 
-def totals(verdicts: list[Verdict]) -> str:
+def _mark(verdict: Verdict | None) -> tuple[str, str]:
+    return _MARK[verdict.status] if verdict else _UNGRADED
+
+
+def done(phase: Phase, verdicts: Iterable[Verdict]) -> tuple[int, int]:
+    """How many of the phase's exercises pass, and how many it has."""
+    passed = sum(
+        verdict.status == "passed" for verdict in verdicts if verdict.exercise.phase == phase.module
+    )
+    return passed, len(phase.exercises)
+
+
+def bar(part: int, whole: int, *, width: int = _BAR_WIDTH) -> str:
+    """`█████░░░░░ 3/6`."""
+    full = width * part // whole
+    return f"{'█' * full}{'░' * (width - full)} {part}/{whole}"
+
+
+def totals(verdicts: Iterable[Verdict]) -> str:
     """One line: `12 done, 15 to do`."""
     counts = Counter(verdict.status for verdict in verdicts)
     return ", ".join(

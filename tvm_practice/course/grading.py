@@ -3,8 +3,10 @@
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import tempfile
+import threading
 import time
 import traceback
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any, Literal
 
 from tvm_practice import engines
 from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
+from tvm_practice.course.editing import parse, stub_message
 from tvm_practice.course.expect import CheckFailed
 
 Status = Literal["passed", "failed", "todo", "unavailable"]
@@ -45,9 +48,11 @@ def load_source(phase: str, source: str) -> ModuleType:
     if not source.endswith(".py"):
         return importlib.import_module(f"{source}.{phase}")
     spec = importlib.util.spec_from_file_location(f"graded_{phase}", source)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # Not by the loader: its cached bytecode is taken for fresh when a file was saved twice within
+    # a second and kept its length.
+    exec(compile(Path(source).read_bytes(), source, "exec", dont_inherit=True), module.__dict__)
     return module
 
 
@@ -55,9 +60,53 @@ def source_file(phase: str, source: str) -> Path:
     """The file that `load_source` reads, found without importing it."""
     if source.endswith(".py"):
         return Path(source)
+    if source == MINE:
+        return learners_folder() / f"{phase}.py"
     spec = importlib.util.find_spec(f"{source}.{phase}")
     assert spec is not None and spec.origin is not None
     return Path(spec.origin)
+
+
+def learners_folder() -> Path:
+    """The folder of the phases' files that the learner edits.
+
+    It is the package's, unless TVM_PRACTICE_FILES names another one, a copy say.
+    """
+    if named := os.environ.get("TVM_PRACTICE_FILES"):
+        return Path(named).absolute()
+    spec = importlib.util.find_spec(MINE)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def grade_unrun(exercise: Exercise, source: str = MINE) -> "Verdict | None":
+    """The verdict where none needs an engine: it is missing, the file is broken, or a stub."""
+    if missing := engines.unavailable_reason(exercise.engine):
+        return Verdict(exercise, "unavailable", missing)
+    file = source_file(exercise.phase, source)
+    if problem := file_problem(file):
+        return Verdict(exercise, "failed", problem)
+    try:
+        message = stub_message(file.read_text(encoding="utf-8"), exercise.name)
+    except KeyError:  # it may be defined in another way than by `def`
+        return None
+    return None if message is None else Verdict(exercise, "todo", message or "it is a stub")
+
+
+def file_problem(file: Path) -> str | None:
+    """One line saying why no function can be taken out of `file`; None if they can."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        parse(text)
+    except SyntaxError as error:
+        number = error.lineno or 1
+        line = [*text.split("\n"), ""][number - 1].strip()
+        return f"{file.name}, line {number}: {type(error).__name__}: {error.msg}" + (
+            f": {line}" if line else ""
+        )
+    except (OSError, ValueError) as error:
+        return f"{file} cannot be read: {error}"
+    return None
 
 
 def check_here(exercise: str, path: str) -> dict[str, Any]:
@@ -66,6 +115,11 @@ def check_here(exercise: str, path: str) -> dict[str, Any]:
     started = time.perf_counter()
     status, message = _run(found, path)
     return {"status": status, "message": message, "seconds": time.perf_counter() - started}
+
+
+def ready_here(exercise: str) -> None:
+    """Nothing but what every check needs: an engine and the checks, loaded."""
+    find(exercise)
 
 
 def demonstrate_here(exercise: str, path: str) -> str:
@@ -113,6 +167,10 @@ def _essence(message: str) -> str:
     return " ".join(lines[:1] if len(lines) == 1 else lines[-1:] if lines else [])[:600]
 
 
+class GradingCancelled(Exception):
+    """Grader.cancel() stopped the check."""
+
+
 class Grader:
     """Grades exercises, keeping one process an engine between them.
 
@@ -122,10 +180,18 @@ class Grader:
 
     def __init__(self) -> None:
         self._sessions: dict[str, engines.Session] = {}
+        self._cancelled = threading.Event()
         self._output = tempfile.TemporaryFile("w+b")  # noqa: SIM115  # closed by close()
 
     def grade(self, exercise: Exercise, source: str = MINE, *, timeout: float = 180) -> Verdict:
-        """Run the exercise's check on the function of that name in `source`."""
+        """Run the exercise's check on the function of that name in `source`.
+
+        A stub, or a file that does not parse, starts no engine. Raises GradingCancelled after
+        `cancel`.
+        """
+        if (verdict := grade_unrun(exercise, source)) is not None:
+            return verdict
+        self._cancelled.clear()
         before = self._output.seek(0, 2)
         started = time.perf_counter()
         try:
@@ -136,6 +202,8 @@ class Grader:
             status, message, seconds = "unavailable", str(missing), 0.0
         except (engines.EngineDied, engines.EngineTimeout) as broken:
             self._forget(exercise)
+            if self._cancelled.is_set():
+                raise GradingCancelled from None
             seconds = time.perf_counter() - started
             status = "failed"
             message = (
@@ -146,13 +214,28 @@ class Grader:
         output = self._output.read().decode(errors="replace")
         return Verdict(exercise, status, message, seconds, output)
 
+    def make_ready(self, exercise: Exercise) -> None:
+        """Start the exercise's engine, so that grading it takes no longer than its check."""
+        try:
+            self._session(exercise).call(f"{__name__}:ready_here", {"exercise": exercise.id})
+        except engines.EngineError:  # grading will meet it again, and say it
+            self._forget(exercise)
+
+    def cancel(self) -> None:
+        """Stop the check that another thread is in, and the engines' processes with it."""
+        self._cancelled.set()
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        for session in sessions:
+            session.close(grace=0)
+
     def demonstrate(self, exercise: Exercise, source: str = SOLUTIONS) -> str:
         """What a correct answer gives; equal to `exercise.looks_like`."""
         return str(self._call("demonstrate_here", exercise, source, timeout=180))
 
     def _call(self, function: str, exercise: Exercise, source: str, timeout: float) -> Any:
         return self._session(exercise).call(
-            f"tvm_practice.course.grading:{function}",
+            f"{__name__}:{function}",
             {"exercise": exercise.id, "path": str(source_file(exercise.phase, source))},
             timeout=timeout,
         )

@@ -45,9 +45,11 @@ def export_lane(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
 
     Returns:
-        {"model", "engine", "pytorch": latency, "notes", "variants": [{"tuner", "status": "ok" |
-        "todo" | "failed", "reason", "latency", "ratio", "max_error", "verified", "verification",
-        "seconds", "tuning", "artifacts"}]}, latencies in ms.
+        {"model", "engine", "pytorch": latency, "notes", "graph": see viz.graph.fusion,
+        "kernels": see viz.studies.kernel_pictures (current engine),
+        "variants": [{"tuner", "status": "ok" | "todo" | "failed", "reason", "latency", "ratio",
+        "max_error", "verified", "verification", "seconds", "tuning", "artifacts"}]}, latencies
+        in ms.
     """
     import torch
 
@@ -56,6 +58,8 @@ def export_lane(
     from tvm_practice.tvm_export.lane import open_lane
     from tvm_practice.tvm_export.loading import ExampleTensor, load
     from tvm_practice.tvm_export.tuners.records import count
+    from tvm_practice.viz.graph import fusion
+    from tvm_practice.viz.studies import kernel_pictures
 
     torch.set_num_threads(engines.thread_count())
     engine = engines.active()
@@ -78,6 +82,7 @@ def export_lane(
         report["variants"].append({"tuner": None, **failure})
         return report
 
+    report["graph"] = fusion(lane.stages["imported"], lane.stages["optimized"])
     chosen = Steps(steps)
     built: dict[str, tuple[Any, dict[str, Any]]] = {}
     report["notes"] += lane.notes
@@ -106,6 +111,8 @@ def export_lane(
             "max_error": variant["verification"]["max_error"],
         }
         built[name] = (graph_module, variant)
+        if tuner is None and engine == engines.CURRENT:
+            report["kernels"] = kernel_pictures(lane.stages["scheduled"])
 
     if not built:
         return report

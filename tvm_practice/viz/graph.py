@@ -82,6 +82,27 @@ def graph(module: Any) -> Graph:
     return _read_relax(main) if hasattr(main.body, "blocks") else _read_relay(main)
 
 
+def fusion(imported: Any, optimized: Any) -> dict[str, list[Any]]:
+    """What the graph passes made of a model: its operators, and its kernels with theirs.
+
+    Args:
+        imported: the IRModule as it was imported.
+        optimized: after the passes. Relay's is fused here as relay.build does it; Relax's is
+            fused already.
+
+    Returns:
+        {"operators": [name], "kernels": [[name]]}, in the order they run.
+    """
+    if not hasattr(optimized["main"].body, "blocks"):
+        from tvm import relay
+
+        optimized = relay.transform.FuseOps(fuse_opt_level=2)(optimized)
+    return {
+        "operators": [name for call in graph(imported).calls for name in call.operators],
+        "kernels": [list(call.operators) for call in graph(optimized).calls],
+    }
+
+
 def format_graph(module: Any, *, width: int = 76) -> str:
     """The main function as text, one call a line, wrapped at `width` characters."""
     shown = graph(module)

@@ -1,0 +1,205 @@
+"""`tvm-practice watch`: as a person uses it, on a terminal, and without one."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.course.conftest import Tree
+from tvm_practice.course import watch
+from tvm_practice.course.catalog import find
+from tvm_practice.course.grading import Grader
+from tvm_practice.course.progress import Progress, Standing
+from tvm_practice.course.screen import Screen
+from tvm_practice.course.telling import reference
+
+COMMAND = [sys.executable, "-m", "tvm_practice.course", "watch"]
+REACTION_SECONDS = 2.0
+
+
+class Terminal:
+    """A terminal with `watch` on it; `text` is what it showed so far."""
+
+    def __init__(self, *arguments: str):
+        self._ours, self.theirs = pty.openpty()
+        self.before = termios.tcgetattr(self.theirs)
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+            start_new_session=True,
+            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # makes it the terminal
+        )
+        self.text = ""
+
+    def until(self, words: str, *, seconds: float = 60) -> float:
+        """Read until `words` appear anew; returns how many seconds it took."""
+        started = time.monotonic()
+        seen = ""
+        while words not in seen:
+            left = started + seconds - time.monotonic()
+            assert left > 0, f"no {words!r} in {seconds} s after:\n{self.text}"
+            if select.select([self._ours], [], [], left)[0]:
+                seen += os.read(self._ours, 65536).decode(errors="replace")
+        self.text += seen
+        return time.monotonic() - started
+
+    def press(self, key: str) -> None:
+        os.write(self._ours, key.encode())
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+        os.close(self.theirs)
+
+
+@contextmanager
+def _terminal(*arguments: str) -> Iterator[Terminal]:
+    terminal = Terminal(*arguments)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def _rename_into_place(tree: Tree, name: str, source: str) -> None:
+    """Save as many editors do: a new file takes the old one's name."""
+    file = tree.file(find(name).phase)
+    before = file.read_bytes()
+    tree.write(name, source)
+    new = file.with_name("4913")
+    new.write_bytes(file.read_bytes())
+    file.write_bytes(before)
+    new.replace(file)
+
+
+@pytest.mark.slow
+def test_a_save_is_checked_at_once(tree: Tree) -> None:
+    """Also while a check hangs; keys work, and the terminal is given back as it was."""
+    right = reference(find("matmul"))
+    with _terminal() as terminal:
+        terminal.until("te_basics.matmul is to do")
+        time.sleep(0.2)  # until the folder is watched
+        tree.write(
+            "matmul", right.replace("    return", "    while True:\n        pass\n    return")
+        )
+        assert terminal.until("checking te_basics.matmul") < REACTION_SECONDS
+        time.sleep(1)  # it hangs
+        _rename_into_place(tree, "matmul", right)
+        assert terminal.until("checking te_basics.matmul") < REACTION_SECONDS
+        terminal.until("te_basics.matmul passes")
+        terminal.until("Next: te_basics.dense_bias_relu")
+        terminal.press("h")
+        terminal.until("Hint 1 of 3", seconds=5)
+        terminal.press("l")
+        terminal.until("1 done, 30 to do", seconds=5)
+        terminal.press("n")
+        terminal.until("te_basics.softmax is to do", seconds=5)
+        terminal.press("q")
+        assert terminal.process.wait(5) == 0
+        assert termios.tcgetattr(terminal.theirs) == terminal.before
+        assert "Traceback" not in terminal.text
+
+
+def test_ctrl_c_gives_the_terminal_back(tree: Tree) -> None:
+    with _terminal("--poll") as terminal:
+        terminal.until("by looking every 0.3 s")
+        terminal.until("is to do")
+        terminal.press("\x03")
+        terminal.until("stopped")
+        assert terminal.process.wait(5) == 130
+        assert termios.tcgetattr(terminal.theirs) == terminal.before
+
+
+def test_without_a_terminal_there_are_no_keys(tree: Tree) -> None:
+    running = subprocess.Popen(
+        COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert running.stdout is not None
+    with running.stdout as shown:
+        assert "Ctrl-C ends it" in shown.readline()
+        assert shown.readline() == "\n"
+        assert "checking te_basics.matmul" in shown.readline()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(10) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("poll", [False, True])
+def test_the_file_is_followed_from_broken_to_passed(
+    cheap: Tree, grader: Grader, capsys: pytest.CaptureFixture[str], poll: bool
+) -> None:
+    """Without engines, in this process: a thread is the person."""
+    standing = Standing(Progress(pytest.fail), grader)
+    watching = watch.Watch(Screen(), standing, find("matmul"), poll=poll)
+    shown = ""
+
+    def until(words: str) -> None:
+        nonlocal shown
+        end = time.monotonic() + 10
+        while words not in shown and time.monotonic() < end:
+            shown += capsys.readouterr().out
+            time.sleep(0.02)
+
+    def person() -> None:
+        try:
+            until("matmul is to do")
+            time.sleep(0.2)  # until the folder is watched
+            text = cheap.file("te_basics").read_text()
+            cheap.file("te_basics").write_text("def matmul(:\n")
+            until("te_basics.py, line 1: SyntaxError")
+            cheap.file("auto_tune").touch()  # another phase's file
+            cheap.file("te_basics").write_text(text)
+            cheap.solve("matmul", "dense_bias_relu", "softmax")
+            until("Next: manual_schedule.tile")
+            cheap.solve(*(each for each in ("tile", "vectorize")))
+            until("Next: manual_schedule.parallelize")
+        finally:
+            watching._events.put(("key", "q"))
+
+    thread = threading.Thread(target=person)
+    thread.start()
+    watching.run()
+    thread.join()
+    shown += capsys.readouterr().out
+    for words in (
+        "te_basics.py, line 1: SyntaxError",
+        "te_basics.matmul passes",
+        "te_basics.softmax passes",
+        "Phase 1, tensor expressions, is done",
+        "manual_schedule.vectorize passes",
+        "Next: manual_schedule.parallelize",
+    ):
+        assert words in shown, shown
+    assert shown.count("SyntaxError") == 1
+
+
+@pytest.mark.parametrize(
+    ("mounts", "silent"),
+    [
+        ({"/": "ext4"}, False),
+        ({"/": "ext4", "/mnt/c": "9p"}, True),
+        ({"/": "overlay", "/mnt": "fuse.grpcfuse"}, True),
+        ({"/": "9p", "/mnt/c": "ext4"}, False),
+        ({"/": "ext4", "/mnt/cc": "9p"}, False),
+    ],
+)
+def test_a_shared_folder_is_polled(
+    monkeypatch: pytest.MonkeyPatch, mounts: dict[str, str], silent: bool
+) -> None:
+    partitions = [SimpleNamespace(mountpoint=at, fstype=kind) for at, kind in mounts.items()]
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: partitions)
+    assert watch.is_silent(Path("/mnt/c/course")) is silent

@@ -1,0 +1,241 @@
+"""How often a function's accesses miss the caches: its access program run through a model of them.
+
+The program of `viz.access` and the model below become one TVM function, which TVM compiles: the
+simulator runs at the speed of compiled loops, a few hundred million accesses a second and more.
+
+The model is a hierarchy of set-associative caches, each replacing the line that was used longest
+ago (LRU); what misses one level goes to the next. It has no prefetcher, no other programs, and one
+core: parallel loops run one iteration after the other, which is what one core sees of its share.
+Registers ("local" buffers) are not memory and do not count.
+
+Hardware counters, where `perf` and the processor have them, are read by `hardware_misses`.
+"""
+
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.viz.access import AccessProgram, CannotFollow
+
+
+@dataclass(frozen=True)
+class CacheLevel:
+    """One data cache. `sets` x `ways` lines of `line_bytes`."""
+
+    name: str
+    sets: int
+    ways: int
+    line_bytes: int = 64
+
+    @property
+    def kilobytes(self) -> float:
+        return self.sets * self.ways * self.line_bytes / 1024
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kilobytes:g} KiB, {self.ways} ways"
+
+
+# What is taken where the system does not say: of most x86 and Arm cores of the last ten years.
+USUAL = (CacheLevel("L1", sets=64, ways=8), CacheLevel("L2", sets=1024, ways=8))
+# No system tells it. The page addresses that a core has at hand are a cache too, of 4 KiB pages.
+USUAL_TLB = CacheLevel("TLB", sets=16, ways=4, line_bytes=4096)
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    """What a run did to the caches.
+
+    Attributes:
+        accesses: by buffer.
+        misses: by level, then by buffer.
+    """
+
+    accesses: Mapping[str, int]
+    misses: Mapping[str, Mapping[str, int]]
+
+    def total_misses(self, level: str) -> int:
+        return sum(self.misses[level].values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+
+def machine_caches(
+    folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"),
+) -> tuple[tuple[CacheLevel, ...], bool]:
+    """The L1 and L2 data caches of this machine's first core, and whether the system told them.
+
+    Args:
+        folder: Linux's description of the caches. Elsewhere the sizes are `USUAL` ones.
+    """
+    found: dict[int, CacheLevel] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            facts = {
+                name: (index / name).read_text().strip()
+                for name in (
+                    "level", "type", "ways_of_associativity", "number_of_sets",
+                    "coherency_line_size",
+                )
+            }  # fmt: skip
+            level = int(facts["level"])
+            if level > 2 or facts["type"] == "Instruction":
+                continue
+            found[level] = CacheLevel(
+                f"L{level}",
+                sets=int(facts["number_of_sets"]),
+                ways=int(facts["ways_of_associativity"]),
+                line_bytes=int(facts["coherency_line_size"]),
+            )
+        except (OSError, ValueError):
+            continue
+    if set(found) != {1, 2} or any(level.sets * level.ways == 0 for level in found.values()):
+        return USUAL, False
+    return (found[1], found[2]), True
+
+
+def simulate(program: AccessProgram, levels: Sequence[CacheLevel]) -> CacheCounts:
+    """Run a program through caches that are empty at first. Needs the current engine.
+
+    Args:
+        levels: from the core outwards; what misses one goes to the next.
+
+    Raises:
+        CannotFollow: the program's buffers take 2 GiB or more.
+    """
+    import numpy as np
+    import tvm
+
+    from tvm_practice import engines
+
+    last = program.buffers[-1] if program.buffers else None
+    if last is not None and last.address + prod(last.shape) * last.item_bytes >= 2**31:
+        raise CannotFollow(f"{program.name} has over 2 GiB of buffers, too much to simulate")
+    function = tvm.script.from_source(_simulator(program, levels))
+    module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+    run = tvm.compile(module, target=engines.host_target())["main"]
+    # Tags begin as lines that no access has. One more: the search looks one past the last way.
+    tags = [
+        tvm.runtime.tensor(np.full(level.sets * level.ways + 1, -1, "int32")) for level in levels
+    ]
+    counts = tvm.runtime.tensor(np.zeros((len(levels) + 1, len(program.buffers)), "int64"))
+    run(*tags, counts)
+    memory = [(i, each.name) for i, each in enumerate(program.buffers) if not each.in_registers]
+    table = counts.numpy()
+    return CacheCounts(
+        {name: int(table[0, i]) for i, name in memory},
+        {
+            level.name: {name: int(table[row, i]) for i, name in memory}
+            for row, level in enumerate(levels, start=1)
+        },
+    )
+
+
+def _simulator(program: AccessProgram, levels: Sequence[CacheLevel]) -> str:
+    """TVMScript: the program with an access of the caches written out for each `touch`."""
+    tags = [
+        f'tags{row}: T.Buffer(({level.sets * level.ways + 1},), "int32")'
+        for row, level in enumerate(levels, start=1)
+    ]
+    shape = (len(levels) + 1, len(program.buffers))
+    head = f"""@T.prim_func(s_tir=True)
+def simulate({", ".join(tags)}, counts: T.Buffer({shape}, "int64")):
+    position = T.alloc_buffer((1,), "int32", scope="local")
+"""
+    lines: list[str] = []
+    for site, line in enumerate((program.source or "pass").splitlines()):
+        touched = _TOUCH.fullmatch(line)
+        if touched is None:
+            lines.append(line)
+            continue
+        buffer = program.buffers[int(touched["buffer"])]
+        if buffer.in_registers:
+            written = "T.evaluate(0)"
+        else:
+            address = f"{buffer.address} + ({touched['element']}) * {buffer.item_bytes}"
+            written = f"address{site} = {address}\n{_count(0, touched['buffer'])}\n" + _access(
+                levels, 1, site, touched["buffer"]
+            )
+        lines.append(textwrap.indent(written, touched["indent"]))
+    return head + textwrap.indent("\n".join(lines), "    ") + "\n"
+
+
+_TOUCH = re.compile(r"(?P<indent> *)touch\((?P<buffer>\d+), (?P<element>.*), [01]\)")
+
+
+def _count(row: int, buffer: str) -> str:
+    return f"counts[{row}, {buffer}] = counts[{row}, {buffer}] + T.int64(1)"
+
+
+def _access(levels: Sequence[CacheLevel], row: int, site: int, buffer: str) -> str:
+    """An access of level `row` by the touch at `site` of the program.
+
+    The tags of a set lie in the order of use, the last used first; most accesses hit that one.
+    """
+    level = levels[row - 1]
+    beyond = _access(levels, row + 1, site, buffer) if row < len(levels) else ""
+    line, first = f"line{row}_{site}", f"first{row}_{site}"
+    # The next level's search uses the same position; it is set again after it.
+    return f"""{line} = address{site} // {level.line_bytes}
+{first} = {line} % {level.sets} * {level.ways}
+if tags{row}[{first}] != {line}:
+    position[0] = 1
+    while position[0] < {level.ways} and tags{row}[{first} + position[0]] != {line}:
+        position[0] = position[0] + 1
+    if position[0] == {level.ways}:
+        {_count(row, buffer)}
+{textwrap.indent(beyond, "        ")}
+        position[0] = {level.ways - 1}
+    while position[0] > 0:
+        tags{row}[{first} + position[0]] = tags{row}[{first} + position[0] - 1]
+        position[0] = position[0] - 1
+    tags{row}[{first}] = {line}"""
+
+
+def hardware_misses(command: Sequence[str], *, timeout: float = 300) -> dict[str, int] | str:
+    """What the processor's own counters say of a command.
+
+    Args:
+        command: program and arguments; it is run once.
+        timeout: seconds.
+
+    Returns:
+        L1 data cache "loads" and "misses", or why there are none, in a line. They count the whole
+        process: start it with work enough that the rest does not matter, or take the difference
+        of two runs.
+    """
+    perf = shutil.which("perf")
+    if perf is None:
+        return "no hardware counters: `perf` is not installed"
+    counted = ["L1-dcache-loads", "L1-dcache-load-misses"]
+    done = subprocess.run(
+        [perf, "stat", "-x", ",", "-e", ",".join(counted), "--", *command],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    if done.returncode != 0:
+        return f"no hardware counters: perf ended with {done.returncode}"
+    return read_perf(done.stderr)
+
+
+def read_perf(text: str) -> dict[str, int] | str:
+    """Read what `perf stat -x ,` printed; a line saying why not where the counters are missing."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) < 3 or not fields[2].startswith("L1-dcache"):
+            continue
+        if not fields[0].isdigit():
+            return f"no hardware counters: {fields[2]} is {fields[0].strip('<>')} here"
+        found["misses" if "misses" in fields[2] else "loads"] = int(fields[0])
+    if set(found) != {"loads", "misses"}:
+        return "no hardware counters: perf printed none"
+    return found
