@@ -11,7 +11,7 @@ import pytest
 from tvm_practice.course.catalog import PHASE_MODULES
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ["engines", "course", "icd"]
+PACKAGES = ["engines", "course", "icd", "viz"]
 COMMANDS = [
     *PHASE_MODULES, "main", "run_autotvm", "compare_tvm_results", "bench", "compile_onnx", "farm",
     *PACKAGES,

@@ -174,8 +174,13 @@ def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | 
 @_SIZE
 @_MINE
 @_ENGINE
+@click.option(
+    "--usual", is_flag=True, help="Usual caches (L1 32 KiB, L2 512 KiB), not this machine's."
+)
 @_OUT
-def cache(what: str | None, size: int, mine: bool, engine: str, out: Path | None) -> None:
+def cache(
+    what: str | None, size: int, mine: bool, engine: str, usual: bool, out: Path | None
+) -> None:
     """Misses in a model of this machine's caches, beside the processor's own counters.
 
     All accesses of the function are followed; a 512³ matmul takes some seconds a schedule. The
@@ -192,6 +197,7 @@ def cache(what: str | None, size: int, mine: bool, engine: str, out: Path | None
     arguments = {
         "programs": {name: each.to_dict() for name, each in programs.items()},
         "work": work,
+        "usual": usual,
     }
     try:
         if engine == "classic":  # the simulator is compiled by current TVM
@@ -199,7 +205,7 @@ def cache(what: str | None, size: int, mine: bool, engine: str, out: Path | None
         else:
             from tvm_practice.viz.studies import cache_study
 
-            study = cache_study(programs, work=work)
+            study = cache_study(programs, work=work, usual=usual)
     except engines.EngineError as error:
         raise click.ClickException(str(error)) from None
     levels = [each.partition(":")[0] for each in study["levels"]]
@@ -216,7 +222,7 @@ def cache(what: str | None, size: int, mine: bool, engine: str, out: Path | None
         )
     Console().print(table)
     click.echo("; ".join(study["levels"]) + ("" if study["known"] else " (usual sizes)"))
-    if what is None:
+    if what is None and not usual:
         _print_counters(list(programs), size, mine)
     if out is not None:
         _write(out, standalone(study["svg"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm_practice.viz.access import AccessProgram, access_program
 from tvm_practice.viz.access_picture import Window, access_svg, animation, window
-from tvm_practice.viz.cache import USUAL_TLB, CacheCounts, machine_caches, simulate
+from tvm_practice.viz.cache import USUAL, USUAL_TLB, CacheCounts, machine_caches, simulate
 from tvm_practice.viz.cache_picture import cache_svg
 from tvm_practice.viz.history import ScheduleStep, recorded
 from tvm_practice.viz.loop_nest import format_nest, loop_nest
@@ -108,13 +108,16 @@ def pictured(steps: list[ScheduleStep]) -> list[dict[str, Any]]:
     return found
 
 
-def cache_study(programs: Mapping[str, AccessProgram], *, work: int) -> dict[str, Any]:
+def cache_study(
+    programs: Mapping[str, AccessProgram], *, work: int, usual: bool = False
+) -> dict[str, Any]:
     """Misses of each program in this machine's caches.
 
     Args:
         work: multiply-adds of each, for a rate.
+        usual: usual caches instead, for figures that do not depend on the machine.
     """
-    levels, known = machine_caches()
+    levels, known = (USUAL, False) if usual else machine_caches()
     counts: dict[str, CacheCounts] = {}
     for name, program in programs.items():
         caches = simulate(program, levels)
@@ -132,10 +135,12 @@ def cache_study(programs: Mapping[str, AccessProgram], *, work: int) -> dict[str
     }
 
 
-def cache_study_of(programs: Mapping[str, Any], work: int) -> dict[str, Any]:
+def cache_study_of(programs: Mapping[str, Any], work: int, usual: bool = False) -> dict[str, Any]:
     """`cache_study` of programs as JSON, for those of the classic engine."""
     return cache_study(
-        {name: AccessProgram.from_dict(each) for name, each in programs.items()}, work=work
+        {name: AccessProgram.from_dict(each) for name, each in programs.items()},
+        work=work,
+        usual=usual,
     )
 
 

@@ -63,6 +63,17 @@ def test_code_of_the_best_schedule_makes_it(
     assert made == wanted
 
 
+def test_the_cost_model_predicts_the_later_rounds(
+    tuner: str, session: engines.Session, log: Path
+) -> None:
+    arguments = {"tuner": tuner, "log": str(log), "size": 3}
+    found = session.call(f"{FUNCTIONS}:predictions", arguments)
+    trials = HISTORY[tuner](log)
+    assert [each["number"] for each in found] == [4, 5, 6]
+    assert [each["seconds"] for each in found] == [trial.seconds for trial in trials[3:]]
+    assert all(isinstance(each["score"], float) for each in found)
+
+
 def test_measuring_nothing_is_an_error(
     tuner: str, session: engines.Session, tmp_path: Path
 ) -> None:

@@ -109,6 +109,14 @@ def tune_what_fails(tuner: str, log: str) -> None:
     run_tuner(tuner, task, log, 4)
 
 
+def predictions(tuner: str, log: str, size: int) -> list[dict[str, Any]]:
+    """What the tuner's model would have said of the log's trials, in rounds of `size`."""
+    from tvm_practice.tvm_export.tuners import prediction
+
+    predict = getattr(prediction, f"predict_{tuner}")
+    return [each.to_dict() for each in predict(task_of(tuner), log, size=size)]
+
+
 def best_code(tuner: str, log: str) -> str | None:
     """The best schedule as code."""
     task = task_of(tuner)
