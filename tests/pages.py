@@ -1,35 +1,87 @@
-"""Running the commands of a documentation page."""
+"""Running the commands and programs of a documentation page."""
 
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
+_BLOCK = re.compile(
+    r"(?:^<!-- not run here: (?P<reason>.+?) -->\n\n?)?"
+    r"^```(?P<language>\w+)(?P<options>[^\n]*)\n(?P<text>.*?)^```$",
+    flags=re.DOTALL | re.MULTILINE,
+)
 
-def run_blocks(page: str, folder: Path, *, smaller: Callable[[str], str]) -> list[str]:
-    """Run every bash block of `docs/PAGE` in `folder`, one after the other; what each printed.
 
-    `smaller` turns a block into one that takes less time. A block that fails is an AssertionError
-    with what it said.
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page.
+
+    Attributes:
+        language: what stands after the fence, `bash` or `python` say.
+        title: the file or the side that it is of; empty without one.
+        text: its lines.
+        not_run: the reason given in the comment above it; None where there is none.
     """
-    text = (ROOT / "docs" / page).read_text()
+
+    language: str
+    title: str
+    text: str
+    not_run: str | None
+
+
+def page_file(page: str) -> Path:
+    """The file of `page`: one of docs/, or README.md and its neighbours."""
+    return next(each for each in (ROOT / "docs" / page, ROOT / page) if each.exists())
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """Every fenced block of `page`, from top to bottom."""
+    for found in _BLOCK.finditer(page_file(page).read_text()):
+        title = re.search(r'title="(.+?)"', found["options"])
+        yield Block(found["language"], title[1] if title else "", found["text"], found["reason"])
+
+
+def run_blocks(
+    page: str,
+    folder: Path,
+    *,
+    smaller: Callable[[str], str] = lambda text: text,
+    language: str = "bash",
+) -> list[str]:
+    """Run every block of `page` in `folder`, one after the other; what each printed.
+
+    Args:
+        page: a file of docs/, or README.md.
+        folder: the working directory of them all.
+        smaller: turns a block into one that takes less time.
+        language: bash or python, each block a program of its own.
+
+    A block that fails is an AssertionError with what it said.
+    """
+    programs = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+    printed = []
+    for block in blocks(page):
+        if block.language == language and block.not_run is None:
+            printed.append(run([*programs[language], smaller(block.text)], folder))
+    return printed
+
+
+def run(command: list[str], folder: Path, *, root: Path = ROOT) -> str:
+    """What `command` printed, run in `folder` with the project at `root`."""
     # `python` is that of the environment that runs the tests, activated or not.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
-    printed = []
-    for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", smaller(block)],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=570,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
-        printed.append(done.stdout)
-    return printed
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(root), "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=570,
+    )
+    assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

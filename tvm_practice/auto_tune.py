@@ -502,8 +502,9 @@ def _show_predictions(tuners: Mapping[str, Any], folder: Path) -> None:
     if not found:
         return
     print(
-        "\nDid the cost models know? Each trial as the model of the trials before ranked it,\n"
-        "and as it was measured: Kendall's tau, 1 for the same order, 0 for chance."
+        "\nDid the cost models know? Each trial as the model of the trials before it\n"
+        "ranked it, and as it was measured: Kendall's tau, 1 for the same order, 0 for\n"
+        "chance."
     )
     for name, predictions in found.items():
         tau = rank_correlation(predictions)

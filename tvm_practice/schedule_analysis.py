@@ -272,7 +272,7 @@ def _show_roofline(steps: "Steps", quick: bool) -> str:
             f"{kernel['intensity']:.1f}",
             f"{limit:.0f}",
             f"{kernel['gflops']:.3g}",
-            f"{kernel['gflops'] / limit:.0%}",
+            f"{kernel['gflops'] / limit:.1%}",
         )
     Console().print(table)
     file = steps.folder / "roofline.json"
