@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.browser import require_sound
 from tests.pages import run_blocks
 from tests.test_command_lines import run
 from tvm_practice import bench, engines
@@ -106,6 +107,10 @@ def test_chosen_tuners_on_described_inputs(folder: Path) -> None:
     drawn = done.stdout[done.stdout.index("built by") :]
     assert "Relay, AutoTVM" in drawn and "untuned" not in drawn.partition("written")[0]
     assert max(map(len, drawn[: drawn.index("Relay, AutoTVM:")].splitlines())) <= 80
+    page = (folder / "here/report.html").read_text(encoding="utf-8")
+    for shown in ("mymodule:load_dense", "Trials of each task", "its body runs", "fused"):
+        assert shown in page
+    require_sound(folder / "here/report.html")  # last: it skips without a browser
 
 
 @pytest.mark.slow

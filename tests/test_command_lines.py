@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import require_sound
 from tvm_practice.course.catalog import PHASE_MODULES
 
 ROOT = Path(__file__).parent.parent
@@ -99,6 +100,10 @@ def test_main_exports_the_mlp_on_both_engines(tmp_path: Path) -> None:
         for name in ("deploy_lib.tar", "deploy_graph.json", "deploy_params.bin", "summary.json"):
             assert (folder / name).stat().st_size > 0
         assert json.loads((folder / "metadata.json").read_text())["verification"]["verified"]
+    page = (tmp_path / "runs" / "report.html").read_text(encoding="utf-8")
+    for shown in ("MLP 784-512-256-10", "Relax, MetaSchedule", "optimized and fused"):
+        assert shown in page
+    require_sound(tmp_path / "runs" / "report.html")  # last: it skips without a browser
 
 
 @pytest.mark.pages
