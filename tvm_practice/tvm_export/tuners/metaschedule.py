@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import thread_count
+from tvm_practice.engines.orphans import end_with_parent
 from tvm_practice.tvm_export.loading import find_factory
 from tvm_practice.tvm_export.tuners.history import (
     Row,
@@ -320,7 +321,9 @@ def _runner(
         servers = remote.count_num_servers(allow_missing=True) or 1
         runner = ms.runner.RPCRunner(remote, timing, max_workers=servers)
         return runner, runner
-    worker = ms.runner.LocalRunner(timeout_sec=10, evaluator_config=timing)
+    worker = ms.runner.LocalRunner(
+        timeout_sec=10, evaluator_config=timing, initializer=end_with_parent
+    )
 
     @derived_object
     class Measured(PyRunnerFuture):  # type: ignore[misc]
@@ -365,7 +368,9 @@ def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
 
     timeout = 30
     # Processes that build leak a little memory.
-    pool = PopenPoolExecutor(thread_count(), timeout=timeout, maximum_process_uses=200)
+    pool = PopenPoolExecutor(
+        thread_count(), timeout=timeout, initializer=end_with_parent, maximum_process_uses=200
+    )
     for _ in range(thread_count()):
         pool.submit(abs, 0)  # starts a process, while the runner's starts too
 
