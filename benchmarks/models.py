@@ -5,7 +5,8 @@
     python benchmarks/models.py --table                       # only write the page again
 
 Each model is `python -m tvm_practice.bench`, in a process of its own; its report.json stays under
---out, and a model that has one there is not run again.
+--out, and a model that has one there is not run again. With its report.json removed it is measured
+again without tuning again: the trials on record count.
 """
 
 import json
@@ -109,10 +110,10 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     for name, report in found.items():
         title, example = MODELS[name]
         parts.append(f"\n## {title}, {example}\n")
-        parts.append("| | ms | / eager | error | trials | tuned and built in s |")
-        parts.append("|---|---|---|---|---|---|")
+        parts.append("| | ms | / eager | error | trials |")
+        parts.append("|---|---|---|---|---|")
         rows = {row["name"]: row for row in report["rows"]}
-        parts.append(f"| PyTorch eager | {_milliseconds(rows['eager'])} | 1 | | | |")
+        parts.append(f"| PyTorch eager | {_milliseconds(rows['eager'])} | 1 | | |")
         reasons = []
         for key, label in COMPILERS.items():
             if key in rows:
@@ -125,16 +126,15 @@ def page(found: dict[str, dict[str, Any]]) -> str:
 
 def _line(label: str, row: dict[str, Any]) -> str:
     if row["status"] != "ok":
-        return f"| {label} | {row['status']} | | | | |"
+        return f"| {label} | {row['status']} | | | |"
     low, high = row["ratio"]["ci95"]
     ratio = f"{row['ratio']['value']:.2f} ({low:.2f}–{high:.2f})"
     verification = row.get("verification") or {}
     error = f"{row['max_error']:.1e}"
     if verification.get("pytorch_error") is not None:
         error += f" f64 ({verification['pytorch_error']:.1e})"
-    seconds = sum((row["seconds"] or {}).values())
     trials = row["trials"] or ""
-    return f"| {label} | {_milliseconds(row)} | {ratio} | {error} | {trials} | {seconds:.0f} |"
+    return f"| {label} | {_milliseconds(row)} | {ratio} | {error} | {trials} |"
 
 
 def _milliseconds(row: dict[str, Any]) -> str:
