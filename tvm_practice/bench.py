@@ -343,7 +343,7 @@ def write_page(
         sections.append(pages.Section("tuning", "Tuning", [picture]))
     if kernels:
         text = (
-            "The kernels with most operations as Relax built them untuned: TVM's loops after the "
+            "The kernels with most work as Relax built them untuned: TVM's loops after the "
             "adapter's default rules. Point at a loop for how often its body runs."
         )
         shown = {each["name"]: [{"primitive": "", "svg": each["svg"]}] for each in kernels}

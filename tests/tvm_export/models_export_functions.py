@@ -11,16 +11,27 @@ def _export(model: Any, example: tuple[Any, ...]) -> dict[str, Any]:
     from tvm_practice import engines
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.viz.graph import fusion
+    from tvm_practice.viz.studies import kernel_pictures
 
     call = as_call(model, example)
     with torch.inference_mode():
         reference = [as_array(each) for each in call.module(*call.tensors)]
     engine = engines.active()
     assert engine is not None
-    graph_module = open_lane(engine, call, target="llvm", steps="solutions").untuned()
+    lane = open_lane(engine, call, target="llvm", steps="solutions")
+    graph_module = lane.untuned()
     outputs = graph_module(*map(as_array, call.tensors))
     errors = [float(np.abs(got - want).max()) for got, want in zip(outputs, reference, strict=True)]
-    return {"error": max(errors), "rules": graph_module.rules}
+    drawn = fusion(lane.stages["imported"], lane.stages["optimized"])
+    kernels = kernel_pictures(lane.stages["scheduled"]) if engine == engines.CURRENT else []
+    return {
+        "error": max(errors),
+        "rules": graph_module.rules,
+        "operators": len(drawn["operators"]),
+        "kernels": len(drawn["kernels"]),
+        "pictures": [each["work"] for each in kernels],
+    }
 
 
 def untuned(name: str) -> dict[str, Any]:

@@ -26,3 +26,8 @@ def test_two_layers_of_it(name: str, engine: engines.Engine) -> None:
     """The operators of the large models, in seconds, on both engines."""
     built = engines.call(engine, f"{FUNCTIONS}:small", {"name": name})
     assert built["error"] < 1e-4
+    # Its pictures for the report.
+    assert 0 < built["kernels"] < built["operators"]
+    if engine == engines.CURRENT:
+        assert built["pictures"] == sorted(built["pictures"], reverse=True)
+        assert len(built["pictures"]) == 5 and built["pictures"][-1] > 0

@@ -82,7 +82,7 @@ def export_lane(
         report["variants"].append({"tuner": None, **failure})
         return report
 
-    report["graph"] = fusion(lane.stages["imported"], lane.stages["optimized"])
+    _draw(report, "graph", lambda: fusion(lane.stages["imported"], lane.stages["optimized"]))
     chosen = Steps(steps)
     built: dict[str, tuple[Any, dict[str, Any]]] = {}
     report["notes"] += lane.notes
@@ -112,7 +112,7 @@ def export_lane(
         }
         built[name] = (graph_module, variant)
         if tuner is None and engine == engines.CURRENT:
-            report["kernels"] = kernel_pictures(lane.stages["scheduled"])
+            _draw(report, "kernels", lambda: kernel_pictures(lane.stages["scheduled"]))
 
     if not built:
         return report
@@ -146,6 +146,16 @@ def export_lane(
             )
         )
     return report
+
+
+def _draw(report: dict[str, Any], key: str, draw: Callable[[], Any]) -> None:
+    """Add what is drawn of the model to the report; what cannot be drawn is no reason to fail."""
+    from tvm_practice.tvm_export.loading import describe
+
+    try:
+        report[key] = draw()
+    except Exception as error:
+        report["notes"].append(f"no picture of its {key}: {describe(error)}")
 
 
 def export_model(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from math import prod
 from typing import Any
 
 from tvm_practice.viz.access import AccessProgram, access_program
@@ -9,7 +10,7 @@ from tvm_practice.viz.access_picture import Window, access_svg, animation, windo
 from tvm_practice.viz.cache import USUAL, USUAL_TLB, CacheCounts, machine_caches, simulate
 from tvm_practice.viz.cache_picture import cache_svg
 from tvm_practice.viz.history import ScheduleStep, recorded
-from tvm_practice.viz.loop_nest import format_nest, loop_nest
+from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
 from tvm_practice.viz.matmuls import SMALL_SIZE, SMALL_TILE, matmul_makers
 from tvm_practice.viz.nest_picture import changed_lines, nest_svg
 
@@ -203,25 +204,27 @@ def roofline_study(size: int, seconds: float = 5.0, source: str = "solutions") -
 
 
 def kernel_pictures(module: Any, *, most: int = 5) -> list[dict[str, Any]]:
-    """The loops of a scheduled Relax module's kernels with most operations.
+    """The loops of a scheduled Relax module's kernels with most work.
+
+    Work is how many elements are stored in all; an extent that is not a number counts once.
 
     Returns:
-        [{"name", "flop", "svg"}], the largest first.
+        [{"name", "work", "svg"}], the largest first.
     """
-    import tvm
-    from tvm.s_tir.analysis import estimate_tir_flops
-
-    kernels = [
-        (
-            float(estimate_tir_flops(tvm.IRModule({"main": function}))),
-            str(variable.name_hint),
-            function,
-        )
+    nests = {
+        str(variable.name_hint): loop_nest(function)
         for variable, function in module.functions.items()
         if type(function).__name__ == "PrimFunc"
-    ]
-    kernels.sort(key=lambda each: -each[0])
+    }
+    work = {
+        name: sum(
+            prod(loop.extent for loop in loops if isinstance(loop.extent, int))
+            for loops, _ in paths(nest)
+        )
+        for name, nest in nests.items()
+    }
+    largest = sorted(nests, key=lambda name: -work[name])[:most]
     return [
-        {"name": name, "flop": flop, "svg": nest_svg(loop_nest(function), title=name)}
-        for flop, name, function in kernels[:most]
+        {"name": name, "work": work[name], "svg": nest_svg(nests[name], title=name)}
+        for name in largest
     ]
