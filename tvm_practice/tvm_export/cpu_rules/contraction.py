@@ -39,9 +39,10 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
 _A_CYCLE, _LATENCY = 2, 4
 # Loads that hide behind multiply-adds still cost a little.
 _A_LOAD = 0.1
-_VECTORS = (1, 2, 3, 4, 6, 8)
+VECTORS = (1, 2, 3, 4, 6, 8)
 # A tile written back across its vectors goes through shuffles, and LLVM spills larger ones.
 _TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
+_SPILLS = 4
 # Padding costs, beside wasted arithmetic, a copy or bounds checks at write-back.
 _INEXACT = 1.1
 # What a symbolic extent is taken for when tiles are chosen.
@@ -81,6 +82,23 @@ class Contraction:
     def of_group(self) -> bool:
         """Whether the column is part of an iterator, its number in a group."""
         return not self.origin[self.column].same_as(self.column)
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """A point of the space of register tiles: what a tuner decides, and the rules guess.
+
+    Attributes:
+        rows: the most rows of a tile.
+        vectors: vector registers that a tile is wide.
+        unroll: steps of the sum that are unrolled, where that divides.
+        rows_first: whether the tiles of a column are far apart, and not those of a row.
+    """
+
+    rows: int
+    vectors: int
+    unroll: int = 1
+    rows_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -224,34 +242,47 @@ def _simplify_indices(expression: Any, analyzer: Any) -> Any:
     return tvm_ffi.structural_map(expression, (TensorLoad, simplified), order="post")
 
 
-def choose_tile(found: Contraction, cpu: Cpu) -> Tile:
-    """The tile of fewest cycles that fits the vector registers."""
-    lanes = cpu.lanes(found.block.body.buffer.dtype)
-    columns = constant(found.extents[found.column]) or UNKNOWN
-    best: tuple[float, Tile] | None = None
-    for vectors in _VECTORS:
-        most = (cpu.registers - 1) // vectors - 1
-        if found.of_group and vectors * lanes != columns:
-            continue  # the write-back would reach into the next group
-        if found.transposed:
-            if vectors > _TRANSPOSED_VECTORS and not found.of_group:
+def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
+    """The tiles that fit the vector registers, by the cycles that they should take."""
+    ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
+    for vectors in VECTORS:
+        for rows in range(1, (cpu.registers - 1) // vectors):
+            choice = TileChoice(rows, vectors)
+            try:
+                cost, tile = _tile(found, cpu, choice)
+            except NotApplicable:
                 continue
-            most = min(most, _TRANSPOSED_ROWS)
-        for budget in range(1, most + 1):
-            rows, tiles, exact_rows = _row_tile(found, budget)
-            size = math.prod(rows.values())
-            exact_columns = columns % (vectors * lanes) == 0
-            exact_columns &= constant(found.extents[found.column]) is not None
-            tiles *= math.ceil(columns / (vectors * lanes))
-            step = max(size * vectors / _A_CYCLE, (size + vectors) / _A_CYCLE, _LATENCY)
-            step += (size + vectors) * _A_LOAD
-            cost = tiles * step * (1 if exact_rows else _INEXACT)
-            cost *= 1 if exact_columns else _INEXACT
-            if best is None or cost < best[0]:
-                best = cost, Tile(rows, vectors * lanes, exact_rows, exact_columns)
-    if best is None:
+            ranked.setdefault((*tile.rows.values(), tile.columns), (cost, choice, tile))
+    if not ranked:
         raise NotApplicable("a group does not fill vector registers")
-    return best[1]
+    return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
+
+
+def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:
+    """The tile that a choice stands for."""
+    return _tile(found, cpu, choice)[1]
+
+
+def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile]:
+    """The cycles that a tile should take over the whole contraction, and the tile."""
+    lanes = cpu.lanes(found.block.body.buffer.dtype)
+    extent = constant(found.extents[found.column])
+    columns, width = extent or UNKNOWN, choice.vectors * lanes
+    if found.of_group and width != columns:
+        raise NotApplicable("the write-back would reach into the next group")
+    rows, tiles, exact_rows = _row_tile(found, choice.rows)
+    size = math.prod(rows.values())
+    exact_columns = extent is not None and columns % width == 0
+    tiles *= math.ceil(columns / width)
+    step = max(
+        size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, float(_LATENCY)
+    )
+    step += (size + choice.vectors) * _A_LOAD
+    cost = tiles * step * (1 if exact_rows else _INEXACT) * (1 if exact_columns else _INEXACT)
+    if found.transposed:
+        wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
+        cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
+    return cost, Tile(rows, width, exact_rows, exact_columns)
 
 
 def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, bool]:

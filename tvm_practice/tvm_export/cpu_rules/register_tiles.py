@@ -1,15 +1,18 @@
 """Contractions written anew in register tiles, and the schedule of such a function."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from tvm_practice.tvm_export.cpu_rules.contraction import (
     UNKNOWN,
+    VECTORS,
     Contraction,
     Tile,
-    choose_tile,
+    TileChoice,
     find_contraction,
+    ranked_tiles,
+    tile_of,
 )
 from tvm_practice.tvm_export.cpu_rules.injective import (
     extent_of,
@@ -41,6 +44,15 @@ _PACKING_PAYS = 3
 # Multiply-adds that take as long as an element of an elementwise operator.
 _WORK_AN_ELEMENT = 4
 
+# The annotations of a tuner's choice, and the values that each can have.
+_ADVICE = "tvm_practice.register_tile."
+CHOICES: dict[str, list[int]] = {
+    "rows": list(range(1, 31)),
+    "vectors": list(VECTORS),
+    "unroll": [1, 2, 4, 8],
+    "rows_first": [0, 1],
+}
+
 
 class Rewriter:
     """Writes a contraction anew, in tiles.
@@ -52,8 +64,8 @@ class Rewriter:
             output, and pack and pad the operands.
     """
 
-    def __init__(self, func: Any, found: Contraction, tile: Tile):
-        self.found, self.tile = found, tile
+    def __init__(self, func: Any, found: Contraction, tile: Tile, *, rows_first: bool = False):
+        self.found, self.tile, self._rows_first = found, tile, rows_first
         self.copy = str(found.block.name_hint)
         self.sum, self.pack, self.pad = (f"{self.copy}_{part}" for part in ("tile", "pack", "pad"))
         self.packs = self._how_to_pack()
@@ -134,9 +146,12 @@ class Rewriter:
 
     def _sum_axes(self) -> list[tuple[Hashable, Any, str]]:
         found = self.found
+        order = (found.column, *found.rows)
+        if self._rows_first:
+            order = (*found.rows, found.column)
         return [
             *((each, found.extents[each], SPATIAL) for each in found.outer),
-            *self._tiled("tile", found.column, *found.rows),
+            *self._tiled("tile", *order),
             *((each, found.extents[each], REDUCTION) for each in found.reduced),
             *self._tiled("lane", *found.rows, found.column),
         ]
@@ -281,13 +296,19 @@ class Rewriter:
 
 
 def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
-    """The function in register tiles; None if it is no contraction."""
+    """The function in register tiles; None if it is no contraction.
+
+    The tile is the one that the contraction's block is annotated with (see `advise`), else the
+    best guess.
+    """
     import tvm
 
     found = find_contraction(func, cpu)
     if found is None:
         return None
-    written = Rewriter(func, found, choose_tile(found, cpu))
+    choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
+    tile = tile_of(found, cpu, choice)
+    written = Rewriter(func, found, tile, rows_first=choice.rows_first)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
     alone, epilogue = _inline_around(schedule, written)
@@ -303,6 +324,11 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     schedule.vectorize(lanes)
     for loop in (*rows, vectors):
         schedule.unroll(loop)
+    last = loops[sums + len(found.reduced) - 1]
+    if choice.unroll > 1 and (extent_of(schedule, last) or 0) % choice.unroll == 0:
+        outer, inner = schedule.split(last, [None, choice.unroll])
+        schedule.unroll(inner)
+        loops[sums + len(found.reduced) - 1] = outer
     for block in epilogue:
         schedule.reverse_compute_at(block, loops[sums - 1])
         _vectorize_write_back(schedule, block, written)
@@ -314,8 +340,9 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     elif written.packs != "direct":
         pack = schedule.get_sblock(written.pack)
         shared = product(schedule, loops[:panels])
-        if written.packs == "constant" or (shared is not None and shared < 2 * cpu.threads):
-            alone.append(pack)  # all of it first: too few panels to keep the threads busy
+        few = shared is not None and shared < 2 * cpu.threads
+        if written.packs == "constant" or choice.rows_first or few:
+            alone.append(pack)  # all of it first: panels come again, or do not busy the threads
         else:
             outside = loops[:panels]
             schedule.compute_at(pack, outside[-1])
@@ -325,6 +352,44 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     parallelize(schedule, outside, None if work is None else work // _WORK_AN_ELEMENT)
     schedule.decompose_reduction(total, loops[sums])
     return schedule
+
+
+def advise(schedule: Any, block: Any, decide: Callable[[str, list[int]], Any]) -> None:
+    """Annotate a contraction's block with a `TileChoice`, for `schedule_contraction` to follow.
+
+    Args:
+        schedule: of the function as it was before any schedule.
+        block: the contraction's.
+        decide: from a field of `TileChoice` and the values it can have to one of them, or to
+            the random variable of a sample.
+    """
+    for name, values in CHOICES.items():
+        schedule.annotate(block, f"{_ADVICE}{name}", decide(name, values))
+
+
+def advice_of(func: Any) -> TileChoice | None:
+    """What the block that `advise` annotated is annotated with, None without such a block."""
+    import tvm_ffi
+    from tvm.s_tir import SBlock
+
+    advice: list[TileChoice] = []
+
+    def look(block: Any) -> None:
+        choice = _advice(block)
+        if choice is not None:
+            advice.append(choice)
+
+    tvm_ffi.structural_walk(func.body, (SBlock, look))
+    return advice[0] if advice else None
+
+
+def _advice(block: Any) -> TileChoice | None:
+    given = {str(key): constant(value) for key, value in block.annotations.items()}
+    values = [given.get(f"{_ADVICE}{name}") for name in CHOICES]
+    if None in values:
+        return None
+    rows, vectors, unroll, rows_first = (value or 0 for value in values)
+    return TileChoice(rows, vectors, unroll, bool(rows_first))
 
 
 def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:

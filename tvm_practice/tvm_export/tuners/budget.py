@@ -4,8 +4,13 @@ The tuners' defaults are made for a thousand trials a task. With a few dozen the
 them before their cost model has learned from the first, which makes them random searches.
 """
 
+from collections.abc import Sequence
+
 _MOST_IN_A_ROUND = 16
 _LEAST_TO_LEARN_FROM = 4
+# A task of a model needs a few trials to gain anything; the last of its time is worth none.
+_LEAST_FOR_A_TASK = 8
+_TIME_WORTH_TUNING = 0.97
 
 
 def trials_per_round(trials: int, tasks: int = 1) -> int:
@@ -33,3 +38,22 @@ def plan_size(trials: int) -> int:
     it is reached, and a plan after the last trial would be thrown away.
     """
     return max(8, min(64, trials // 4)) + 1
+
+
+def worth_tuning(shares: Sequence[float], trials: int) -> list[int]:
+    """Which of a model's tasks a budget is spent on: those where the time is.
+
+    Args:
+        shares: of the model's time, by task.
+        trials: in total.
+
+    Returns:
+        Indexes of tasks, at least one, those with most time first.
+    """
+    order = sorted(range(len(shares)), key=lambda index: -shares[index])
+    chosen: list[int] = []
+    for index in order[: max(1, trials // _LEAST_FOR_A_TASK)]:
+        if chosen and sum(shares[each] for each in chosen) >= _TIME_WORTH_TUNING * sum(shares):
+            break
+        chosen.append(index)
+    return chosen

@@ -26,6 +26,7 @@ from tvm_practice.tvm_export.tuners.history import (
 from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, last_line
 from tvm_practice.tvm_export.tuners.search import going
+from tvm_practice.tvm_export.tuners.tile_space import ranked_choices, tile_search, tile_space
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
 
 _WORKLOADS = "database_workload.json"
@@ -79,9 +80,9 @@ def make_context(
     Args:
         function: the workload, a PrimFunc or an IRModule with one.
         target: a `tvm.target.Target`; it needs "num-cores".
-        space: a function that takes a `Schedule` and makes sampling decisions on it, or the name
-            of one of MetaSchedule's own spaces; None: what `search.going()` says, else
-            "post-order-apply".
+        space: a function that takes a `Schedule` and makes sampling decisions on it, or
+            "post-order-apply", MetaSchedule's own space, or "register-tiles", see `tile_space`;
+            None: what `search.going()` says, else "post-order-apply".
         name: what the log calls it.
 
     Returns:
@@ -97,7 +98,13 @@ def make_context(
     if search.policy == "replay-trace":
         strategy = ms.search_strategy.ReplayTrace(max_fail_count=100)
     if space is None:
-        space = find_factory(search.space) if search.space else "post-order-apply"
+        space = search.space or "post-order-apply"
+    if space == "register-tiles":
+        space = ms.space_generator.ScheduleFn(tile_space(target), postprocs=[])
+        if search.policy is None:
+            strategy = tile_search(target)
+    elif isinstance(space, str) and ":" in space:
+        space = find_factory(space)
     with _intrinsics_of(target):
         return ms.TuneContext(
             function,
@@ -161,7 +168,9 @@ def _remembered(strategy: Any) -> Any:
 def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
     """The tuning tasks of a Relax module whose operators are PrimFuncs, and how often each runs.
 
-    Equal functions share a task; functions that are already scheduled have none.
+    Equal functions share a task; functions that are already scheduled have none. The space of a
+    contraction is "register-tiles", that of other functions MetaSchedule's own, unless
+    `search.going()` names one for all.
     """
     from tvm.s_tir import meta_schedule as ms
 
@@ -174,8 +183,17 @@ def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
                 for function in task.dispatched[0].functions.values()
             )
         ]
-    contexts = [make_context(task.dispatched[0], target, name=task.task_name) for task in tasks]
-    return contexts, [float(task.weight) for task in tasks]
+    contexts, weights = [], []
+    for task in tasks:
+        function = task.dispatched[0]
+        wanted = going().search.space
+        tiles = wanted in (None, "register-tiles") and ranked_choices(function["main"], target)
+        if wanted == "register-tiles" and not tiles:
+            continue
+        space = "register-tiles" if tiles else None
+        contexts.append(make_context(function, target, space=space, name=task.task_name))
+        weights.append(float(task.weight))
+    return contexts, weights
 
 
 def cost_model() -> Any:
@@ -292,7 +310,26 @@ class _Recorder:
             candidate.args_info,
         )
         trial = {"timestamp": time.time(), "task": str(context.task_name), "error": error}
-        self._journal.append({"record": [self._numbers[index], record.as_json()], "trial": trial})
+        self._journal.append({"record": [self._numbers[index], _as_json(record)], "trial": trial})
+
+
+def _as_json(record: Any) -> Any:
+    """A tuning record as the database writes it; its own `as_json` knows no layouts of weights."""
+    import tvm
+    from tvm.s_tir.meta_schedule import _ffi_api
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tvm.tirx.IndexMap):
+            return json.dumps(json.loads(tvm.ir.save_json(value)), indent=2)
+        if isinstance(value, tvm.ir.Array):
+            return [plain(each) for each in value]
+        if isinstance(value, tvm.ir.Map):
+            return {str(key): plain(each) for key, each in value.items()}
+        if isinstance(value, (tvm.tirx.IntImm, tvm.tirx.FloatImm)):
+            return value.value
+        return value
+
+    return plain(_ffi_api.TuningRecordAsJSON(record))
 
 
 def _runner(
@@ -353,6 +390,22 @@ def _runner(
     return OneByOne(), worker
 
 
+def _build(candidate: tuple[Any, Any]) -> str:
+    """Compile a module for a target, in a worker; the file it was written to."""
+    import tempfile
+
+    import tvm
+    from tvm.support.tar import tar
+
+    from tvm_practice.tvm_export.cpu_rules import schedule_candidate
+
+    module, target = candidate
+    artifact = f"{tempfile.mkdtemp()}/candidate.tar"
+    module = schedule_candidate(module["main"], target)
+    tvm.tirx.build(module, target=target).export_library(artifact, fcompile=tar)
+    return artifact
+
+
 def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     """A builder, and the pool of processes it keeps.
 
@@ -366,7 +419,7 @@ def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
     from tvm.support.popen_pool import PopenPoolExecutor, StatusKind
 
-    timeout = 30
+    timeout = 20
     # Processes that build leak a little memory.
     pool = PopenPoolExecutor(
         thread_count(), timeout=timeout, initializer=end_with_parent, maximum_process_uses=200
@@ -374,25 +427,12 @@ def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     for _ in range(thread_count()):
         pool.submit(abs, 0)  # starts a process, while the runner's starts too
 
-    # Nested, so that it is sent to the processes whole: they need not import this project.
-    def build(module: Any, target: Any) -> str:
-        import tempfile
-
-        import tvm
-        from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
-        from tvm.support.tar import tar
-
-        module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
-        artifact = f"{tempfile.mkdtemp()}/candidate.tar"
-        tvm.tirx.build(module, target=target).export_library(artifact, fcompile=tar)
-        return artifact
-
     @derived_object
     class PooledBuilder(PyBuilder):  # type: ignore[misc]
         def build(self, build_inputs: Sequence[Any]) -> list[Any]:
             inputs = [(each.mod, each.target) for each in build_inputs]
             results = []
-            answers = pool.map_with_error_catching(lambda pair: build(*pair), inputs)
+            answers = pool.map_with_error_catching(_build, inputs)
             for candidate, answer in zip(_candidates, answers, strict=True):
                 if answer.status == StatusKind.COMPLETE:
                     results.append(BuilderResult(answer.value, None))

@@ -23,6 +23,7 @@ POLICIES = {
     "ansor": ("sketch.xgb", "sketch.random"),
     "metaschedule": ("evolutionary", "replay-trace"),
 }
+SPACES = ("register-tiles", "post-order-apply")
 
 
 class Search(BaseModel):
@@ -35,7 +36,9 @@ class Search(BaseModel):
         policy: AutoTVM: xgb, ga, random or grid; Ansor: sketch.xgb or sketch.random;
             MetaSchedule: evolutionary or replay-trace.
         cost_model: what Ansor's and MetaSchedule's policies predict times with.
-        space: MetaSchedule's design space: "module:function" of a function that takes a Schedule.
+        space: MetaSchedule's design space: "register-tiles" (contractions, see `tile_space`),
+            "post-order-apply" (its own), or "module:function" of a function that takes a
+            Schedule. None: the first for contractions, the second for what is left.
         rpc_tracker: "host:port" of a tracker whose servers measure; None measures here.
         rpc_key: of those servers.
     """
@@ -61,8 +64,8 @@ class Search(BaseModel):
     @field_validator("space")
     @classmethod
     def _module_and_function(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[\w.]+:\w+", value):
-            raise ValueError(f"{value!r} is not of the form module:function")
+        if value not in (None, *SPACES) and not re.fullmatch(r"[\w.]+:\w+", value or ""):
+            raise ValueError(f"{value!r} is neither {' nor '.join(SPACES)} nor module:function")
         return value
 
     @property

@@ -1,0 +1,171 @@
+"""A design space of register tiles for MetaSchedule, and a search of it.
+
+MetaSchedule's own space for a contraction has every way to split its loops, and trials by the
+hundred go to tiles that do not fit the vector registers. Here the loops are those of
+`cpu_rules.contraction`, weights packed at compile time and what is fused after it in the
+write-back, and the space is what that rule has to guess: rows and width of the tile, how far the
+sum is unrolled, which tiles follow each other. Its guess ranks the tiles, and is measured first.
+
+A candidate is the function as it was with its block annotated; it is scheduled when it is built.
+A cost model that learns from loops sees no difference between candidates: the search has none.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tvm_practice.tvm_export.cpu_rules import schedule_candidate
+from tvm_practice.tvm_export.cpu_rules.contraction import (
+    VECTORS,
+    TileChoice,
+    find_contraction,
+    ranked_tiles,
+)
+from tvm_practice.tvm_export.cpu_rules.loops import NotApplicable, cpu_of
+from tvm_practice.tvm_export.cpu_rules.register_tiles import CHOICES, advice_of, advise
+
+# Of the fastest so far: how many have what is beside them tried.
+_KEPT = 3
+
+
+def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
+    """A function's tiles by predicted time, the fastest first; none if it is no contraction."""
+    cpu = cpu_of(target)
+    try:
+        found = find_contraction(func, cpu)
+        return [] if found is None else [choice for choice, _ in ranked_tiles(found, cpu)]
+    except NotApplicable:
+        return []
+
+
+def tile_space(target: Any) -> Callable[[Any], None]:
+    """The design space: a function that takes a `Schedule` and samples a tile."""
+
+    def sample(schedule: Any) -> None:
+        _apply(schedule, target, None)
+
+    return sample
+
+
+def _apply(schedule: Any, target: Any, choice: TileChoice | None) -> None:
+    found = find_contraction(schedule.mod["main"], cpu_of(target))
+    if found is None:
+        raise ValueError("register tiles are for contractions, and the workload is none")
+
+    def decide(name: str, values: list[int]) -> Any:
+        decision = None if choice is None else values.index(int(getattr(choice, name)))
+        return schedule.sample_categorical(values, [1 / len(values)] * len(values), decision)
+
+    advise(schedule, schedule.get_sblock(found.block.name_hint), decide)
+
+
+def next_choices(
+    ranked: Sequence[TileChoice], times: Mapping[TileChoice, float], count: int
+) -> list[TileChoice]:
+    """What to measure next: by turns what is beside the fastest so far, and the next by rank.
+
+    Args:
+        ranked: the tiles in the order of their predicted time.
+        times: seconds of what was measured, infinite if it failed.
+        count: how many to return; fewer if the space has no more.
+    """
+    beside: list[TileChoice] = []
+    fastest = sorted((each for each in times if times[each] < math.inf), key=lambda it: times[it])
+    tiles = {(each.rows, each.vectors) for each in ranked}
+    for choice in fastest[:_KEPT]:
+        beside += [each for each in _neighbours(choice) if (each.rows, each.vectors) in tiles]
+    by_rank = iter([each for each in ranked if each not in times])
+    by_turns = iter(dict.fromkeys(each for each in beside if each not in times))
+    chosen: dict[TileChoice, None] = {}
+    while len(chosen) < count:
+        before = len(chosen)
+        for source in (by_turns, by_rank):
+            following = next((each for each in source if each not in chosen), None)
+            if following is not None and len(chosen) < count:
+                chosen[following] = None
+        if len(chosen) == before:
+            break
+    return list(chosen)
+
+
+def _neighbours(choice: TileChoice) -> list[TileChoice]:
+    """The choices that differ in one decision, those first that most often matter."""
+    at = VECTORS.index(choice.vectors)
+    return [
+        *(replace(choice, unroll=each) for each in CHOICES["unroll"] if each != choice.unroll),
+        replace(choice, rows_first=not choice.rows_first),
+        *(replace(choice, rows=choice.rows + step) for step in (-1, 1, -2, 2)),
+        *(replace(choice, vectors=each) for each in VECTORS[max(at - 1, 0) : at + 2]),
+    ]
+
+
+def tile_search(target: Any) -> Any:
+    """A MetaSchedule search strategy for `tile_space`; measures nothing that a database holds."""
+    import tvm
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
+
+    @derived_object
+    class TileSearch(PySearchStrategy):  # type: ignore[misc]
+        def _initialize_with_tune_context(self, context: Any) -> None:
+            self._module = context.mod
+
+        def pre_tuning(
+            self, trials: int, a_round: int, spaces: Any, database: Any = None, model: Any = None
+        ) -> None:
+            self._left, self._round = trials, a_round
+            self._ranked = ranked_choices(self._module["main"], target)
+            self._times: dict[TileChoice, float] = {}
+            workload = None if database is None else database.commit_workload(self._module)
+            for record in () if database is None else database.get_all_tuning_records():
+                if not record.workload.same_as(workload):
+                    continue
+                schedule = tvm.s_tir.Schedule(self._module)
+                record.trace.apply_to_schedule(schedule, remove_postproc=True)
+                choice = advice_of(schedule.mod["main"])
+                if choice is not None:
+                    seconds = [float(each) for each in record.run_secs]
+                    self._times[choice] = sum(seconds) / len(seconds)
+
+        def post_tuning(self) -> None:
+            pass
+
+        def generate_measure_candidates(self) -> Any:
+            found: list[Any] = []
+            wanted = min(self._round, self._left)
+            while len(found) < wanted:
+                choices = next_choices(self._ranked, self._times, wanted - len(found))
+                if not choices:
+                    break
+                for choice in choices:
+                    self._times[choice] = math.inf  # until its result is there
+                    candidate = self._candidate(choice)
+                    if candidate is not None:
+                        found.append((choice, candidate))
+            self._waiting = [choice for choice, _ in found]
+            self._left -= len(found)
+            return [candidate for _, candidate in found] or None
+
+        def notify_runner_results(self, candidates: Any, results: Any) -> None:
+            for choice, result in zip(self._waiting, results, strict=True):
+                if result.run_secs:
+                    seconds = [float(each) for each in result.run_secs]
+                    self._times[choice] = sum(seconds) / len(seconds)
+
+        def _candidate(self, choice: TileChoice) -> Any:
+            """To be measured with arguments as they are built: weights packed; None if it fails."""
+            schedule = tvm.s_tir.Schedule(self._module)
+            _apply(schedule, target, choice)
+            try:
+                built = schedule_candidate(schedule.mod["main"], target)
+            except (NotApplicable, tvm.s_tir.ScheduleError):
+                return None
+            arguments = ms.arg_info.ArgInfo.from_prim_func(built["main"])
+            return ms.search_strategy.MeasureCandidate(schedule, arguments)
+
+        def clone(self) -> Any:
+            return tile_search(target)
+
+    return TileSearch()
