@@ -8,16 +8,12 @@ Both sides use the same threads and are called in turns; a ratio is time over to
 """
 
 import functools
-import json
-import math
-import os
 from pathlib import Path
 from typing import Any
 
 import click
+from beside_torch import geometric_mean, measure_all, options, rates, ratio_cell, write_page
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "matmul.md"
 SQUARES = tuple((size, size, size) for size in (256, 512, 1024, 2048, 4096))
 # (rows, columns, steps) of BERT-base's products at 128 tokens: projections, feed-forward up and
 # down; and at 8 x 128 tokens.
@@ -91,35 +87,27 @@ def measure(shape: tuple[int, int, int], seconds: float) -> dict[str, Any]:
     }
 
 
-def page(report: dict[str, Any]) -> str:
-    """docs/matmul.md from what was measured."""
-    machine = report["environment"]
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """The page's table, and the mean below it."""
     lines = [
-        _HEAD,
-        f"Machine: {machine['processor']}, {report['threads']} threads; "
-        f"torch {machine['packages']['torch']}, numpy {machine['packages']['numpy']}, "
-        f"apache-tvm {machine['packages']['apache-tvm']}; {machine['date'][:10]}.",
-        "",
         "| m × n × k | packed, GFLOP/s | torch | numpy | packed / torch | naive / packed |",
         "|---|---|---|---|---|---|",
     ]
-    ratios: dict[tuple[int, ...], float] = {}
-    for row in report["rows"]:
-        m, n, k = row["shape"]
-        latency, ratio = row["comparison"]["latency"], row["comparison"]["ratio"]["packed"]
-        rate = {name: 2 * m * n * k / each["p50"] / 1e6 for name, each in latency.items()}
-        low, high = ratio["ci95"]
-        ratios[m, n, k] = ratio["value"]
+    within = []
+    for row in rows:
+        m, n, k = shape = tuple(row["shape"])
+        rate, ratio = rates(row["comparison"], m * n * k), row["comparison"]["ratio"]["packed"]
+        if shape in BERT or 512 <= m <= 2048:
+            within.append(ratio["value"])
         naive = "" if row["naive"] is None else f"{row['naive']['ratio']['naive']['value']:.0f}"
         lines.append(
             f"| {m} × {n} × {k} | {rate['packed']:.0f} | {rate['torch']:.0f} | {rate['numpy']:.0f} "
-            f"| {ratio['value']:.2f} ({low:.2f}–{high:.2f}) | {naive} |"
+            f"| {ratio_cell(ratio)} | {naive} |"
         )
-    within = [value for shape, value in ratios.items() if shape in BERT or 512 <= shape[0] <= 2048]
     if within:
-        mean = math.exp(sum(map(math.log, within)) / len(within))
+        mean = geometric_mean(within)
         lines += ["", f"Geometric mean of packed / torch over 512 to 2048 and BERT: {mean:.2f}."]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 @click.command(
@@ -128,38 +116,18 @@ def page(report: dict[str, Any]) -> str:
     "  python benchmarks/matmul.py --table"
 )
 @click.option("--shape", "shapes", type=int, nargs=3, multiple=True, help="m n k [all]")
-@click.option("--seconds", type=float, default=10, show_default=True, help="For each shape.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/matmul.json"))
-@click.option("--table", is_flag=True, help="Write the page from what is there.")
+@options("matmul")
 def main(shapes: tuple[tuple[int, int, int], ...], seconds: float, out: Path, table: bool) -> None:
     """Compare phase 2's matmul with torch.matmul and numpy; write docs/matmul.md."""
     if not table:
-        from tvm_practice import engines
-        from tvm_practice.icd.metrics import write_json
-        from tvm_practice.measure import environment
-
-        threads = engines.thread_count()
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # numpy's
-            os.environ[name] = str(threads)
-        engines.activate("current")
-
-        import torch
-
-        torch.set_num_threads(threads)
-        report: dict[str, Any] = {
-            "environment": environment(), "threads": threads, "rows": [],
-        }  # fmt: skip
-        out.parent.mkdir(parents=True, exist_ok=True)
-        for shape in shapes or (*SQUARES, *BERT):
-            row = measure(shape, seconds)
-            report["rows"].append(row)
-            write_json(out, report)
-            ratio = row["comparison"]["ratio"]["packed"]
-            click.echo(f"{' x '.join(map(str, shape)):>20}  packed / torch {ratio['value']:.2f}")
+        cases = {
+            " x ".join(map(str, shape)): functools.partial(measure, shape, seconds)
+            for shape in shapes or (*SQUARES, *BERT)
+        }
+        measure_all(cases, out)
         if shapes:
             return  # a part of the shapes is no page
-    PAGE.write_text(page(json.loads(out.read_text())))
-    click.echo(f"written: {PAGE}")
+    write_page("matmul", out, _HEAD, table_lines)
 
 
 if __name__ == "__main__":

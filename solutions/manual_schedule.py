@@ -153,7 +153,8 @@ def packed_matmul(
     schedule.reorder(row_block, column_block, k_outer, k_inner, i, j)
     schedule.set_scope(block, 0, "local")
     schedule.reverse_compute_at(write_back, column_block)
-    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    if columns > 1:  # a loop of one iteration is dropped, and the last would be another
+        schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.vectorize(j)
     schedule.unroll(i)
     schedule.unroll(k_inner)

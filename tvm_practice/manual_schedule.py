@@ -256,6 +256,7 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
         figures["study"] = _look(steps, 256 if quick else 512)
     if "packed_matmul" in matmuls.runs:
         figures["torch"] = _against_torch(matmuls)
+        figures["convolution"] = _on_a_convolution()
         if not quick:
             figures["scan"] = _scan_tiles(matmuls)
     return figures
@@ -516,6 +517,21 @@ def _against_torch(matmuls: _Matmuls) -> dict[str, Any]:
         figures[str(size)] = _print_comparison(comparison, f"at {size}", size)
         print(f"packed_matmul: {comparison.ratio['packed_matmul'].verdict}")
     return figures
+
+
+def _on_a_convolution() -> dict[str, Any]:
+    """Worked: the trace of packed_matmul replayed on one of ResNet-18's convolutions."""
+    from tvm_practice.convolution import beside_torch
+
+    comparison, error = beside_torch(128, 28, 28, 128, 1, seconds=1)
+    ratio = comparison.ratio["packed"]
+    print(
+        "\nA schedule is data: the reference packed_matmul's is replayed on a convolution\n"
+        f"of 128x28x28 by 128 filters of 3x3 (tvm_practice/convolution.py). It takes\n"
+        f"{ratio.value:.2f} of torch's time [{ratio.low:.2f}, {ratio.high:.2f}]: {ratio.verdict}; "
+        f"largest difference\nfrom torch {error:.1e}."
+    )
+    return {"max_error": error, **comparison.to_dict()}
 
 
 def _scan_tiles(matmuls: _Matmuls) -> dict[str, Any]:

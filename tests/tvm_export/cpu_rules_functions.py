@@ -258,7 +258,7 @@ def _advised(module: Any, random: Random, target: Any) -> Any:
 
     from tvm_practice.tvm_export.cpu_rules.contraction import find_contraction
     from tvm_practice.tvm_export.cpu_rules.loops import cpu_of
-    from tvm_practice.tvm_export.cpu_rules.register_tiles import advise, advice_of
+    from tvm_practice.tvm_export.cpu_rules.register_tiles import advice_of, advise
     from tvm_practice.tvm_export.tuners.tile_space import ranked_choices
 
     advised = module.clone()
@@ -271,11 +271,11 @@ def _advised(module: Any, random: Random, target: Any) -> Any:
         drawn = {"rows": tile.rows, "vectors": tile.vectors}
         schedule = tvm.s_tir.Schedule(func.with_attr("global_symbol", "main"))
         block = schedule.get_sblock(found.block.name_hint)
-        advise(
-            schedule,
-            block,
-            lambda key, values, drawn=drawn: drawn.get(key, int(random.choice(values))),
-        )
+
+        def decide(key: str, values: list[int], drawn: dict[str, int] = drawn) -> int:
+            return drawn.get(key, int(random.choice(values)))
+
+        advise(schedule, block, decide)
         tuned = schedule.mod["main"].with_attr("global_symbol", name.name_hint)
         advised[name] = tuned.with_attr("tirx.is_scheduled", True)
         assert advice_of(advised[name]) is not None

@@ -1,0 +1,111 @@
+"""What the benchmarks of hand-written schedules share: equal sides, a JSON file, a page."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def options(name: str) -> Callable[[Command], Command]:
+    """The options --seconds, --out (runs/NAME.json) and --table."""
+    added = (
+        click.option("--table", is_flag=True, help="Write the page from what is there."),
+        click.option(
+            "--out",
+            type=click.Path(dir_okay=False, path_type=Path),
+            default=Path("runs") / f"{name}.json",
+            show_default=True,
+        ),
+        click.option(
+            "--seconds", type=float, default=10, show_default=True, help="For each shape."
+        ),
+    )
+
+    def add(command: Command) -> Command:
+        for option in added:
+            command = option(command)
+        return command
+
+    return add
+
+
+def measure_all(cases: Mapping[str, Callable[[], dict[str, Any]]], out: Path) -> None:
+    """Measure cases on the same threads for TVM, torch and numpy, and write them as JSON.
+
+    Args:
+        cases: by what to print, a function that measures it. Its result must hold "comparison",
+            as measure.Comparison.to_dict gives it, of a side "packed" with "torch".
+        out: the file, written anew after each case.
+    """
+    from tvm_practice import engines
+    from tvm_practice.icd.metrics import write_json
+    from tvm_practice.measure import environment
+
+    threads = engines.thread_count()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # numpy's
+        os.environ[name] = str(threads)
+    engines.activate("current")
+
+    import torch
+
+    torch.set_num_threads(threads)
+    report: dict[str, Any] = {"environment": environment(), "threads": threads, "rows": []}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for name, measure in cases.items():
+        row = measure()
+        report["rows"].append(row)
+        write_json(out, report)
+        ratio = row["comparison"]["ratio"]["packed"]
+        click.echo(f"{name:>24}  packed / torch {ratio['value']:.2f}, error {row['max_error']:.1e}")
+
+
+def write_page(
+    name: str, out: Path, head: str, table: Callable[[list[dict[str, Any]]], list[str]]
+) -> None:
+    """Write docs/NAME.md.
+
+    Args:
+        name: of the page.
+        out: what `measure_all` wrote.
+        head: the page down to where the machine is named.
+        table: from the measured cases to the lines after that.
+    """
+    if not out.exists():
+        raise click.UsageError(f"there is no {out}; run it without --table")
+    report = json.loads(out.read_text())
+    machine = report["environment"]
+    packages = ", ".join(
+        f"{each} {machine['packages'][each]}" for each in ("torch", "numpy", "apache-tvm")
+    )
+    where = (
+        f"Machine: {machine['processor']}, {report['threads']} threads; {packages}; "
+        f"{machine['date'][:10]}."
+    )
+    page = _DOCS / f"{name}.md"
+    page.write_text("\n".join([head, where, "", *table(report["rows"])]) + "\n")
+    click.echo(f"written: {page}")
+
+
+def rates(comparison: dict[str, Any], multiply_adds: int) -> dict[str, float]:
+    """GFLOP/s of each side, of its median."""
+    return {
+        name: 2 * multiply_adds / each["p50"] / 1e6 for name, each in comparison["latency"].items()
+    }
+
+
+def ratio_cell(ratio: dict[str, Any]) -> str:
+    """A ratio with its interval: 0.95 (0.93–0.97)."""
+    low, high = ratio["ci95"]
+    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    logarithms = [math.log(each) for each in values]
+    return math.exp(sum(logarithms) / len(logarithms))

@@ -1,0 +1,35 @@
+"""The command lines of the hand-written schedules' benchmarks; never their figures."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+NAMES = ("matmul", "conv2d")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
+    code = (
+        f"import sys, runpy; sys.argv = ['x', '--help']; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+        f"try: runpy.run_module({name!r}, run_name='__main__')\n"
+        "except SystemExit as end: assert end.code in (0, None)\n"
+        "slow = {'tvm', 'torch', 'numpy', 'scipy'} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Examples:" in shown.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, str(BENCHMARKS / f"{name}.py"), "--table"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 2 and not ended.stdout
+    assert ended.stderr.strip().splitlines()[-1].startswith("Error: there is no runs")
