@@ -18,6 +18,8 @@ from tvm_practice.run_autotvm import _example, _ShapesAsWords
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from tvm_practice.viz.report import Block
+
 LABELS = {
     "eager": "PyTorch eager",
     "compile": "torch.compile",
@@ -35,6 +37,7 @@ _ENGINES: dict[Any, dict[str, str | None]] = {
 }
 _BASELINES = "tvm_practice.tvm_export.baselines"
 _UNSTABLE = " ~"
+_MOST_OPERATORS = 12  # of a profile that the page shows
 
 
 class _Mistake(Exception):
@@ -169,7 +172,7 @@ def run(
         {"schema_version", "command", "model", "parameters", "notes", "threads", "environment",
         "rows": [{"name", "status": "ok" | "failed" | "missing", "reason", "latency", "eager"
         (eager's latency in the same process), "ratio", "verified", "max_error", "trials",
-        "seconds", "artifacts"}]}, latencies in ms; what a row has not is None.
+        "seconds", "artifacts", "operators"}]}, latencies in ms; what a row has not is None.
 
     Raises:
         _Mistake: the model or its inputs.
@@ -276,6 +279,7 @@ def _row(name: str, variant: dict[str, Any], eager: dict[str, Any] | None) -> di
         "tuning": variant.get("tuning"),
         "seconds": variant.get("seconds"),
         "artifacts": variant.get("artifacts"),
+        "operators": variant.get("operators"),
     }
 
 
@@ -341,6 +345,8 @@ def write_page(
             "a colour is a task. 1 is a task's best.",
         )
         sections.append(pages.Section("tuning", "Tuning", [picture]))
+    if profiles := [_profile(row) for row in report["rows"] if row["operators"]]:
+        sections.append(pages.Section("operators", "Where the time goes", profiles))
     if kernels:
         text = (
             "The kernels with most work as Relax built them untuned: TVM's loops after the "
@@ -362,6 +368,28 @@ def write_page(
         str(report["environment"]["processor"]),
     ]
     return pages.write(pages.Page(report["model"], facts, sections), out / "report.html")
+
+
+def _profile(row: dict[str, Any]) -> "Block":
+    """The operators with most time, as a table of the page."""
+    from tvm_practice.viz.report import Block
+
+    most = row["operators"][:_MOST_OPERATORS]
+    rest = sum(each["share"] for each in row["operators"][_MOST_OPERATORS:])
+    rows = [
+        [
+            each["name"].removesuffix("_prepacked"),
+            str(each["calls"]),
+            f"{each['milliseconds']:.3g}",
+            f"{each['share']:.1%}",
+            each["schedule"],
+        ]
+        for each in most
+    ]
+    if rest:
+        rows.append(["the others", "", "", f"{rest:.1%}", ""])
+    headings = ["function", "calls", "ms", "share", "schedule"]
+    return Block("table", title=LABELS[row["name"]], headings=headings, rows=rows)
 
 
 def _histories(report: dict[str, Any], out: Path) -> dict[str, Any]:

@@ -156,3 +156,24 @@ def unused_input() -> tuple[list[Any], list[Any]]:
             mod = steps.import_relax(Model().eval(), example)
             run, compiled = run_relax, steps.build_relax(mod, _target())
     return _lists(run(compiled, inputs)), [(inputs[0] - inputs[2]).tolist()]
+
+
+def profile() -> dict[str, Any]:
+    """What a profile says of three dense layers of different sizes, two of them equal."""
+    import torch
+
+    from tvm_practice.tvm_export.calling import as_array, as_call
+    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.profiling import plain_name, profile_operators
+
+    layers = (torch.nn.Linear(256, 256), torch.nn.Linear(256, 256), torch.nn.Linear(256, 8))
+    call = as_call(torch.nn.Sequential(*layers).eval(), (torch.randn(128, 256),))
+    built = open_lane(engines.CURRENT, call, target="llvm", steps="solutions").untuned()
+    before = built(*map(as_array, call.tensors))[0]
+    operators = profile_operators(built.runner, runs=5)
+    after = built(*map(as_array, call.tensors))[0]
+    return {
+        "operators": [each.to_dict() for each in operators],
+        "known": [plain_name(each.name) in built.rules for each in operators],
+        "same": bool((before == after).all()),
+    }

@@ -51,3 +51,13 @@ def test_wrong_inputs_are_refused(session: engines.Session) -> None:
 
 def test_an_input_that_nothing_reads(session: engines.Session) -> None:
     _assert_close(*session.call(f"{FUNCTIONS}:unused_input"))
+
+
+def test_a_profile_says_where_the_time_goes() -> None:
+    with engines.Session(engines.CURRENT) as session:
+        found = session.call(f"{FUNCTIONS}:profile")
+    large, small = found["operators"]
+    assert (large["calls"], small["calls"]) == (2, 1)
+    assert large["milliseconds"] > small["milliseconds"] > 0
+    assert large["share"] + small["share"] == pytest.approx(1)
+    assert all(found["known"]) and found["same"]

@@ -26,6 +26,11 @@ class OperatorTime:
         return asdict(self)
 
 
+def plain_name(name: str) -> str:
+    """A function's name before its weights were packed ahead."""
+    return name.partition("_prepacked")[0]
+
+
 def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
     """Time every function that the virtual machine calls; those with most time first.
 

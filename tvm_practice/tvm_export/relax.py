@@ -17,7 +17,7 @@ from tvm_practice.tvm_export.cpu_rules import (
 )
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
-from tvm_practice.tvm_export.profiling import profile_operators
+from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
@@ -109,10 +109,7 @@ class RelaxLane:
     def _profile(self, built: GraphModule) -> dict[str, float]:
         """The share of a run's time by the name of the function before it was scheduled."""
         built(*self._example)
-        return {
-            each.name.partition("_prepacked")[0]: each.share
-            for each in profile_operators(built.runner)
-        }
+        return {plain_name(each.name): each.share for each in profile_operators(built.runner)}
 
     def _tune(
         self, trials: int, before: int, times: dict[str, float], log: Path, search: Search

@@ -3,6 +3,7 @@
 import pytest
 
 from tvm_practice.tvm_export.tuners import plan_size, trials_per_round
+from tvm_practice.tvm_export.tuners.budget import worth_tuning
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 5, 20])
@@ -32,3 +33,11 @@ def test_no_plan_is_made_after_the_last_trial(trials: int) -> None:
     assert trials % plan_size(trials) != 0
     if trials >= 16:
         assert plan_size(trials) < trials  # the model is fitted at least once
+
+
+def test_a_models_trials_go_where_the_time_is() -> None:
+    shares = [0.1, 0.6, 0.02, 0.28]
+    assert worth_tuning(shares, 8) == [1]
+    assert worth_tuning(shares, 16) == [1, 3]
+    assert worth_tuning(shares, 1000) == [1, 3, 0]  # the last 2% are not worth it
+    assert worth_tuning(shares, 1) == [1]

@@ -71,11 +71,12 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
         if not isinstance(func, tvm.tirx.PrimFunc):
             continue
         hint = str(name.name_hint)
-        if (func.attrs or {}).get(_SCHEDULED) and advice_of(func) is None:
+        tuned = bool((func.attrs or {}).get(_SCHEDULED))
+        if tuned and advice_of(func) is None:
             scheduled[name] = vectorizable_math(func)
             continue
         scheduled[name], rule = _schedule(hint, func, constants.get(name, set()), cpu)
-        if report is not None:
+        if report is not None and not tuned:
             report.append((hint, rule))
     if not constants:  # no call of any function, so nothing to pack ahead
         return scheduled

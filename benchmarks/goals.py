@@ -1,0 +1,292 @@
+"""The project's aims for speed beside what the other benchmarks measured; docs/speed.md.
+
+python benchmarks/matmul.py && python benchmarks/tuning.py
+python benchmarks/models.py && python benchmarks/startup.py
+python benchmarks/goals.py
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+from beside_torch import geometric_mean
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "speed.md"
+_SHOWN = 4  # operators of a profile
+_HEAD = """# Speed: aims and figures
+
+Made by `python benchmarks/goals.py` from what the commands in the last column measured. Unless a
+unit is given a figure is a ratio of times, the two sides called in turns in one process with the
+same threads; under 1 is faster than what it is compared with. Against ONNX Runtime and
+torch.compile it is the quotient of two such ratios to PyTorch eager.
+"""
+
+
+class Missing(Exception):
+    """What was not measured."""
+
+
+class Measured:
+    """The benchmarks' JSON files under one folder."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def read(self, name: str) -> dict[str, Any]:
+        file = self._folder / name
+        if not file.exists():
+            raise Missing
+        found: dict[str, Any] = json.loads(file.read_text())
+        return found
+
+    def model(self, name: str, row: str) -> dict[str, Any]:
+        """A model's row, by the name of its compiler."""
+        for each in self.read(f"models/{name}/report.json")["rows"]:
+            if each["name"] == row and each["ratio"] is not None:
+                found: dict[str, Any] = each
+                return found
+        raise Missing
+
+    def ratio(self, name: str, row: str, *, over: str | None = None) -> float:
+        """A compiler's time on a model over PyTorch eager's, or over another compiler's."""
+        value = float(self.model(name, row)["ratio"]["value"])
+        return value / float(self.model(name, over)["ratio"]["value"]) if over else value
+
+    def best(self, name: str, *, over: str | None = None) -> float:
+        """The better of Relay's and Relax's tuned builds."""
+        ratios = []
+        for row in ("metaschedule", "autotvm"):
+            try:
+                ratios.append(self.ratio(name, row, over=over))
+            except Missing:
+                pass
+        if not ratios:
+            raise Missing
+        return min(ratios)
+
+    def matmul(self, *shape: int) -> dict[str, Any]:
+        for row in self.read("matmul.json")["rows"]:
+            if tuple(row["shape"]) == shape:
+                found: dict[str, Any] = row
+                return found
+        raise Missing
+
+    def matmuls(self) -> float:
+        """The geometric mean over the squares from 512 to 2048 and BERT's shapes."""
+        rows = self.read("matmul.json")["rows"]
+        return geometric_mean(
+            row["comparison"]["ratio"]["packed"]["value"]
+            for row in rows
+            if 512 <= row["shape"][0] <= 2048 or row["shape"][0] == 128
+        )
+
+    def tuned_matmul(self) -> float:
+        """What the project's own space had found after 32 trials, over torch.matmul."""
+        judged = self.read("tuning.json")["judged"].get("current")
+        name = judged and judged["names"].get("register-tiles", {}).get("32 trials")
+        if not name:
+            raise Missing
+        return float(judged["ratio"][name]["value"])
+
+    def tuning_seconds(self) -> float:
+        searches = self.read("tuning.json")["searches"]
+        if "register-tiles" not in searches:
+            raise Missing
+        return float(searches["register-tiles"]["trials"]["seconds"])
+
+    def second_export(self) -> float:
+        """Seconds of the second run of ResNet-18's export, the slower engine's."""
+        found = [
+            median(each["command"]["again"]["seconds"] for each in row["rounds"])
+            for row in self.read("startup.json")["rows"]
+            if row["model"] == "resnet18" and row["rounds"]
+        ]
+        if not found:
+            raise Missing
+        return float(max(found))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A row of the table.
+
+    Attributes:
+        text: what is measured over what.
+        limit: the aim, in words.
+        met: whether a figure meets it.
+        figure: reads it.
+        command: what measures it.
+        profile: (model, compiler) whose operators explain a miss.
+    """
+
+    text: str
+    limit: str
+    met: Callable[[float], bool]
+    figure: Callable[[Measured], float]
+    command: str
+    profile: tuple[str, str] | None = None
+    form: str = "{:.2f}"
+
+
+def _most(limit: float) -> Callable[[float], bool]:
+    return lambda value: value <= limit
+
+
+def _model(
+    text: str, limit: float, name: str, figure: Callable[[Measured], float], tuner: str
+) -> Goal:
+    command = f"python benchmarks/models.py --model {name}"
+    return Goal(text, f"≤ {limit:.2f}", _most(limit), figure, command, (name, tuner))
+
+
+GOALS = (
+    Goal(
+        "hand-written matmul 1024³ / torch.matmul",
+        "≤ 1.05",
+        _most(1.05),
+        lambda all: float(all.matmul(1024, 1024, 1024)["comparison"]["ratio"]["packed"]["value"]),
+        "python benchmarks/matmul.py",
+    ),
+    Goal(
+        "the same over 512 to 2048 and BERT's shapes, geometric mean",
+        "≤ 1.10",
+        _most(1.10),
+        Measured.matmuls,
+        "python benchmarks/matmul.py",
+    ),
+    Goal(
+        "naive / best schedule at 1024³",
+        "≥ 150",
+        lambda value: value >= 150,
+        lambda all: float(all.matmul(1024, 1024, 1024)["naive"]["ratio"]["naive"]["value"]),
+        "python benchmarks/matmul.py",
+        form="{:.0f}",
+    ),
+    Goal(
+        "own space, 32 trials at 1024³ / torch.matmul",
+        "≤ 1.05",
+        _most(1.05),
+        Measured.tuned_matmul,
+        "python benchmarks/tuning.py",
+    ),
+    Goal(
+        "64 MetaSchedule trials at 1024³, two threads",
+        "≤ 30 s",
+        _most(30),
+        Measured.tuning_seconds,
+        "python benchmarks/tuning.py",
+        form="{:.0f} s",
+    ),
+    _model(
+        "BERT-base, tuned / PyTorch eager", 0.90, "bert_base",
+        lambda all: all.best("bert_base"), "metaschedule",
+    ),
+    _model(
+        "BERT-base, tuned / torch.compile", 1.00, "bert_base",
+        lambda all: all.best("bert_base", over="compile"), "metaschedule",
+    ),
+    _model(
+        "ResNet-18, tuned / PyTorch eager", 0.60, "resnet18",
+        lambda all: all.best("resnet18"), "metaschedule",
+    ),
+    _model(
+        "ResNet-18, tuned / ONNX Runtime", 1.00, "resnet18",
+        lambda all: all.best("resnet18", over="onnx"), "metaschedule",
+    ),
+    _model(
+        "BERT-base, untuned / PyTorch eager", 1.5, "bert_base",
+        lambda all: all.ratio("bert_base", "relax"), "relax",
+    ),
+    _model(
+        "ResNet-18, untuned / PyTorch eager", 1.5, "resnet18",
+        lambda all: all.ratio("resnet18", "relax"), "relax",
+    ),
+    _model(
+        "Mamba-130M, tuned / PyTorch eager", 0.70, "mamba",
+        lambda all: all.best("mamba"), "metaschedule",
+    ),
+    _model(
+        "GPT-2 124M prefill, tuned / PyTorch eager", 0.90, "gpt2",
+        lambda all: all.best("gpt2"), "metaschedule",
+    ),
+    Goal(
+        "second run of ResNet-18's export",
+        "≤ 3 s",
+        _most(3),
+        Measured.second_export,
+        "python benchmarks/startup.py --model resnet18",
+        form="{:.1f} s",
+    ),
+)  # fmt: skip
+
+
+def page(measured: Measured) -> str:
+    """docs/speed.md."""
+    lines = [_HEAD, "| | aim | reached | | command |", "|---|---|---|---|---|"]
+    missed: list[Goal] = []
+    for goal in GOALS:
+        try:
+            value = goal.figure(measured)
+        except Missing:
+            shown, verdict = "not measured", ""
+        else:
+            shown, verdict = goal.form.format(value), "yes" if goal.met(value) else "**no**"
+            if not goal.met(value):
+                missed.append(goal)
+        lines.append(f"| {goal.text} | {goal.limit} | {shown} | {verdict} | `{goal.command}` |")
+    for goal in missed:
+        lines += ["", f"## Missed: {goal.text}", ""]
+        lines += _profile(measured, goal)
+    return "\n".join(lines) + "\n"
+
+
+def _profile(measured: Measured, goal: Goal) -> list[str]:
+    """Where the time of a missed goal's model goes."""
+    try:
+        operators = measured.model(*goal.profile)["operators"] if goal.profile else None
+    except Missing:
+        operators = None
+    if not operators:
+        return [f"`{goal.command}` prints where the time goes."]
+    rest = sum(each["share"] for each in operators[_SHOWN:])
+    return [
+        "| function | calls | ms | share |",
+        "|---|---|---|---|",
+        *(
+            f"| `{each['name']}` | {each['calls']} | {each['milliseconds']:.3g} "
+            f"| {each['share']:.0%} |"
+            for each in operators[:_SHOWN]
+        ),
+        f"| {len(operators[_SHOWN:])} others | | | {rest:.0%} |",
+    ]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  python benchmarks/goals.py\n"
+    "  python benchmarks/goals.py --runs elsewhere"
+)
+@click.option(
+    "--runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Where the benchmarks wrote.",
+)
+def main(runs: Path) -> None:
+    """Write docs/speed.md from the JSON files of the benchmarks."""
+    names = ("matmul.json", "tuning.json", "startup.json", "models")
+    if not any((runs / name).exists() for name in names):
+        raise click.UsageError(f"{runs} has none of {', '.join(names)}: run the others first")
+    text = page(Measured(runs))
+    PAGE.write_text(text)
+    click.echo(text[text.index("| |") :])
+    click.echo(f"written: {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
