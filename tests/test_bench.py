@@ -65,6 +65,7 @@ def only(*names: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.pages
 @needs_onnx
 @needs_classic
 def test_all_that_needs_no_tuning(folder: Path) -> None:
@@ -87,6 +88,7 @@ def test_all_that_needs_no_tuning(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.pages
 @needs_classic
 def test_chosen_tuners_on_described_inputs(folder: Path) -> None:
     """Ansor is not asked for and does not run; nor does the table show the untuned build."""

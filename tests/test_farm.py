@@ -87,6 +87,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.pages
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tunes(farm: Path, engine: Engine) -> None:
     """The trials asked for are measured and recorded, and a second run adds to them."""

@@ -13,6 +13,7 @@ needs_classic = pytest.mark.skipif(
 )
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("name", ["gpt2"])
 def test_untuned_it_agrees_with_pytorch_and_nothing_is_left_scalar(name: str) -> None:
     built = engines.call("current", f"{FUNCTIONS}:untuned", {"name": name})
