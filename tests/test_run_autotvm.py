@@ -3,11 +3,14 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.pages import run_blocks
 from tests.test_command_lines import run
+from tvm_practice import run_autotvm
 
 MODULE = """
 import torch
@@ -40,12 +43,40 @@ SHORT = ("--measure-repeats", "5", "--measure-warmup", "1")
 
 @pytest.mark.slow
 def test_an_own_model_is_exported_and_verified(folder: Path) -> None:
-    shape = ("--example-shape", "1", "3", "16", "16")
-    done = run("run_autotvm", "mymodule:load_convolution", *shape, *SHORT, folder=folder)
+    """Once; the same command again shows what is there."""
+    with (folder / "mymodule.py").open("a") as module:
+        module.write("import tvm  # which is imported before the exporter does\n")
+    arguments = ("mymodule:load_convolution", "--example-shape", "1", "3", "16", "16", *SHORT)
+    done = run("run_autotvm", *arguments, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verified" in done.stdout
-    metadata = json.loads((folder / "runs/tvm/load_convolution/metadata.json").read_text())
+    artifacts = folder / "runs" / "tvm" / "load_convolution"
+    metadata = json.loads((artifacts / "metadata.json").read_text())
     assert metadata["verification"]["verified"] and metadata["latency"]["count"] == 5
+    written = {each: each.stat().st_mtime_ns for each in artifacts.iterdir()}
+    same = run("run_autotvm", *arguments, folder=folder)
+    first, _, rest = same.stdout.partition("\n")
+    assert same.returncode == 0 and rest == done.stdout, same.stdout + same.stderr
+    assert first.startswith("unchanged since ") and first.endswith("; --again exports anew")
+    assert {each: each.stat().st_mtime_ns for each in artifacts.iterdir()} == written
+
+
+def test_what_is_there_is_reused_unless_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def export(engine: str, arguments: dict[str, Any], **_: Any) -> None:
+        asked.append((engine, arguments["engine"], arguments["reuse"]))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(run_autotvm, "_export", export)
+    for options in ([], ["--again"], ["--engine", "classic"]):
+        done = CliRunner().invoke(run_autotvm.main, ["mymodule:load_nan", *options])
+        assert done.exit_code == 0, done.output
+    assert asked == [
+        ("current", "current", True),
+        ("current", "current", False),
+        ("classic", "classic", True),
+    ]
 
 
 @pytest.mark.slow
@@ -78,6 +109,10 @@ def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
         (["mymodule:load_nan", "--example-shape", "0"], "positive whole numbers"),
         (["mymodule:load_nan", "--example-shape", "2", "2", "--example-dtype", "int3"], "dtype"),
         (["mymodule:load_nan", "--use-ansor", "--tuner", "metaschedule"], "contradicts"),
+        (
+            ["mymodule:load_nan", "--engine", "current", "--tuner", "ansor"],
+            "tuner='ansor' is of the classic engine",
+        ),
         (["mymodule:load_nan", "--tuning-trials", "-1"], "--tuning-trials"),
         (["mymodule:load_nan", "--tuner", "grid"], "--tuner"),
         (["mymodule"], "mymodule"),

@@ -56,6 +56,11 @@ class _ShapesAsWords(click.Command):
     help="auto: MetaSchedule, whose engine runs everywhere.",
 )
 @click.option(
+    "--engine",
+    type=click.Choice(["classic", "current"]),
+    help="Which TVM [default: the tuner's; untuned, current].",
+)
+@click.option(
     "--tuning-log",
     type=click.Path(path_type=Path),
     help="Records to go on from: a file, for MetaSchedule a folder [default: in --artifacts].",
@@ -69,7 +74,7 @@ class _ShapesAsWords(click.Command):
     "MetaSchedule: evolutionary, replay-trace.",
 )
 @click.option("--cost-model", help="Of Ansor and MetaSchedule: xgb, random.")
-@click.option("--space", metavar="MODULE:FUNCTION", help="MetaSchedule's design space.")
+@click.option("--space", help="MetaSchedule's: register-tiles, post-order-apply, module:function.")
 @click.option("--rpc-tracker", metavar="HOST:PORT", help="Measure on this tracker's servers.")
 @click.option("--rpc-key", help="Key of those servers [default: tvm-practice].")
 @click.option(
@@ -83,6 +88,7 @@ class _ShapesAsWords(click.Command):
 @click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
 @click.option("--artifacts", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
 @click.option("--force", is_flag=True, help="Write over another model's artifacts.")
+@click.option("--again", is_flag=True, help="Export anew even if nothing has changed.")
 @click.option("--dump-ir", is_flag=True, help="Write the IR after each stage to ARTIFACTS/ir.")
 @click.option("--measure-repeats", type=click.IntRange(min=1), default=200, show_default=True)
 @click.option("--measure-warmup", type=click.IntRange(min=0), default=20, show_default=True)
@@ -98,11 +104,13 @@ def main(
     trials: int,
     use_ansor: bool,
     tuner: str | None,
+    engine: str | None,
     tuning_log: Path | None,
     input_shapes: tuple[str, ...],
     opt_level: int,
     artifacts: Path | None,
     force: bool,
+    again: bool,
     dump_ir: bool,
     measure_repeats: int,
     measure_warmup: int,
@@ -117,8 +125,10 @@ def main(
     FACTORY takes no arguments and returns the module, or the module and its example inputs: a
     tensor, a tuple of arguments, or a dictionary of them by name. With trials the tuner is
     AutoTVM (--use-ansor: Ansor) unless --tuner names one; without, the model is built untuned on
-    the current engine. The same command again goes on from the records of the first. For a target
-    that this machine cannot run, another processor say, the artifact is written and not measured.
+    the current engine or that of --engine. The same command again goes on from the records of the
+    first; where nothing has changed (the model, what is asked for, the records, the software) it
+    shows what is there. For a target that this machine cannot run, another processor say, the
+    artifact is written and not measured.
 
     Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
     2 for a mistake in what was asked, 130 after Ctrl-C.
@@ -137,6 +147,7 @@ def main(
                 "example_input": None,
                 "tuner": tuner,
                 "use_ansor": use_ansor,
+                "engine": engine,
                 "tuning_trials": trials,
                 "tuning_log": tuning_log,
                 "input_shapes": _input_shapes(input_shapes),
@@ -172,6 +183,8 @@ def main(
             "opt_level": opt_level,
             "artifacts": str(folder),
             "force": force,
+            "reuse": not again,
+            "engine": config.chosen_engine,
             "dump_ir": dump_ir,
             "warmup": measure_warmup,
             "repeats": measure_repeats,
@@ -249,7 +262,7 @@ def _export(
         output = nowhere if quiet else sys.stderr if as_json else None
         try:
             with engines.Session(engine, output=output) as session:
-                result: dict[str, Any] = session.call(EXPORT, arguments)
+                result: dict[str, Any] = session.call(EXPORT, arguments, activate=False)
                 return result
         except engines.RemoteError as error:
             said = (error.message or error.kind).strip().splitlines()
@@ -267,6 +280,9 @@ def _export(
 
 
 def _print(result: dict[str, Any], *, verbose: bool) -> None:
+    if result["unchanged_since"]:
+        date = result["unchanged_since"].replace("T", " ").replace("+00:00", " UTC")
+        click.echo(f"unchanged since {date}; --again exports anew")
     tuned = f"{result['tuner']}, {result['tuning'].get('trials')} trials"
     for note in result["notes"]:
         click.echo(f"note      {note}")

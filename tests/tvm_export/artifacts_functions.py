@@ -184,8 +184,11 @@ def load_error(folder: str) -> str:
     return "no error"
 
 
-def export_job(folder: str, tuner: str | None = None, trials: int = 0) -> dict[str, Any]:
+def export_job(
+    folder: str, tuner: str | None = None, trials: int = 0, *, reuse: bool = False
+) -> dict[str, Any]:
     """What `run_autotvm` calls, on the small model."""
     from tvm_practice.tvm_export.job import export_model
 
-    return export_model(MODEL, folder, tuner=tuner, trials=trials, warmup=1, repeats=3)
+    asked: dict[str, Any] = {"tuner": tuner, "trials": trials, "reuse": reuse}
+    return export_model(MODEL, folder, warmup=1, repeats=3, **asked)

@@ -101,6 +101,9 @@ def test_an_export_from_the_command_line(session: engines.Session, tmp_path: Pat
         summary = json.loads((folder / "summary.json").read_text())
         whole = json.loads(text)
         assert summary == {name: whole[name] for name in Summary.model_fields}
+        again = session.call(f"{FUNCTIONS}:export_job", {**given, "reuse": True})
+        assert again["unchanged_since"] == whole["environment"]["date"]
+        assert again["tuning"] == whole["tuning"] and (folder / "metadata.json").read_text() == text
 
 
 def test_a_report_with_an_unknown_field_is_refused(

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.engines.selection import ENGINES, activate
+from tvm_practice.engines.selection import ENGINES, activate, choose
 
 _PR_SET_PDEATHSIG = 1
 
@@ -25,7 +25,8 @@ def _end_with_parent() -> None:
 
 def _answer(request: dict[str, Any], engine: str) -> dict[str, Any]:
     try:
-        activate(engine)  # type: ignore[arg-type]  # here, so that a failure travels back
+        chosen = activate if request.get("activate", True) else choose
+        chosen(engine)  # type: ignore[arg-type]  # here, so that a failure travels back
         module, _, name = request["function"].partition(":")
         function = getattr(importlib.import_module(module), name)
         result = function(**request["arguments"])

@@ -89,16 +89,23 @@ class Session:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        activate: bool = True,
     ) -> Any:
         """Call `function` ("module:name") in the child with keyword `arguments`.
 
-        Arguments and result are JSON values. Raises RemoteError if the function raised,
-        EngineDied if the child ended, EngineTimeout after `timeout` seconds (both end the
-        session).
+        Arguments and result are JSON values. The child imports TVM first; with `activate=False`
+        that is left to the function, which may find that it needs none. Raises RemoteError if the
+        function raised, EngineDied if the child ended, EngineTimeout after `timeout` seconds (both
+        end the session).
         """
         self._calls += 1
         reply = Path(self._folder.name) / f"{self._calls}.json"
-        request = {"function": function, "arguments": dict(arguments or {}), "reply": str(reply)}
+        request = {
+            "function": function,
+            "arguments": dict(arguments or {}),
+            "reply": str(reply),
+            "activate": activate,
+        }
         assert self._child.stdin is not None
         sys.stdout.flush()  # what was printed here comes before what the child prints
         try:

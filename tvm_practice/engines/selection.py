@@ -24,6 +24,7 @@ _INSTALL = {
 }
 _TUNERS = {CLASSIC: ("AutoTVM", "Ansor"), CURRENT: ("MetaSchedule",)}
 
+_chosen: Engine | None = None
 _active: Engine | None = None
 
 
@@ -92,19 +93,18 @@ def active() -> Engine | None:
     return _active
 
 
-def activate(engine: Engine) -> None:
-    """Make `engine` the TVM of this process and of the worker processes its tuners start.
+def choose(engine: Engine) -> None:
+    """Make `engine` the TVM that this process will import; `activate` then imports it.
 
-    Idempotent. Raises EngineUnavailable if the engine is not installed or if this process
-    already holds the other one.
+    Raises what `activate` does.
     """
-    global _active
+    global _chosen
     if engine not in ENGINES:
         raise EngineError(f"unknown engine {engine!r}; the engines are {', '.join(ENGINES)}")
-    if _active == engine:
+    if _chosen == engine:
         return
-    if _active is not None or "tvm" in sys.modules:
-        holder = f"the {_active} one" if _active else "one that was imported before activate()"
+    if "tvm" in sys.modules:
+        holder = f"the {_chosen} one" if _chosen else "one that was imported before activate()"
         raise EngineUnavailable(
             f"this process already holds a TVM, {holder}; reach {engine} through engines.call()"
         )
@@ -121,6 +121,17 @@ def activate(engine: Engine) -> None:
         os.environ["TOPHUB_LOCATION"] = "NONE"  # else AutoTVM tries to download schedules
     sys.path[:] = path
     os.environ["PYTHONPATH"] = os.pathsep.join(worker_path)
+    _chosen = engine
+
+
+def activate(engine: Engine) -> None:
+    """Make `engine` the TVM of this process and of the worker processes its tuners start.
+
+    Idempotent. Raises EngineUnavailable if the engine is not installed or if this process
+    already holds the other one.
+    """
+    global _active
+    choose(engine)
     try:
         import tvm  # noqa: F401
     except Exception as error:  # any failure of a foreign package's import means: not usable

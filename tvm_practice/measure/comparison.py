@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from tvm_practice.measure.latency import Latency
 from tvm_practice.measure.threads import quiesce
@@ -114,6 +113,8 @@ def paired_ratio(times: np.ndarray, baseline: np.ndarray) -> Ratio:
     median = float(np.median(ratios))
     if len(ratios) < 2 or np.ptp(ratios) == 0:
         return Ratio(median, median, median)
+    from scipy import stats  # slow to import
+
     interval = stats.bootstrap(
         (ratios,),
         np.median,

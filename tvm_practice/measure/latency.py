@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 # Above this ratio of the interquartile range to the median, a figure is called unstable.
 _UNSTABLE_SPREAD = 0.15
@@ -47,6 +46,8 @@ class Latency:
         """Student-t interval of the mean."""
         if len(self.samples_ms) < 2 or self.std == 0:
             return self.mean, self.mean
+        from scipy import stats  # takes as long to import as the rest of the project
+
         half = stats.t.ppf(0.975, len(self.samples_ms) - 1) * self.std / len(self.samples_ms) ** 0.5
         return self.mean - float(half), self.mean + float(half)
 

@@ -114,6 +114,7 @@ class ConfigurationRecord(Record):
     search: dict[str, Any] | None = None
     input_shapes: dict[str, list[int | str]] | None = None
     tuning_log: str | None = None
+    dump_ir: bool | None = None
 
 
 class TuningRecord(Record):
@@ -129,6 +130,14 @@ class TuningRecord(Record):
     )
     records_slower_than_default: int | None = None
     note: str | None = Field(default=None, description="The same in a sentence.")
+
+
+class OriginRecord(Record):
+    """Digests of what an export was made from, its configuration apart; see `origin`."""
+
+    software: str = Field(description="Versions, code, processor, threads.")
+    records: str | None = Field(description="The tuning log as it was left; null if untuned.")
+    model: str = Field(description="Weights, attributes, code, example inputs and outputs.")
 
 
 class Summary(Record):
@@ -161,3 +170,10 @@ class Metadata(Summary):
         description="Current engine: the default rule of each function that has no record."
     )
     files: dict[str, FileRecord] = Field(description="What the other files must be.")
+    not_run: str | None = Field(default=None, description="Why it was not run; null if it was.")
+    notes: list[str] = Field(default_factory=list, description="What is odd about the model.")
+    origin: OriginRecord | None = Field(
+        default=None,
+        description="Tells whether the same export is there already; null of one whose search ran "
+        "out of time, and of one made from Python.",
+    )

@@ -55,7 +55,7 @@ def export_artifacts(
     Args:
         graph_module: what to write; its engine must be this process's.
         report: what else belongs in metadata.json: model, configuration, verification, latency,
-            ratio_to_pytorch.
+            ratio_to_pytorch, not_run, notes, origin.
         force: replace what `require_free` refuses to.
 
     Returns:
@@ -84,6 +84,9 @@ def export_artifacts(
         "seconds": graph_module.seconds,
         "rules": graph_module.rules,
         "files": {},
+        "not_run": None,
+        "notes": [],
+        "origin": None,
         **(report or {}),
     }
     require_free(folder, metadata["model"], inputs=metadata["inputs"], force=force)
@@ -276,9 +279,8 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         engines.EngineUnavailable: the engine is not installed, or the process holds the other.
     """
     folder = Path(folder)
-    metadata = _read_metadata(folder / METADATA)
-    for name in _DEPLOYED:
-        _require_whole(folder / name, metadata["files"].get(name))
+    metadata = read_metadata(folder)
+    require_whole(folder, metadata)
     engines.activate(metadata["engine"])
     from tvm_practice.tvm_export import running
 
@@ -325,8 +327,14 @@ def _linked_elsewhere(library: Path) -> Iterator[str]:
         yield str(elsewhere)
 
 
-def _read_metadata(file: Path) -> dict[str, Any]:
-    """What it holds, once it is of this schema; fields that a later version added are let be."""
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """What metadata.json holds; fields that a later version added are let be.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is not of this schema.
+    """
+    file = folder / METADATA
     try:
         metadata = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -352,8 +360,13 @@ def _fingerprint(file: Path) -> dict[str, Any]:
     return {"bytes": file.stat().st_size, "sha256": digest.hexdigest()}
 
 
-def _require_whole(file: Path, exported: dict[str, Any] | None) -> None:
+def require_whole(folder: Path, metadata: dict[str, Any]) -> None:
     """Raises FileNotFoundError, or ValueError for a file that is not the one exported."""
+    for name in _DEPLOYED:
+        _require_file(folder / name, metadata["files"].get(name))
+
+
+def _require_file(file: Path, exported: dict[str, Any] | None) -> None:
     size = file.stat().st_size
     if exported is None:
         raise ValueError(f"{file.with_name(METADATA)} does not say what {file.name} must be")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
+from tvm_practice.engines import Engine
 from tvm_practice.measure import Latency, compare_interleaved
 from tvm_practice.tvm_export.steps import Steps
 
@@ -48,8 +49,8 @@ def export_lane(
         {"model", "engine", "pytorch": latency, "notes", "graph": see viz.graph.fusion,
         "kernels": see viz.studies.kernel_pictures (current engine),
         "variants": [{"tuner", "status": "ok" | "todo" | "failed", "reason", "latency", "ratio",
-        "max_error", "verified", "verification", "seconds", "tuning", "artifacts"}]}, latencies
-        in ms.
+        "max_error", "verified", "verification", "seconds", "tuning", "artifacts", "operators":
+        where the time goes, see `_operators` (current engine)}]}, latencies in ms.
     """
     import torch
 
@@ -129,6 +130,8 @@ def export_lane(
     )
     report["pytorch"] = compared.latency["pytorch"].to_dict()
     for name, (graph_module, variant) in built.items():
+        if engine == engines.CURRENT:
+            variant["operators"] = _operators(graph_module)
         variant["ratio"] = compared.ratio[name].to_dict()
         variant["latency"] = compared.latency[name].to_dict()
         own_latency, _ = _attempt(_own_latency, graph_module.run, chosen)
@@ -146,6 +149,19 @@ def export_lane(
             )
         )
     return report
+
+
+def _operators(graph_module: "GraphModule") -> list[dict[str, Any]]:
+    """Each function's part of a run; see profiling.OperatorTime.
+
+    "schedule" is the default rule that made it (see `cpu_rules`), or "record".
+    """
+    from tvm_practice.tvm_export.profiling import plain_name, profile_operators
+
+    return [
+        {**each.to_dict(), "schedule": graph_module.rules.get(plain_name(each.name), "record")}
+        for each in profile_operators(graph_module.runner)
+    ]
 
 
 def _draw(report: dict[str, Any], key: str, draw: Callable[[], Any]) -> None:
@@ -175,8 +191,10 @@ def export_model(
     dump_ir: bool = False,
     force: bool = False,
     steps: str = "solutions",
+    engine: Engine | None = None,
+    reuse: bool = False,
 ) -> dict[str, Any]:
-    """Export a person's model on the active engine, once: tuned by `tuner`, or untuned.
+    """Export a person's model, once: tuned by `tuner`, or untuned.
 
     Args:
         model: "module:factory", see `loading.load`.
@@ -194,31 +212,67 @@ def export_model(
         dump_ir: write the model's IR after each stage to `artifacts`/ir.
         force: write over another model's artifacts.
         steps: package of the import, tuning and build functions.
+        engine: which TVM, activated when it is needed; None: the one that is active.
+        reuse: make nothing anew where `artifacts` holds an export of the same, see `origin`.
 
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
         eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules", "notes",
-        "size"}, latencies in ms, the library's size in bytes. For a target that this machine
-        cannot run "not_run" says why, and what needs a run is None.
+        "size", "unchanged_since"}, latencies in ms, the library's size in bytes, the date of an
+        export that was reused or None. For a target that this machine cannot run "not_run" says
+        why, and what needs a run is None.
 
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
     """
     import torch
 
-    from tvm_practice.tvm_export.artifacts import LIBRARY, export_artifacts, require_free
-    from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export import origin
+    from tvm_practice.tvm_export.artifacts import export_artifacts, require_free
     from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, load
-    from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
     from tvm_practice.tvm_export.tuners.search import Search
 
-    torch.set_num_threads(engines.thread_count())
-    engine = engines.active()
+    engine = engine or engines.active()
     assert engine is not None
-    require_free(Path(artifacts), model, force=force)  # before hours of tuning
+    folder = Path(artifacts)
+    require_free(folder, model, force=force)  # before hours of tuning
     described = None if example is None else [ExampleTensor.model_validate(e) for e in example]
+    settings = Search.model_validate(search or {})
+    tunes = tuner is not None and trials > 0
+    records = Path(log) if log else folder / f"records-{tuner}"
+    configuration = {
+        "target": target,
+        "tuner": tuner,
+        "tuning_trials": trials,
+        "search": search or {},
+        "opt_level": opt_level,
+        "input_shapes": input_shapes,
+        "warmup": warmup,
+        "repeats": repeats,
+        "steps": steps,
+        "dump_ir": dump_ir,
+    }
+    made_from = {
+        "software": origin.software(engine, steps=steps, space=settings.space),
+        "records": origin.records(records) if tunes else None,
+    }
+    torch.set_num_threads(engines.thread_count())
     loaded = load(model, example=described, seed=0)
+    made_from["model"] = origin.model(loaded, steps=steps)
+    former = origin.former(folder) if reuse else None
+    if former is not None:
+        difference = origin.difference(former, configuration, made_from)
+        difference = difference or origin.damage(folder, former, dump_ir=dump_ir)
+        if difference is None:
+            return _told(folder, former, unchanged_since=former["environment"]["date"])
+        print(f"exporting anew: {difference}", flush=True)
+    engines.activate(engine)
+
+    from tvm_practice.tvm_export.artifacts import read_metadata
+    from tvm_practice.tvm_export.calling import as_array, as_call
+    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
+
     call = as_call(
         loaded.module,
         loaded.args,
@@ -234,19 +288,18 @@ def export_model(
     if resolved.kind.name != "llvm":
         reason = f" ({cannot_run} here)" if cannot_run else ""
         raise BadInput(f"target {target!r}: the exporter builds for processors only{reason}")
-    if cannot_run and tuner and trials:
+    if cannot_run and tunes:
         raise BadInput(f"target {target!r} cannot be tuned for here: {cannot_run}")
     lane = open_lane(engine, call, target=target, steps=steps, opt_level=opt_level)
-    if tuner is None or trials == 0:
+    if tuner is None or not tunes:
         graph_module = lane.untuned()
     elif tuner in lane.tuners:
-        records = Path(log) if log else Path(artifacts) / f"records-{tuner}"
-        settings = Search.model_validate(search or {})
         graph_module = lane.tuned(tuner, trials=trials, log=records, search=settings)
+        made_from["records"] = origin.records(records)
     else:
         raise BadInput(f"{tuner} is no tuner of the {engine} engine: {', '.join(lane.tuners)}")
     if dump_ir:
-        _write_stages(lane.stages, Path(artifacts) / "ir")
+        _write_stages(lane.stages, folder / "ir")
 
     chosen = Steps(steps)
     for position, value in enumerate(inputs):
@@ -259,38 +312,36 @@ def export_model(
         latency = _own_latency(graph_module.run, chosen, warmup=warmup, repeats=repeats)
         # No more rounds than calls were asked for; fewer than 6 can show nothing at 95%.
         ratio = _ratio_to_pytorch(loaded, graph_module, rounds=min(_ROUNDS, max(6, repeats)))
+    # The same command goes on with a search that ran out of time.
+    complete = not settings.seconds or graph_module.tuning.get("trials", 0) >= trials
     report = {
         "model": model,
         "verification": verification,
         "latency": latency,
         "ratio_to_pytorch": ratio,
-        "configuration": {
-            "target": target,
-            "tuner": tuner,
-            "tuning_trials": trials,
-            "search": search or {},
-            "opt_level": opt_level,
-            "input_shapes": input_shapes,
-            "warmup": warmup,
-            "repeats": repeats,
-        },
+        "configuration": configuration,
+        "not_run": cannot_run,
+        "notes": [*loaded.notes, *lane.notes],
+        "origin": made_from if made_from["model"] and complete else None,
     }
-    export_artifacts(graph_module, artifacts, report=report, force=force)
+    export_artifacts(graph_module, folder, report=report, force=force)
+    return _told(folder, read_metadata(folder))
+
+
+def _told(
+    folder: Path, metadata: dict[str, Any], *, unchanged_since: str | None = None
+) -> dict[str, Any]:
+    """What `export_model` returns of the export in `folder`."""
+    from tvm_practice.tvm_export.artifacts import LIBRARY
+
+    same = ("engine", "target", "tuner", "tuning", "latency", "verification", "not_run")
     return {
         "status": "ok",
-        "engine": engine,
-        "target": graph_module.target,
-        "tuner": graph_module.tuner,
-        "tuning": graph_module.tuning,
-        "latency": latency,
-        "ratio": ratio,
-        "verification": verification,
-        "not_run": cannot_run,
-        "artifacts": artifacts,
-        "seconds": graph_module.seconds,
-        "rules": graph_module.rules,
-        "notes": [*loaded.notes, *lane.notes],
-        "size": (Path(artifacts) / LIBRARY).stat().st_size,
+        **{name: metadata[name] for name in (*same, "seconds", "rules", "notes")},
+        "ratio": metadata["ratio_to_pytorch"],
+        "artifacts": str(folder),
+        "size": (folder / LIBRARY).stat().st_size,
+        "unchanged_since": unchanged_since,
     }
 
 

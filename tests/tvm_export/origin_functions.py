@@ -1,0 +1,40 @@
+"""Functions that the tests of exports that are there already call in a child process."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+_weight = 1.0
+
+
+def scaled() -> "tuple[torch.nn.Module, tuple[torch.Tensor]]":
+    """A model whose weights `export` says."""
+    import torch
+
+    layer = torch.nn.Linear(5, 3).eval()
+    torch.nn.init.constant_(layer.weight, _weight)
+    return layer, (torch.randn(2, 5),)
+
+
+def export(
+    folder: str, *, weight: float = 1.0, path: str | None = None, **options: Any
+) -> dict[str, Any]:
+    """What `run_autotvm` calls, on the model above; and whether this process has imported TVM.
+
+    Args:
+        folder: of the artifacts.
+        weight: all of the model's.
+        path: where a package of steps is.
+        options: of `export_model`.
+    """
+    global _weight
+    from tvm_practice.tvm_export.job import export_model
+
+    _weight = weight
+    if path is not None and path not in sys.path:
+        sys.path.insert(0, path)
+    given = {"engine": "current", "reuse": True, "warmup": 0, "repeats": 1, **options}
+    result = export_model(f"{__name__}:scaled", folder, **given)
+    return {**result, "tvm_imported": "tvm" in sys.modules}
