@@ -5,6 +5,7 @@ import importlib.util
 import json
 import logging
 import re
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, last_line
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.tile_space import ranked_choices, tile_search, tile_space
-from tvm_practice.tvm_export.tuners.workers import unbound_threads
+from tvm_practice.tvm_export.tuners.workers import unbound_threads, without_torch
 
 _WORKLOADS = "database_workload.json"
 _RECORDS = "database_tuning_record.json"
@@ -43,6 +44,8 @@ _POSITIONAL = re.compile(
 )
 # What the database holds in place of times for a trial that failed.
 _FAILED_SECONDS = 1e9
+# A candidate that takes longer is timed by one call.
+_SLOW_SECONDS = 0.1
 
 
 @contextmanager
@@ -235,14 +238,14 @@ def measuring(contexts: Sequence[Any], trials: int, work_dir: str | Path) -> Ite
     journal = recover(folder)
     names = [str(context.task_name) for context in contexts]
     log = _log_to(folder / "tuning.log")
-    with unbound_threads(), log, Progress("MetaSchedule", trials) as progress:
+    with unbound_threads(), without_torch(), log, Progress("MetaSchedule", trials) as progress:
         built: dict[str, tuple[Any, Any]] = {}
         builder, pool = _builder(built)
         try:
             recorder = _Recorder(journal, contexts, folder)
             runner, worker = _runner(recorder, built, progress)
             try:
-                callback = _callback(progress, names, folder / _TIMES, journal)
+                callback = _callback(progress, names, folder / _TIMES, journal, recorder.times)
                 yield Measuring(builder, runner, callback)
             finally:
                 worker.pool.shutdown(wait=False)
@@ -275,12 +278,14 @@ class _Recorder:
     """Writes a candidate's record to the journal as soon as it is measured; counts `trials`.
 
     The workloads are put into the database first: a record names its own by number.
+    `times` holds when each candidate of the round that is being measured was.
     """
 
     def __init__(self, journal: Journal, contexts: Sequence[Any], folder: Path):
         from tvm.s_tir import meta_schedule as ms
 
         self.trials = 0
+        self.times: list[float] = []
         self._journal = journal
         database = ms.database.JSONDatabase(work_dir=str(folder))
         self._workloads = [database.commit_workload(context.mod) for context in contexts]
@@ -309,7 +314,8 @@ class _Recorder:
             context.target,
             candidate.args_info,
         )
-        trial = {"timestamp": time.time(), "task": str(context.task_name), "error": error}
+        self.times.append(time.time())
+        trial = {"timestamp": self.times[-1], "task": str(context.task_name), "error": error}
         self._journal.append({"record": [self._numbers[index], _as_json(record)], "trial": trial})
 
 
@@ -332,6 +338,43 @@ def _as_json(record: Any) -> Any:
     return plain(_ffi_api.TuningRecordAsJSON(record))
 
 
+_kept_arguments: dict[str, Any] = {}
+
+
+def _arguments(device: Any, infos: Any, repeats: int) -> Any:
+    """A candidate's arguments, in a worker; those of the last candidate if they are alike."""
+    from tvm.s_tir.meta_schedule.runner.local_runner import default_alloc_argument
+
+    key = json.dumps(infos)
+    if key not in _kept_arguments:
+        _kept_arguments.clear()
+        _kept_arguments[key] = default_alloc_argument(device, infos, repeats)
+    return _kept_arguments[key]
+
+
+def _time(module: Any, device: Any, timing: Any, arguments: Any) -> list[float]:
+    """The seconds of a call, in a worker.
+
+    A slow candidate is called once. Of a fast one it is the median of a few short samples: as
+    telling as the mean of samples four times as long, because one that was disturbed drops out.
+    """
+    [given] = arguments
+    function = module["main"]
+    started = time.perf_counter()
+    function(*given)
+    once = time.perf_counter() - started
+    if once > _SLOW_SECONDS:
+        return [once]
+    timer = module.time_evaluator(
+        "main",
+        device,
+        number=timing.number,
+        repeat=timing.repeat,
+        min_repeat_ms=timing.min_repeat_ms,
+    )
+    return [float(statistics.median(timer(*given).results))]
+
+
 def _runner(
     recorder: _Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
 ) -> tuple[Any, Any]:
@@ -350,8 +393,7 @@ def _runner(
     from tvm.s_tir.meta_schedule.runner import PyRunner
     from tvm.s_tir.meta_schedule.runner.runner import PyRunnerFuture
 
-    # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
-    timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20)
+    timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=5)
     search = going().search
     if search.tracker is not None:
         remote = ms.runner.RPCConfig(*search.tracker, search.rpc_key, session_timeout_sec=60)
@@ -359,7 +401,11 @@ def _runner(
         runner = ms.runner.RPCRunner(remote, timing, max_workers=servers)
         return runner, runner
     worker = ms.runner.LocalRunner(
-        timeout_sec=10, evaluator_config=timing, initializer=end_with_parent
+        timeout_sec=10,
+        evaluator_config=timing,
+        f_alloc_argument=_arguments,
+        f_run_evaluator=_time,
+        initializer=end_with_parent,
     )
 
     @derived_object
@@ -390,8 +436,8 @@ def _runner(
     return OneByOne(), worker
 
 
-def _build(candidate: tuple[Any, Any]) -> str:
-    """Compile a module for a target, in a worker; the file it was written to."""
+def _build(candidate: tuple[Any, Any, bool]) -> str:
+    """Compile a module for a target, here or remote, in a worker; the file it was written to."""
     import tempfile
 
     import tvm
@@ -399,10 +445,13 @@ def _build(candidate: tuple[Any, Any]) -> str:
 
     from tvm_practice.tvm_export.cpu_rules import schedule_candidate
 
-    module, target = candidate
-    artifact = f"{tempfile.mkdtemp()}/candidate.tar"
-    module = schedule_candidate(module["main"], target)
-    tvm.tirx.build(module, target=target).export_library(artifact, fcompile=tar)
+    module, target, remote = candidate
+    library = tvm.tirx.build(schedule_candidate(module["main"], target), target=target)
+    artifact = f"{tempfile.mkdtemp()}/candidate." + ("tar" if remote else "so")
+    if remote:  # linked where it runs
+        library.export_library(artifact, fcompile=tar)
+    else:
+        library.export_library(artifact)
     return artifact
 
 
@@ -430,7 +479,8 @@ def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     @derived_object
     class PooledBuilder(PyBuilder):  # type: ignore[misc]
         def build(self, build_inputs: Sequence[Any]) -> list[Any]:
-            inputs = [(each.mod, each.target) for each in build_inputs]
+            remote = going().search.tracker is not None
+            inputs = [(each.mod, each.target, remote) for each in build_inputs]
             results = []
             answers = pool.map_with_error_catching(_build, inputs)
             for candidate, answer in zip(_candidates, answers, strict=True):
@@ -446,10 +496,13 @@ def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     return PooledBuilder(), pool
 
 
-def _callback(progress: Progress, names: list[str], times: Path, journal: Journal) -> Any:
+def _callback(
+    progress: Progress, names: list[str], times: Path, journal: Journal, measured: list[float]
+) -> Any:
     """A measure callback that feeds `progress` and appends each trial's time to `times`.
 
     The database has no times of day and no error texts; a line here names the record it is of.
+    `measured` holds the times of those candidates of the round that were built, and is emptied.
     """
     from tvm.ir.utils import derived_object
     from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
@@ -474,13 +527,14 @@ def _callback(progress: Progress, names: list[str], times: Path, journal: Journa
                 outcomes.append(Outcome(seconds, flop, error, names[task_id]))
                 line = {
                     "record": first + index,
-                    "timestamp": now,
+                    "timestamp": measured.pop(0) if measured and not built.error_msg else now,
                     "task": names[task_id],
                     "error": error,
                 }
                 lines.append(json.dumps(line) + "\n")
             with times.open("a") as file:
                 file.write("".join(lines))
+            measured.clear()
             journal.clear()
             progress.add(outcomes)
 

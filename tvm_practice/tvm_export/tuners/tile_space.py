@@ -27,6 +27,8 @@ from tvm_practice.tvm_export.cpu_rules.register_tiles import CHOICES, advice_of,
 
 # Of the fastest so far: how many have what is beside them tried.
 _KEPT = 3
+# A database has times above this for trials that failed.
+_FAILED_SECONDS = 1e9
 
 
 def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
@@ -127,7 +129,8 @@ def tile_search(target: Any) -> Any:
                 choice = advice_of(schedule.mod["main"])
                 if choice is not None:
                     seconds = [float(each) for each in record.run_secs]
-                    self._times[choice] = sum(seconds) / len(seconds)
+                    spent = sum(seconds) / len(seconds)
+                    self._times[choice] = spent if spent < _FAILED_SECONDS else math.inf
 
         def post_tuning(self) -> None:
             pass

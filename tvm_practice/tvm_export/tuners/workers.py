@@ -1,8 +1,10 @@
 """The worker processes of the tuners."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -12,12 +14,32 @@ def unbound_threads() -> Iterator[None]:
     TVM binds each thread of its pool to a core, all but the one that calls it. When that one
     lands on a bound core the two take turns, and a candidate looks half as fast as it is.
     """
-    before = os.environ.get("TVM_BIND_THREADS")
-    os.environ["TVM_BIND_THREADS"] = "0"
+    with _environment("TVM_BIND_THREADS", "0"):
+        yield
+
+
+@contextmanager
+def without_torch() -> Iterator[None]:
+    """Have Python processes that start in the block take PyTorch for missing.
+
+    Current TVM imports it wherever it is installed, which takes a worker longer than all else
+    that it imports.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "torch.py").write_text('raise ImportError("a worker does without")\n')
+        paths = os.environ.get("PYTHONPATH")
+        with _environment("PYTHONPATH", os.pathsep.join(filter(None, (folder, paths)))):
+            yield
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:
         if before is None:
-            del os.environ["TVM_BIND_THREADS"]
+            del os.environ[name]
         else:
-            os.environ["TVM_BIND_THREADS"] = before
+            os.environ[name] = before
