@@ -80,7 +80,7 @@ def main(
         if table or report.exists():
             continue
         click.echo(f"== {number} of {len(names or ALL)}: {', '.join(ALL[name])}")
-        command = [sys.executable, "-m", "tvm_practice.bench", _factory(name)]
+        command = [sys.executable, "-m", "tvm_practice.bench", factory(name)]
         command += ["--trials", str(trials), "--out", str(report.parent)]
         chosen = only or tuple(each for each in COMPILERS if trials or not _is_tuner(each))
         command += [word for each in chosen for word in ("--only", each)]
@@ -97,7 +97,8 @@ def main(
     click.echo(f"{PAGE} has {len(found)} models")
 
 
-def _factory(name: str) -> str:
+def factory(name: str) -> str:
+    """The model's factory, "module:factory"."""
     if name in EIGHT:
         return f"benchmarks.batch_of_8:load_{name.removesuffix('-batch-8')}"
     return f"tvm_practice.models:load_{name}"

@@ -19,6 +19,8 @@ _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
+# Pixels: four lines or so; a column squeezed to a letter makes more.
+_MOST_OF_A_ROW = 130
 
 
 def chromium() -> str:
@@ -88,6 +90,9 @@ def require_sound(file: Path) -> None:
                 assert not is_blank(each.screenshot(), fewest=3)
             scrolled = page.evaluate("document.documentElement.scrollWidth")
             assert scrolled <= width, f"{scrolled} pixels wide in a window of {width}"
+            boxes = [row.bounding_box() for row in page.locator("tr:visible").all()]
+            tallest = max((box["height"] for box in boxes if box), default=0)
+            assert tallest < _MOST_OF_A_ROW, f"a table's row is {tallest} pixels high"
             page.emulate_media(media="print")
             for tab in page.locator(".steps .tab, .fusion .tab").all():
                 assert tab.is_visible()

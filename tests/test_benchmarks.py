@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-NAMES = ("matmul", "conv2d", "startup", "tuning", "goals")
+NAMES = ("matmul", "conv2d", "startup", "tuning", "goals", "rivals")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -73,9 +73,9 @@ def measure_baselines(
             watch = Stopwatch()
             try:
                 if name == "compile":
-                    run, outputs = _torch_compile(loaded, watch)
+                    run, outputs = torch_compile(loaded, watch)
                 else:
-                    run, outputs = _onnx_runtime(call, Path(folder), watch)
+                    run, outputs = onnx_runtime(call, Path(folder), watch)
             except Missing as missing:
                 variants[name] = {"status": "missing", "reason": str(missing)}
             except Exception as error:  # whatever a compiler meets in the model
@@ -121,7 +121,7 @@ def measure_tvm(
     return export_lane(model, trials, out, tuners=list(tuners), example=example)
 
 
-def _torch_compile(
+def torch_compile(
     loaded: Loaded, watch: "Stopwatch"
 ) -> tuple[Callable[[], Any], list["np.ndarray"]]:
     """The model under torch.compile: a call to be timed, and its outputs on the inputs.
@@ -149,7 +149,7 @@ def _torch_compile(
     return run, [as_array(each) for each in flattened(result)]
 
 
-def _onnx_runtime(
+def onnx_runtime(
     call: "Call", folder: Path, watch: "Stopwatch"
 ) -> tuple[Callable[[], Any], list["np.ndarray"]]:
     """The model in ONNX Runtime: a call to be timed, and its outputs on the inputs.

@@ -1,0 +1,113 @@
+"""TVM's tuned artifacts against PyTorch, torch.compile and ONNX Runtime, all in one process.
+
+    python benchmarks/models.py --model resnet18 --model bert_base     # makes the artifacts
+    python benchmarks/rivals.py
+
+In the table of models each compiler is timed in turns with PyTorch eager, in a process of its own
+engine. Here they are timed in turns with each other.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+TUNERS = {"current": "metaschedule", "classic": "autotvm"}
+
+
+def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
+    """Time an artifact of the active engine and its rivals, in turns.
+
+    Args:
+        factory: "module:factory" of the model.
+        artifact: folder that the engine wrote for it.
+        seconds: for measuring.
+
+    Returns:
+        `measure.Comparison.to_dict`: times over the artifact's.
+    """
+    import torch
+
+    from tvm_practice import engines
+    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.tvm_export.artifacts import load_artifacts
+    from tvm_practice.tvm_export.baselines import onnx_runtime, torch_compile
+    from tvm_practice.tvm_export.calling import as_array, as_call
+    from tvm_practice.tvm_export.lane import Stopwatch
+    from tvm_practice.tvm_export.loading import load
+
+    torch.set_num_threads(engines.thread_count())
+    loaded = load(factory, example=None, seed=0)
+    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+    built = load_artifacts(artifact)
+    built(*map(as_array, call.tensors))
+
+    def eager() -> None:
+        with torch.inference_mode():
+            loaded.module(*loaded.args, **loaded.kwargs)
+
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {
+            "tvm": built.run,
+            "eager": eager,
+            "compile": torch_compile(loaded, Stopwatch())[0],
+            "onnx": onnx_runtime(call, Path(folder), Stopwatch())[0],
+        }
+        compared = compare_interleaved(runs, baseline="tvm", rounds=60, time_limit=seconds)
+    return compared.to_dict()
+
+
+@click.command(
+    epilog="\b\nExamples:\n  python benchmarks/rivals.py\n"
+    "  python benchmarks/rivals.py --model vit --seconds 30"
+)
+@click.option("--model", "names", multiple=True, help="[resnet18, bert_base]")
+@click.option("--seconds", type=float, default=20, show_default=True, help="For each engine.")
+@click.option(
+    "--models",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs/models"),
+    show_default=True,
+    help="Where benchmarks/models.py left the artifacts.",
+)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/rivals.json"))
+def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> None:
+    """Compare tuned artifacts with PyTorch, torch.compile and ONNX Runtime.
+
+    What was measured of other models stays in --out.
+    """  # fmt: skip
+    from models import factory
+
+    from tvm_practice import engines
+    from tvm_practice.icd.metrics import write_json
+    from tvm_practice.measure import environment
+
+    report = json.loads(out.read_text()) if out.exists() else {"models": {}}
+    report |= {"environment": environment(), "threads": engines.thread_count()}
+    for name in names or ("resnet18", "bert_base"):
+        for engine, tuner in TUNERS.items():
+            artifact = models / name / engine / tuner
+            if not (artifact / "metadata.json").exists():
+                raise click.UsageError(
+                    f"there is no {artifact}: python benchmarks/models.py --model {name}"
+                )
+            arguments = {
+                "factory": factory(name), "artifact": str(artifact.resolve()), "seconds": seconds,
+            }  # fmt: skip
+            found = engines.call(engine, "benchmarks.rivals:measure", arguments)
+            report["models"].setdefault(name, {})[engine] = found
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_json(out, report)
+            shown = ", ".join(
+                f"/ {rival} {1 / each['value']:.2f} "
+                f"({1 / each['ci95'][1]:.2f}–{1 / each['ci95'][0]:.2f})"
+                for rival, each in found["ratio"].items()
+                if rival != "tvm"
+            )
+            click.echo(f"{name}, {tuner}: {shown}")
+
+
+if __name__ == "__main__":
+    main()
