@@ -14,7 +14,9 @@ from typing import Any
 
 import click
 
-TUNERS = {"current": "metaschedule", "classic": "autotvm"}
+from tvm_practice import engines
+
+TUNERS: dict[engines.Engine, str] = {"current": "metaschedule", "classic": "autotvm"}
 
 
 def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
@@ -30,7 +32,6 @@ def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
     """
     import torch
 
-    from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
     from tvm_practice.tvm_export.artifacts import load_artifacts
     from tvm_practice.tvm_export.baselines import onnx_runtime, torch_compile
@@ -80,7 +81,6 @@ def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> Non
     """  # fmt: skip
     from models import factory
 
-    from tvm_practice import engines
     from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
 
