@@ -125,6 +125,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     for name, report in found.items():
         title, example = ALL[name]
         parts.append(f"\n## {title}, {example}\n")
+        parts.append(f"Measured {report['environment']['date'][:10]}.\n")
         eager = [row["eager"]["p50"] for row in report["rows"] if row["eager"]]
         if eager and max(eager) > _QUIET * min(eager):
             parts.append(
