@@ -107,7 +107,7 @@ def test_chosen_tuners_on_described_inputs(folder: Path) -> None:
         assert metadata["model"] == "mymodule:load_dense" and metadata["tuner"] == name
     assert not list((folder / "here").rglob("*ansor*"))
     drawn = done.stdout[done.stdout.index("built by") :]
-    assert "Relay, AutoTVM" in drawn and "untuned" not in drawn.partition("written")[0]
+    assert "Relay, AutoTVM" in drawn and ", untuned" not in drawn.partition("written")[0]
     assert max(map(len, drawn[: drawn.index("Relay, AutoTVM:")].splitlines())) <= 80
     page = (folder / "here/report.html").read_text(encoding="utf-8")
     for shown in ("mymodule:load_dense", "Trials of each task", "its body runs", "fused"):
