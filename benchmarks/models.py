@@ -126,6 +126,10 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         title, example = ALL[name]
         parts.append(f"\n## {title}, {example}\n")
         parts.append(f"Measured {report['environment']['date'][:10]}.\n")
+        if "operators" not in report["rows"][0]:
+            parts.append(
+                "MetaSchedule's row is of a revision that did not search register tiles.\n"
+            )
         eager = [row["eager"]["p50"] for row in report["rows"] if row["eager"]]
         if eager and max(eager) > _QUIET * min(eager):
             parts.append(
