@@ -1,1 +1,1 @@
-"""Reference answers, one file a phase. The adapter is built from these same functions."""
+"""Reference answers, one file a phase and lab. The adapter is built from these same functions."""

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.browser import require_sound
-from tvm_practice.course.catalog import PHASE_MODULES
+from tvm_practice.course.catalog import MODULES
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["engines", "course", "icd", "viz"]
 COMMANDS = [
-    *PHASE_MODULES, "main", "run_autotvm", "compare_tvm_results", "bench", "compile_onnx", "farm",
+    *MODULES, "main", "run_autotvm", "compare_tvm_results", "bench", "compile_onnx", "farm",
     *PACKAGES,
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_help_has_examples_and_needs_no_tvm(module: str, tmp_path: Path) -> None
 
 @pytest.mark.pages  # the README's commands
 @pytest.mark.slow
-@pytest.mark.parametrize("module", PHASE_MODULES)
+@pytest.mark.parametrize("module", MODULES)
 def test_each_phase_runs_with_the_solutions(module: str, tmp_path: Path) -> None:
     done = run(module, "--solutions", "--quick", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -65,7 +65,7 @@ def test_each_phase_runs_with_the_solutions(module: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", PHASE_MODULES)
+@pytest.mark.parametrize("module", MODULES)
 def test_each_phase_runs_as_the_learner_has_it(module: str, tmp_path: Path) -> None:
     done = run(module, "--quick", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -27,7 +27,7 @@ BY_ID = {exercise.id: exercise for exercise in EXERCISES}
 
 
 def _marks(module: str) -> Any:
-    return getattr(pytest.mark, f"phase{phase(module).number}")
+    return getattr(pytest.mark, phase(module).marker)
 
 
 def each_exercise() -> Any:
@@ -51,7 +51,7 @@ def _grade_pasted(
     grader: Grader, exercise: Exercise, source: str, folder: Path
 ) -> dict[str, Verdict]:
     """Verdicts of the exercise's whole phase with `source` pasted in place of its stub."""
-    file = folder / f"{exercise.phase}.py"
+    file = folder / f"{phase(exercise.phase).name}.py"
     file.write_text(replace_function(_stub_text(exercise.phase), exercise.name, source))
     return {each.name: grader.grade(each, str(file)) for each in phase(exercise.phase).exercises}
 
@@ -92,7 +92,7 @@ def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
 def test_mutant(grader: Grader, wrong: Mutant, tmp_path: Path) -> None:
     """A wrong solution pasted into the stub is rejected with its own message."""
     exercise = BY_ID[f"{wrong.phase}.{wrong.exercise}"]
-    file = tmp_path / f"{wrong.phase}.py"
+    file = tmp_path / f"{phase(wrong.phase).name}.py"
     file.write_text(replace_function(_stub_text(wrong.phase), wrong.exercise, wrong.source))
     verdict = grader.grade(exercise, str(file))
     _skip_without_engine(verdict)

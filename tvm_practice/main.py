@@ -114,7 +114,7 @@ def run(
 ) -> dict[str, Any]:
     """Run the chosen parts and write `out/report.json` after each; returns the report."""
     from tvm_practice.course.board import board, grade_with_progress, totals
-    from tvm_practice.course.catalog import PHASE_MODULES
+    from tvm_practice.course.catalog import PHASE_MODULES, phase
     from tvm_practice.course.phase import run_phase
     from tvm_practice.engines.__main__ import describe_all
     from tvm_practice.measure import environment
@@ -138,8 +138,10 @@ def run(
             facts.get("unavailable", found), markup=False, highlight=False, soft_wrap=True
         )
 
-    verdicts = grade_with_progress(source, console)
-    console.print(board(verdicts))
+    course = [phase(module) for module in PHASE_MODULES]
+    exercises = [exercise for each in course for exercise in each.exercises]
+    verdicts = grade_with_progress(source, console, exercises)
+    console.print(board(verdicts, course))
     console.print(totals(verdicts), highlight=False)
     for verdict in verdicts:
         report["exercises"][verdict.exercise.id] = verdict.status

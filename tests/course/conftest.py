@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tvm_practice.course.__main__ import main
-from tvm_practice.course.catalog import PHASE_MODULES, Exercise, find, phase
+from tvm_practice.course.catalog import MODULES, Exercise, find, phase
 from tvm_practice.course.editing import function_source, replace_function
 from tvm_practice.course.grading import Grader, Verdict, grade_unrun, source_file
 from tvm_practice.course.resetting import stub
@@ -31,7 +31,7 @@ class Tree:
     graded: list[str]
 
     def file(self, module: str) -> Path:
-        return self.folder / "tvm_practice" / f"{module}.py"
+        return self.folder / "tvm_practice" / f"{module.replace('.', '/')}.py"
 
     @property
     def progress(self) -> Path:
@@ -64,12 +64,16 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tree, to be copied; made once."""
     folder = tmp_path_factory.mktemp("fresh")
     (folder / "tvm_practice").mkdir()
-    shutil.copytree(ROOT / "docs" / "phases", folder / "docs" / "phases")
-    for module in PHASE_MODULES:
-        text = (ROOT / "tvm_practice" / f"{module}.py").read_text()
+    for module in MODULES:
+        page = phase(module).page
+        (folder / page).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / page, folder / page)
+        text = (ROOT / "tvm_practice" / f"{module.replace('.', '/')}.py").read_text()
         for exercise in phase(module).exercises:
             text = replace_function(text, exercise.name, stub(exercise))
-        (folder / "tvm_practice" / f"{module}.py").write_text(text)
+        file = folder / "tvm_practice" / f"{module.replace('.', '/')}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
     return folder
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.course.catalog import PHASE_MODULES
+from tvm_practice.course.catalog import MODULES
 from tvm_practice.course.editing import function_source
 
 
@@ -29,7 +29,7 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        text = Path(__file__).with_name(f"{self.phase}.py").read_text()
+        text = (Path(__file__).parent / f"{self.phase.replace('.', '/')}.py").read_text()
         return function_source(text, self.name, rename=self.exercise)
 
 
@@ -40,7 +40,7 @@ def mutant(exercise: str, *, message: str) -> Callable[[Callable[..., Any]], Cal
     """Register the decorated function as a wrong solution of `exercise`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        phase = function.__module__.rpartition(".")[2]
+        phase = function.__module__.removeprefix(f"{__name__}.")
         _collected.append(Mutant(phase, exercise, function.__name__, message))
         return function
 
@@ -48,7 +48,7 @@ def mutant(exercise: str, *, message: str) -> Callable[[Callable[..., Any]], Cal
 
 
 def mutants() -> list[Mutant]:
-    """Every wrong solution of every phase."""
-    for phase in PHASE_MODULES:
+    """Every wrong solution of every phase and lab."""
+    for phase in MODULES:
         importlib.import_module(f"tests.mutants.{phase}")
     return list(_collected)

@@ -101,17 +101,17 @@ def _find(name: str) -> "Exercise":
 
 
 def _find_phase(name: str) -> "Phase":
-    """The phase of that number or module name."""
+    """The phase of that number or name, or the lab of that key or name."""
     import difflib
 
-    from tvm_practice.course.catalog import PHASE_MODULES, phases
+    from tvm_practice.course.catalog import modules
 
-    for phase in phases():
-        if name in (str(phase.number), phase.module):
+    for phase in modules():
+        if name in (phase.key, phase.name, phase.module):
             return phase
-    near = difflib.get_close_matches(name, PHASE_MODULES, n=1)
-    known = ", ".join(f"{phase.number} {phase.module}" for phase in phases())
-    suggestion = f"did you mean {near[0]}?" if near else f"the phases are {known}"
+    near = difflib.get_close_matches(name, [phase.name for phase in modules()], n=1)
+    known = ", ".join(f"{phase.key} {phase.name}" for phase in modules())
+    suggestion = f"did you mean {near[0]}?" if near else f"there are {known}"
     raise click.UsageError(f"no phase {name!r}; {suggestion}")
 
 
@@ -125,7 +125,7 @@ def _named_or_next(name: str | None, standing: "Standing") -> "Exercise":
 def _welcome(screen: "Screen") -> None:
     """What stands where, and the command to go on with; grades nothing."""
     from tvm_practice.course.board import bar, done
-    from tvm_practice.course.catalog import exercises, phases
+    from tvm_practice.course.catalog import exercises, modules
     from tvm_practice.course.telling import standings, tell_following
 
     standing = _standing(screen)
@@ -133,10 +133,10 @@ def _welcome(screen: "Screen") -> None:
     passed = sum(verdict.status == "passed" for verdict in verdicts)
     screen.say("tvm-practice: from a loop nest to a tuned, verified, exported model", "bold")
     screen.say()
-    for each in phases():
+    for each in modules():
         part, whole = done(each, verdicts)
         state = f"{part} of {whole} done" if screen.plain else bar(part, whole)
-        screen.say(f"  {each.number} {each.title:<20} {state}")
+        screen.say(f"  {each.key:<4} {each.title:<24} {state}")
     screen.say(f"{passed} of {len(exercises())} exercises are done.")
     if ungraded := len(exercises()) - len(verdicts):
         screen.say(f"{ungraded} changed or new: tvm-practice list grades them.")
@@ -249,7 +249,7 @@ def _run_command() -> click.Command:
     def run(phase: str, **options: Any) -> None:
         """Run a phase with what you have written.
 
-        PHASE is its number or its name.
+        PHASE is its number or its name; a lab's is lab1 or its name.
         """
         from tvm_practice.course.catalog import MINE
         from tvm_practice.course.grading import file_problem, source_file
@@ -462,7 +462,7 @@ def explain(what: str | None, spoil: bool) -> None:
     phase = _phase_of(what) if what else finished(standing)
     if not spoil and (left := missing(standing, phase)):
         screen.note(
-            f"phase {phase.number} has {len(left)} to pass first: "
+            f"{phase.heading.lower()} has {len(left)} to pass first: "
             f"{', '.join(each.name for each in left)}; --spoil answers all the same"
         )
         sys.exit(1)
@@ -475,9 +475,9 @@ def explain(what: str | None, spoil: bool) -> None:
 
 def _phase_of(name: str) -> "Phase":
     """The phase of that number or name, or that an exercise of that name is in."""
-    from tvm_practice.course.catalog import phase, phases
+    from tvm_practice.course.catalog import modules, phase
 
-    known = {key for each in phases() for key in (str(each.number), each.module)}
+    known = {key for each in modules() for key in (each.key, each.name, each.module)}
     return _find_phase(name) if name in known else phase(_find(name).phase)
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tvm_practice.course.catalog import MINE, Phase, exercises, phases
+from tvm_practice.course.catalog import MINE, Exercise, Phase, exercises, modules
 from tvm_practice.course.grading import Grader, Status, Verdict
 
 _MARK: dict[Status, tuple[str, str]] = {
@@ -21,25 +21,30 @@ _BAR_WIDTH = 6
 
 
 def grade_all(
-    source: str = MINE, *, each: Callable[[Verdict], None] = lambda _: None
+    source: str = MINE,
+    among: Collection[Exercise] | None = None,
+    *,
+    each: Callable[[Verdict], None] = lambda _: None,
 ) -> list[Verdict]:
-    """Grade every exercise of the course; `each` hears of every verdict as it is there."""
+    """Grade these exercises, or all; `each` hears of every verdict as it is there."""
     verdicts = []
     with Grader() as grader:
-        for exercise in exercises():
+        for exercise in exercises() if among is None else among:
             verdict = grader.grade(exercise, source)
             each(verdict)
             verdicts.append(verdict)
     return verdicts
 
 
-def grade_with_progress(source: str, console: Console) -> list[Verdict]:
+def grade_with_progress(
+    source: str, console: Console, among: Collection[Exercise]
+) -> list[Verdict]:
     """`grade_all` behind a progress bar that disappears when it is done."""
     from rich.progress import Progress
 
     with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task("grading", total=len(exercises()))
-        return grade_all(source, each=lambda _: progress.advance(bar))
+        bar = progress.add_task("grading", total=len(among))
+        return grade_all(source, among, each=lambda _: progress.advance(bar))
 
 
 def word(verdict: Verdict | None) -> str:
@@ -47,15 +52,15 @@ def word(verdict: Verdict | None) -> str:
     return _mark(verdict)[0]
 
 
-def board(verdicts: Collection[Verdict]) -> Table:
-    """A table of the phases, their exercises by state; one without a verdict is not graded."""
+def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None) -> Table:
+    """A table of the phases and labs, or these; an exercise without a verdict is not graded."""
     by_id = {verdict.exercise.id: verdict for verdict in verdicts}
     table = Table.grid(padding=(0, 2, 0, 0))
     for _ in ("phase", "how far", "state"):
         table.add_column(no_wrap=True)
     table.add_column()  # the exercises
-    for phase in phases():
-        label = (f"{phase.number} {phase.module}", bar(*done(phase, verdicts)))
+    for phase in modules() if among is None else among:
+        label = (f"{phase.key} {phase.name}", bar(*done(phase, verdicts)))
         marks = {each.name: _mark(by_id.get(each.id)) for each in phase.exercises}
         for mark in [*_MARK.values(), _UNGRADED]:
             if names := [name for name, its in marks.items() if its == mark]:

@@ -10,6 +10,9 @@ from typing import Any
 from tvm_practice.engines import Engine
 
 PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
+# Beyond the five, in the form of a phase; each can be done alone.
+LAB_MODULES: tuple[str, ...] = ()
+MODULES = PHASE_MODULES + LAB_MODULES
 
 # The packages that hold the phases' functions: the learner's own, and the reference ones.
 MINE = "tvm_practice"
@@ -24,7 +27,7 @@ class Exercise:
     """One function that the learner writes.
 
     Attributes:
-        phase: the module it is in, `te_basics` say.
+        phase: the module it is in, `te_basics` or `labs.deploy_cpp` say.
         name: the function's name.
         engine: the TVM it is graded on.
         title: what it does, in a few words.
@@ -50,9 +53,11 @@ class Exercise:
 
 @dataclass
 class Phase:
-    """A module of the course.
+    """A module of the course: one of the five phases, or a lab.
 
     Attributes:
+        number: among the phases, or among the labs.
+        module: its file, dotted from the package's folder: `te_basics`, `labs.deploy_cpp`.
         lanes: the engines its `lane` function runs on, in this order.
         question: the key question, asked at the end; docs/phases has the answer.
     """
@@ -66,8 +71,32 @@ class Phase:
     exercises: list[Exercise] = field(default_factory=list)
 
     @property
+    def name(self) -> str:
+        """The last part of `module`, `te_basics` or `deploy_cpp`."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def is_lab(self) -> bool:
+        return self.module in LAB_MODULES
+
+    @property
+    def heading(self) -> str:
+        """`Phase 2`, `Lab 1`."""
+        return f"{'Lab' if self.is_lab else 'Phase'} {self.number}"
+
+    @property
+    def key(self) -> str:
+        """What it is called on command lines: `2`, `lab1`."""
+        return f"lab{self.number}" if self.is_lab else str(self.number)
+
+    @property
+    def marker(self) -> str:
+        """The pytest marker of its exercises: `phase2`, `lab1`."""
+        return f"{'lab' if self.is_lab else 'phase'}{self.number}"
+
+    @property
     def page(self) -> str:
-        return f"docs/phases/{self.number}-{self.module}.md"
+        return f"docs/{'labs' if self.is_lab else 'phases'}/{self.number}-{self.name}.md"
 
     def exercise(
         self,
@@ -92,7 +121,7 @@ class Phase:
 
 
 def phase(module: str) -> Phase:
-    """The phase of that module name, `te_basics` say."""
+    """The phase or lab of that module, `te_basics` or `labs.deploy_cpp` say."""
     found: Phase = importlib.import_module(f"tvm_practice.course.checks.{module}").PHASE
     return found
 
@@ -102,15 +131,21 @@ def phases() -> list[Phase]:
     return [phase(module) for module in PHASE_MODULES]
 
 
+def modules() -> list[Phase]:
+    """The five phases, and then the labs."""
+    return [phase(module) for module in MODULES]
+
+
 def exercises() -> list[Exercise]:
     """Every exercise, in the order of the course."""
-    return [exercise for each in phases() for exercise in each.exercises]
+    return [exercise for each in modules() for exercise in each.exercises]
 
 
 def find(name: str) -> Exercise:
     """The exercise `te_basics.matmul`, or `matmul` alone. Raises KeyError with a suggestion."""
     module, _, function = name.rpartition(".")
-    among = phase(module).exercises if module in PHASE_MODULES else exercises()
+    named = [each for each in MODULES if module in (each, each.rpartition(".")[2])]
+    among = phase(named[0]).exercises if named else exercises()
     for exercise in among:
         if exercise.name == function:
             return exercise

@@ -2,7 +2,7 @@
 
 import re
 
-from tvm_practice.course.catalog import Exercise, Phase, phases
+from tvm_practice.course.catalog import Exercise, Phase, modules, phases
 from tvm_practice.course.progress import Standing
 from tvm_practice.course.telling import page_of
 
@@ -28,6 +28,6 @@ def missing(standing: Standing, phase: Phase) -> list[Exercise]:
 
 
 def finished(standing: Standing) -> Phase:
-    """The last phase whose exercises are all done; without one, the first phase."""
-    done = [phase for phase in phases() if all(map(standing.is_done, phase.exercises))]
+    """The last phase or lab whose exercises are all done; without one, the first phase."""
+    done = [phase for phase in modules() if all(map(standing.is_done, phase.exercises))]
     return done[-1] if done else phases()[0]

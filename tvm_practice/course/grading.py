@@ -61,7 +61,7 @@ def source_file(phase: str, source: str) -> Path:
     if source.endswith(".py"):
         return Path(source)
     if source == MINE:
-        return learners_folder() / f"{phase}.py"
+        return (learners_folder() / phase.replace(".", "/")).with_suffix(".py")
     spec = importlib.util.find_spec(f"{source}.{phase}")
     assert spec is not None and spec.origin is not None
     return Path(spec.origin)

@@ -43,9 +43,9 @@ def run_phase(
     console = Console()
     phase = phase_named(module)
     whose = "the reference solutions" if source == SOLUTIONS else "your functions"
-    console.rule(f"Phase {phase.number}: {phase.title} ({whose})")
+    console.rule(f"{phase.heading}: {phase.title} ({whose})")
     results: dict[str, Any] = {}
-    folder = out / module
+    folder = out / phase.name
     folder.mkdir(parents=True, exist_ok=True)
     for lane in phase.lanes:
         if engine not in (None, lane):
@@ -66,8 +66,8 @@ def run_phase(
     todo = sorted({name for lane in results.values() for name in lane.get("todo", ())})
     if todo:
         console.print(
-            f"\nTo do in tvm_practice/{module}.py: {', '.join(todo)}. "
-            f"Grade with: pytest -m phase{phase.number}",
+            f"\nTo do in tvm_practice/{module.replace('.', '/')}.py: {', '.join(todo)}. "
+            f"Grade with: pytest -m {phase.marker}",
             highlight=False,
         )
     console.print(f"\n[bold]Key question.[/] {phase.question}", highlight=False)

@@ -50,9 +50,9 @@ def tell_next(screen: Screen, standing: Standing, passed: Exercise) -> Exercise 
     """After a pass: whether its phase is done, and what is next, which is returned."""
     done = phase(passed.phase)
     if all(standing.is_done(each) for each in done.exercises):
-        screen.say(f"Phase {done.number}, {done.title}, is done. To run it and read on:")
-        screen.say(f"  tvm-practice run {done.number}")
-        screen.say(f"  tvm-practice explain {done.number}")
+        screen.say(f"{done.heading}, {done.title}, is done. To run it and read on:")
+        screen.say(f"  tvm-practice run {done.key}")
+        screen.say(f"  tvm-practice explain {done.key}")
     following = standing.next(after=passed)
     entered = following is not None and following.phase != passed.phase
     tell_following(screen, following, with_page=entered)

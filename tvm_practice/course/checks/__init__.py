@@ -1,1 +1,1 @@
-"""One module a phase: its exercises, their hints, and the checks that grade them."""
+"""One module a phase or lab: its exercises, their hints, and the checks that grade them."""

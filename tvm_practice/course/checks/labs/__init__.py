@@ -1,0 +1,1 @@
+"""The labs' exercises and how they are graded."""
