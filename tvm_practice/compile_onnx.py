@@ -54,6 +54,7 @@ def compile_file(
     from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.loading import BadInput
     from tvm_practice.tvm_export.quiet import native_stderr_to
+    from tvm_practice.tvm_export.relax import fold_batch_normalization
     from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
 
     watch = Stopwatch()
@@ -67,7 +68,7 @@ def compile_file(
     with watch("import"), native_stderr_to(os.devnull):
         module = _imported(model, inputs)
     with watch("optimize"), native_stderr_to(os.devnull):
-        module = optimize_relax(module)
+        module = optimize_relax(fold_batch_normalization(module))
     with watch("build"), native_stderr_to(os.devnull):
         executable = build_relax(schedule_defaults(module, resolved), resolved)
     with watch("link"), native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant

@@ -15,9 +15,11 @@ from typing import Any
 
 from tvm_practice.tvm_export.cpu_rules.injective import (
     SERIAL_ELEMENTS,
+    TASKS,
     extent_of,
     inline_cheap,
     parallelize,
+    product,
     schedule_stage,
     split_lanes,
     vectorize,
@@ -141,9 +143,17 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
             continue
         kind = kinds[name]
         if kind == "injective":
-            schedule_stage(schedule, block, cpu)
+            readers = [str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)]
+            if len(readers) != 1 or kinds[readers[0]] != "across":  # else that takes it along
+                schedule_stage(schedule, block, cpu)
         elif kind == "across":
-            done.add(_across(schedule, block, cpu))
+            before = [
+                each
+                for each in schedule.get_producers(block)
+                if kinds[str(schedule.get(each).name_hint)] == "injective"
+                and len(schedule.get_consumers(each)) == 1
+            ]
+            done.add(_across(schedule, block, before, cpu))
         else:
             loops = schedule.get_loops(block)
             spatial = sum(kind_of(each) == SPATIAL for each in statement.iter_vars)
@@ -169,10 +179,16 @@ def _schedule_inside(schedule: Any, block: Any, loops: list[Any], kind: str, cpu
         vectorize(schedule, block, cpu)
 
 
-def _across(schedule: Any, block: Any, cpu: Cpu) -> str:
-    """A reduction in which each lane is an output; the name of the stage that writes it."""
+def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
+    """A reduction in which each lane is an output; the name of the stage that writes it.
+
+    `before` are stages that it alone reads, a padding say. They are computed image by image, just
+    before their image is read, where the images busy the threads.
+    """
     statement = schedule.get(block)
     if not any(kind_of(each) == SPATIAL for each in statement.iter_vars):
+        for each in before:
+            schedule_stage(schedule, each, cpu)
         return str(statement.name_hint)  # a single, short sum
     consumers = schedule.get_consumers(block)
     if len(consumers) == 1 and _elementwise_use(schedule.get(block), schedule.get(consumers[0])):
@@ -199,7 +215,16 @@ def _across(schedule: Any, block: Any, cpu: Cpu) -> str:
         if unrolled > _UNROLL:
             break
         schedule.unroll(loop)
-    parallelize(schedule, loops[:-1], work)
+    images = loops[: max(len(statement.iter_vars) - 2 * count, 0)]
+    if before and (product(schedule, images) or 0) >= TASKS * cpu.threads:
+        image = parallelize(schedule, images, work)
+        for each in before:
+            schedule.compute_at(each, image, preserve_unit_loops=True)
+            vectorize(schedule, each, cpu)
+    else:
+        parallelize(schedule, loops[:-1], work)
+        for each in before:
+            schedule_stage(schedule, each, cpu)
     schedule.decompose_reduction(block, reduced[0])
     return str(schedule.get(output).name_hint)
 
