@@ -35,6 +35,7 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
     loads,
     only_block,
     stages,
+    substitute,
 )
 
 # Longest reduction that is unrolled whole: a 5 x 5 window, the lanes of a register and a rest.
@@ -207,7 +208,8 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
     reduced, lanes = own[-count:], own[-count - 1]
     schedule.reorder(*reduced, lanes)
     if inner is not None:
-        schedule.vectorize(lanes)
+        if not _strided(statement):
+            schedule.vectorize(lanes)
         schedule.vectorize(inner)
     unrolled = 1
     for loop in reversed(reduced):
@@ -227,6 +229,26 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
             schedule_stage(schedule, each, cpu)
     schedule.decompose_reduction(block, reduced[0])
     return str(schedule.get(output).name_hint)
+
+
+def _strided(block: Any) -> bool:
+    """Whether the lanes of a block's innermost spatial iterator are apart in what it reads.
+
+    TVM loads such lanes one by one; LLVM, left a loop, loads whole registers and shuffles them.
+    """
+    import tvm
+    from tvm import tirx
+
+    var = [each.var for each in block.iter_vars if kind_of(each) == SPATIAL][-1]
+    one = tirx.const(1, str(var.ty.dtype))
+    analyzer = tvm.sym.Analyzer()
+    steps = [
+        constant(
+            analyzer.simplify(substitute(load.indices[-1], {var: var + one}) - load.indices[-1])
+        )
+        for load in loads(block.body)
+    ]
+    return any(step is not None and step > 1 for step in steps)
 
 
 def _elementwise_use(producer: Any, consumer: Any) -> bool:

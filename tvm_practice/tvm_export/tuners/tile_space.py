@@ -4,7 +4,8 @@ MetaSchedule's own space for a contraction has every way to split its loops, and
 hundred go to tiles that do not fit the vector registers. Here the loops are those of
 `cpu_rules.contraction`, weights packed at compile time and what is fused after it in the
 write-back, and the space is what that rule has to guess: rows and width of the tile, how far the
-sum is unrolled and in how many parts it is taken, which tiles follow each other. Its guess ranks the tiles, and is measured first.
+sum is unrolled and in how many parts it is taken, which tiles follow each other. Its guess ranks
+the tiles, and is measured first.
 
 A candidate is the function as it was with its block annotated; it is scheduled when it is built.
 A cost model that learns from loops sees no difference between candidates: the search has none.
