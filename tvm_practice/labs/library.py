@@ -25,8 +25,8 @@ def view(tensor: Any) -> np.ndarray:
     """A writable numpy array on a TVM tensor's memory; nothing is copied.
 
     `numpy.from_dlpack` does the same for a tensor that owns its memory. Compiled code passes a
-    bare DLTensor, an address with a shape: it has no owner whose lifetime DLPack could extend.
-    The array must not outlive the call.
+    bare DLTensor, an address with a shape: it has no owner whose lifetime DLPack could extend,
+    and asking for one crashes the process. The array must not outlive the call.
 
     Args:
         tensor: a contiguous tensor on the CPU, as a registered function is given it.

@@ -233,10 +233,10 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
             _expect_vectors(name, inside[id(stage)], shape[-1], lanes)
         _expect_lanes(around, inside, shape[-1], lanes)
         built = tvm.compile(function.with_attr("global_symbol", "main"), host_target())["main"]
-        arrays = _draw(shape)
+        x, z, weight = _draw(shape)
         output = tvm.runtime.tensor(np.full(shape, np.nan, "float32"))
-        built(*map(tvm.runtime.tensor, arrays), output)
-        want = _reference(*arrays, 1e-5)
+        built(*map(tvm.runtime.tensor, (x, z, weight)), output)
+        want = _reference(x, z, weight, 1e-5)
         expect_close(output.numpy(), want, what=f"Y of {shape}", look="the primitives")
 
 
