@@ -27,6 +27,7 @@ def test_the_operator_is_one_node_of_both_records(session: engines.Session) -> N
     assert records == {"traced": 2, "exported": 2}
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_an_offloaded_model_is_saved_and_loaded(session: engines.Session, tmp_path: Path) -> None:
     """In another process: without the library's function registered, and with it."""

@@ -260,7 +260,7 @@ class _Study:
         self.eps = EPS
         self.layers = 2 if quick else 4
         self.shape = (1, 128 if quick else 512, 1536)
-        self.seconds = 1.0 if quick else 5.0
+        self.seconds = 0.5 if quick else 5.0
         self.model, self.example = load_gated(layers=self.layers, tokens=self.shape[1])
         self.figures: dict[str, Any] = {}
 
