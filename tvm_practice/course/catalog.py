@@ -13,6 +13,7 @@ PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_imp
 # Beyond the five, in the form of a phase; each can be done alone.
 LAB_MODULES: tuple[str, ...] = (
     "labs.cross_compile",
+    "labs.dynamic_shapes",
     "labs.custom_operator",
 )
 MODULES = PHASE_MODULES + LAB_MODULES
