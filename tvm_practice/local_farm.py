@@ -25,7 +25,7 @@ from tvm_practice.tvm_export.tuners.workers import unbound_threads, variable, wi
 
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 100
-_START_SECONDS = 60.0
+_WAIT_SECONDS = 60.0
 _SESSION_WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 
@@ -104,11 +104,16 @@ class LocalFarm:
         at_a_time = ThreadPoolExecutor(max(1, min(count, os.cpu_count() or 1)))
         one_thread = variable("TVM_NUM_THREADS", "1")
         with unbound_threads(), without_torch(), one_thread, at_a_time:
-            self._servers += at_a_time.map(lambda _: self._start(), range(count))
-        until = time.monotonic() + _START_SECONDS
-        while len(self.servers) < len(self._servers):
+            started = list(at_a_time.map(lambda _: self._start(), range(count)))
+        self._servers += started
+        addresses = {f"{self.host}:{each.port}" for each in started}
+        self._wait(lambda: addresses <= set(self.servers), f"{count} servers to be known")
+
+    def _wait(self, done: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + _WAIT_SECONDS
+        while not done():
             if time.monotonic() > until:
-                raise TimeoutError(f"{count} servers are not known after {_START_SECONDS:.0f} s")
+                raise TimeoutError(f"waited {_WAIT_SECONDS:.0f} s for {what}")
             time.sleep(_POLL_SECONDS)
 
     def _start(self) -> Any:
@@ -130,6 +135,8 @@ class LocalFarm:
     def lose(self, index: int = 0, *, serving: bool = False) -> None:
         """End a server at once, and the session it is in, as a power cut would.
 
+        When this returns the tracker knows it no more.
+
         Args:
             index: among those that are left.
             serving: wait until it is in a session, if that comes soon.
@@ -138,7 +145,10 @@ class LocalFarm:
         until = time.monotonic() + _SESSION_WAIT_SECONDS
         while serving and not process.children() and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
-        self._servers.pop(index).terminate()
+        lost = self._servers.pop(index)
+        lost.terminate()
+        address = f"{self.host}:{lost.port}"
+        self._wait(lambda: address not in self.servers, f"the tracker to forget {address}")
 
     def close(self) -> None:
         """End the servers and the tracker."""

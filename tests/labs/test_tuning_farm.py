@@ -1,5 +1,7 @@
 """Lab 5: lost workers on a real farm, and the model's two halves beside each other."""
 
+from pathlib import Path
+
 import pytest
 
 from solutions.labs.tuning_farm import predict, throughput
@@ -10,14 +12,20 @@ from tvm_practice.farm_stages import Stages
 STAGES = Stages(search=1.0, batch=16, build=0.5, builders=2, request=0.0005, upload=0.002, run=0.4)
 
 
+@pytest.mark.pages
 @pytest.mark.slow
-def test_lost_workers_are_told_from_failed_candidates() -> None:
+def test_what_goes_wrong_on_a_farm(tmp_path: Path) -> None:
+    """Lost workers are told from failed candidates; one that crashes takes its server with it."""
     if reason := engines.unavailable_reason("current"):
         pytest.skip(reason)
-    seen = engines.call("current", "tests.labs.farm_functions:lose_a_worker")
-    assert len(seen["killed"]) == 1 and len(seen["silent"]) == 1
-    assert all(is_lost(each) for each in seen["killed"] + seen["silent"])
-    assert seen["survived"] == []
+    arguments = {"folder": str(tmp_path)}
+    seen = engines.call("current", "tests.labs.farm_functions:what_goes_wrong", arguments)
+    for name, lost in {"killed": True, "silent": True, "crashes": True, "hangs": False}.items():
+        [error] = seen[name]["errors"]
+        assert is_lost(error) is lost, f"{name}: {error}"
+    assert seen["survived"]["errors"] == []
+    known = {name: each["servers"] for name, each in seen.items()}
+    assert known == {"killed": 1, "survived": 1, "hangs": 2, "silent": 2, "crashes": 1}
 
 
 def test_rounds_are_never_faster_than_what_bounds_an_overlapped_farm() -> None:

@@ -409,10 +409,11 @@ class _Lab:
         _say(f"\nA trial of a {self.size}³ product, stage by stage, each measured alone:")
         _table(
             ("stage", "ms", "keeps busy", ""),
-            [(name, f"{taken * 1e3:.3g}", who, note) for name, taken, who, note in rows],
+            [(name, _milliseconds(taken), who, note) for name, taken, who, note in rows],
         )
         by_size = ", ".join(
-            f"{count / 1024:.0f} KiB {taken * 1e3:.2g} ms" for count, taken in self.uploads.items()
+            f"{count // 1024} KiB {_milliseconds(taken)} ms"
+            for count, taken in self.uploads.items()
         )
         rate = _UPLOADS[-1] / self.uploads[_UPLOADS[-1]] / 1e6
         _say(
@@ -598,6 +599,10 @@ def _packed(size: int, folder: Path) -> Path:
 
 def _results(futures: Sequence[Any]) -> list[Any]:
     return [each.result() for each in futures]
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f}" if seconds > 0.1 else f"{seconds * 1e3:.2g}"
 
 
 def _seconds_of(function: Callable[[], Any]) -> float:

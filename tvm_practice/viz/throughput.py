@@ -21,6 +21,7 @@ def plot_throughput(
         seen: trials per second measured, by number of workers.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
@@ -41,6 +42,8 @@ def plot_throughput(
     axes.set_yscale("log")
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("workers")
     axes.set_ylabel("trials per second")
     axes.set_title("A tuning farm: trials per second, and what bounds them")
