@@ -31,6 +31,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_a_farm_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
     if reason := engines.unavailable_reason("current"):

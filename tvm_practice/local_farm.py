@@ -92,7 +92,7 @@ class LocalFarm:
     @property
     def servers(self) -> list[str]:
         """The addresses that the tracker knows, "host:port"."""
-        return summary(self.host, self.port)["servers"].get(self.key, [])
+        return list(summary(self.host, self.port)["servers"].get(self.key, []))
 
     @property
     def pids(self) -> list[int]:

@@ -81,7 +81,7 @@ def measure_tracker(farm: "LocalFarm", requests: int) -> float:
             base.recvjson(client._sock)
             client.close()
         after = process.cpu_times()
-    return (after.user + after.system - before.user - before.system) / requests
+    return float(after.user + after.system - before.user - before.system) / requests
 
 
 def request_worker(

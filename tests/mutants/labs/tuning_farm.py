@@ -223,7 +223,7 @@ def takes_what_comes(runner, inputs, *, attempts):
 
 @mutant("survive_lost_worker", message="failed by its own fault is run once")
 def runs_every_failure_again(runner, inputs, *, attempts):
-    results = [None] * len(inputs)
+    results = list(inputs)
     left = list(range(len(inputs)))
     for _ in range(attempts):
         futures = runner.run([inputs[index] for index in left])
@@ -271,7 +271,7 @@ def results_in_the_wrong_place(runner, inputs, *, attempts):
 def one_attempt_too_many(runner, inputs, *, attempts):
     from tvm_practice.farm import is_lost
 
-    results = [None] * len(inputs)
+    results = list(inputs)
     left = list(range(len(inputs)))
     for _ in range(attempts + 1):
         futures = runner.run([inputs[index] for index in left])
@@ -336,7 +336,7 @@ def every_worker_has_a_trial(stages, counts):
             "upload": 1 / stages.upload,
             "workers": count / stages.run,
         }
-        bound = min(rates, key=rates.get)
+        bound = min(rates, key=lambda name: rates[name])
         rows.append((count, rates[bound], bound))
     return rows
 
@@ -352,7 +352,7 @@ def takes_the_fastest(stages, counts):
             "upload": 1 / stages.upload,
             "workers": min(count, stages.batch) / stages.run,
         }
-        bound = max(rates, key=rates.get)
+        bound = max(rates, key=lambda name: rates[name])
         rows.append((count, rates[bound], bound))
     return rows
 
@@ -368,6 +368,6 @@ def searches_for_each_trial(stages, counts):
             "upload": 1 / stages.upload,
             "workers": min(count, stages.batch) / stages.run,
         }
-        bound = min(rates, key=rates.get)
+        bound = min(rates, key=lambda name: rates[name])
         rows.append((count, rates[bound], bound))
     return rows
