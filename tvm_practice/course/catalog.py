@@ -14,6 +14,7 @@ PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_imp
 LAB_MODULES: tuple[str, ...] = (
     "labs.cross_compile",
     "labs.dynamic_shapes",
+    "labs.tuning_farm",
     "labs.custom_operator",
 )
 MODULES = PHASE_MODULES + LAB_MODULES
