@@ -27,6 +27,7 @@ RUN_BY = {
     ("guides/integration.md", "bash"): "docs/test_pages.py",
     ("guides/integration.md", "python"): "docs/test_pages.py",
     ("icd.md", "bash"): "icd/test_docs.py",
+    ("labs/6-compilers_compared.md", "bash"): "labs/test_compilers_compared.py",
     ("report.md", "bash"): "docs/test_pages.py",
     ("viz.md", "bash"): "docs/test_pages.py",
     ("viz.md", "python"): "docs/test_pages.py",
