@@ -1,7 +1,7 @@
 """Puts the tables that lab 6 measured into its page.
 
-    python -m tvm_practice.labs.compilers_compared --solutions    # measures
-    python benchmarks/compilers.py                                # writes the page
+python -m tvm_practice.labs.compilers_compared --solutions    # measures
+python benchmarks/compilers.py                                # writes the page
 """
 
 import json

@@ -38,9 +38,7 @@ def online_softmax(rows: int, columns: int) -> list[Any]:
     j = te.reduce_axis((0, columns), name="j")
     one = tirx.const(1, "float32")
     maximum, total = te.compute((rows,), lambda i: reducer((X[i, j], one), axis=j), name="state")
-    Y = te.compute(
-        (rows, columns), lambda i, c: te.exp(X[i, c] - maximum[i]) / total[i], name="Y"
-    )
+    Y = te.compute((rows, columns), lambda i, c: te.exp(X[i, c] - maximum[i]) / total[i], name="Y")
     return [X, Y]
 
 

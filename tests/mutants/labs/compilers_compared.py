@@ -150,6 +150,7 @@ def does_not_wait(command, *, runs):
     for _ in range(runs):
         started = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert process.stdout is not None
         process.stdout.readline()
         seconds.append(time.perf_counter() - started)
     return statistics.median(seconds)
@@ -165,6 +166,7 @@ def takes_the_mean(command, *, runs):
     for _ in range(runs):
         started = time.perf_counter()
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
             process.stdout.readline()
             seconds.append(time.perf_counter() - started)
             process.stdout.read()
@@ -183,6 +185,7 @@ def overlooks_failures(command, *, runs):
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
+            assert process.stdout is not None
             process.stdout.readline()
             seconds.append(time.perf_counter() - started)
             process.stdout.read()

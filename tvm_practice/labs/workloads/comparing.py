@@ -83,8 +83,8 @@ def measure(
     runs: int,
     rounds: int,
     seconds: float,
-    count_lines: Callable[[str], int],
-    time_to_first_result: Callable[..., float],
+    count_lines: Callable[[str], int | None] | None,
+    time_to_first_result: Callable[..., float | None] | None,
     frameworks: Sequence[str] = tuple(FRAMEWORKS),
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def measure(
             that tunes has one.
         rounds: samples of each, at most.
         seconds: for sampling, after which no new round begins.
-        count_lines: from source to logical lines.
-        time_to_first_result: from a command, and `runs`, to seconds.
+        count_lines: from source to logical lines; None leaves that out.
+        time_to_first_result: from a command, and `runs`, to seconds; None leaves that out.
         frameworks: which.
         say: is told what is done next.
 
@@ -113,7 +113,9 @@ def measure(
     takers: dict[str, Callable[[], float]] = {}
     for name in frameworks:
         framework = FRAMEWORKS[name]
-        cell = cells[name] = {"lines": count_lines(implementation(framework.module, workload))}
+        cell = cells[name] = {}
+        if count_lines is not None:
+            cell["lines"] = count_lines(implementation(framework.module, workload))
         if reason := missing(framework):
             cell["missing"] = reason
             continue
@@ -126,10 +128,11 @@ def measure(
             cell["load_seconds"] = prepared["seconds"]["load"]
             cell |= {"error": prepared["error"], "interpreted": prepared["interpreted"]}
             cell["busy"] = processes.call(name, "busy", {"workload": workload})
-            command = first_result_command(framework, workload, size=size, trials=trials)
-            cell["first_seconds"] = time_to_first_result(
-                command, runs=1 if framework.tuned else runs
-            )
+            if time_to_first_result is not None:
+                command = first_result_command(framework, workload, size=size, trials=trials)
+                cell["first_seconds"] = time_to_first_result(
+                    command, runs=1 if framework.tuned else runs
+                )
         except (engines.EngineError, RuntimeError) as error:
             cell["failed"] = (str(error).splitlines() or [type(error).__name__])[0]
             continue

@@ -26,8 +26,7 @@ def softmax(x: FLOAT) -> FLOAT:
 
 @script()
 def layer_norm(x: FLOAT, gain: FLOAT, bias: FLOAT) -> FLOAT:
-    normal = op.LayerNormalization(x, gain, bias, axis=-1, epsilon=EPSILON)
-    return normal
+    return op.LayerNormalization(x, gain, bias, axis=-1, epsilon=EPSILON)
 
 
 @script()

@@ -93,7 +93,7 @@ def attention(q: Shape, k: Shape, v: Shape) -> Any:
     Y = te.compute(q, lambda h, i, c: weighted[h, i, c] / total[h, i], name="Y")
     schedule = row_by_row([Q, K, V, Y], besides=("scores", "weighted"))  # a "row" is a head
     in_registers(schedule, "scores", ())
-    in_registers(schedule, "weighted", ("Y",))
+    in_registers(schedule, "weighted", ())
     return schedule
 
 
@@ -101,9 +101,7 @@ def gelu(x: Any) -> Any:
     return x * 0.5 * (1 + te.erf(x * 0.5**0.5))
 
 
-def reduced(
-    shape: Shape, value: Callable[..., Any], combine: Callable[..., Any], name: str
-) -> Any:
+def reduced(shape: Shape, value: Callable[..., Any], combine: Callable[..., Any], name: str) -> Any:
     """`combine` over the last axis: first each lane over its elements, then over the lanes."""
     lanes = engines.host().vector_lanes
     *rows, columns = shape

@@ -8,9 +8,10 @@ library, its kernels came with this build; the line says what came out, or what 
 """
 
 import contextlib
-import io
+import importlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,19 +87,18 @@ def jax_facts() -> Iterator[Fact]:
             yield name, True, f"machine code (from {size} characters of optimized HLO)"
             continue
         exported = export.export(jax.jit(jax.nn.softmax), platforms=[name])(shape)
-        yield name, False, (
-            f"StableHLO for it, {len(exported.mlir_module_serialized)} bytes; the machine code is "
-            "made where the device is"
-        )
+        size = len(exported.mlir_module_serialized)
+        yield name, False, f"{size} bytes of StableHLO for it; machine code where the device is"
 
 
 def onnx_facts() -> Iterator[Fact]:
-    import onnxruntime
-
+    onnxruntime: Any = importlib.import_module("onnxruntime")  # optional, and without types
     here = onnxruntime.get_available_providers()
-    for name in onnxruntime.get_all_providers():
-        provider = name.removesuffix("ExecutionProvider")
-        yield provider, name in here, "in this build" if name in here else "another build has it"
+    for name in here:
+        yield name.removesuffix("ExecutionProvider"), True, "kernels in this build"
+    others = [each for each in onnxruntime.get_all_providers() if each not in here]
+    names = ", ".join(each.removesuffix("ExecutionProvider") for each in others)
+    yield f"{len(others)} others", False, f"in other builds: {names}"
 
 
 def triton_facts() -> Iterator[Fact]:
@@ -204,7 +204,9 @@ def main(framework: str, as_json: bool) -> None:
     """Try out for which targets FRAMEWORK makes code here; a line each."""
     if reason := missing(FRAMEWORKS[framework]):
         raise click.UsageError(f"{framework}: {reason}")
-    with contextlib.redirect_stderr(io.StringIO()):
+    from tvm_practice.tvm_export.quiet import native_stderr_to
+
+    with native_stderr_to(os.devnull), contextlib.redirect_stdout(sys.stderr):
         facts = list(FACTS[framework]())
     click.echo(json.dumps(facts) if as_json else "\n".join(map(line, facts)))
 

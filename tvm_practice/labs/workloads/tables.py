@@ -10,28 +10,33 @@ _NONE = "–"
 
 def row(cell: dict[str, Any]) -> list[str]:
     """The cells after a framework's name, in the order of HEADS; a dash where there is nothing."""
-    lines = str(cell["lines"])
-    if why_not(cell) and not cell.get("interpreted"):
-        return [lines, *[_NONE] * 5]
-    first, load = f"{cell['first_seconds']:.1f}", f"{cell['load_seconds']:.2f}"
-    if "ratio" not in cell:
-        return [lines, first, load, *[_NONE] * 3]
-    low, high = cell["ratio"]["ci95"]
-    if low == high == 1:
-        return [lines, first, load, _milliseconds(cell), "1", ""]
-    calls = cell.get("pays_after")
     return [
-        lines,
-        first,
-        load,
-        _milliseconds(cell),
-        f"{cell['ratio']['value']:.2f} ({low:.2f}–{high:.2f})",
-        "never" if calls is None else f"{calls}",
+        _text(cell.get("lines"), "{}"),
+        _text(cell.get("first_seconds"), "{:.1f}"),
+        _text(cell.get("load_seconds"), "{:.2f}"),
+        _text(cell.get("latency", {}).get("p50"), "{:.3g}"),
+        _ratio(cell.get("ratio")),
+        _calls(cell),
     ]
 
 
-def _milliseconds(cell: dict[str, Any]) -> str:
-    return f"{cell['latency']['p50']:.3g}"
+def _text(value: Any, form: str) -> str:
+    return _NONE if value is None else form.format(value)
+
+
+def _ratio(ratio: dict[str, Any] | None) -> str:
+    if ratio is None:
+        return _NONE
+    low, high = ratio["ci95"]
+    if low == high == 1:  # the baseline
+        return "1"
+    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+
+
+def _calls(cell: dict[str, Any]) -> str:
+    if "pays_after" not in cell:
+        return _NONE
+    return "never" if cell["pays_after"] is None else str(cell["pays_after"])
 
 
 def why_not(cell: dict[str, Any]) -> str | None:
@@ -84,4 +89,3 @@ def page(figures: dict[str, Any]) -> str:
             answer = "yes" if made else "no"
             lines.append(f"| {label} | {target} | {answer} | {detail} | `{command}` |")
     return "\n".join([*lines, ""])
-
