@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-NAMES = ("matmul", "conv2d", "startup", "tuning", "goals", "rivals")
+NAMES = ("matmul", "conv2d", "startup", "tuning", "goals", "rivals", "compilers")
 
 
 @pytest.mark.parametrize("name", NAMES)

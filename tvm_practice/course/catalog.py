@@ -15,6 +15,7 @@ LAB_MODULES: tuple[str, ...] = (
     "labs.cross_compile",
     "labs.dynamic_shapes",
     "labs.tuning_farm",
+    "labs.compilers_compared",
     "labs.custom_operator",
 )
 MODULES = PHASE_MODULES + LAB_MODULES
