@@ -12,6 +12,7 @@ from tvm_practice.engines import Engine
 PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
 # Beyond the five, in the form of a phase; each can be done alone.
 LAB_MODULES: tuple[str, ...] = (
+    "labs.gpu_schedule",
     "labs.cross_compile",
     "labs.dynamic_shapes",
     "labs.tuning_farm",
