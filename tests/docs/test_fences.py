@@ -27,6 +27,7 @@ RUN_BY = {
     ("guides/integration.md", "bash"): "docs/test_pages.py",
     ("guides/integration.md", "python"): "docs/test_pages.py",
     ("icd.md", "bash"): "icd/test_docs.py",
+    ("labs/2-deploy_cpp.md", "bash"): "labs/test_deploy_cpp.py",
     ("report.md", "bash"): "docs/test_pages.py",
     ("viz.md", "bash"): "docs/test_pages.py",
     ("viz.md", "python"): "docs/test_pages.py",
