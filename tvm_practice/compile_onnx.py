@@ -356,8 +356,9 @@ def main(
     """Compile an ONNX model with current TVM to a library.
 
     The library is called by tvm.runtime.load_module and relax.VirtualMachine, its inputs in the
-    order of model.json, or from C++ by the project in cpp, which CMake builds. Exit code 0 if it was compiled and, where checked, computes what ONNX
-    Runtime computes; 1 if not, 2 for a mistake in what was asked.
+    order of model.json, or from C++ by the project in cpp, which CMake builds. Exit code 0 if it
+    was compiled and, where checked, computes what ONNX Runtime computes; 1 if not, 2 for a mistake
+    in what was asked.
     """
     from tvm_practice import engines
 

@@ -364,7 +364,7 @@ def _time(programs: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
         spread = (latency.median, latency.percentile(90), ratio.value)
         table.add_row(name, *(f"{each:.3g}" for each in spread), interval)
     Console().print(table)
-    print(f"C++ against Python: {found.ratio['C++'].verdict}\n")
+    print(f"C++ against Python: {found.ratio['C++'].verdict}")
     return found.to_dict()
 
 
