@@ -139,9 +139,7 @@ def test_a_solution_is_shown_after_a_pass(cheap: Tree) -> None:
 
 def test_verify_is_the_whole_course_or_nothing(cheap: Tree) -> None:
     cheap.solve("matmul")
-    assert (
-        f"1 of {ALL} exercises pass (1 done, {ALL - 1} to do)" in cheap.run("verify", code=1).stdout
-    )
+    assert f"1 of {ALL} exercises pass (1 done, {ALL - 1} to do)" in cheap.run("verify", code=1).stdout
     cheap.solve(*(each.id for each in exercises()))
     assert f"{ALL} of {ALL} exercises pass ({ALL} done)" in cheap.run("verify").stdout
     cheap.botch("tile")

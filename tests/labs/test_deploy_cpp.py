@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,8 +59,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("made")
     model, example = load_small_resnet()
-    names = {"input_names": ["image"], "output_names": ["logits"]}
-    torch.onnx.export(model, example, str(folder / "model.onnx"), dynamo=True, **names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PyTorch about itself
+        torch.onnx.export(
+            model,
+            example,
+            str(folder / "model.onnx"),
+            dynamo=True,
+            input_names=["image"],
+            output_names=["logits"],
+        )
     done = run("compile_onnx", "model.onnx", "--out", "out", "--no-check", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "out"
@@ -80,7 +89,7 @@ def sanitized(made: Path) -> Path:
 def in_project(test: Callable[..., None]) -> Callable[..., None]:
     """A test that builds the project: a page's worth of time, and what it needs."""
     for mark in (needs_cmake, needs_onnx, pytest.mark.pages, pytest.mark.slow):
-        test = mark(test)  # type: ignore[operator]
+        test = mark(test)
     return test
 
 
@@ -145,40 +154,17 @@ def test_the_patterns_agree_with_pytorch(made: Path, programs: Path) -> None:
         "reading": "a tensor of float32 read as float64",
         "alignment": "memory at an address that is no multiple of 64 bytes",
         "folder": "no such folder/model.json cannot be read",
+        "device": "there is no device 99 of DLPack's type 2, or the program does not hold its",
     }.items():
         assert f"error {name}: {text}" in said
-    assert re.search(r"^error device: .*cuda", said, flags=re.MULTILINE)
 
 
 @in_project
 def test_no_leak_and_nothing_undefined(made: Path, sanitized: Path) -> None:
-    """What TVM itself leaves is named in lsan.supp; everything else fails."""
-    suppressions = f"suppressions={made / PROJECT / 'lsan.supp'}:print_suppressions=0"
-    watched = {"LSAN_OPTIONS": suppressions, "UBSAN_OPTIONS": "halt_on_error=1"}
-    ran(made, str(sanitized / "main"), str(made), **watched)
-    said = ran(made, str(sanitized / "patterns"), str(made), **watched)
+    """TVM leaves nothing either, so that nothing need be suppressed."""
+    ran(made, str(sanitized / "main"), str(made), UBSAN_OPTIONS="halt_on_error=1")
+    said = ran(made, str(sanitized / "patterns"), str(made), UBSAN_OPTIONS="halt_on_error=1")
     assert "\nafter " in said
-
-
-@in_project
-def test_a_leak_would_be_found(made: Path, sanitized: Path) -> None:
-    """The suppressions hide nothing of a program's own."""
-    source = made / PROJECT / "leak.cpp"
-    text = (made / PROJECT / "main.cpp").read_text()
-    tensor = "inputs.push_back(TVMModel::Empty(info));"
-    assert tensor in text
-    source.write_text(text.replace(tensor, f"{tensor} new TVMModel::Tensor(inputs.back());"))
-    lists = made / PROJECT / "CMakeLists.txt"
-    before = lists.read_text()
-    lists.write_text(before.replace("(programs main patterns)", "(programs leak)"))
-    try:
-        options = ["-DTVM_MODEL_SANITIZE=address"]
-        built = build_project(made, build=made / PROJECT / "build-leak", options=options)
-    finally:
-        lists.write_text(before)
-    suppressions = f"suppressions={made / PROJECT / 'lsan.supp'}"
-    done = program(made, str(built / "leak"), str(made), LSAN_OPTIONS=suppressions)
-    assert done.returncode != 0 and "LeakSanitizer" in done.stderr, done.stderr
 
 
 @in_project
@@ -234,8 +220,11 @@ def test_ends_that_are_compiled_in(made: Path, programs: Path, tmp_path: Path) -
 
 
 @in_project
-def test_the_answers_hold_with_the_real_model(made: Path, sanitized: Path, tmp_path: Path) -> None:
-    """`wrap_buffer` and `call_on_threads` with TVMModel in place of the stand-ins."""
+def test_the_answers_hold_with_the_real_model(made: Path, tmp_path: Path) -> None:
+    """`wrap_buffer` and `call_on_threads` with TVMModel in place of the stand-ins, under ASan.
+
+    Told to leak a tensor, the program fails: the sanitizer is not deaf.
+    """
     project = tmp_path / PROJECT
     shutil.copytree(made / PROJECT, project, ignore=shutil.ignore_patterns("build*"))
     (project / "answers.h").write_text(wrap_buffer() + call_on_threads())
@@ -252,7 +241,7 @@ def test_the_answers_hold_with_the_real_model(made: Path, sanitized: Path, tmp_p
 
 static std::atomic<int> released{0};
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
   using Tensors = std::vector<TVMModel::Tensor>;
   {
     TVMModel model(arguments[1]);
@@ -264,6 +253,7 @@ int main(int, char** arguments) {
       auto release = [](void* memory) { std::free(memory); ++released; };
       inputs.push_back({TVMModel::Tensor::FromDLPack(wrap_buffer(data, shape, release, data), 64)});
     }
+    if (count > 2) std::printf("%p", (void*)new Tensors(inputs[0]));
     auto results = call_on_threads(model, inputs, 3);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const float* got = TVMModel::Data<float>(results[i][0]);
@@ -273,15 +263,16 @@ int main(int, char** arguments) {
       }
     }
   }
-  return released == 7 ? 0 : 4;
+  return released == 7 || count > 2 ? 0 : 4;
 }
 """
     )
     lists = project / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("(programs main patterns)", "(programs main)"))
     built = build_project(tmp_path, options=["-DTVM_MODEL_SANITIZE=address,undefined"])
-    suppressions = f"suppressions={project / 'lsan.supp'}"
-    ran(tmp_path, str(built / "main"), str(made), LSAN_OPTIONS=suppressions)
+    ran(tmp_path, str(built / "main"), str(made))
+    leaking = program(tmp_path, str(built / "main"), str(made), "leak")
+    assert leaking.returncode != 0 and "LeakSanitizer" in leaking.stderr, leaking.stderr
 
 
 @in_project

@@ -175,9 +175,12 @@ def compile_exercise(name: str, answer: str, folder: Path) -> Path:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
-        errors = [each for each in lines if "error" in each.lower()]
-        raise DoesNotCompile((errors or lines or [f"{command[0]} failed"])[0].strip())
+        lines = [each for each in (done.stdout + done.stderr).splitlines() if each.strip()]
+        first = next((at for at, each in enumerate(lines) if "error" in each.lower()), 0)
+        # CMake says where in one line, and what in those below it.
+        count = 4 if "CMake Error" in "".join(lines[first : first + 1]) else 1
+        said = " ".join(each.strip() for each in lines[first : first + count])
+        raise DoesNotCompile(said or f"{command[0]} failed")
 
 
 def _cmake() -> str | None:

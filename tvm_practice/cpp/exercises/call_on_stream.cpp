@@ -90,7 +90,8 @@ class StandIn {
   struct Info {
     std::vector<int64_t> shape;
   };
-  StandIn(std::vector<int64_t> shape, int classes) : infos_{{std::move(shape)}}, classes_(classes) {}
+  StandIn(std::vector<int64_t> shape, int classes)
+      : infos_{{std::move(shape)}}, classes_(classes) {}
   const std::vector<Info>& inputs() const { return infos_; }
   DLDevice device() const { return {kDLCUDA, 0}; }
   void SetStream(void* stream) { stream_ = stream; }

@@ -202,7 +202,14 @@ class TVMModel {
           "libtvm_runtime, which linkers leave out unless told --no-as-needed");
     }
     machine_ = (*load)().cast<tvm::ffi::Module>();
-    const int type = device.device_type, index = device.device_id, cpu = kDLCPU;
+    const int type = device.device_type, index = device.device_id, cpu = kDLCPU, exists = 0;
+    auto attribute = tvm::ffi::Function::GetGlobalRequired("runtime.GetDeviceAttr");
+    if (attribute(type, index, exists).cast<int>() == 0) {
+      throw std::runtime_error("there is no device " + std::to_string(index) +
+                               " of DLPack's type " + std::to_string(type) +
+                               ", or the program does not hold its runtime, "
+                               "libtvm_runtime_cuda for CUDA");
+    }
     auto initialize = machine_->GetFunction("vm_initialization").value();
     if (type == cpu) {
       initialize(type, index, kPooled);
@@ -285,7 +292,7 @@ class TVMModel {
   template <typename T>
   static constexpr DLDataType TypeOf() {
     static_assert(std::is_arithmetic_v<T>, "give the type as a DLDataType");
-    constexpr uint8_t code = std::is_same_v<T, bool>      ? kDLBool
+    constexpr uint8_t code = std::is_same_v<T, bool>       ? kDLBool
                              : std::is_floating_point_v<T> ? kDLFloat
                              : std::is_signed_v<T>         ? kDLInt
                                                            : kDLUInt;
