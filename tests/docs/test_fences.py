@@ -29,6 +29,7 @@ RUN_BY = {
     ("icd.md", "bash"): "icd/test_docs.py",
     ("labs/3-cross_compile.md", "bash"): "labs/test_cross_compile.py",
     ("labs/6-compilers_compared.md", "bash"): "labs/test_compilers_compared.py",
+    ("labs/2-deploy_cpp.md", "bash"): "labs/test_deploy_cpp.py",
     ("report.md", "bash"): "docs/test_pages.py",
     ("viz.md", "bash"): "docs/test_pages.py",
     ("viz.md", "python"): "docs/test_pages.py",

@@ -13,6 +13,7 @@ PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_imp
 # Beyond the five, in the form of a phase; each can be done alone.
 LAB_MODULES: tuple[str, ...] = (
     "labs.gpu_schedule",
+    "labs.deploy_cpp",
     "labs.cross_compile",
     "labs.dynamic_shapes",
     "labs.tuning_farm",
