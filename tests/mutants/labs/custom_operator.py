@@ -155,6 +155,24 @@ def sums_in_lanes_without_vectors(func, *, lanes):
     return schedule
 
 
+@mutant("schedule_rms_norm_gate", message="not a data parallel block iter")
+def vectorizes_the_rounds(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.get_loops(partial)[-1])
+    return schedule
+
+
 @mutant("schedule_rms_norm_gate", message="tests at every step whether it is the first")
 def leaves_the_zeroing_inside(func, *, lanes):
     import tvm
