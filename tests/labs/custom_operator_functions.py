@@ -14,15 +14,15 @@ def save(library: str) -> dict[str, Any]:
     from solutions.labs.custom_operator import offload_linear
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice.engines import host_target
-    from tvm_practice.labs import library as blas
+    from tvm_practice.labs import blas_backend
     from tvm_practice.viz.graph import graph
 
     layers = torch.nn.Linear(13, 7), torch.nn.ReLU(), torch.nn.Linear(7, 5, bias=False)
     model, x = torch.nn.Sequential(*layers).eval(), torch.randn(3, 13)
-    blas.register()
+    blas_backend.register()
     passes = [relax.transform.CanonicalizeBindings(), relax.transform.FoldConstant()]
     folded = tvm.ir.transform.Sequential(passes)(import_relax(model, (x,)))
-    offloaded = offload_linear(folded, blas.BACKEND)
+    offloaded = offload_linear(folded, blas_backend.BACKEND)
     build_relax(optimize_relax(offloaded), host_target()).export_library(library)
     with torch.inference_mode():
         y = model(x)
@@ -35,7 +35,7 @@ def save(library: str) -> dict[str, Any]:
 
 def load(library: str, x: list[list[float]]) -> dict[str, Any]:
     """Run an exported model: the error without the library's function, the result with it."""
-    from tvm_practice.labs import library as blas
+    from tvm_practice.labs import blas_backend
     from tvm_practice.tvm_export.running import RelaxRunner
 
     runner = RelaxRunner.from_file(library)
@@ -45,6 +45,6 @@ def load(library: str, x: list[list[float]]) -> dict[str, Any]:
         without = ""
     except Exception as error:  # whatever TVM calls it
         without = str(error)
-    blas.register()
+    blas_backend.register()
     runner.run()
     return {"without": without, "y": runner.outputs()[0].flatten().tolist()}

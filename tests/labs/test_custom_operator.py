@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tvm_practice import engines
-from tvm_practice.labs.library import linear, view
+from tvm_practice.labs.blas_backend import linear, view
 
 FUNCTIONS = "tests.labs.custom_operator_functions"
 

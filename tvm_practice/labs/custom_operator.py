@@ -216,8 +216,8 @@ def extern_matmul(A: Any, B: Any, name: str) -> Any:
 
     A function (a, b, c) is registered with TVM under `name` (replacing what has that name): it
     writes the product of a and b to c, with no copy of any of them. Compiled code gives it bare
-    DLTensors, on which numpy.from_dlpack crashes; `tvm_practice.labs.library.view` makes an array
-    on the memory of one.
+    DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend makes
+    an array on the memory of one.
 
     Args:
         A: a te.Tensor (rows, inner), float32.
@@ -487,11 +487,11 @@ class _Study:
 
     def _offload(self, module: Any) -> Any | None:
         """The module with its linear layers given to the library; None if that is to do."""
-        from tvm_practice.labs import library
+        from tvm_practice.labs import blas_backend
         from tvm_practice.viz.graph import graph, print_operators
 
-        library.register()
-        offloaded = self.steps.attempt("offload_linear", module, library.BACKEND)
+        blas_backend.register()
+        offloaded = self.steps.attempt("offload_linear", module, blas_backend.BACKEND)
         if offloaded is not None:
             _say(
                 "\nThe graph before and after. A linear layer is to be one call of the library, "

@@ -354,7 +354,7 @@ def copies_what_it_is_given(A, B, name):
     import tvm_ffi
     from tvm import te
 
-    from tvm_practice.labs.library import view
+    from tvm_practice.labs.blas_backend import view
 
     def product(a, b, c):
         view(c)[...] = np.array(view(a)) @ np.array(view(b))
@@ -375,7 +375,7 @@ def keeps_the_product_to_itself(A, B, name):
     import tvm_ffi
     from tvm import te
 
-    from tvm_practice.labs.library import view
+    from tvm_practice.labs.blas_backend import view
 
     def product(a, b, c):
         return np.matmul(view(a), view(b))
