@@ -162,8 +162,8 @@ def extern_matmul(A: Any, B: Any, name: str) -> Any:
 
     A function (a, b, c) is registered with TVM under `name` (replacing what has that name): it
     writes the product of a and b to c, with no copy of any of them. Compiled code gives it bare
-    DLTensors, on which numpy.from_dlpack crashes; `tvm_practice.labs.library.view` makes an array
-    on the memory of one.
+    DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend makes
+    an array on the memory of one.
 
     Args:
         A: a te.Tensor (rows, inner), float32.
@@ -178,7 +178,7 @@ def extern_matmul(A: Any, B: Any, name: str) -> Any:
     import tvm_ffi
     from tvm import te
 
-    from tvm_practice.labs.library import view
+    from tvm_practice.labs.blas_backend import view
 
     def product(a: Any, b: Any, c: Any) -> None:
         np.matmul(view(a), view(b), out=view(c))

@@ -3,8 +3,8 @@
     y = weight * h / sqrt(mean(h²) + eps)        h = x * silu(z),  silu(z) = z / (1 + exp(-z))
 
 It is the gated RMS normalization at the end of each of Mamba-2's layers (Dao and Gu, 2024,
-https://arxiv.org/abs/2405.21060). In PyTorch it is seven operators that pass a tensor through
-memory each; libraries have a kernel of their own for it.
+https://arxiv.org/abs/2405.21060). In PyTorch it is eight operators, six of which pass a whole
+tensor through memory; libraries have a kernel of their own for it.
 """
 
 import torch
@@ -12,9 +12,6 @@ from torch import nn
 
 from tvm_practice.models.seeding import SEED, Loaded, seeded
 
-# What the operator is called in a trace, and in an exported program's graph.
-TRACED_NAME = "tvm_practice::rms_norm_gate"
-EXPORTED_NAME = "rms_norm_gate.default"
 EPS = 1e-5
 
 

@@ -155,6 +155,24 @@ def sums_in_lanes_without_vectors(func, *, lanes):
     return schedule
 
 
+@mutant("schedule_rms_norm_gate", message="not a data parallel block iter")
+def vectorizes_the_rounds(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.get_loops(partial)[-1])
+    return schedule
+
+
 @mutant("schedule_rms_norm_gate", message="tests at every step whether it is the first")
 def leaves_the_zeroing_inside(func, *, lanes):
     import tvm
@@ -336,7 +354,7 @@ def copies_what_it_is_given(A, B, name):
     import tvm_ffi
     from tvm import te
 
-    from tvm_practice.labs.library import view
+    from tvm_practice.labs.blas_backend import view
 
     def product(a, b, c):
         view(c)[...] = np.array(view(a)) @ np.array(view(b))
@@ -357,7 +375,7 @@ def keeps_the_product_to_itself(A, B, name):
     import tvm_ffi
     from tvm import te
 
-    from tvm_practice.labs.library import view
+    from tvm_practice.labs.blas_backend import view
 
     def product(a, b, c):
         return np.matmul(view(a), view(b))

@@ -590,7 +590,7 @@ def _shown_extern(extern_matmul: Callable[..., Any]) -> str:
         "tvm.tirx.call_packed(name, ins[0], ins[1], outs[0]) is that statement. The function "
         "gets three tensors and writes to the third.",
         "def product(a, b, c): np.matmul(view(a), view(b), out=view(c)), with view from "
-        "tvm_practice.labs.library. Their .numpy() would be a copy.",
+        "tvm_practice.labs.blas_backend. Their .numpy() would be a copy.",
     ),
     looks_like="""
         shown.matmul(A, B, C)
@@ -695,14 +695,14 @@ def _offloaded(
     """The module before and after `function`, and the functions that the backend was given."""
     import tvm_ffi
 
-    from tvm_practice.labs import library
+    from tvm_practice.labs import blas_backend
 
-    library.register()
+    blas_backend.register()
     given: list[Any] = []
 
     def generate(functions: Any, options: Any, names: Any) -> list[Any]:
         given.extend(functions)
-        return library.generate(functions, options, names)
+        return blas_backend.generate(functions, options, names)
 
     backend = f"graded_{next(_numbers)}"
     tvm_ffi.register_global_func(f"relax.ext.{backend}", generate)

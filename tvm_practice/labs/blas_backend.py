@@ -64,8 +64,9 @@ def generate(
 
     Each module has one function, named as the given one's "global_symbol", which takes its
     parameters and then the output, and passes them on to `LINEAR` in the order of its arguments.
-    It is compiled by TVM itself, from a PrimFunc: of the modules that Python can make with this
-    wheel, that is the only kind that can be saved with the executable.
+    TVM itself compiles it, from a PrimFunc: such a module both runs as it is and can be saved
+    with the executable. A module of C source can be saved but not run, one that was loaded from
+    a shared library can be run but not saved.
 
     Args:
         functions: relax functions that each wrap one composite function: a relax.matmul, and
