@@ -43,11 +43,11 @@ def test_list_grades_only_what_changed(cheap: Tree) -> None:
     cheap.solve("matmul", "tile")
     cheap.botch("softmax")
     shown = cheap.run("list").stdout
-    assert "2 done, 1 wrong, 28 to do" in shown and "2/31" in shown
+    assert f"2 done, 1 wrong, {ALL - 3} to do" in shown and f"2/{ALL}" in shown
     assert cheap.graded == ["te_basics.matmul", "te_basics.softmax", "manual_schedule.tile"]
     cheap.graded.clear()
     cheap.solve("softmax")
-    assert "3 done, 28 to do" in cheap.run("list").stdout
+    assert f"3 done, {ALL - 3} to do" in cheap.run("list").stdout
     assert cheap.graded == ["te_basics.softmax"]
     cheap.run("list", "--all")
     assert len(cheap.graded) == 4
