@@ -66,7 +66,7 @@ def test_the_lab_where_nothing_is_installed(tmp_path: Path) -> None:
     """Without qemu and Node it says what is missing, in a line, and ends well."""
     hidden = tmp_path / "bin"
     hidden.mkdir()
-    for name in ("cc", "c++", "gcc", "g++", "ld", "as"):
+    for name in ("cc", "c++", "gcc", "g++", "ld", "as", "tar"):
         if (found := Path("/usr/bin") / name).exists():
             (hidden / name).symlink_to(found)
     done = subprocess.run(

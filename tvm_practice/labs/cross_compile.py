@@ -53,7 +53,6 @@ _ARCHS = ("sm_75", "sm_80", "sm_90", "sm_100")
 _ROWS, _COLUMNS = 4, 16
 _PROGRAM = "matmul"
 _MOST_LINES = 28  # of a loop, side by side with another's
-_FOREIGN = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
 
 def blocked_matmul(size: int) -> Any:
@@ -228,11 +227,19 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     lab = _Lab(steps, 64 if quick else 256)
     lab.show_here()
     lab.show_targets()
-    figures = {"size": lab.size, "machines": lab.compile_all()}
-    lab.run_all(figures["machines"])
-    figures["time"] = lab.time_here(seconds=2 if quick else 6)
-    figures["cuda"] = lab.show_cuda()
-    figures["model"] = _whole_model(steps.folder, "load_mlp" if quick else "load_resnet18")
+    machines = lab.compile_all()
+    lab.run_all(machines)
+    figures = {
+        "size": lab.size,
+        "machines": machines,
+        "time": lab.time_here(seconds=2 if quick else 6),
+        "cuda": lab.show_cuda(),
+    }
+    if "target_for" not in steps.todo:
+        target = lab.targets["aarch64"]
+        text = f"llvm -mtriple={target['mtriple']} -mcpu={target['mcpu']}"
+        loader = "load_mlp" if quick else "load_resnet18"
+        figures["model"] = _whole_model(steps.folder, loader, text)
     return figures
 
 
@@ -359,6 +366,7 @@ class _Lab:
         _say(f"A C program calls it ({file}); it has no runtime of TVM's.")
         a, b = self._inputs()
         table = Table("machine", "program", "run by", "largest error")
+        results: dict[bytes, list[str]] = {}
         for machine, target in self.targets.items():
             program = self.steps.folder / f"{_PROGRAM}-{machine}"
             triple = target["mtriple"]
@@ -371,15 +379,19 @@ class _Lab:
                 machines[machine]["missing"] = str(missing)
                 table.add_row(machine, "", f"- {missing}", "")
                 continue
-            except RuntimeError as error:
-                self._fail("c_harness", f"for {machine}: {error}")
+            except RuntimeError as failure:
+                self._fail("c_harness", f"for {machine}: {failure}")
                 continue
+            results.setdefault(written, []).append(machine)
             c = np.frombuffer(written, "float32").reshape(a.shape)
             error = float(np.abs(c - a @ b).max())
             by = Path(command[0]).name if command else "itself"
             machines[machine] |= {"run_by": by, "max_error": error}
             table.add_row(machine, f"{program.stat().st_size / 1e3:.0f} kB", by, f"{error:.1e}")
         Console().print(table)
+        if len(results) > 1:
+            groups = "; ".join(" and ".join(each) for each in results.values())
+            _say(f"the same bit for bit: {groups}; an FMA rounds once, a product and a sum twice")
 
     def _require_features(self, target: Mapping[str, Any]) -> None:
         """Raises Missing for a processor of this architecture that can more than this one."""
@@ -512,7 +524,7 @@ def _steps(counts: Mapping[str, int]) -> float:
     return products / (_ROWS * _COLUMNS)
 
 
-def _whole_model(folder: Path, loader: str) -> dict[str, Any]:
+def _whole_model(folder: Path, loader: str, target: str) -> dict[str, Any]:
     """Export a model for aarch64; run it under qemu where all that this needs is here."""
     from solutions.relay_import import verify
     from tvm_practice.tvm_export import cross
@@ -523,8 +535,8 @@ def _whole_model(folder: Path, loader: str) -> dict[str, Any]:
     model = f"tvm_practice.models:{loader}"
     artifacts = folder / loader
     print()
-    _say(f"A whole model for aarch64, exported by run_autotvm {model} --target '{_FOREIGN}':")
-    result = export_model(model, str(artifacts), target=_FOREIGN, force=True)
+    _say(f"A whole model for aarch64, exported by run_autotvm {model} --target '{target}':")
+    result = export_model(model, str(artifacts), target=target, force=True)
     _say(f"written to {artifacts}, library {result['size'] / 1e6:.1f} MB")
     _say(f"not run: {result['not_run']}")
     figures = {"library_bytes": result["size"], "not_run": result["not_run"]}

@@ -125,7 +125,7 @@ def drops_processor_and_features(module, target, path):
 def counts_single_floats(loop):
     import re
 
-    counts = {}
+    counts: dict[str, int] = {}
     for line in loop:
         found = re.match(r"v?(mul|add|fma)(?:dd\d+)?[sp]s .*%([xyz]mm)", line)
         if found:
