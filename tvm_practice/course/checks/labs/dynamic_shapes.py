@@ -275,7 +275,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
                 beyond == 0,
                 expected=f"for n = {n} nothing is written past row {n - 1} of C",
                 seen=f"{beyond} elements behind C were overwritten",
-                look="what copies the padded C to C: TVM drops its bound where it is inlined",
+                look="what copies the padded C to C: inlined into another block and moved with "
+                "reverse_compute_at, it has lost its bound",
             )
 
 
