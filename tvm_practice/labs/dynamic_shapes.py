@@ -393,7 +393,7 @@ def _time_matmuls(
 
 def _ratio(ratio: Any) -> str:
     """A ratio over its interval, for a cell."""
-    return "" if ratio is None else f"{ratio.value:.3g}\n{ratio.low:.3g} to {ratio.high:.3g}"
+    return "" if ratio is None else f"{ratio.value:.3g}\n{ratio.low:.3g}–{ratio.high:.3g}"
 
 
 def _chain() -> Any:
@@ -573,9 +573,16 @@ def _encoder(steps: "Steps", *, quick: bool, buckets: bool) -> dict[str, Any]:
         )
         fused = optimize_relax(module)
         figures: dict[str, Any] = {"memory": _memory(steps, encoders, fused, symbols)}
-        run = encoders.compiled("symbolic", fused)
-        figures["errors"] = _verify_the_encoder(steps, encoders, run)
-        figures["cost"] = _cost(steps, encoders, run, quick=quick, buckets=buckets)
+        symbolic = {"symbolic": encoders.compiled("symbolic", fused)}
+        tiled = _tiled(steps, fused)
+        if tiled is not None:
+            symbolic["your tiles"] = encoders.compiled("your tiles", tiled)
+        for name, run in symbolic.items():
+            figures[f"errors of {name}"] = _verify_the_encoder(steps, encoders, name, run)
+        if "verify_over_range" in steps.failed:
+            _say("Not right, so not timed.")
+        else:
+            figures["cost"] = _cost(steps, encoders, symbolic, quick=quick, buckets=buckets)
     figures["compile_seconds"] = encoders.seconds
     return figures
 
@@ -650,7 +657,7 @@ def _memory(steps: "Steps", encoders: _Encoders, fused: Any, symbols: list[str])
 
 
 def _verify_the_encoder(
-    steps: "Steps", encoders: _Encoders, run: Callable[..., Any]
+    steps: "Steps", encoders: _Encoders, name: str, run: Callable[..., Any]
 ) -> dict[str, float]:
     errors = steps.attempt(
         "verify_over_range", run, encoders.pytorch, encoders.draw, tuple(encoders.bounds.values())
@@ -660,9 +667,11 @@ def _verify_the_encoder(
     shown = {_times(shape): error for shape, error in sorted(errors.items())}
     worst = max(shown, key=lambda shape: shown[shape])
     _say(
-        f"Verified against PyTorch at batch x length {', '.join(shown)}: largest error "
+        f"Verified against PyTorch, {name}, at batch x length {', '.join(shown)}: largest error "
         f"{shown[worst]:.1e}, at {worst}."
     )
+    if name != "symbolic":
+        return shown
     batch, length = encoders.bounds.values()
     try:
         run(*encoders.draw(batch, length + 1))
@@ -672,15 +681,54 @@ def _verify_the_encoder(
     return shown
 
 
+def _tiled(steps: "Steps", fused: Any) -> Any:
+    """The module with `schedule_dynamic` on its products of a symbolic number of rows.
+
+    None if that is not written, or fails. What is added to a product is computed after it.
+    """
+    import tvm
+
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.cpu_rules.injective import extent_of, schedule_stage
+    from tvm_practice.tvm_export.cpu_rules.loops import cpu_of, is_reduction
+
+    rows, columns = _tile()
+    cpu = cpu_of(engines.host_target())
+    tiled = fused.clone()
+    for name, function in fused.functions_items():
+        if not isinstance(function, tvm.tirx.PrimFunc):
+            continue
+        schedule = tvm.s_tir.Schedule(function)
+        block, *after = schedule.get_child_blocks(schedule.get_sblock("root"))
+        extents = [extent_of(schedule, loop) for loop in schedule.get_loops(block)]
+        symbols = [extent is None for extent in extents]
+        if not is_reduction(schedule.get(block)) or symbols != [True, False, False]:
+            continue
+        if (extents[1] or 0) % columns:
+            continue
+        steps.attempt("schedule_dynamic", schedule, block, rows, columns)
+        if {"schedule_dynamic"} & {*steps.todo, *steps.failed}:
+            return None
+        (copy,) = schedule.get_consumers(block)
+        if after:
+            schedule.compute_inline(copy)
+        for each in after or [copy]:
+            schedule_stage(schedule, each, cpu)
+        # The attribute by which the default rules know what to leave alone.
+        done = schedule.mod["main"].with_attr("tirx.is_scheduled", True)
+        tiled[name] = done.without_attr("global_symbol")
+    return tiled
+
+
 def _cost(
     steps: "Steps",
     encoders: _Encoders,
-    symbolic: Callable[..., Any],
+    symbolic: Mapping[str, Callable[..., Any]],
     *,
     quick: bool,
     buckets: bool,
 ) -> list[dict[str, Any]]:
-    """Time by shape: one symbolic artifact against one for each shape, buckets, PyTorch."""
+    """Time by shape: symbolic artifacts against one for each shape, buckets, PyTorch."""
     import numpy as np
     from rich.console import Console
     from rich.table import Table
@@ -700,7 +748,8 @@ def _cost(
 
     if buckets:
         artifacts = {size: for_shape((1, size)) for size in (length // 4, length // 2, length)}
-    table = Table("batch x length", "static, ms", "symbolic", "bucket", "PyTorch")
+    rivals = (*symbolic, *(("bucket",) if buckets else ()), "PyTorch")
+    table = Table("batch x\nlength", "static, ms", *rivals)
     for column in table.columns[1:]:
         column.justify = "right"
     figures = []
@@ -709,7 +758,7 @@ def _cost(
         keep = np.ones(shape, "float32")
         runs: dict[str, Callable[[], Any]] = {
             "static": functools.partial(for_shape(shape), x, keep),
-            "symbolic": functools.partial(symbolic, x, keep),
+            **{name: functools.partial(run, x, keep) for name, run in symbolic.items()},
             "PyTorch": functools.partial(encoders.pytorch, x, keep),
         }
         if buckets and shape[0] == 1:
@@ -720,16 +769,21 @@ def _cost(
         table.add_row(
             _times(shape),
             f"{compared.latency['static'].median:.3g}",
-            *(_ratio(compared.ratio.get(who)) for who in ("symbolic", "bucket", "PyTorch")),
+            *(_ratio(compared.ratio.get(who)) for who in rivals),
         )
         figures.append({"shape": _times(shape), **compared.to_dict()})
+    if "your tiles" in symbolic:
+        _say(
+            "\nThe default rules give symbolic rows tiles of one row; `your tiles` has those of "
+            "schedule_dynamic in the products with a constant weight."
+        )
     _say(
         f"\nTime against an artifact for that very shape, {engines.thread_count()} threads each, "
         "in turns; below each ratio its 95% interval:"
     )
     Console().print(table)
     once = encoders.seconds["symbolic"]
-    others = [spent for name, spent in encoders.seconds.items() if name != "symbolic"]
+    others = [spent for name, spent in encoders.seconds.items() if name not in symbolic]
     _say(
         f"Scheduling and building took {once:.1f} s for all shapes at once, and {sum(others):.1f} "
         f"s for the {len(others)} static artifacts."
