@@ -25,7 +25,8 @@ def plot_held(path: Path, held: Mapping[str, Sequence[int]], *, title: str) -> P
             mebibytes,
             where="mid",
             label=f"{name}: at most {max(mebibytes, default=0):.3g} MiB",
-            linewidth=max(5 - 1.2 * index, 1),  # lines may lie on each other
+            linestyle="--" if index % 2 else "-",  # lines may lie on each other
+            linewidth=max(5 - 1.2 * index, 1),
         )
     axes.set_xlabel("kernel, in the order they run")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
