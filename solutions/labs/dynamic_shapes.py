@@ -86,7 +86,8 @@ def import_dynamic(
         example: the tensors it is called with.
         axes: for each tensor, the axes that may vary and the name of their extent,
             ({0: "batch", 1: "length"}, {0: "batch"}); axes of one name have one extent.
-        bounds: of each name the largest extent, at least 2.
+        bounds: of each name the largest extent, at least 3: in a range from 1 to 2 PyTorch makes
+            a symbol of each axis.
 
     Returns:
         The IRModule as imported, weights as constants: main has a symbol for each name, its

@@ -21,6 +21,7 @@ The worked example adds two tensors of n rows. Write the functions below it, the
     pytest -m lab4
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -108,7 +109,8 @@ def import_dynamic(
         example: the tensors it is called with.
         axes: for each tensor, the axes that may vary and the name of their extent,
             ({0: "batch", 1: "length"}, {0: "batch"}); axes of one name have one extent.
-        bounds: of each name the largest extent, at least 2.
+        bounds: of each name the largest extent, at least 3: in a range from 1 to 2 PyTorch makes
+            a symbol of each axis.
 
     Returns:
         The IRModule as imported, weights as constants: main has a symbol for each name, its
@@ -370,9 +372,8 @@ def _time_matmuls(
                 if name == "yours":
                     steps.failed["schedule_dynamic"] = f"wrong values at n = {n}"
                 continue
-            runs[name] = lambda function=function, tensors=tensors: function(*tensors)
-        x, y = torch.from_numpy(a), torch.from_numpy(b)
-        runs["PyTorch"] = lambda x=x, y=y: x @ y
+            runs[name] = functools.partial(function, *tensors)
+        runs["PyTorch"] = functools.partial(torch.matmul, torch.from_numpy(a), torch.from_numpy(b))
         compared = compare_interleaved(
             runs, baseline="constant", rounds=20, time_limit=1 if quick else 3
         )
@@ -392,7 +393,7 @@ def _time_matmuls(
 
 def _ratio(ratio: Any) -> str:
     """A ratio over its interval, for a cell."""
-    return "" if ratio is None else f"{ratio.value:.3g}\n{ratio.low:.3g} to {ratio.high:.3g}"
+    return "" if ratio is None else f"{ratio.value:.3g}\n{ratio.low:.3g}–{ratio.high:.3g}"
 
 
 def _chain() -> Any:
@@ -427,7 +428,7 @@ def _plan_of_a_chain(steps: "Steps") -> dict[str, Any]:
     widths = " > ".join(map(str, _CHAIN))
     _say(f"\nMemory. A chain of dense layers, {widths}, n rows:")
     module = _chain()
-    plans = {"none": _unplanned(module)}
+    plans = {"not planned": _unplanned(module)}
     for name, bounds in (("no bound", None), (f"n <= {_CHAIN_BOUND}", {"n": _CHAIN_BOUND})):
         planned = steps.attempt("plan_memory", module, bounds)
         if planned is None:
@@ -436,8 +437,7 @@ def _plan_of_a_chain(steps: "Steps") -> dict[str, Any]:
     figures = {}
     for name, planned in plans.items():
         formulas = read_memory(planned, n=1).formulas.values()
-        shown = ", ".join(each.replace("T.int64", "") for each in formulas)
-        _say(f"{name}: {len(formulas)} storages of {shown} bytes")
+        _say(f"- {name}: {len(formulas)} storages of {', '.join(formulas)} bytes")
         figures[name] = list(formulas)
     _say(
         "Sizes in n are reused only where they are the same; with a bound all of them are numbers, "
@@ -573,9 +573,16 @@ def _encoder(steps: "Steps", *, quick: bool, buckets: bool) -> dict[str, Any]:
         )
         fused = optimize_relax(module)
         figures: dict[str, Any] = {"memory": _memory(steps, encoders, fused, symbols)}
-        run = encoders.compiled("symbolic", fused)
-        figures["errors"] = _verify_the_encoder(steps, encoders, run)
-        figures["cost"] = _cost(steps, encoders, run, quick=quick, buckets=buckets)
+        symbolic = {"symbolic": encoders.compiled("symbolic", fused)}
+        tiled = _tiled(steps, fused)
+        if tiled is not None:
+            symbolic["your tiles"] = encoders.compiled("your tiles", tiled)
+        for name, run in symbolic.items():
+            figures[f"errors of {name}"] = _verify_the_encoder(steps, encoders, name, run)
+        if "verify_over_range" in steps.failed:
+            _say("Not right, so not timed.")
+        else:
+            figures["cost"] = _cost(steps, encoders, symbolic, quick=quick, buckets=buckets)
     figures["compile_seconds"] = encoders.seconds
     return figures
 
@@ -584,12 +591,30 @@ def _text(mapping: Any) -> str:
     return ", ".join(f"{name} {int(value)}" for name, value in mapping.items())
 
 
+def _times(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))
+
+
+def _kibibytes(size: int) -> str:
+    return f"{size / 1024:.0f}"
+
+
+def _reader(module: Any, symbols: Sequence[str]) -> Callable[[Sequence[int]], Any]:
+    """From a shape to the allocations of a planned module for it."""
+    from tvm_practice.tvm_export.memory import read_memory
+
+    def read(shape: Sequence[int]) -> Any:
+        return read_memory(module, **dict(zip(symbols, shape, strict=True)))
+
+    return read
+
+
 def _memory(steps: "Steps", encoders: _Encoders, fused: Any, symbols: list[str]) -> dict[str, Any]:
     """Storages, bytes held, and what a pool keeps, by plan; the held bytes at the largest shape."""
     from rich.console import Console
     from rich.table import Table
 
-    from tvm_practice.tvm_export.memory import pool_bytes, read_memory
+    from tvm_practice.tvm_export.memory import pool_bytes
 
     largest = tuple(encoders.bounds.values())
     limits = dict(zip(symbols, largest, strict=True))
@@ -598,69 +623,112 @@ def _memory(steps: "Steps", encoders: _Encoders, fused: Any, symbols: list[str])
         return {}
     static = steps.attempt("plan_memory", encoders.fused(*largest), None)
     plans = {
-        "no planning": _unplanned(fused),
-        "symbols, no bound": planned[0],
-        "symbols, bounds": planned[1],
+        "not planned": _unplanned(fused),
+        "no bounds": planned[0],
+        "bounds": planned[1],
         "constants": static,
     }
-    shapes = ((1, 1), (1, largest[1] // 2), largest)
-    lengths = range(1, largest[1] + 1)
-    table = Table("plan", "storages", title="Bytes held at most, in KiB, by batch x length")
-    for shape in shapes:
-        table.add_column("x".join(map(str, shape)), justify="right")
-    table.add_column(f"pool, lengths\n1 to {largest[1]} in turn", justify="right")
-
-    def read(plan: str, shape: tuple[int, ...]) -> Any:
-        return read_memory(plans[plan], **dict(zip(symbols, shape, strict=True)))
-
+    table = Table("plan", "storages", title="Bytes of intermediate tensors, in KiB")
+    for heading in ("held, 1x1", f"held, {_times(largest)}", f"pool, {_times(largest)}"):
+        table.add_column(heading, justify="right")
+    table.add_column(f"pool, 1 to\n{largest[1]} in turn", justify="right")
+    lengths = [(1, length) for length in range(1, largest[1] + 1)]
     held: dict[str, list[int]] = {}
-    for plan in plans:
-        # Constants hold for one shape.
-        fits = [shape == largest or plan != "constants" for shape in shapes]
-        peaks = [max(size for _, size in read(plan, shape).held()) for shape in shapes]
-        pool = pool_bytes(read(plan, (1, length)) for length in lengths)
+    for plan, planned_module in plans.items():
+        read = _reader(planned_module, symbols)
+        held[plan] = [size for _, size in read(largest).held()]
+        for_all = plan != "constants"
         table.add_row(
             plan,
-            str(len(read(plan, largest).storages)),
-            *(f"{peak / 1024:.0f}" if fit else "" for peak, fit in zip(peaks, fits, strict=True)),
-            "" if plan == "constants" else f"{pool / 1024:.0f}",
+            str(len(read(largest).storages)),
+            _kibibytes(max(size for _, size in read((1, 1)).held())) if for_all else "",
+            _kibibytes(max(held[plan])),
+            _kibibytes(pool_bytes([read(largest)])),
+            _kibibytes(pool_bytes(map(read, lengths))) if for_all else "",
         )
-        held[plan] = [size for _, size in read(plan, largest).held()]
     Console().print(table)
     _say(
-        "With bounds the storages are numbers: fewer, but of the largest shape's size for every "
-        "shape. The pool of the virtual machine gives a block again for the same size only, so "
-        "without bounds each new length takes memory that no other length uses."
+        "Held is what live storages have at most at once: a planned storage lives from its first "
+        "tensor to its last, and with bounds it has the largest shape's size for every shape. Pool "
+        "is what the virtual machine has then taken from the system: it gives a block again for "
+        "the same size only, so without planning each size costs, and without bounds each length."
     )
     return {"held": held, "shape": list(largest)}
 
 
 def _verify_the_encoder(
-    steps: "Steps", encoders: _Encoders, run: Callable[..., Any]
+    steps: "Steps", encoders: _Encoders, name: str, run: Callable[..., Any]
 ) -> dict[str, float]:
     errors = steps.attempt(
         "verify_over_range", run, encoders.pytorch, encoders.draw, tuple(encoders.bounds.values())
     )
     if errors is None:
         return {}
-    shown = {"x".join(map(str, shape)): error for shape, error in sorted(errors.items())}
+    shown = {_times(shape): error for shape, error in sorted(errors.items())}
     worst = max(shown, key=lambda shape: shown[shape])
     _say(
-        f"Verified against PyTorch at batch x length {', '.join(shown)}: largest error "
+        f"Verified against PyTorch, {name}, at batch x length {', '.join(shown)}: largest error "
         f"{shown[worst]:.1e}, at {worst}."
     )
+    if name != "symbolic":
+        return shown
+    batch, length = encoders.bounds.values()
+    try:
+        run(*encoders.draw(batch, length + 1))
+    except Exception as error:
+        said = " ".join(str(error).split())
+        _say(f"Past the bounds, {batch}x{length + 1}, a storage is too small: {said}")
     return shown
+
+
+def _tiled(steps: "Steps", fused: Any) -> Any:
+    """The module with `schedule_dynamic` on its products of a symbolic number of rows.
+
+    None if that is not written, or fails. What is added to a product is computed after it.
+    """
+    import tvm
+
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.cpu_rules.injective import extent_of, schedule_stage
+    from tvm_practice.tvm_export.cpu_rules.loops import cpu_of, is_reduction
+
+    rows, columns = _tile()
+    cpu = cpu_of(engines.host_target())
+    tiled = fused.clone()
+    for name, function in fused.functions_items():
+        if not isinstance(function, tvm.tirx.PrimFunc):
+            continue
+        schedule = tvm.s_tir.Schedule(function)
+        block, *after = schedule.get_child_blocks(schedule.get_sblock("root"))
+        extents = [extent_of(schedule, loop) for loop in schedule.get_loops(block)]
+        symbols = [extent is None for extent in extents]
+        if not is_reduction(schedule.get(block)) or symbols != [True, False, False]:
+            continue
+        if (extents[1] or 0) % columns:
+            continue
+        steps.attempt("schedule_dynamic", schedule, block, rows, columns)
+        if {"schedule_dynamic"} & {*steps.todo, *steps.failed}:
+            return None
+        (copy,) = schedule.get_consumers(block)
+        if after:
+            schedule.compute_inline(copy)
+        for each in after or [copy]:
+            schedule_stage(schedule, each, cpu)
+        # The attribute by which the default rules know what to leave alone.
+        done = schedule.mod["main"].with_attr("tirx.is_scheduled", True)
+        tiled[name] = done.without_attr("global_symbol")
+    return tiled
 
 
 def _cost(
     steps: "Steps",
     encoders: _Encoders,
-    symbolic: Callable[..., Any],
+    symbolic: Mapping[str, Callable[..., Any]],
     *,
     quick: bool,
     buckets: bool,
 ) -> list[dict[str, Any]]:
-    """Time by shape: one symbolic artifact against one for each shape, buckets, PyTorch."""
+    """Time by shape: symbolic artifacts against one for each shape, buckets, PyTorch."""
     import numpy as np
     from rich.console import Console
     from rich.table import Table
@@ -675,47 +743,50 @@ def _cost(
 
     def for_shape(shape: tuple[int, int]) -> Callable[..., Any]:
         if shape not in static:
-            name = "x".join(map(str, shape))
-            static[shape] = encoders.compiled(name, encoders.fused(*shape))
+            static[shape] = encoders.compiled(_times(shape), encoders.fused(*shape))
         return static[shape]
 
     if buckets:
         artifacts = {size: for_shape((1, size)) for size in (length // 4, length // 2, length)}
-    table = Table("batch x length", "static, ms", "symbolic", "bucket", "PyTorch")
+    rivals = (*symbolic, *(("bucket",) if buckets else ()), "PyTorch")
+    table = Table("batch x\nlength", "static, ms", *rivals)
     for column in table.columns[1:]:
         column.justify = "right"
     figures = []
     for shape in shapes:
         x, _ = encoders.draw(*shape)
         keep = np.ones(shape, "float32")
-        own = for_shape(shape)
         runs: dict[str, Callable[[], Any]] = {
-            "static": lambda own=own, x=x, keep=keep: own(x, keep),
-            "symbolic": lambda x=x, keep=keep: symbolic(x, keep),
-            "PyTorch": lambda x=x, keep=keep: encoders.pytorch(x, keep),
+            "static": functools.partial(for_shape(shape), x, keep),
+            **{name: functools.partial(run, x, keep) for name, run in symbolic.items()},
+            "PyTorch": functools.partial(encoders.pytorch, x, keep),
         }
         if buckets and shape[0] == 1:
-            runs["bucket"] = lambda x=x: steps.attempt("bucketed", artifacts, x)
+            runs["bucket"] = functools.partial(steps.attempt, "bucketed", artifacts, x)
         compared = compare_interleaved(
             runs, baseline="static", rounds=30, time_limit=2 if quick else 10
         )
-        name = "x".join(map(str, shape))
         table.add_row(
-            name,
+            _times(shape),
             f"{compared.latency['static'].median:.3g}",
-            *(_ratio(compared.ratio.get(who)) for who in ("symbolic", "bucket", "PyTorch")),
+            *(_ratio(compared.ratio.get(who)) for who in rivals),
         )
-        figures.append({"shape": name, **compared.to_dict()})
+        figures.append({"shape": _times(shape), **compared.to_dict()})
+    if "your tiles" in symbolic:
+        _say(
+            "\nThe default rules give symbolic rows tiles of one row; `your tiles` has those of "
+            "schedule_dynamic in the products with a constant weight."
+        )
     _say(
         f"\nTime against an artifact for that very shape, {engines.thread_count()} threads each, "
         "in turns; below each ratio its 95% interval:"
     )
     Console().print(table)
     once = encoders.seconds["symbolic"]
-    others = [spent for name, spent in encoders.seconds.items() if name != "symbolic"]
+    others = [spent for name, spent in encoders.seconds.items() if name not in symbolic]
     _say(
-        f"Compiling took {once:.1f} s for all shapes at once, and {sum(others):.1f} s for the "
-        f"{len(others)} static artifacts."
+        f"Scheduling and building took {once:.1f} s for all shapes at once, and {sum(others):.1f} "
+        f"s for the {len(others)} static artifacts."
     )
     return figures
 
@@ -727,9 +798,10 @@ def report(results: dict[str, Any], folder: Path) -> None:
     encoder = results.get("current", {}).get("figures", {}).get("encoder", {})
     if encoder.get("memory"):
         memory = encoder["memory"]
-        shape = "x".join(map(str, memory["shape"]))
         file = plot_held(
-            folder / "memory.png", memory["held"], title=f"A Transformer layer, {shape}: bytes held"
+            folder / "memory.png",
+            memory["held"],
+            title=f"A Transformer layer, {_times(memory['shape'])}: intermediate tensors",
         )
         print(f"\nMemory, kernel by kernel: {file}")
     if encoder.get("cost"):

@@ -135,7 +135,7 @@ class _Reader:
 
     def _allocate(self, var: Any, size: Any) -> None:
         name = f"s{len(self._bytes)}"  # names in the IR are not unique
-        self._formulas[name] = re.sub(r"T\.int64\((\d+)\)", r"\1", str(size))
+        self._formulas[name] = re.sub(r"T\.int64\((\d+)\)", r"\1", str(self._simplified(size)))
         self._bytes[name] = self._evaluated(size)
         self._alive[name] = set()
         self._events.append(Event("alloc", name, self._bytes[name]))
@@ -166,6 +166,12 @@ class _Reader:
         chosen = {
             var: tirx.const(self._values[name], str(var.ty.dtype)) for name, var in symbols.items()
         }
-        found = constant(tvm.sym.Analyzer().simplify(substitute(size, chosen)))
+        found = constant(self._simplified(substitute(size, chosen)))
         assert found is not None
         return found
+
+    @staticmethod
+    def _simplified(expression: Any) -> Any:
+        import tvm
+
+        return tvm.sym.Analyzer().simplify(expression)

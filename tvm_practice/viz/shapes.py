@@ -14,8 +14,9 @@ def plot_held(path: Path, held: Mapping[str, Sequence[int]], *, title: str) -> P
         title: above the picture.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for index, (name, bytes_held) in enumerate(held.items()):
         mebibytes = [each / 2**20 for each in bytes_held]
@@ -24,15 +25,16 @@ def plot_held(path: Path, held: Mapping[str, Sequence[int]], *, title: str) -> P
             mebibytes,
             where="mid",
             label=f"{name}: at most {max(mebibytes, default=0):.3g} MiB",
-            linestyle=("-", "--", ":", "-.")[index % 4],
-            linewidth=2,
+            linestyle="--" if index % 2 else "-",  # lines may lie on each other
+            linewidth=max(5 - 1.2 * index, 1),
         )
     axes.set_xlabel("kernel, in the order they run")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("MiB held")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.set_title(title)
-    axes.legend(fontsize="small")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=120)
     return path
 

@@ -275,7 +275,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
                 beyond == 0,
                 expected=f"for n = {n} nothing is written past row {n - 1} of C",
                 seen=f"{beyond} elements behind C were overwritten",
-                look="what copies the padded C to C: TVM drops its bound where it is inlined",
+                look="what copies the padded C to C: inlined into another block and moved with "
+                "reverse_compute_at, it has lost its bound",
             )
 
 
@@ -523,8 +524,8 @@ def _vm_build(planned: Any) -> Arrays:
         "StaticPlanBlockMemory plans; what that leaves is LowerAllocTensor's.",
     ),
     looks_like="""
-        no bound: 256 * n, 96 * n, 192 * n, 64 * n, 4 * n * 8 bytes
-        n at most 10: 2560, 960, 4 * n * 8 bytes
+        no bound: n * 256, n * 96, n * 192, n * 64, n * 32 bytes
+        n at most 10: 2560, 960, n * 32 bytes
     """,
     demonstrate=lambda plan_memory: _demonstrated_plans(plan_memory),
 )
@@ -633,7 +634,8 @@ def check_verify_over_range(verify_over_range: Function) -> None:
 
         def run(x: np.ndarray, called: list[tuple[int, ...]] = called) -> np.ndarray:
             called.append(x.shape)
-            return np.sqrt(x) + np.float32(1e-5)
+            shifted: np.ndarray = np.sqrt(x) + np.float32(1e-5)
+            return shifted
 
         errors = verify_over_range(run, np.sqrt, _positive, bounds)
         _expect_range(errors, called, bounds)
@@ -707,7 +709,7 @@ def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[
 
 
 def _nan_somewhere(x: np.ndarray) -> np.ndarray:
-    out = np.sqrt(x)
+    out: np.ndarray = np.sqrt(x)
     if x.shape[0] == 1:
         out[0, 0] = np.nan
     return out
