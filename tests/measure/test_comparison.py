@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from tests.measure.clock import Clock
-from tvm_practice.measure import Ratio, compare_interleaved, paired_ratio
+from tvm_practice.measure import Ratio, compare_interleaved, compare_samples, paired_ratio
 
 
 def blocks(order: list[str]) -> list[str]:
@@ -143,3 +143,19 @@ def test_constant_ratio_has_no_width() -> None:
 def test_verdict(ratio: Ratio, verdict: str) -> None:
     assert ratio.verdict == verdict
     assert ratio.to_dict()["verdict"] == verdict
+
+
+def test_samples_that_are_taken_elsewhere() -> None:
+    """They are taken in turns, as given, those of the warm-up not kept."""
+    order: list[str] = []
+
+    def take(name: str, milliseconds: float) -> float:
+        order.append(name)
+        return milliseconds if len(order) > 4 else 1000
+
+    compared = compare_samples(
+        {"a": lambda: take("a", 6), "b": lambda: take("b", 2)}, baseline="b", rounds=3, warmup=2
+    )
+    assert order == ["a", "b"] * 5
+    assert compared.latency["a"].samples_ms == (6, 6, 6)
+    assert compared.ratio["a"] == Ratio(3, 3, 3)

@@ -1,6 +1,13 @@
 """Measuring: latency samples and their statistics, interleaved comparison, the environment."""
 
-from tvm_practice.measure.comparison import Comparison, Ratio, compare_interleaved, paired_ratio
+from tvm_practice.measure.comparison import (
+    Comparison,
+    Ratio,
+    compare_interleaved,
+    compare_samples,
+    one_call,
+    paired_ratio,
+)
 from tvm_practice.measure.environment import environment
 from tvm_practice.measure.latency import Latency, LatencyMeasurer, sample_latency
 from tvm_practice.measure.threads import quiesce
@@ -11,7 +18,9 @@ __all__ = [
     "LatencyMeasurer",
     "Ratio",
     "compare_interleaved",
+    "compare_samples",
     "environment",
+    "one_call",
     "paired_ratio",
     "quiesce",
     "sample_latency",

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,14 @@ def _settle(run: Callable[[], Any]) -> None:
             return
 
 
+def one_call(run: Callable[[], Any]) -> float:
+    """Milliseconds of one call, made when other threads are idle and its own are awake."""
+    _settle(run)
+    before = time.perf_counter()
+    run()
+    return (time.perf_counter() - before) * 1e3
+
+
 def compare_interleaved(
     runs: Mapping[str, Callable[[], Any]],
     *,
@@ -71,9 +80,8 @@ def compare_interleaved(
 ) -> Comparison:
     """Time each of `runs` in turn, round after round, and give ratios to `baseline`.
 
-    One sample is one call, made when the others' threads are idle and its own are awake. Each
-    ratio pairs samples of the same round, so that what the machine does meanwhile hits both
-    sides; its interval is a bootstrap of the median.
+    One sample is one call, see `one_call`. Each ratio pairs samples of the same round, so that
+    what the machine does meanwhile hits both sides; its interval is a bootstrap of the median.
 
     Args:
         runs: what to time, by name.
@@ -82,21 +90,41 @@ def compare_interleaved(
         warmup: rounds that are not kept.
         time_limit: seconds after which no new round begins (at least 3 are kept).
     """
-    if baseline not in runs:
-        raise ValueError(f"baseline {baseline!r} is not among {', '.join(runs)}")
+    return compare_samples(
+        {name: partial(one_call, run) for name, run in runs.items()},
+        baseline=baseline,
+        rounds=rounds,
+        warmup=warmup,
+        time_limit=time_limit,
+    )
+
+
+def compare_samples(
+    takers: Mapping[str, Callable[[], float]],
+    *,
+    baseline: str,
+    rounds: int = 30,
+    warmup: int = 3,
+    time_limit: float | None = None,
+) -> Comparison:
+    """`compare_interleaved` of what takes its samples itself, in a process of its own say.
+
+    Args:
+        takers: by name, a function that takes one sample and returns it in milliseconds.
+        baseline, rounds, warmup, time_limit: as those of `compare_interleaved`.
+    """
+    if baseline not in takers:
+        raise ValueError(f"baseline {baseline!r} is not among {', '.join(takers)}")
     if rounds < 1 or warmup < 0:
         raise ValueError(f"rounds={rounds} must be at least 1 and warmup={warmup} at least 0")
-    samples: dict[str, list[float]] = {name: [] for name in runs}
+    samples: dict[str, list[float]] = {name: [] for name in takers}
     started = time.perf_counter()
     for turn in range(warmup + rounds):
         spent = time.perf_counter() - started
         if time_limit is not None and spent > time_limit and turn >= warmup + 3:
             break
-        for name, run in runs.items():
-            _settle(run)
-            before = time.perf_counter()
-            run()
-            elapsed = (time.perf_counter() - before) * 1e3
+        for name, take in takers.items():
+            elapsed = take()
             if turn >= warmup:
                 samples[name].append(elapsed)
     base = np.array(samples[baseline])

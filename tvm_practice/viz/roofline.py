@@ -128,8 +128,19 @@ class Kernel:
     intensity: float
 
 
-def roofline_svg(limits: Roofline, kernels: Mapping[str, Kernel], *, title: str) -> str:
-    """The limits as a roof, log-log, and each kernel as a point under it."""
+def roofline_svg(
+    limits: Roofline,
+    kernels: Mapping[str, Kernel],
+    *,
+    title: str,
+    intensity_label: str = "operations per byte from beyond the second cache",
+    rate_label: str | None = None,
+) -> str:
+    """The limits as a roof, log-log, and each kernel as a point under it.
+
+    Args:
+        rate_label: of the vertical axis; unasked it names the threads.
+    """
     with style():
         figure = new_figure(6.2, 3.9)
         axes = figure.subplots()
@@ -165,7 +176,7 @@ def roofline_svg(limits: Roofline, kernels: Mapping[str, Kernel], *, title: str)
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("operations per byte from beyond the second cache")
-        axes.set_ylabel(f"GFLOP/s, {limits.threads} threads")
+        axes.set_xlabel(intensity_label)
+        axes.set_ylabel(rate_label or f"GFLOP/s, {limits.threads} threads")
         axes.grid(which="major")
         return to_svg(figure, title=title)

@@ -1,0 +1,237 @@
+"""Wrong solutions of lab 6."""
+
+from tests.mutants import mutant
+
+
+@mutant("online_softmax", message="(?s)one reduction.*2: ")
+def two_passes(rows, columns):
+    from tvm import te
+
+    X = te.placeholder((rows, columns), name="X")
+    j = te.reduce_axis((0, columns), name="j")
+    k = te.reduce_axis((0, columns), name="k")
+    largest = te.compute((rows,), lambda i: te.max(X[i, j], axis=j), name="largest")
+    total = te.compute((rows,), lambda i: te.sum(te.exp(X[i, k] - largest[i]), axis=k))
+    Y = te.compute((rows, columns), lambda i, c: te.exp(X[i, c] - largest[i]) / total[i], name="Y")
+    return [X, Y]
+
+
+@mutant("online_softmax", message="merge: ")
+def sums_are_not_scaled(rows, columns):
+    from tvm import te, tirx
+
+    def merge(left, right):
+        return te.max(left[0], right[0]), left[1] + right[1]
+
+    def nothing(*types):
+        return te.min_value(types[0]), tirx.const(0, types[1])
+
+    reducer = te.comm_reducer(merge, nothing)
+    X = te.placeholder((rows, columns), name="X")
+    j = te.reduce_axis((0, columns), name="j")
+    one = tirx.const(1, "float32")
+    m, s = te.compute((rows,), lambda i: reducer((X[i, j], one), axis=j), name="state")
+    Y = te.compute((rows, columns), lambda i, c: te.exp(X[i, c] - m[i]) / s[i], name="Y")
+    return [X, Y]
+
+
+@mutant("online_softmax", message="(?s)masked scores.*te.min_value")
+def nothing_is_minus_infinity(rows, columns):
+    from tvm import te, tirx
+
+    def merge(left, right):
+        m = te.max(left[0], right[0])
+        return m, left[1] * te.exp(left[0] - m) + right[1] * te.exp(right[0] - m)
+
+    def nothing(*types):
+        return tirx.const(float("-inf"), types[0]), tirx.const(0, types[1])
+
+    reducer = te.comm_reducer(merge, nothing)
+    X = te.placeholder((rows, columns), name="X")
+    j = te.reduce_axis((0, columns), name="j")
+    one = tirx.const(1, "float32")
+    m, s = te.compute((rows,), lambda i: reducer((X[i, j], one), axis=j), name="state")
+    Y = te.compute((rows, columns), lambda i, c: te.exp(X[i, c] - m[i]) / s[i], name="Y")
+    return [X, Y]
+
+
+@mutant("online_softmax", message="(?s)near -500.*below every float32")
+def nothing_is_zero(rows, columns):
+    from tvm import te, tirx
+
+    def merge(left, right):
+        m = te.max(left[0], right[0])
+        return m, left[1] * te.exp(left[0] - m) + right[1] * te.exp(right[0] - m)
+
+    def nothing(*types):
+        return tirx.const(0, types[0]), tirx.const(0, types[1])
+
+    reducer = te.comm_reducer(merge, nothing)
+    X = te.placeholder((rows, columns), name="X")
+    j = te.reduce_axis((0, columns), name="j")
+    one = tirx.const(1, "float32")
+    m, s = te.compute((rows,), lambda i: reducer((X[i, j], one), axis=j), name="state")
+    Y = te.compute((rows, columns), lambda i, c: te.exp(X[i, c] - m[i]) / s[i], name="Y")
+    return [X, Y]
+
+
+@mutant("fuse_epilogue", message="one statement after the product")
+def does_nothing(schedule, stages):
+    pass
+
+
+@mutant("fuse_epilogue", message="one statement after the product")
+def inlines_into_the_last(schedule, stages):
+    for stage in stages[:-1]:
+        schedule.compute_inline(schedule.get_sblock(stage))
+
+
+@mutant("fuse_epilogue", message="one statement after the product")
+def moves_them_into_the_tile(schedule, stages):
+    _, j_outer = schedule.get_loops(schedule.get_sblock("C_update"))[:2]
+    for stage in stages:
+        schedule.reverse_compute_at(schedule.get_sblock(stage), j_outer)
+
+
+@mutant("fuse_epilogue", message="one statement after the product")
+def only_the_first_stage(schedule, stages):
+    schedule.reverse_compute_inline(schedule.get_sblock(stages[0]))
+
+
+@mutant("count_lines", message="a statement over five lines")
+def lines_of_the_file(source):
+    lines = [each.strip() for each in source.splitlines()]
+    return sum(bool(each) and not each.startswith("#") for each in lines)
+
+
+@mutant("count_lines", message="docstring over four lines")
+def docstrings_count(source):
+    import io
+    import tokenize
+
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return sum(each.type == tokenize.NEWLINE for each in tokens)
+
+
+@mutant("count_lines", message="(?s)expected: 4 in a function with two decorators")
+def statements_of_the_tree(source):
+    import ast
+
+    found = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.stmt)]
+    strings = [
+        each
+        for each in found
+        if isinstance(each, ast.Expr) and isinstance(getattr(each.value, "value", None), str)
+    ]
+    return len(found) - len(strings)
+
+
+@mutant("time_to_first_result", message="that goes on after it")
+def waits_for_the_end(command, *, runs):
+    import statistics
+    import subprocess
+    import time
+
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+@mutant("time_to_first_result", message="(?s)a process starts when the one before has ended")
+def does_not_wait(command, *, runs):
+    import statistics
+    import subprocess
+    import time
+
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+@mutant("time_to_first_result", message="(?s)the median of runs.*a mean is moved")
+def takes_the_mean(command, *, runs):
+    import statistics
+    import subprocess
+    import time
+
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            seconds.append(time.perf_counter() - started)
+            process.stdout.read()
+    return statistics.mean(seconds)
+
+
+@mutant("time_to_first_result", message="(?s)a RuntimeError for a program that ends with status 3")
+def overlooks_failures(command, *, runs):
+    import statistics
+    import subprocess
+    import time
+
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            seconds.append(time.perf_counter() - started)
+            process.stdout.read()
+    return statistics.median(seconds)
+
+
+@mutant("pays_after", message="(?s)None for the ratio.*no significant difference")
+def believes_the_median(load_seconds, baseline_ms, ratio):
+    import math
+
+    if ratio[0] >= 1:
+        return None
+    return max(0, math.ceil(load_seconds * 1e3 / (baseline_ms * (1 - ratio[0]))))
+
+
+@mutant("pays_after", message="rounded up")
+def rounds_down(load_seconds, baseline_ms, ratio):
+    if ratio[2] >= 1:
+        return None
+    return max(0, int(load_seconds * 1e3 / (baseline_ms * (1 - ratio[0]))))
+
+
+@mutant("pays_after", message="seconds to milliseconds")
+def seconds_over_milliseconds(load_seconds, baseline_ms, ratio):
+    import math
+
+    if ratio[2] >= 1:
+        return None
+    return max(0, math.ceil(load_seconds / (baseline_ms * (1 - ratio[0]))))
+
+
+@mutant("pays_after", message="nothing to save up for")
+def negative_calls(load_seconds, baseline_ms, ratio):
+    import math
+
+    if ratio[2] >= 1:
+        return None
+    return math.ceil(load_seconds * 1e3 / (baseline_ms * (1 - ratio[0])))
+
+
+@mutant("pays_after", message="which of the two questions is asked first")
+def asks_for_the_load_first(load_seconds, baseline_ms, ratio):
+    import math
+
+    if load_seconds <= 0:
+        return 0
+    if ratio[2] >= 1:
+        return None
+    return math.ceil(load_seconds * 1e3 / (baseline_ms * (1 - ratio[0])))

@@ -1,0 +1,581 @@
+"""Lab 6's exercises and how they are graded."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import (
+    expect,
+    expect_close,
+    fail,
+    fresh_rng,
+    show,
+    show_nest,
+)
+from tvm_practice.course.lowering import build_expression
+from tvm_practice.engines import CURRENT, host_target
+from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
+
+PHASE = Phase(
+    number=6,
+    module="labs.compilers_compared",
+    title="compilers compared",
+    minutes=60,
+    lanes=(CURRENT,),
+    question=(
+        "You have one function to make faster, on one machine, this week. Which of these "
+        "compilers do you try, in which order, and what would a table have to show for you to "
+        "write a schedule by hand?"
+    ),
+)
+
+Function = Callable[..., Any]
+
+
+def _stages(output: Any) -> list[Any]:
+    """The compute operations that a tensor is made of, each once, producers first."""
+    found: list[Any] = []
+
+    def visit(operation: Any) -> None:
+        if type(operation).__name__ != "ComputeOp":
+            return
+        for each in operation.input_tensors:
+            visit(each.op)
+        if not any(operation.same_as(each) for each in found):
+            found.append(operation)
+
+    visit(output.op)
+    return found
+
+
+def _described(tensors: Sequence[Any]) -> str:
+    """The stages of an expression, a line each."""
+    lines = []
+    for stage in _stages(tensors[-1]):
+        reads = ", ".join(sorted({str(each.op.name) for each in stage.input_tensors}))
+        over = [str(axis.dom.extent) for axis in stage.reduce_axis]
+        text = f"{stage.name}: {stage.num_outputs} tensor{'s' * (stage.num_outputs > 1)} of {reads}"
+        lines.append(text + (f", reduced over {', '.join(over)}" if over else ""))
+    return "\n".join(lines)
+
+
+@PHASE.exercise(
+    "online_softmax",
+    engine=CURRENT,
+    title="declare a softmax that reads its row once for maximum and sum",
+    hints=(
+        "Follow the worked example: te.comm_reducer(merge, nothing) makes a reducer; applied to a "
+        "tuple inside te.compute, with axis=, it gives as many tensors as the tuple is long. An "
+        "element's state is (x, 1).",
+        "merge takes two states: the maximum is te.max of both; each sum is multiplied by te.exp "
+        "of its own maximum less that one, then they are added. nothing(*types) returns "
+        "te.min_value(types[0]) and tirx.const(0, types[1]).",
+        "maximum, total = te.compute((rows,), lambda i: reducer((X[i, j], tirx.const(1, "
+        "'float32')), axis=j), name='state'), and Y[i, c] is te.exp(X[i, c] - maximum[i]) / "
+        "total[i].",
+    ),
+    looks_like="""
+        state: 2 tensors of X, reduced over 8
+        Y: 1 tensor of X, state
+    """,
+    demonstrate=lambda online_softmax: _described(online_softmax(4, 8)),
+)
+def check_online_softmax(online_softmax: Function) -> None:
+    rng = fresh_rng()
+    rows, columns = (int(size) for size in rng.choice(np.arange(7, 40), 2, replace=False))
+    tensors = online_softmax(rows, columns)
+    expect(
+        isinstance(tensors, list | tuple) and len(tensors) == 2,
+        expected="online_softmax returns [X, Y]",
+        seen=f"{type(tensors).__name__}"
+        + (f" of length {len(tensors)}" if isinstance(tensors, list | tuple) else ""),
+        look="the return statement",
+    )
+    shapes = [tuple(int(extent) for extent in each.shape) for each in tensors]
+    expect(
+        shapes == [(rows, columns)] * 2,
+        expected=f"X and Y of shape {(rows, columns)}",
+        seen=f"shapes {shapes}",
+        look="te.placeholder, and the shape given to the te.compute of Y",
+    )
+    stages = _stages(tensors[-1])
+    reductions = [each for each in stages if len(each.reduce_axis)]
+    expect(
+        len(reductions) == 1,
+        expected="one reduction, which finds the maximum and the sum together",
+        seen=f"{len(reductions)}: {', '.join(str(each.name) for each in reductions)}",
+        look="te.comm_reducer of a tuple, in place of a maximum and then a sum",
+    )
+    state = reductions[0]
+    expect(
+        int(state.num_outputs) == 2,
+        expected="a state of two: the maximum and the sum",
+        seen=f"{state.num_outputs} tensors of {state.name}",
+        look="the tuple that the reducer is applied to",
+    )
+    expect(
+        [str(each.name) for each in stages] == ["state", "Y"],
+        expected='two stages, "state" and "Y"',
+        seen=_described(tensors).replace("\n", "; "),
+        look="name= of each te.compute, and whether a stage between them is needed",
+    )
+    function = build_expression(tensors)
+    # From the smallest to the largest first, and the other way: a new maximum at every element,
+    # and at none but the first. Far from 0 either way.
+    ordinary = rng.uniform(-4, 4, (rows, columns))
+    for inputs, what, look in (
+        (ordinary, "Y", "merge: each sum is scaled to the larger maximum, and what Y divides"),
+        (
+            np.sort(ordinary, axis=1),
+            "Y of a row that rises",
+            "merge: when the right maximum is the larger one, the left sum has to shrink",
+        ),
+        (
+            np.sort(ordinary, axis=1)[:, ::-1],
+            "Y of a row that falls",
+            "merge: when the left maximum is the larger one, the right sum has to shrink",
+        ),
+        (
+            ordinary + 500,
+            "Y of values near 500",
+            "whether the maximum is subtracted before every exp: exp(89) is infinite in float32",
+        ),
+        (
+            ordinary - 500,
+            "Y of values near -500",
+            "the state of nothing: its maximum must be below every float32",
+        ),
+        (
+            np.where(np.arange(columns) < 3, -np.inf, ordinary),
+            "Y of a row that begins with -inf, as masked scores do",
+            "the state of nothing: te.min_value(type), the smallest finite value; -inf less -inf "
+            "is no number",
+        ),
+    ):
+        x = np.ascontiguousarray(inputs, dtype="float32")
+        exponent = np.exp(x.astype("float64") - x.max(axis=1, keepdims=True))
+        wanted = exponent / exponent.sum(axis=1, keepdims=True)
+        expect_close(function(x), wanted, what=what, look=look)
+
+
+def _tiled_product(
+    m: int, n: int, k: int, stages: Sequence[str], rows: int, columns: int
+) -> Any:  # a tvm.s_tir.Schedule
+    """A product in register blocks, and elementwise stages after it."""
+    import tvm
+    from tvm import te
+
+    from solutions.manual_schedule import register_block
+
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    bias = te.placeholder((n,), name="bias")
+    r = te.reduce_axis((0, k), name="k")
+    last = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+
+    def stage(name: str, before: Any) -> Any:
+        formulas: dict[str, Callable[[Any, Any], Any]] = {
+            "biased": lambda i, j: before[i, j] + bias[j],
+            "scaled": lambda i, j: before[i, j] * 0.5,
+            "Y": lambda i, j: te.max(before[i, j], 0.0),
+        }
+        return te.compute((m, n), formulas[name], name=name)
+
+    for name in stages:
+        last = stage(name, last)
+    function = te.create_prim_func([A, B, bias, last]).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    register_block(schedule, schedule.get_sblock("C"), rows, columns, 4)
+    return schedule
+
+
+def _demonstrate_fuse(fuse_epilogue: Function) -> str:
+    schedule = _tiled_product(64, 48, 32, ["biased", "Y"], 8, 16)
+    fuse_epilogue(schedule, ["biased", "Y"])
+    return format_nest(loop_nest(schedule.mod["main"]))
+
+
+@PHASE.exercise(
+    "fuse_epilogue",
+    engine=CURRENT,
+    title="bring bias and activation into the product's tile",
+    hints=(
+        "The block that copies the tile to memory is the stages' producer. A primitive puts a "
+        "consumer into its only producer: it is the reverse of compute_inline.",
+        "schedule.reverse_compute_inline(block) makes what `block` computes part of the block "
+        "whose result it reads. schedule.get_sblock(name) finds a stage's block.",
+        "for stage in stages: schedule.reverse_compute_inline(schedule.get_sblock(stage)). The "
+        "first stage goes into the copy, the next into what that has become.",
+    ),
+    looks_like="""
+        for i_0 in serial(8):
+            for j_0 in serial(3):
+                for i_1_init in unrolled(8):
+                    for j_1_init in vectorized(16):
+                        C_init: C_local <- constant
+                for k_0 in serial(8):
+                    for k_1 in unrolled(4):
+                        for i_1 in unrolled(8):
+                            for j_1 in vectorized(16):
+                                C_update: C_local <- A, B, C_local
+                for ax0 in serial(8):
+                    for ax1 in vectorized(16):
+                        C_local: Y <- C_local, bias
+    """,
+    demonstrate=_demonstrate_fuse,
+)
+def check_fuse_epilogue(fuse_epilogue: Function) -> None:
+    import tvm
+
+    rng = fresh_rng()
+    for names in (["Y"], ["biased", "Y"], ["biased", "scaled", "Y"]):
+        m, n, k = (int(rng.integers(3, 6)) * each for each in (6, 8, 4))
+        schedule = _tiled_product(m, n, k, names, 6, 8)
+        fuse_epilogue(schedule, list(names))
+        nest = loop_nest(schedule.mod["main"])
+        found = list(paths(nest))
+        adds = [loops for loops, each in found if each.writes in each.reads]
+        expect(
+            bool(adds),
+            expected="the product's statement is left as it is",
+            seen=show_nest(nest),
+            look="primitives that were called on the block C",
+        )
+        after = [(loops, each) for loops, each in found if "A" not in each.reads and each.reads]
+        expect(
+            len(after) == 1,
+            expected=f"one statement after the product does all of {', '.join(names)}",
+            seen="; ".join(f"{each.writes} <- {', '.join(each.reads)}" for _, each in after)
+            or "none",
+            look="reverse_compute_inline of each stage, in the order in which they are computed",
+        )
+        loops, statement = after[0]
+        expect(
+            statement.writes == "Y" and "C" not in statement.reads,
+            expected="that statement reads the local buffer and writes Y",
+            seen=f"{statement.writes} <- {', '.join(statement.reads)}",
+            look="reverse_compute_inline: the stage goes into the block that empties the tile",
+        )
+        shared = sum(one is other for one, other in zip(loops, adds[0], strict=False))
+        expect(
+            shared == 2,
+            expected="inside i_outer and j_outer, after the tile's sum has ended",
+            seen=show(loops),
+            look="where the statement is: after each tile, not after all of them",
+        )
+        a, b, bias = (
+            rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n), (n,))
+        )
+        wanted = a @ b
+        for name in names:
+            if name == "biased":
+                wanted = wanted + bias
+            elif name == "scaled":
+                wanted = wanted * 0.5
+            else:
+                wanted = np.maximum(wanted, 0)
+        output = tvm.runtime.tensor(np.full((m, n), np.nan, "float32"))
+        function = tvm.compile(schedule.mod, target=host_target())["main"]
+        function(*(tvm.runtime.tensor(each) for each in (a, b, bias)), output)
+        expect_close(output.numpy(), wanted, what="Y", look="which stages were brought in")
+
+
+# Source and its logical lines.
+_PIECES: tuple[tuple[str, int, str], ...] = (
+    ("x = 1\n", 1, "a statement"),
+    ("\n\n   \n", 0, "blank lines"),
+    ("# a comment\n#: another\n", 0, "comments"),
+    ("y = 2  # beside\n", 1, "a comment beside a statement"),
+    ("total = sum(\n    [1,\n\n     2],  # inside\n)\n", 1, "a statement over five lines"),
+    ("long = 1 + \\\n    2\n", 1, "a line that goes on after a backslash"),
+    ('text = """a\nb\n\nc"""\n', 1, "a string over four lines that is assigned"),
+    (
+        'def f(a, b):\n    """What it does.\n\n    And how.\n    """\n\n    return a + b\n',
+        2,
+        "a function with a docstring over four lines",
+    ),
+    (
+        "@property\n@classmethod\ndef g(\n    self,\n):\n    # only this\n    pass\n",
+        4,
+        "a function with two decorators",
+    ),
+    ("if x:\n    y = 3\nelse:\n    y = 4\n", 4, "if and else"),
+    ("class C:\n    'One line.'\n\n    z = 1\n", 2, "a class with a docstring"),
+)
+
+
+@PHASE.exercise(
+    "count_lines",
+    engine=CURRENT,
+    title="count the logical lines of Python source",
+    hints=(
+        "Python's own tokenizer knows where a statement ends: a token of type NEWLINE is the end "
+        "of a logical line, NL a line break that ends none. Both are in the module tokenize.",
+        "tokenize.generate_tokens(io.StringIO(source).readline) gives the tokens. Of a logical "
+        "line note whether anything else than strings came, leaving out COMMENT, NL, INDENT and "
+        "DEDENT.",
+        "only_strings = True; for each token: at NEWLINE add one unless only_strings, and set it "
+        "again; any token but those four and STRING makes it False.",
+    ),
+    looks_like="""
+        '# nothing' has 0
+        'x = (1 +\\n     2)' has 1
+        'def f():\\n    "A docstring."\\n    return 1' has 2
+    """,
+    demonstrate=lambda count_lines: "\n".join(
+        f"{source!r} has {count_lines(source)}"
+        if '"' not in source
+        else f"'{source}' has {count_lines(source)}".replace("\n", "\\n")
+        for source in (
+            "# nothing",
+            "x = (1 +\n     2)",
+            'def f():\n    "A docstring."\n    return 1',
+        )
+    ),
+)
+def check_count_lines(count_lines: Function) -> None:
+    for source, wanted, what in _PIECES:
+        got = count_lines(source)
+        expect(
+            got == wanted,
+            expected=f"{wanted} in {what}: {source!r}",
+            seen=repr(got),
+            look="where a logical line ends, and which of them are nothing but a string",
+        )
+    rng = fresh_rng()
+    chosen = rng.choice(len(_PIECES), 12)
+    source = "".join(_PIECES[each][0] for each in chosen)
+    wanted = sum(_PIECES[each][1] for each in chosen)
+    got = count_lines(source)
+    expect(
+        got == wanted,
+        expected=f"{wanted} in twelve pieces one after the other",
+        seen=repr(got),
+        look="what is remembered from one logical line to the next",
+    )
+    from tvm_practice.labs.workloads.counting import implementation
+
+    counted = {
+        name: count_lines(implementation(f"tvm_practice.labs.workloads.in_{name}", "softmax"))
+        for name in ("torch", "numpy")
+    }
+    expect(
+        counted == {"torch": 2, "numpy": 3},
+        expected="2 lines of softmax in in_torch.py, 3 in in_numpy.py",
+        seen=str(counted),
+        look="a def and its statements are logical lines",
+    )
+
+
+def _program(*lines: str) -> list[str]:
+    return [sys.executable, "-S", "-E", "-c", "\n".join(("import sys, time", *lines))]
+
+
+@PHASE.exercise(
+    "time_to_first_result",
+    engine=CURRENT,
+    title="time a program from its start to its first line of output",
+    hints=(
+        "subprocess.Popen(command, stdout=subprocess.PIPE, text=True) starts it and returns at "
+        "once; readline() of its stdout returns when a line is there. subprocess.run would wait "
+        "for the end.",
+        "Look at time.perf_counter() before Popen and after readline. Then let the process end "
+        "(read the rest, wait) before the next one starts, and look at its returncode; "
+        "statistics.median of the runs.",
+        "Send standard error to a tempfile.TemporaryFile: a pipe that nobody reads fills up and "
+        "stops the program. If process.returncode or not line: raise RuntimeError(f'exit status "
+        "{process.returncode}: {last line of it}').",
+    ),
+    looks_like="""
+        a line at once, 0.5 s of cleaning up: under 0.4 s
+        exit status 3: RuntimeError, exit status 3: no such device
+    """,
+    demonstrate=lambda function: _demonstrate_first(function),
+)
+def check_time_to_first_result(time_to_first_result: Function) -> None:
+    slow_start = _program("time.sleep(0.25)", "print('verified', flush=True)")
+    before = time.perf_counter()
+    seconds = time_to_first_result(slow_start, runs=1)
+    whole = time.perf_counter() - before
+    expect(
+        isinstance(seconds, float) and 0.25 <= seconds <= whole,
+        expected=f"seconds, of a program that prints after 0.25 s: between that and {whole:.2f}",
+        seen=repr(seconds),
+        look="the unit, and that the clock is read before Popen",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        _check_stops_at_the_line(time_to_first_result, Path(folder) / "printed")
+    with tempfile.TemporaryDirectory() as folder:
+        _check_runs(time_to_first_result, Path(folder))
+    for lines, status, said in (
+        (("print('bye', file=sys.stderr)", "sys.exit(3)"), 3, "bye"),
+        (("print(1, flush=True)", "print('late', file=sys.stderr)", "sys.exit(4)"), 4, "late"),
+        (("print('quiet', file=sys.stderr)",), 0, "quiet"),
+    ):
+        try:
+            got = time_to_first_result(_program(*lines), runs=1)
+        except RuntimeError as error:
+            expect(
+                str(status) in str(error) and said in str(error),
+                expected=f"a RuntimeError with the exit status {status} and {said!r}, the last "
+                "line of its standard error",
+                seen=f"RuntimeError: {error}",
+                look="process.returncode after it has ended, and where its stderr went",
+            )
+        except subprocess.SubprocessError as error:
+            raise fail("a RuntimeError", type(error).__name__, "what is raised") from error
+        else:
+            why = f"ends with status {status}" if status else "prints no line"
+            raise fail(
+                f"a RuntimeError for a program that {why}",
+                f"{got!r} returned",
+                "process.returncode, and whether readline gave a line",
+            )
+
+
+def _check_stops_at_the_line(time_to_first_result: Function, file: Path) -> None:
+    """A program that prints, notes when, and goes on for a while."""
+    program = _program(
+        "print('verified', flush=True)",
+        f"print(time.time(), file=open({str(file)!r}, 'w'), flush=True)",
+        "time.sleep(0.5)",
+        "print('cleaned up')",
+    )
+    before = time.time()
+    seconds = time_to_first_result(program, runs=1)
+    printed = (float(file.read_text()) if file.exists() else time.time()) - before
+    expect(
+        seconds < printed + 0.3,
+        expected="the time to the first line, of a program that goes on after it: about "
+        f"{printed:.2f} s",
+        seen=f"{seconds:.2f} s",
+        look="readline, and the clock right after it; communicate and run wait for the end",
+    )
+
+
+def _check_runs(time_to_first_result: Function, folder: Path) -> None:
+    """Three runs, one of them slow: new processes, one after the other, and their median."""
+    log = folder / "log"
+    program = _program(
+        "import os",
+        f"log = {str(log)!r}",
+        "turn = open(log).read().count('start') if os.path.exists(log) else 0",
+        "print('start', file=open(log, 'a'))",
+        "time.sleep((0.0, 1.2, 0.3)[turn % 3])",
+        "print('verified', flush=True)",
+        "time.sleep(0.05)",
+        "print('end', file=open(log, 'a'))",
+    )
+    seconds = time_to_first_result(program, runs=3)
+    events = log.read_text().split()
+    expect(
+        events.count("start") == 3,
+        expected="3 processes for runs=3",
+        seen=f"{events.count('start')} started",
+        look="the loop over range(runs)",
+    )
+    expect(
+        events == ["start", "end"] * 3,
+        expected="a process starts when the one before has ended",
+        seen=", ".join(events),
+        look="waiting for the process before the next turn",
+    )
+    expect(
+        0.3 <= seconds < 0.49,
+        expected="the median of runs that print after 0, 1.2 and 0.3 s: a little over 0.3",
+        seen=f"{seconds:.2f}",
+        look="statistics.median: a mean is moved by one run that was disturbed, a minimum by luck",
+    )
+
+
+def _demonstrate_first(time_to_first_result: Function) -> str:
+    slow_end = _program("print('verified', flush=True)", "time.sleep(0.5)")
+    under = time_to_first_result(slow_end, runs=1) < 0.4
+    fails = _program("print('no such device', file=sys.stderr)", "sys.exit(3)")
+    try:
+        time_to_first_result(fails, runs=1)
+        said = "nothing"
+    except RuntimeError as error:
+        said = f"RuntimeError, {error}"
+    return (
+        f"a line at once, 0.5 s of cleaning up: {'under' if under else 'over'} 0.4 s\n"
+        f"exit status 3: {said}"
+    )
+
+
+@PHASE.exercise(
+    "pays_after",
+    engine=CURRENT,
+    title="say after how many calls a compiler has paid for itself",
+    hints=(
+        "A call saves baseline_ms less what it takes itself, and that is baseline_ms times the "
+        "ratio. Does the interval say that it saves anything?",
+        "If the high end of the interval is 1 or more, the answer is None, whatever the ratio "
+        "says. Else divide what was spent by what a call saves, in the same unit, and round up.",
+        "saved_ms = baseline_ms * (1 - value); return max(0, math.ceil(load_seconds * 1e3 / "
+        "saved_ms)).",
+    ),
+    looks_like="""
+        10 s, 2 ms, 0.5 (0.4 to 0.6): 10000
+        10 s, 2 ms, 0.9 (0.8 to 1.1): None
+        -1 s, 2 ms, 0.5 (0.4 to 0.6): 0
+    """,
+    demonstrate=lambda pays_after: "\n".join(
+        f"{seconds} s, 2 ms, {ratio[0]} ({ratio[1]} to {ratio[2]}): "
+        f"{pays_after(seconds, 2.0, ratio)}"
+        for seconds, ratio in (
+            (10, (0.5, 0.4, 0.6)),
+            (10, (0.9, 0.8, 1.1)),
+            (-1, (0.5, 0.4, 0.6)),
+        )
+    ),
+)
+def check_pays_after(pays_after: Function) -> None:
+    rng = fresh_rng()
+    saved = int(rng.integers(2, 9))  # ms a call, exactly: ratios are of powers of two
+    baseline = float(4 * saved)
+    calls = int(rng.integers(50, 500))
+    ratio = (0.75, 0.7, 0.8)
+    whole = calls * saved / 1e3
+    look = "seconds to milliseconds, baseline_ms * (1 - ratio) saved a call, rounded up"
+    for seconds, wanted in ((whole - saved / 2e3, calls), (whole - 1.5 * saved / 1e3, calls - 1)):
+        got = pays_after(seconds, baseline, ratio)
+        expect(
+            got == wanted and isinstance(got, int),
+            expected=f"{wanted} calls for {seconds:.4f} s at {saved} ms saved of {baseline:g}",
+            seen=repr(got),
+            look=look,
+        )
+    for interval, why in (
+        ((0.9, 0.75, 1.05), "the interval holds 1: no significant difference"),
+        ((1.5, 1.4, 1.6), "it is slower"),
+        ((1.0, 1.0, 1.0), "it is as fast"),
+    ):
+        got = pays_after(whole, baseline, interval)
+        expect(
+            got is None,
+            expected=f"None for the ratio {interval}: {why}",
+            seen=repr(got),
+            look="the high end of the interval, before anything is divided",
+        )
+    for seconds in (0.0, -whole):
+        got = pays_after(seconds, baseline, ratio)
+        expect(
+            got == 0,
+            expected=f"0 for {seconds:g} s: there is nothing to save up for",
+            seen=repr(got),
+            look="load_seconds of 0 or less",
+        )
+    got = pays_after(-whole, baseline, (1.5, 1.4, 1.6))
+    expect(
+        got is None,
+        expected="None for what starts sooner and is slower: it never saves time by its calls",
+        seen=repr(got),
+        look="which of the two questions is asked first",
+    )
