@@ -683,15 +683,13 @@ def report(results: dict[str, Any], folder: Path) -> None:
     record = folder / "figures.json"
     record.write_text(json.dumps(figures, indent=2))
     saved = [record]
-    if figures["predicted"]:
+    if rows := figures["predicted"]:
         stages = Stages(**figures["stages"])
         saved.append(
             plot_throughput(
                 folder / "throughput.png",
-                [
-                    (row["workers"], row["rounds"], row["overlapped"])
-                    for row in figures["predicted"]
-                ],
+                [(row["workers"], row["rounds"], row["overlapped"]) for row in rows],
+                workers_alone=[min(row["workers"], stages.batch) / stages.run for row in rows],
                 bounds={
                     f"search, rounds of {stages.batch}": stages.batch / stages.search,
                     f"{stages.builders} builders": stages.builders / stages.build,
