@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 3
 _UPLOADS = (2**14, 2**18, 2**22, 2**24)  # bytes
+_GIGABIT = 117  # MB/s of payload that a gigabit network carries
 _COUNTS = (1, 2, 4, 10, 30, 100)  # of workers, to predict for
 
 
@@ -287,6 +288,20 @@ class _Lab:
         self._artifacts: list[Any] = []  # RunnerInputs
         self._request_seconds = _EXAMPLE.request
 
+    def _step(self, name: str, *arguments: Any, read: Callable[[Any], Any], **options: Any) -> Any:
+        """Call a function and `read` what it returns; None if either fails, which is said once."""
+        if name in self.steps.failed:
+            return None
+        value = self.steps.attempt(name, *arguments, **options)
+        if value is None:
+            return None
+        try:
+            return read(value)
+        except (AttributeError, TypeError, ValueError):
+            self.steps.failed[name] = f"returned {value!r}"[:60]
+            _say(f"fails  {name}: {self.steps.failed[name]}")
+            return None
+
     def show_tracker(self, requests: int) -> float:
         """Print what the tracker knows, and how long it is busy with a request."""
         print(
@@ -317,8 +332,15 @@ class _Lab:
         with tempfile.TemporaryDirectory() as folder:
             library = _packed(self.size, Path(folder))
             a, b = np.random.default_rng().random((2, self.size, self.size), dtype="float32")
-            measured = self.steps.attempt(
-                "measure_remotely", session, str(library), [a, b], a.shape, number=3, repeats=5
+            measured = self._step(
+                "measure_remotely",
+                session,
+                str(library),
+                [a, b],
+                a.shape,
+                number=3,
+                repeats=5,
+                read=lambda pair: (np.reshape(pair[0], a.shape), np.array(pair[1], dtype=float)),
             )
         if measured is None:
             return
@@ -371,7 +393,7 @@ class _Lab:
         from tvm_practice.tvm_export.tuners.workers import unbound_threads, without_torch
 
         with unbound_threads(), without_torch():
-            runner = self.steps.attempt(
+            runner = self._step(
                 "rpc_runner",
                 self.farm.host,
                 self.farm.port,
@@ -379,6 +401,7 @@ class _Lab:
                 workers=workers,
                 session_seconds=trial_seconds / 2,
                 trial_seconds=trial_seconds,
+                read=lambda runner: runner.pool and runner,
             )
             if runner is None:
                 yield None
@@ -416,9 +439,10 @@ class _Lab:
             for count, taken in self.uploads.items()
         )
         rate = _UPLOADS[-1] / self.uploads[_UPLOADS[-1]] / 1e6
+        limit = "RPC itself is" if rate < _GIGABIT else "such a network would be"
         _say(
             f"Uploads by size: {by_size}, that is {rate:.0f} MB/s on loopback. A gigabit network "
-            f"carries 117 MB/s: {size / 117e6 * 1e3:.2g} ms for a candidate of this size."
+            f"carries {_GIGABIT} MB/s: {limit} the limit."
         )
 
     # The model.
@@ -426,8 +450,13 @@ class _Lab:
     def show_model(self) -> list[dict[str, Any]]:
         """Print what the model says of farms of 1 to 100 workers."""
         counts = sorted({*_COUNTS, self.cores})
-        rounds = [self.steps.attempt("throughput", self._stages, count) for count in counts]
-        bounds = self.steps.attempt("predict", self._stages, counts)
+        rounds = [self._throughput(count) for count in counts]
+        bounds = self._step(
+            "predict",
+            self._stages,
+            counts,
+            read=lambda rows: [(int(count), float(rate), str(name)) for count, rate, name in rows],
+        )
         if bounds is None or None in rounds:
             return []
         rows = [
@@ -450,6 +479,21 @@ class _Lab:
         )
         return rows
 
+    def _throughput(self, workers: int) -> float | None:
+        rate: float | None = self._step("throughput", self._stages, workers, read=float)
+        return rate
+
+    def _survive(self, runner: Any, trials: Sequence[Any]) -> list[Any] | None:
+        """The results of trials whose lost ones were run again; None while that is to do."""
+        results: list[Any] | None = self._step(
+            "survive_lost_worker",
+            runner,
+            trials,
+            attempts=_ATTEMPTS,
+            read=lambda found: [found[index] for index, _ in enumerate(trials)],
+        )
+        return results
+
     # Tuning.
 
     def tune(self, *, repeats: int) -> dict[str, list[float]]:
@@ -465,7 +509,7 @@ class _Lab:
                 seen.setdefault(str(workers), []).append(rate)
         rows = []
         for workers in counts:
-            predicted = self.steps.attempt("throughput", self._stages, workers)
+            predicted = self._throughput(workers)
             rates = seen[str(workers)]
             cells = (
                 ("", "")
@@ -501,10 +545,7 @@ class _Lab:
         with self._runner(workers) as runner:
 
             def measure(inputs: Sequence[Any]) -> list[Any]:
-                found = self.steps.attempt(
-                    "survive_lost_worker", runner, inputs, attempts=_ATTEMPTS
-                )
-                return list(found) if found else _results(runner.run(inputs))
+                return self._survive(runner, inputs) or _results(runner.run(inputs))
 
             yield runner_of(measure)
 
@@ -513,7 +554,7 @@ class _Lab:
     def lose_workers(self) -> dict[str, Any]:
         """Kill a worker in the middle of a round, without and with `survive_lost_worker`."""
         if not self._artifacts:
-            self.steps.attempt("survive_lost_worker", None, [], attempts=1)
+            self._survive(None, [])
             return {}
         from tvm_practice.local_farm import SilentServer
 
@@ -522,10 +563,7 @@ class _Lab:
         figures: dict[str, Any] = {}
 
         def survive(runner: Any) -> list[Any] | None:
-            found: list[Any] | None = self.steps.attempt(
-                "survive_lost_worker", runner, trials, attempts=_ATTEMPTS
-            )
-            return found
+            return self._survive(runner, trials)
 
         figures["killed"] = self._losing("killed", lambda runner: _results(runner.run(trials)))
         if "survive_lost_worker" in (*self.steps.todo, *self.steps.failed):
@@ -645,15 +683,13 @@ def report(results: dict[str, Any], folder: Path) -> None:
     record = folder / "figures.json"
     record.write_text(json.dumps(figures, indent=2))
     saved = [record]
-    if figures["predicted"]:
+    if rows := figures["predicted"]:
         stages = Stages(**figures["stages"])
         saved.append(
             plot_throughput(
                 folder / "throughput.png",
-                [
-                    (row["workers"], row["rounds"], row["overlapped"])
-                    for row in figures["predicted"]
-                ],
+                [(row["workers"], row["rounds"], row["overlapped"]) for row in rows],
+                workers_alone=[min(row["workers"], stages.batch) / stages.run for row in rows],
                 bounds={
                     f"search, rounds of {stages.batch}": stages.batch / stages.search,
                     f"{stages.builders} builders": stages.builders / stages.build,

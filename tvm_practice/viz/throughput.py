@@ -8,6 +8,7 @@ def plot_throughput(
     path: Path,
     predicted: Sequence[tuple[int, float, float]],
     *,
+    workers_alone: Sequence[float],
     bounds: Mapping[str, float],
     seen: Mapping[int, Sequence[float]],
 ) -> Path:
@@ -16,6 +17,7 @@ def plot_throughput(
     Args:
         path: file to write; its suffix gives the format.
         predicted: (workers, trials per second round by round, those overlapped) each.
+        workers_alone: trials per second that the workers would allow, for each of `predicted`.
         bounds: trials per second that a resource allows whatever the workers, by its name. Those
             far above everything else are named with their value and not drawn.
         seen: trials per second measured, by number of workers.
@@ -28,13 +30,14 @@ def plot_throughput(
     counts = [row[0] for row in predicted]
     axes.plot(counts, [row[1] for row in predicted], "o-", label="model, round by round")
     axes.plot(counts, [row[2] for row in predicted], "o--", label="model, overlapped")
+    axes.plot(counts, workers_alone, "0.6", linestyle="-.", label="workers alone")
     points = [(count, rate) for count, rates in sorted(seen.items()) for rate in rates]
     if points:
         axes.plot(*zip(*points, strict=True), "kx", markersize=9, label="seen")
-    highest = max(max(row[1:]) for row in predicted)
+    highest = max(*(row[2] for row in predicted), *workers_alone)
     for number, (name, rate) in enumerate(sorted(bounds.items(), key=lambda each: each[1])):
         label = f"{name}: {rate:.3g} a second"
-        if rate > 20 * highest:
+        if rate > 5 * highest:
             axes.plot([], [], " ", label=f"({label})")
         else:
             axes.axhline(rate, color=f"C{number + 2}", linestyle=":", label=label)
