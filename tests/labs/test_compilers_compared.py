@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from tvm_practice.labs.workloads.tables import HEADS, page, row, why_not
 compilers: Any = importlib.import_module("benchmarks.compilers")  # no package to mypy
 
 PACKAGE = "tvm_practice.labs.workloads"
-QUICK_ONES = ("numpy", "torch", "onnx", "tvm-by-hand")
+QUICK_ONES = ("numpy", "tvm-by-hand")  # the others are with the pages
 
 
 def _prepared(framework: str, tmp_path: Path) -> list[dict[str, Any]]:
@@ -147,6 +148,7 @@ def test_a_name_that_is_not_there_is_a_line(arguments: list[str]) -> None:
     assert ended.returncode == 2 and "is not one of" in ended.stderr
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_a_comparison_of_two(tmp_path: Path) -> None:
     with Processes(tmp_path / "log") as processes:
@@ -254,6 +256,7 @@ def test_all_frameworks_take_the_same_arguments() -> None:
             assert names == list(sizes["full"].shapes)
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_tvm_makes_code_for_other_processors() -> None:
     command = [sys.executable, "-m", f"{PACKAGE}.portability", "tvm", "--json"]
@@ -278,3 +281,29 @@ def test_what_others_make_code_for(framework: str) -> None:
 def test_the_pages_commands(tmp_path: Path) -> None:
     [printed] = run_blocks("labs/6-compilers_compared.md", tmp_path)
     assert printed.count("verified") == 2 and "WebAssembly" in printed
+
+
+@pytest.mark.pages
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are listed on Linux only")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_xla_has_the_threads_that_it_is_given(threads: int) -> None:
+    if reason := missing(FRAMEWORKS["jax"]):
+        pytest.skip(reason)
+    code = (
+        "from pathlib import Path\n"
+        f"from {PACKAGE}.process import set_threads\n"
+        "set_threads()\n"
+        "import jax.numpy as jnp\n"
+        "x = jnp.ones((256, 256)); (x @ x).block_until_ready()\n"
+        "names = [(each / 'comm').read_text() for each in Path('/proc/self/task').iterdir()]\n"
+        "print(sum('XLAEigen' in each for each in names))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TVM_NUM_THREADS": str(threads)},
+    )
+    assert int(ended.stdout) == threads

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tvm_practice.course import Steps
 
 # In full and, second, with --quick.
-_WORKLOADS = (("matmul", "softmax", "layer_norm", "mlp", "attention"), ("softmax", "mlp"))
+_WORKLOADS = (("matmul", "softmax", "layer_norm", "mlp", "attention"), ("softmax",))
 _TRIALS = (32, 4)
 _FIRST_RESULTS = (3, 1)
 _ROUNDS = (40, 5)
@@ -192,6 +192,8 @@ def pays_after(
 
 def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     """Show the two schedules, then compare the frameworks, workload by workload."""
+    from rich.console import Console
+
     from tvm_practice import engines
     from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
     from tvm_practice.labs.workloads.portability import FACTS
@@ -205,14 +207,18 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
         "threads": engines.thread_count(),
     }
     mine = _written(steps)
+    console = Console()
     if any(mine.values()):
         for framework in FRAMEWORKS.values():
             if reason := missing(framework):
-                print(f"\n{framework.label} is left out: {reason}")
+                console.print(
+                    f"\n{framework.label} is left out: {reason}", markup=False, highlight=False
+                )
         figures |= _compare(mine, quick, steps.folder)
     else:
         print("\nThe frameworks are compared as soon as one of the last three is written.")
-    figures["portability"] = _show_portability(("tvm",) if quick else tuple(FACTS))
+    if any(mine.values()) or not quick:
+        figures["portability"] = _show_portability(("tvm",) if quick else tuple(FACTS))
     return figures
 
 
@@ -267,8 +273,8 @@ def _show_one_pass(steps: "Steps") -> None:
     wanted = exponent / exponent.sum(1, keepdims=True)
     error = np.abs(build_expression(expression)(x) / wanted - 1).max()
     print(
-        f"online_softmax({rows}, {columns}): off by {error:.1e} of each value. For maximum and\n"
-        "sum it read each row once; te_basics.softmax reads it, and what it made of it, twice."
+        f"online_softmax({rows}, {columns}): off by {error:.1e} of each value. For maximum\n"
+        "and sum it read each row once; te_basics.softmax does it twice."
     )
 
 
@@ -338,10 +344,11 @@ def _compare(
     size: Any = "quick" if quick else "full"
     rows: dict[str, Any] = {}
     print(
-        "\nlines: of what was written for the workload. first: seconds from the start of a new\n"
-        "process to its first verified result. load: seconds of that for compiling (and\n"
-        f"tuning, {_TRIALS[quick]} trials). Speed in turns with PyTorch eager on the same threads,"
-        "\nunder 1 is faster. pays: calls after which load has paid for itself."
+        "\nlines: of what was written for the workload. first: seconds from the start of\n"
+        "a new process to its first verified result. load: seconds of that for\n"
+        f"compiling (and tuning, {_TRIALS[quick]} trials). / eager: time over PyTorch's, in\n"
+        "turns, on the same threads; under 1 is faster. pays: calls after which load\n"
+        "has paid for itself."
     )
     with Processes(folder / "processes.log") as processes:
         for workload in _WORKLOADS[quick]:
@@ -400,7 +407,7 @@ def _print_table(cells: dict[str, dict[str, Any]]) -> None:
     console = Console()
     console.print(table)
     for name, cell in cells.items():
-        if reason := why_not(cell):
+        if "missing" not in cell and (reason := why_not(cell)):
             console.print(f"{FRAMEWORKS[name].label}: {reason}", markup=False, highlight=False)
 
 
@@ -409,14 +416,14 @@ def _show_portability(names: Sequence[str]) -> dict[str, Any]:
     from rich.console import Console
 
     from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
-    from tvm_practice.labs.workloads.portability import line
+    from tvm_practice.labs.workloads.portability import family, line
 
     console = Console()
     console.print("\nFor which targets code is made here. Nothing of it is run.")
     found: dict[str, Any] = {}
     for name in names:
         command = ["python", "-m", "tvm_practice.labs.workloads.portability", name]
-        console.print(f"\n[bold]{FRAMEWORKS[name].label}[/]: {' '.join(command)}", highlight=False)
+        console.print(f"\n[bold]{family(name)}[/]: {' '.join(command)}", highlight=False)
         found[name] = {"command": command}
         if reason := missing(FRAMEWORKS[name]):
             found[name]["missing"] = reason

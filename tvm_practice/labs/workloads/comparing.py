@@ -8,6 +8,7 @@ their samples in turns. The first result is timed in processes that are new each
 """
 
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import IO, Any
 from tvm_practice import engines
 from tvm_practice.labs.workloads.counting import implementation
 from tvm_practice.labs.workloads.frameworks import BASELINE, FRAMEWORKS, Framework, missing
-from tvm_practice.labs.workloads.process import set_threads
+from tvm_practice.labs.workloads.process import set_threads, with_empty_caches
 from tvm_practice.measure import compare_samples
 
 _HERE = f"{__package__}.process"
@@ -32,7 +33,9 @@ class Processes:
     """
 
     def __init__(self, log: Path):
+        self._caches = tempfile.TemporaryDirectory()
         set_threads()  # they get this process's environment
+        with_empty_caches(self._caches.name)
         self._log: IO[str] = log.open("w")
         self._open: dict[str, engines.Session] = {}
 
@@ -62,6 +65,7 @@ class Processes:
             session.close(grace=1)
         self._open.clear()
         self._log.close()
+        self._caches.cleanup()
 
 
 def first_result_command(

@@ -29,11 +29,10 @@ def main(framework: str, workload: str, quick: bool, trials: int) -> None:
     """Run a workload once in a framework, verify it, and say so."""
     if reason := missing(FRAMEWORKS[framework]):
         raise click.UsageError(f"{framework}: {reason}")
-    from tvm_practice.labs.workloads.process import prepare
+    from tvm_practice.labs.workloads.process import prepare, with_empty_caches
 
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
-            os.environ[name] = folder
+        with_empty_caches(folder)
         # Progress bars, those of worker processes too, are no result.
         output = os.dup(1)
         os.dup2(2, 1)

@@ -188,6 +188,11 @@ FACTS: dict[str, Callable[[], Iterator[Fact]]] = {
 }
 
 
+def family(name: str) -> str:
+    """What FACTS[name] is about: the several ways to TVM make code for the same targets."""
+    return FRAMEWORKS[name].label.partition(",")[0]
+
+
 def line(fact: Fact) -> str:
     """A fact as a line of text."""
     target, made, detail = fact

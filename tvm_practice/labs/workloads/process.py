@@ -30,6 +30,12 @@ def set_threads() -> int:
     return threads
 
 
+def with_empty_caches(folder: str) -> None:
+    """Have torch.compile and Triton keep in `folder` what they would find in the home folder."""
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        os.environ[name] = folder
+
+
 def prepare(framework: str, workload: str, size: "Size", trials: int) -> dict[str, Any]:
     """Import a framework, compile a workload, call it and verify the result.
 

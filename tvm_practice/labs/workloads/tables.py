@@ -3,6 +3,7 @@
 from typing import Any
 
 from tvm_practice.labs.workloads.frameworks import FRAMEWORKS
+from tvm_practice.labs.workloads.portability import family
 
 HEADS = ("", "lines", "first, s", "load, s", "ms", "/ eager", "pays")
 _NONE = "–"
@@ -30,7 +31,12 @@ def _ratio(ratio: dict[str, Any] | None) -> str:
     low, high = ratio["ci95"]
     if low == high == 1:  # the baseline
         return "1"
-    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+    return f"{_short(ratio['value'])} ({_short(low)}–{_short(high)})"
+
+
+def _short(value: float) -> str:
+    """Two digits after the point, or two digits that are not zero."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _calls(cell: dict[str, Any]) -> str:
@@ -80,7 +86,7 @@ def page(figures: dict[str, Any]) -> str:
     lines += ["", "### Targets", "", "| | target | code made here | what came out | |"]
     lines.append("|---|---|---|---|---|")
     for name, found in figures["portability"].items():
-        command, label = " ".join(found["command"]), FRAMEWORKS[name].label
+        command, label = " ".join(found["command"]), family(name)
         if "missing" in found:
             lines.append(f"| {label} | {_NONE} | {_NONE} | {found['missing']} | `{command}` |")
             continue
