@@ -30,7 +30,7 @@ def test_the_page_has_what_is_counted(tmp_path: Path, capfd: pytest.CaptureFixtu
     for name, row in figures["traffic"].items():
         assert rows[name] == [
             f"{row['global_bytes'] / 1e9:.2f}",
-            f"{row['used']:.0%}",
+            f"{row['needed']:.0%}",
             f"{row['intensity']:.3g}",
             f"{row['wavefronts']:.3f}",
             f"{row['conflicts']:.3f}",

@@ -13,13 +13,13 @@ def why_no_gpu() -> str | None:
     import torch
     import tvm
 
-    from tvm_practice.gpu.source import compiler
+    from tvm_practice.gpu.source import NO_COMPILER, compiler
 
     if not tvm.cuda(0).exist:
         return "TVM finds no CUDA device"
     if not torch.cuda.is_available():
         return "this PyTorch has no CUDA, and cuBLAS is called through it"
-    return None if compiler() else "there is a GPU, but no nvcc and no cuda-bindings"
+    return None if compiler() else NO_COMPILER
 
 
 def beside_cublas(
@@ -44,9 +44,9 @@ def beside_cublas(
 
     from tvm_practice.gpu.source import use_for_kernels
 
-    use_for_kernels()
     major, minor = torch.cuda.get_device_capability()
     arch = f"sm_{major}{minor}"
+    use_for_kernels(arch)
     target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
     print(f"\nOn {torch.cuda.get_device_name()}, {arch}:")
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -621,8 +621,8 @@ def _show_transposition(steps: "Steps", n: int) -> None:
         row("staged, padded", schedule)
     Console().print(table)
     print(
-        "4 sectors hold 32 floats in a row; 32 are one float of each. A wavefront serves\n"
-        "32 threads if their words are in 32 banks; 32 wavefronts are one bank's, in turn."
+        "32 floats in a row are 4 sectors; in a column, 32. A wavefront serves 32 threads\n"
+        "whose words are in 32 banks; 32 wavefronts are one bank's, in turn."
     )
 
 
@@ -632,11 +632,11 @@ def _print_traffic(counts: dict[str, Any], size: int) -> dict[str, Any]:
     from rich.table import Table
 
     print(
-        f"\nCounted from the IR at {size}³, all blocks: bytes of the sectors that the warps'\n"
-        "requests touch, how much of them is asked for, operations per byte; wavefronts of\n"
-        "shared memory for 32 multiply-adds, and how many of them are bank conflicts."
+        f"\nCounted from the IR at {size}³, all blocks: bytes of the sectors that warps touch,\n"
+        "the share of them that is needed, operations per byte; wavefronts of shared\n"
+        "memory for 32 multiply-adds, and how many of them are bank conflicts."
     )
-    table = Table("kernel", "global GB", "used", "FLOP/byte", "wavefronts", "conflicts")
+    table = Table("kernel", "global GB", "needed", "FLOP/byte", "wavefronts", "conflicts")
     for column in table.columns[1:]:
         column.justify = "right"
     found = {}
@@ -645,7 +645,7 @@ def _print_traffic(counts: dict[str, Any], size: int) -> dict[str, Any]:
         work = size**3 / each.blocks / 32  # instructions of a block, if each did 32 multiply-adds
         found[name] = {
             "global_bytes": each.global_bytes,
-            "used": memory.fewest / memory.transactions,
+            "needed": memory.fewest / memory.transactions,
             "intensity": 2 * size**3 / each.global_bytes,
             "wavefronts": banks.transactions / work,
             "conflicts": (banks.transactions - banks.fewest) / work,
@@ -654,7 +654,7 @@ def _print_traffic(counts: dict[str, Any], size: int) -> dict[str, Any]:
         table.add_row(
             name,
             f"{row['global_bytes'] / 1e9:.2f}",
-            f"{row['used']:.0%}",
+            f"{row['needed']:.0%}",
             f"{row['intensity']:.3g}",
             f"{row['wavefronts']:.3f}",
             f"{row['conflicts']:.3f}",
@@ -761,7 +761,8 @@ def report(results: dict[str, Any], folder: Path) -> None:
     right.barh(names, useful, label="needed")
     right.barh(names, conflicts, left=useful, label="bank conflicts")
     right.set_xlabel("wavefronts of shared memory for 32 multiply-adds")
-    right.legend()
+    right.margins(x=0.1)
+    right.legend(loc="lower right")
     figure.suptitle(f"Counted from the IR, matmul {figures['current']['size']}³")
     path = folder / "traffic.png"
     figure.savefig(path, dpi=120)
