@@ -31,6 +31,7 @@ that tensor cores need. Write the functions below them, then run
     pytest -m lab1
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -356,6 +357,8 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     _show_transposition(steps, 4096)
     kernels = _Kernels(steps, 1024 if quick else 4096)
     kernels.add("bind", "one thread for each element of C.", _bound)
+    if "bind" in kernels.schedules:
+        kernels.add("x on rows", "what `bind` avoids: neighbours in x are rows.", _rows_on_x)
     kernels.add("shared", "the same threads; tiles of A and B through shared memory.", _staged)
     kernels.add("registers", "a thread adds up 16 x 4 elements of C.", _in_registers)
     kernels.add("pipeline", "the same, the next tiles fetched meanwhile.", _pipelined)
@@ -410,6 +413,21 @@ def _sum_in_a_register(schedule: Any, block: Any) -> None:
 def _bound(calls: _Calls, m: int, n: int, k: int) -> Any:
     schedule, block = declare(m, n, k)
     calls.subject("bind_threads", schedule, block, *_THREADS)
+    _sum_in_a_register(schedule, block)
+    return schedule
+
+
+def _rows_on_x(calls: _Calls, m: int, n: int, k: int) -> Any:
+    """`bind` with rows and columns exchanged: as many threads, as much work."""
+    schedule, block = declare(m, n, k)
+    i, j, k_loop = schedule.get_loops(block)
+    block_i, thread_i = schedule.split(i, [None, 32])
+    block_j, thread_j = schedule.split(j, [None, 8])
+    schedule.reorder(block_i, block_j, thread_j, thread_i, k_loop)
+    schedule.bind(block_i, "blockIdx.x")
+    schedule.bind(block_j, "blockIdx.y")
+    schedule.bind(thread_i, "threadIdx.x")
+    schedule.bind(thread_j, "threadIdx.y")
     _sum_in_a_register(schedule, block)
     return schedule
 
@@ -525,9 +543,9 @@ class _Kernels:
             Console().print(f"fails  {name}: {lines[-1]}", markup=False, highlight=False)
             return
         self.schedules[name], self.counts[name], self.texts[name] = schedule, counts, text
-        file = self.calls.steps.folder / f"{name.replace('+', '_')}.cu"
+        file = self.calls.steps.folder / (re.sub(r"\W", "_", name) + ".cu")
         file.write_text(text)
-        if len(self.schedules) <= 2:
+        if name in ("bind", "shared"):
             _show_text(name, kernel_of(text))
         print(f"{off}\nCUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
 
