@@ -756,14 +756,14 @@ def report(results: dict[str, Any], folder: Path) -> None:
     """Save the figures; plot operations per byte and wavefronts of each kernel."""
     import json
 
-    from matplotlib.figure import Figure
-
     figures = {engine: lane.get("figures") or {} for engine, lane in results.items()}
     record = folder / "figures.json"
     record.write_text(json.dumps(figures, indent=2))
     traffic = figures.get("current", {}).get("traffic")
     if not traffic:
         return
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 1.4 + 0.35 * len(traffic)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     names = list(traffic)
