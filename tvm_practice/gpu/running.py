@@ -186,7 +186,8 @@ def _roofline(figures: dict[str, Any], size: int, moved: Mapping[str, int], fold
             limits,
             kernels,
             title=f"{size}³ {dtype} under cuBLAS and the memory",
-            intensity_label="operations per byte asked of global memory (above the slope, caches answer)",
+            intensity_label="operations per byte asked of global memory "
+            "(above the slope, caches answer)",
             rate_label="GFLOP/s",
         )
         file = folder / f"roofline_{dtype}.svg"

@@ -53,6 +53,15 @@ class Resources:
     stack_bytes: int
 
 
+def why_no_text() -> str | None:
+    """One line saying why TVM cannot write CUDA here; None if it can."""
+    import tvm
+
+    if tvm.get_global_func("target.build.cuda", allow_missing=True) is None:
+        return "this platform's TVM has no CUDA code generator"
+    return None
+
+
 def cuda_source(mod: Any, arch: str) -> str:
     """The CUDA text of an IRModule (or PrimFunc) whose loops are bound; current engine.
 

@@ -523,7 +523,7 @@ class _Kernels:
         from rich.console import Console
 
         from tvm_practice.gpu.counting import count_accesses
-        from tvm_practice.gpu.source import cuda_source, kernel_of
+        from tvm_practice.gpu.source import cuda_source, kernel_of, why_no_text
 
         before = len(self.calls.steps.todo) + len(self.calls.steps.failed)
         try:
@@ -536,18 +536,23 @@ class _Kernels:
         try:
             off = _off_on_cpu(make(self.calls, *_SMALL), _SMALL)
             counts = count_accesses(schedule.mod["main"])
-            text = cuda_source(schedule.mod, _ARCH)
+            text = cuda_source(schedule.mod, _ARCH) if why_no_text() is None else ""
         except Exception as error:  # whatever TVM finds wrong with the learner's schedule
             lines = str(error).strip().splitlines() or ["(no message)"]
             self.calls.steps.failed[name] = f"{type(error).__name__}: {lines[-1]}"
             Console().print(f"fails  {name}: {lines[-1]}", markup=False, highlight=False)
             return
-        self.schedules[name], self.counts[name], self.texts[name] = schedule, counts, text
+        self.schedules[name], self.counts[name] = schedule, counts
+        print(off)
+        if not text:
+            print(f"No CUDA text: {why_no_text()}.")
+            return
+        self.texts[name] = text
         file = self.calls.steps.folder / (re.sub(r"\W", "_", name) + ".cu")
         file.write_text(text)
         if name in ("bind", "shared"):
             _show_text(name, kernel_of(text))
-        print(f"{off}\nCUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
+        print(f"CUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
 
     def figures(self, *, quick: bool) -> dict[str, Any]:
         """Print what the kernels ask of memory and how many fit; returns it."""
@@ -556,7 +561,7 @@ class _Kernels:
         if not self.counts:
             return {}
         traffic = _print_traffic(self.counts, self.size)
-        kernels = {name: (each.threads, self.texts[name]) for name, each in self.counts.items()}
+        kernels = {name: (self.counts[name].threads, text) for name, text in self.texts.items()}
         held = _print_occupancy(kernels, GPUS[1:2] if quick else GPUS)
         return {"size": self.size, "traffic": traffic, "resources": held}
 
@@ -719,7 +724,7 @@ def _print_occupancy(kernels: dict[str, tuple[int, str]], gpus: Sequence["Gpu"])
             }
             cells.append(f"{held.share:.0%} {held.limit}\n{took.registers} registers")
         table.add_row(name, str(threads), *cells)
-    if compiler() is None:
+    if compiler() is None or not kernels:
         return {}
     Console().print(table)
     for reason in refused.values():
