@@ -56,6 +56,10 @@ def vector_copy(lanes: int, begin: int) -> dict[str, Any]:
 
 
 def fragments(pad: bool) -> dict[str, Any]:
+    return _counted(_fragments(pad).mod)
+
+
+def _fragments(pad: bool) -> Any:
     from solutions.labs import gpu_schedule as reference
     from tvm_practice.gpu.wmma import wmma_intrinsics
     from tvm_practice.labs.gpu_schedule import declare, warp_tiles
@@ -67,7 +71,7 @@ def fragments(pad: bool) -> dict[str, Any]:
         if pad:
             reference.pad_shared(schedule, copy, 8)
     reference.tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
-    return _counted(schedule.mod)
+    return schedule
 
 
 def unbound() -> dict[str, Any]:
@@ -90,20 +94,23 @@ def transposition_text(arch: str) -> str:
     return kernel_of(_transposition_source(arch))
 
 
-def transposition_resources(arch: str) -> dict[str, int]:
+def transposition_by_nvcc(arch: str) -> dict[str, int]:
     """Of the cubin, beside what ptxas says of the same text."""
     import re
     import subprocess
     import tempfile
     from pathlib import Path
+    from unittest import mock
 
-    from tvm_practice.gpu.source import compiled, resources
+    from tvm_practice.gpu import source
 
     text = _transposition_source(arch)
-    took = resources(text, arch)
+    with mock.patch.object(source, "compiler", lambda: "nvcc"):
+        took = source.resources(text, arch)
+        by_nvcc = source.compiled(text, arch, form="ptx")
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernel.ptx"
-        ptx.write_bytes(compiled(text, arch, form="ptx"))
+        ptx.write_bytes(by_nvcc)
         said = subprocess.run(
             ["ptxas", "-v", "--register-usage-level=10", f"-arch={arch}", str(ptx), "-o", "out"],
             capture_output=True, text=True, check=True, cwd=folder,
@@ -116,6 +123,15 @@ def transposition_resources(arch: str) -> dict[str, int]:
         "stack_bytes": took.stack_bytes,
         "registers of ptxas": int(used[1]),
     }
+
+
+def tensor_core_resources(arch: str) -> dict[str, int]:
+    from dataclasses import asdict
+
+    from tvm_practice.gpu.source import cuda_source, resources
+
+    took = asdict(resources(cuda_source(_fragments(pad=False).mod, arch), arch))
+    return {name: value for name, value in took.items() if name != "arch"}
 
 
 def refused(arch: str) -> str:

@@ -1,7 +1,5 @@
 """Sectors and wavefronts: requests counted by hand, then kernels."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -64,12 +62,6 @@ def test_requests_are_counted_one_by_one() -> None:
     both = np.stack([4 * LANE, 128 * LANE])
     assert sectors(both, 4, np.ones((2, 32), bool)).tolist() == [4, 32]
     assert wavefronts(both, 4, np.ones((2, 32), bool)).tolist() == [1, 32]
-
-
-@pytest.fixture(scope="module")
-def current() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
 
 
 def test_a_transposition(current: engines.Session) -> None:

@@ -1,22 +1,16 @@
 """CUDA texts, what a compiler makes of them, and values on the CPU."""
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
 
 from tvm_practice import engines
+from tvm_practice.gpu.source import compiler
 
 FUNCTIONS = "tests.gpu.kernels"
-needs_compiler = pytest.mark.skipif(
+needs_nvcc = pytest.mark.skipif(
     shutil.which("nvcc") is None, reason="needs nvcc, of NVIDIA's CUDA toolkit"
 )
-
-
-@pytest.fixture(scope="module")
-def current() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
 
 
 def test_the_text_is_the_kernel(current: engines.Session) -> None:
@@ -26,22 +20,34 @@ def test_the_text_is_the_kernel(current: engines.Session) -> None:
     assert kernel.endswith("}")
 
 
-@needs_compiler
+@needs_nvcc
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_registers_and_shared_memory_of_a_kernel(arch: str, current: engines.Session) -> None:
-    took = current.call(f"{FUNCTIONS}:transposition_resources", {"arch": arch})
+def test_registers_and_shared_memory_are_those_of_ptxas(
+    arch: str, current: engines.Session
+) -> None:
+    took = current.call(f"{FUNCTIONS}:transposition_by_nvcc", {"arch": arch})
     assert took["registers"] == took["registers of ptxas"] > 0
     assert took["shared_bytes"] == 32 * 33 * 4
     assert took["stack_bytes"] == 0
 
 
-@needs_compiler
+@pytest.mark.skipif(compiler() != "nvrtc", reason="needs the extra `gpu`: NVRTC")
+@pytest.mark.pages
+@pytest.mark.slow
+def test_nvrtc_compiles_tensor_cores_for_a_v100(current: engines.Session) -> None:
+    took = current.call(f"{FUNCTIONS}:tensor_core_resources", {"arch": "sm_70"})
+    assert took["registers"] >= 64  # of the accumulators alone
+    assert took["shared_bytes"] == 2 * (128 * 32 + 32 * 128)
+
+
+@pytest.mark.skipif(compiler() is None, reason="needs the extra `gpu`, or nvcc")
 def test_an_architecture_that_the_compiler_does_not_know_is_a_line(
     current: engines.Session,
 ) -> None:
     said = current.call(f"{FUNCTIONS}:refused", {"arch": "sm_20"})
-    assert "sm_20" in said and "\n" not in said
+    assert "sm_20" in said and "\n" not in said and said != "compiled"
 
 
 def test_without_a_compiler_it_is_said_how_to_get_one(current: engines.Session) -> None:

@@ -10,16 +10,17 @@ _COPIED = 1 << 28  # floats: 1 GiB, more than a GPU's cache holds
 
 def why_no_gpu() -> str | None:
     """One line saying why no kernel can run here; None if they can."""
-    import torch
     import tvm
 
-    from tvm_practice.gpu.source import compiler
+    from tvm_practice.gpu.source import NO_COMPILER, compiler
 
     if not tvm.cuda(0).exist:
         return "TVM finds no CUDA device"
+    import torch  # slow, and without a device not needed
+
     if not torch.cuda.is_available():
         return "this PyTorch has no CUDA, and cuBLAS is called through it"
-    return None if compiler() else "there is a GPU, but no nvcc and no cuda-bindings"
+    return None if compiler() else NO_COMPILER
 
 
 def beside_cublas(
@@ -44,9 +45,9 @@ def beside_cublas(
 
     from tvm_practice.gpu.source import use_for_kernels
 
-    use_for_kernels()
     major, minor = torch.cuda.get_device_capability()
     arch = f"sm_{major}{minor}"
+    use_for_kernels(arch)
     target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
     print(f"\nOn {torch.cuda.get_device_name()}, {arch}:")
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -185,7 +186,8 @@ def _roofline(figures: dict[str, Any], size: int, moved: Mapping[str, int], fold
             limits,
             kernels,
             title=f"{size}³ {dtype} under cuBLAS and the memory",
-            intensity_label="operations per byte that the warps ask global memory for",
+            intensity_label="operations per byte asked of global memory "
+            "(above the slope, caches answer)",
             rate_label="GFLOP/s",
         )
         file = folder / f"roofline_{dtype}.svg"

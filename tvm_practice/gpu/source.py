@@ -12,12 +12,18 @@ import re
 import shutil
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
+from unittest import mock
 
-_INSTALL = (
-    "no CUDA compiler: install NVIDIA's CUDA toolkit (nvcc), or "
-    "`pip install 'tvm-practice[gpu]'` for NVRTC"
+NO_COMPILER = (
+    "no CUDA compiler: install NVRTC by `pip install 'tvm-practice[gpu]'`, or NVIDIA's CUDA "
+    "toolkit, which has nvcc"
 )
+# What NVRTC needs, of the extra `gpu`: itself, its headers, and what calls it.
+_NVRTC = "nvidia.cuda_nvrtc"
+_HEADERS = ("nvidia.cuda_runtime", "nvidia.cuda_cccl", "nvidia.cuda_nvcc")
+_BINDINGS = "cuda.bindings.nvrtc"
 _KERNEL = 'extern "C" __global__'
 # Of the section .nv.info of a cubin: what its entries are about, and how long one is.
 _REGISTERS, _STACK = 0x2F, 0x11
@@ -47,6 +53,15 @@ class Resources:
     stack_bytes: int
 
 
+def why_no_text() -> str | None:
+    """One line saying why TVM cannot write CUDA here; None if it can."""
+    import tvm
+
+    if tvm.get_global_func("target.build.cuda", allow_missing=True) is None:
+        return "this platform's TVM has no CUDA code generator"
+    return None
+
+
 def cuda_source(mod: Any, arch: str) -> str:
     """The CUDA text of an IRModule (or PrimFunc) whose loops are bound; current engine.
 
@@ -66,24 +81,32 @@ def kernel_of(source: str) -> str:
 
 
 @functools.cache
-def compiler() -> Literal["nvcc", "nvrtc"] | None:
-    """Which CUDA compiler is here."""
-    if shutil.which("nvcc"):
-        return "nvcc"
-    return "nvrtc" if _installed("cuda.bindings.nvrtc") else None
+def compiler() -> Literal["nvrtc", "nvcc"] | None:
+    """Which CUDA compiler is here: NVRTC of the extra `gpu`, or nvcc on the path."""
+    if all(_folder(each) for each in (_NVRTC, _BINDINGS, *_HEADERS)):
+        return "nvrtc"
+    return "nvcc" if shutil.which("nvcc") else None
 
 
-def _installed(module: str) -> bool:
+def _folder(module: str) -> Path | None:
+    """Where a module is, or the file that it is; None if it is not installed."""
     try:
-        return importlib.util.find_spec(module) is not None
+        spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
-        return False
+        return None
+    if spec is None:
+        return None
+    places = [*(spec.submodule_search_locations or ()), spec.origin]
+    return Path(str(places[0]))
 
 
-def use_for_kernels() -> None:
-    """Have TVM compile its kernels with the compiler that is here: it takes NVRTC unasked."""
-    if found := compiler():
-        os.environ.setdefault("TVM_CUDA_COMPILE_MODE", found)
+def use_for_kernels(arch: str) -> None:
+    """Have TVM load its kernels as the compiler that is here makes them, for one architecture."""
+    import tvm_ffi
+
+    tvm_ffi.register_global_func(
+        "tvm_callback_cuda_compile", lambda code: compiled(str(code), arch), override=True
+    )
 
 
 def compiled(source: str, arch: str, *, form: Literal["cubin", "ptx"] = "cubin") -> bytes:
@@ -97,11 +120,19 @@ def compiled(source: str, arch: str, *, form: Literal["cubin", "ptx"] = "cubin")
 
     found = compiler()
     if found is None:
-        raise CudaCompilerError(_INSTALL)
+        raise CudaCompilerError(NO_COMPILER)
+    where, options = {}, []
+    if found == "nvrtc":
+        headers = [folder for each in _HEADERS if (folder := _folder(each))]
+        where = {"CUDA_PATH": str(headers[0])}
+        options = [f"-I{folder / 'include'}" for folder in headers]
     target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
     try:
-        with target:
-            return bytes(nvcc.compile_cuda(source, target_format=form, arch=arch, compiler=found))
+        with target, mock.patch.dict(os.environ, where):
+            made = nvcc.compile_cuda(
+                source, target_format=form, arch=arch, options=options, compiler=found
+            )
+        return bytes(made)
     except RuntimeError as error:
         lines = str(error).strip().splitlines()
         said = [line for line in lines if re.search(r"\b(error|fatal)\b", line, re.IGNORECASE)]

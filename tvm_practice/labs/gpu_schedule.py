@@ -31,6 +31,7 @@ that tensor cores need. Write the functions below them, then run
     pytest -m lab1
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -356,6 +357,8 @@ def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     _show_transposition(steps, 4096)
     kernels = _Kernels(steps, 1024 if quick else 4096)
     kernels.add("bind", "one thread for each element of C.", _bound)
+    if "bind" in kernels.schedules:
+        kernels.add("x on rows", "what `bind` avoids: neighbours in x are rows.", _rows_on_x)
     kernels.add("shared", "the same threads; tiles of A and B through shared memory.", _staged)
     kernels.add("registers", "a thread adds up 16 x 4 elements of C.", _in_registers)
     kernels.add("pipeline", "the same, the next tiles fetched meanwhile.", _pipelined)
@@ -410,6 +413,21 @@ def _sum_in_a_register(schedule: Any, block: Any) -> None:
 def _bound(calls: _Calls, m: int, n: int, k: int) -> Any:
     schedule, block = declare(m, n, k)
     calls.subject("bind_threads", schedule, block, *_THREADS)
+    _sum_in_a_register(schedule, block)
+    return schedule
+
+
+def _rows_on_x(calls: _Calls, m: int, n: int, k: int) -> Any:
+    """`bind` with rows and columns exchanged: as many threads, as much work."""
+    schedule, block = declare(m, n, k)
+    i, j, k_loop = schedule.get_loops(block)
+    block_i, thread_i = schedule.split(i, [None, 32])
+    block_j, thread_j = schedule.split(j, [None, 8])
+    schedule.reorder(block_i, block_j, thread_j, thread_i, k_loop)
+    schedule.bind(block_i, "blockIdx.x")
+    schedule.bind(block_j, "blockIdx.y")
+    schedule.bind(thread_i, "threadIdx.x")
+    schedule.bind(thread_j, "threadIdx.y")
     _sum_in_a_register(schedule, block)
     return schedule
 
@@ -505,7 +523,7 @@ class _Kernels:
         from rich.console import Console
 
         from tvm_practice.gpu.counting import count_accesses
-        from tvm_practice.gpu.source import cuda_source, kernel_of
+        from tvm_practice.gpu.source import cuda_source, kernel_of, why_no_text
 
         before = len(self.calls.steps.todo) + len(self.calls.steps.failed)
         try:
@@ -518,18 +536,23 @@ class _Kernels:
         try:
             off = _off_on_cpu(make(self.calls, *_SMALL), _SMALL)
             counts = count_accesses(schedule.mod["main"])
-            text = cuda_source(schedule.mod, _ARCH)
+            text = cuda_source(schedule.mod, _ARCH) if why_no_text() is None else ""
         except Exception as error:  # whatever TVM finds wrong with the learner's schedule
             lines = str(error).strip().splitlines() or ["(no message)"]
             self.calls.steps.failed[name] = f"{type(error).__name__}: {lines[-1]}"
             Console().print(f"fails  {name}: {lines[-1]}", markup=False, highlight=False)
             return
-        self.schedules[name], self.counts[name], self.texts[name] = schedule, counts, text
-        file = self.calls.steps.folder / f"{name.replace('+', '_')}.cu"
+        self.schedules[name], self.counts[name] = schedule, counts
+        print(off)
+        if not text:
+            print(f"No CUDA text: {why_no_text()}.")
+            return
+        self.texts[name] = text
+        file = self.calls.steps.folder / (re.sub(r"\W", "_", name) + ".cu")
         file.write_text(text)
-        if len(self.schedules) <= 2:
+        if name in ("bind", "shared"):
             _show_text(name, kernel_of(text))
-        print(f"{off}\nCUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
+        print(f"CUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
 
     def figures(self, *, quick: bool) -> dict[str, Any]:
         """Print what the kernels ask of memory and how many fit; returns it."""
@@ -538,7 +561,7 @@ class _Kernels:
         if not self.counts:
             return {}
         traffic = _print_traffic(self.counts, self.size)
-        kernels = {name: (each.threads, self.texts[name]) for name, each in self.counts.items()}
+        kernels = {name: (self.counts[name].threads, text) for name, text in self.texts.items()}
         held = _print_occupancy(kernels, GPUS[1:2] if quick else GPUS)
         return {"size": self.size, "traffic": traffic, "resources": held}
 
@@ -621,8 +644,8 @@ def _show_transposition(steps: "Steps", n: int) -> None:
         row("staged, padded", schedule)
     Console().print(table)
     print(
-        "4 sectors hold 32 floats in a row; 32 are one float of each. A wavefront serves\n"
-        "32 threads if their words are in 32 banks; 32 wavefronts are one bank's, in turn."
+        "32 floats in a row are 4 sectors; in a column, 32. A wavefront serves 32 threads\n"
+        "whose words are in 32 banks; 32 wavefronts are one bank's, in turn."
     )
 
 
@@ -632,11 +655,11 @@ def _print_traffic(counts: dict[str, Any], size: int) -> dict[str, Any]:
     from rich.table import Table
 
     print(
-        f"\nCounted from the IR at {size}³, all blocks: bytes of the sectors that the warps'\n"
-        "requests touch, how much of them is asked for, operations per byte; wavefronts of\n"
-        "shared memory for 32 multiply-adds, and how many of them are bank conflicts."
+        f"\nCounted from the IR at {size}³, all blocks: bytes of the sectors that warps touch,\n"
+        "the share of them that is needed, operations per byte; wavefronts of shared\n"
+        "memory for 32 multiply-adds, and how many of them are bank conflicts."
     )
-    table = Table("kernel", "global GB", "used", "FLOP/byte", "wavefronts", "conflicts")
+    table = Table("kernel", "global GB", "needed", "FLOP/byte", "wavefronts", "conflicts")
     for column in table.columns[1:]:
         column.justify = "right"
     found = {}
@@ -645,7 +668,7 @@ def _print_traffic(counts: dict[str, Any], size: int) -> dict[str, Any]:
         work = size**3 / each.blocks / 32  # instructions of a block, if each did 32 multiply-adds
         found[name] = {
             "global_bytes": each.global_bytes,
-            "used": memory.fewest / memory.transactions,
+            "needed": memory.fewest / memory.transactions,
             "intensity": 2 * size**3 / each.global_bytes,
             "wavefronts": banks.transactions / work,
             "conflicts": (banks.transactions - banks.fewest) / work,
@@ -654,7 +677,7 @@ def _print_traffic(counts: dict[str, Any], size: int) -> dict[str, Any]:
         table.add_row(
             name,
             f"{row['global_bytes'] / 1e9:.2f}",
-            f"{row['used']:.0%}",
+            f"{row['needed']:.0%}",
             f"{row['intensity']:.3g}",
             f"{row['wavefronts']:.3f}",
             f"{row['conflicts']:.3f}",
@@ -701,7 +724,7 @@ def _print_occupancy(kernels: dict[str, tuple[int, str]], gpus: Sequence["Gpu"])
             }
             cells.append(f"{held.share:.0%} {held.limit}\n{took.registers} registers")
         table.add_row(name, str(threads), *cells)
-    if compiler() is None:
+    if compiler() is None or not kernels:
         return {}
     Console().print(table)
     for reason in refused.values():
@@ -738,14 +761,14 @@ def report(results: dict[str, Any], folder: Path) -> None:
     """Save the figures; plot operations per byte and wavefronts of each kernel."""
     import json
 
-    from matplotlib.figure import Figure
-
     figures = {engine: lane.get("figures") or {} for engine, lane in results.items()}
     record = folder / "figures.json"
     record.write_text(json.dumps(figures, indent=2))
     traffic = figures.get("current", {}).get("traffic")
     if not traffic:
         return
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 1.4 + 0.35 * len(traffic)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     names = list(traffic)
@@ -761,7 +784,8 @@ def report(results: dict[str, Any], folder: Path) -> None:
     right.barh(names, useful, label="needed")
     right.barh(names, conflicts, left=useful, label="bank conflicts")
     right.set_xlabel("wavefronts of shared memory for 32 multiply-adds")
-    right.legend()
+    right.margins(x=0.1)
+    right.legend(loc="lower right")
     figure.suptitle(f"Counted from the IR, matmul {figures['current']['size']}³")
     path = folder / "traffic.png"
     figure.savefig(path, dpi=120)

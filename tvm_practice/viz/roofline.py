@@ -166,13 +166,18 @@ def roofline_svg(
             axes.plot([kernel.intensity] * 2, [kernel.gflops, roof], ":", color=f"C{number}")
             axes.plot(kernel.intensity, kernel.gflops, "o", color=f"C{number}")
             share = kernel.gflops / roof
+            on_the_left = kernel.intensity < (low * high) ** 0.5
+            lower = sum(  # of those at the same place: their labels stand above each other
+                other.gflops < kernel.gflops and abs(other.intensity / kernel.intensity - 1) < 0.2
+                for other in kernels.values()
+            )
             axes.annotate(
-                f"{name}: {kernel.gflops:.3g}, {share:.0%} of its limit",
+                f"{name}: {kernel.gflops:.3g}" + (f", {share:.0%} of its limit" * (share <= 1)),
                 (kernel.intensity, kernel.gflops),
-                xytext=(7, -4) if kernel.intensity < (low * high) ** 0.5 else (-7, -4),
+                xytext=(7 if on_the_left else -7, 11 * lower - 4),
                 textcoords="offset points",
                 fontsize=8,
-                ha="left" if kernel.intensity < (low * high) ** 0.5 else "right",
+                ha="left" if on_the_left else "right",
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
