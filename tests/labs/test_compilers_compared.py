@@ -30,14 +30,15 @@ QUICK_ONES = ("numpy", "tvm-by-hand")  # the others are with the pages
 
 
 def _prepared(framework: str, tmp_path: Path) -> list[dict[str, Any]]:
-    """Every workload of a framework, prepared in one process, which verifies them."""
+    """The workloads of a framework, prepared in one process, which verifies them."""
     if reason := missing(FRAMEWORKS[framework]):
         pytest.skip(reason)
     if reason := engines.unavailable_reason("current"):
         pytest.skip(reason)
+    tuned = FRAMEWORKS[framework].tuned  # a search takes its time
     with Processes(tmp_path / "log") as processes:
         found = []
-        for workload in problems.PROBLEMS:
+        for workload in ("softmax", "mlp") if tuned else problems.PROBLEMS:
             arguments = {
                 "framework": framework, "workload": workload, "size": "quick", "trials": 2,
             }  # fmt: skip
@@ -189,6 +190,16 @@ _CELL = {
         (
             _CELL | {"pays_after": None},
             ["5", "2.0", "0.50", "1.23", "0.50 (0.40–0.60)", "never"],
+            None,
+        ),
+        (
+            {"load_seconds": 0.0, "latency": {"p50": 40.0}, "ratio": {"value": 1, "ci95": [1, 1]}},
+            ["–", "–", "0.00", "40", "1", "–"],  # the baseline, with no function written
+            None,
+        ),
+        (
+            _CELL | {"ratio": {"value": 0.02, "ci95": [0.003, 12.345]}},
+            ["5", "2.0", "0.50", "1.23", "0.02 (<.01–12.35)", "810"],
             None,
         ),
         ({"lines": 5, "missing": "no jax"}, ["5", *"–" * 5], "no jax"),

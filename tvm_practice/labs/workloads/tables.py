@@ -35,8 +35,7 @@ def _ratio(ratio: dict[str, Any] | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Two digits after the point, or two digits that are not zero."""
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+    return f"{value:.2f}" if value >= 0.01 else "<.01"
 
 
 def _calls(cell: dict[str, Any]) -> str:
