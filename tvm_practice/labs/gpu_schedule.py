@@ -377,15 +377,20 @@ class _ToDo(Exception):
 class _Calls:
     """The functions that a kernel is made of.
 
-    The one it is about is the learner's; those it builds on are too, where they are written, and
-    else the reference ones.
+    The one it is about is the learner's; those it builds on are too, where they are written and
+    right, and else the reference ones.
+
+    Attributes:
+        about: the last function that a kernel was about.
     """
 
     def __init__(self, steps: "Steps"):
         self.steps = steps
+        self.about = ""
 
     def subject(self, name: str, *arguments: Any) -> Any:
         """Raises _ToDo if it is to do, or if it raised."""
+        self.about = name
         found = self.steps.attempt(name, *arguments)
         if name in self.steps.todo or name in self.steps.failed:
             raise _ToDo
@@ -539,7 +544,7 @@ class _Kernels:
             text = cuda_source(schedule.mod, _ARCH) if why_no_text() is None else ""
         except Exception as error:  # whatever TVM finds wrong with the learner's schedule
             lines = str(error).strip().splitlines() or ["(no message)"]
-            self.calls.steps.failed[name] = f"{type(error).__name__}: {lines[-1]}"
+            self.calls.steps.failed[self.calls.about] = f"{type(error).__name__}: {lines[-1]}"
             Console().print(f"fails  {name}: {lines[-1]}", markup=False, highlight=False)
             return
         self.schedules[name], self.counts[name] = schedule, counts
