@@ -246,10 +246,15 @@ def _export(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     folder = steps.folder / "model"
     imported = steps.attempt("export_model", model, example, folder)
     if imported is None:
+        _attempt_ends(steps, model, example)
+        return {}
+    if not (folder / "model.so").exists():
+        print(f"export_model left no {folder / 'model.so'}")
         return {}
     (folder / "model.json").write_text(json.dumps(describe_main(imported), indent=2))
     print(f"{name}: {folder / 'model.so'}, {(folder / 'model.so').stat().st_size / 1e6:.1f} MB")
-    _verify(folder, model, example)
+    if not _verify(folder, model, example):
+        return {}
     write_project(folder)
     whole = _export_with_ends(steps, model, example)
     try:
@@ -280,8 +285,8 @@ def _export_with_ends(
         return wrapped[0] if wrapped[0] is not None else mod
 
     folder = steps.folder / "image_to_label"
-    steps.attempt("export_model", model, example, folder, ends=ends)
-    if not wrapped or wrapped[0] is None:
+    exported = steps.attempt("export_model", model, example, folder, ends=ends)
+    if exported is None or not wrapped or wrapped[0] is None:
         return None
     (folder / "model.json").write_text(json.dumps(describe_main(wrapped[0]), indent=2))
     print(f"With its ends: {folder / 'model.so'}; from bytes to a label.")
@@ -290,19 +295,40 @@ def _export_with_ends(
     return folder, [random.integers(0, 256, (1, height, width, 3), "uint8")]
 
 
-def _verify(folder: Path, model: Any, example: tuple[Any, ...]) -> None:
+def _attempt_ends(steps: "Steps", model: Any, example: tuple[Any, ...]) -> None:
+    """`image_to_label` by itself, while there is no library to put it into."""
+    from solutions.relay_import import import_relax
+    from tvm_practice.cpp import describe_main
+    from tvm_practice.tvm_export.quiet import quiet_frontends
+
+    with quiet_frontends():
+        imported = import_relax(model, example)
+    wrapped = steps.attempt("image_to_label", imported, MEAN, STD)
+    if wrapped is not None:
+        for side, tensors in describe_main(wrapped).items():
+            shown = (f"{each['name']} {each['dtype']} {each['shape']}" for each in tensors)
+            print(f"image_to_label, {side}: {', '.join(shown)}")
+
+
+def _verify(folder: Path, model: Any, example: tuple[Any, ...]) -> bool:
     """Load the library in Python and compare it with PyTorch."""
     import torch
 
     from solutions.relay_import import verify
     from tvm_practice.tvm_export.running import RelaxRunner
 
-    runner = RelaxRunner.from_file(str(folder / "model.so"))
-    runner.set_inputs([each.numpy() for each in example])
-    runner.run()
-    with torch.inference_mode():
-        error = verify(runner.outputs(), [model(*example).numpy()], atol=1e-3, rtol=1e-3)
+    try:
+        runner = RelaxRunner.from_file(str(folder / "model.so"))
+        runner.set_inputs([each.numpy() for each in example])
+        runner.run()
+        with torch.inference_mode():
+            want = model(*example).numpy()
+        error = verify(runner.outputs(), [want], atol=1e-3, rtol=1e-3)
+    except (ValueError, RuntimeError) as problem:  # of a learner's export
+        print(f"In Python it is not right: {str(problem).splitlines()[-1]}")
+        return False
     print(f"In Python: largest difference to PyTorch {error:.1e}")
+    return True
 
 
 def _build(folder: Path) -> Path:

@@ -3,12 +3,9 @@
 //   call_on_threads INPUTS THREADS FAILING     FAILING: the input that throws, or -1
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
-#include <future>
 #include <mutex>
 #include <stdexcept>
 #include <string>
