@@ -79,7 +79,7 @@ def compiler(triple: str, *, shared: bool = False) -> list[str]:
         Missing: there is neither.
     """
     name = architecture(triple)
-    if name == _here() and (native := shutil.which("cc")):
+    if _is_own(triple) and (native := shutil.which("cc")):
         return [native]
     if importlib.util.find_spec("ziglang") is None:
         raise Missing(
@@ -128,7 +128,7 @@ def launcher(triple: str) -> list[str]:
         Missing: nothing here runs such programs.
     """
     name = architecture(triple)
-    if name == _here():
+    if _is_own(triple):
         return []
     if name == "wasm32":
         # A Node that was installed by pip is beside the interpreter.
@@ -288,6 +288,11 @@ def decode(data: bytes) -> list[np.ndarray]:
 
 def _here() -> str:
     return architecture(platform.machine().lower())
+
+
+def _is_own(triple: str) -> bool:
+    """Whether programs for `triple` are this machine's own; LLVM and Python share these names."""
+    return architecture(triple) == _here() and sys.platform in triple
 
 
 def _runtime_folder(name: str) -> Path:
