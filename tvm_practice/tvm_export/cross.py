@@ -83,7 +83,7 @@ def compiler(triple: str, *, shared: bool = False) -> list[str]:
         return [native]
     if importlib.util.find_spec("ziglang") is None:
         raise Missing(
-            f"no compiler for {name}: python -m pip install -c constraints.txt '.[cross_compile]'"
+            f"no compiler for {name}: python -m pip install -c constraints.txt '.[cross-compile]'"
         )
     system = "wasi" if name == "wasm32" else f"linux-gnu.{_GLIBC}" if shared else "linux-musl"
     return [sys.executable, "-m", "ziglang", "cc", "-target", f"{name}-{system}"]
