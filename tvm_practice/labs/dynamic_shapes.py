@@ -460,6 +460,8 @@ def _plan_of_a_chain(steps: "Steps") -> dict[str, Any]:
     figures = {}
     for name, planned in plans.items():
         formulas = read_memory(planned, n=1).formulas.values()
+        if not formulas:
+            raise ValueError(f"{name}: main allocates no storage")
         _say(f"- {name}: {len(formulas)} storages of {', '.join(formulas)} bytes")
         figures[name] = list(formulas)
     _say(
@@ -641,6 +643,8 @@ def _memory(steps: "Steps", encoders: _Encoders, fused: Any, symbols: list[str])
 
     from tvm_practice.tvm_export.memory import pool_bytes
 
+    if "plan_memory" in steps.failed:
+        return {}
     largest = tuple(encoders.bounds.values())
     limits = dict(zip(symbols, largest, strict=True))
     planned = [steps.attempt("plan_memory", fused, each) for each in (None, limits)]
