@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tvm_practice import engines
-from tvm_practice.labs.dynamic_shapes import report
+from tvm_practice.course.catalog import SOLUTIONS
+from tvm_practice.course.steps import Steps
+from tvm_practice.labs.dynamic_shapes import _part, report
 
 FUNCTIONS = "tests.labs.dynamic_shapes_functions"
 
@@ -39,6 +41,23 @@ def test_the_report_of_an_unfinished_lab_draws_nothing(
 ) -> None:
     report(results, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_part_that_fails_is_said_and_the_rest_goes_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = Steps("labs.dynamic_shapes", SOLUTIONS)
+    steps.todo.append("import_dynamic")
+
+    def fails() -> None:
+        raise ValueError("no storage\nat all")
+
+    assert _part(steps, ("import_dynamic", "plan_memory"), fails) is None
+    assert steps.failed == {"plan_memory": "ValueError: no storage"}
+    assert "pytest -m lab4" in " ".join(capsys.readouterr().out.split())
+    assert _part(steps, ("plan_memory",), lambda: 3) == 3
+    with pytest.raises(ValueError, match="no storage"):  # nothing of the learner's is in it
+        _part(steps, ("import_dynamic",), fails)
 
 
 @pytest.fixture(scope="module")

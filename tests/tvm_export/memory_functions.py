@@ -42,7 +42,7 @@ def read(n: int) -> dict[str, Any]:
             allocated.append(int(arguments[1][0]))
         return 0
 
-    runner = RelaxRunner(tvm.compile(fused, tvm.target.Target({"kind": "llvm"})))
+    runner = RelaxRunner(tvm.compile(fused, tvm.target.Target({"kind": "llvm", "opt-level": 0})))
     runner.set_inputs([np.ones((n, 16), "float32")])
     with runner.instrumented(watch):
         runner.run()

@@ -74,6 +74,6 @@ def plot_costs(path: Path, rows: Sequence[Mapping[str, Any]], *, baseline: str, 
     axes.set_ylabel(f"time / time of {baseline}")
     axes.grid(alpha=0.3, which="both")
     axes.set_title(title)
-    axes.legend(fontsize="small")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=120)
     return path
