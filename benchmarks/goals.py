@@ -17,7 +17,9 @@ from beside_torch import geometric_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "speed.md"
-_SHOWN = 4  # operators of a profile
+_SHOWN = 12  # operators of a profile
+_PROFILED = ("calls", "milliseconds", "alone")
+_WORTH_A_WORD = 0.05  # milliseconds
 _HEAD = """# Speed: aims and figures
 
 Made by `python benchmarks/goals.py` from what the commands in the last column measured. Unless a
@@ -75,6 +77,13 @@ class Measured:
         if not found:
             raise Missing
         return min(1 / float(each["ratio"][rival]["value"]) for each in found.values())
+
+    def rivals(self, name: str) -> dict[str, Any]:
+        """What benchmarks/rivals.py measured of the current engine's build of a model."""
+        found: dict[str, Any] = self.read("rivals.json")["models"].get(name, {}).get("current")
+        if not found:
+            raise Missing
+        return found
 
     def matmul(self, *shape: int) -> dict[str, Any]:
         for row in self.read("matmul.json")["rows"]:
@@ -260,21 +269,29 @@ def page(measured: Measured) -> str:
 def _profile(measured: Measured, goal: Goal) -> list[str]:
     """Where the time of a missed goal's model goes."""
     try:
-        operators = measured.model(*goal.profile)["operators"] if goal.profile else None
+        found = measured.rivals(goal.profile[0]) if goal.profile else {}
     except Missing:
-        operators = None
+        found = {}
+    operators = found.get("operators")
     if not operators:
-        return [f"`{goal.command}` prints where the time goes."]
-    rest = sum(each["share"] for each in operators[_SHOWN:])
+        return [f"`{goal.command}` measures where the time goes."]
+    shown, others = operators[:_SHOWN], operators[_SHOWN:]
+    rows = [(f"`{each['name']}`", [each]) for each in shown]
+    rows += [(f"{len(others)} others", others), ("all", operators)]
+    lines = ["| function | calls | ms in the model | ms alone |", "|---|---|---|---|"]
+    for name, each in rows:
+        calls, within, alone = (sum(one[key] for one in each) for key in _PROFILED)
+        lines.append(f"| {name} | {calls} | {within:.2f} | {alone:.2f} |")
+    kinds = sorted(found["onnx_operators"].items(), key=lambda item: -item[1])
+    theirs = ", ".join(f"{name} {spent:.2f}" for name, spent in kinds if spent >= _WORTH_A_WORD)
     return [
-        "| function | calls | ms | share |",
-        "|---|---|---|---|",
-        *(
-            f"| `{each['name']}` | {each['calls']} | {each['milliseconds']:.3g} "
-            f"| {each['share']:.0%} |"
-            for each in operators[:_SHOWN]
-        ),
-        f"| {len(operators[_SHOWN:])} others | | | {rest:.0%} |",
+        *lines,
+        "",
+        "Alone: called again and again on the same operands, so that they are in the cache and "
+        "nothing has to be fetched from memory or from the other core. What a function takes more "
+        "in the model is the limit there, and no schedule of that function alone will win it back.",
+        "",
+        f"ONNX Runtime's own account of its operators, in ms: {theirs}.",
     ]
 
 

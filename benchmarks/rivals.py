@@ -4,12 +4,15 @@
     python benchmarks/rivals.py
 
 In the table of models each compiler is timed in turns with PyTorch eager, in a process of its own
-engine. Here they are timed in turns with each other.
+engine. Here they are timed in turns with each other. Of the current engine's artifact it is kept
+what each function takes in the model and alone, and what ONNX Runtime says of its own operators.
 """
 
+import importlib
 import json
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -28,7 +31,9 @@ def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
         seconds: for measuring.
 
     Returns:
-        `measure.Comparison.to_dict`: times over the artifact's.
+        `measure.Comparison.to_dict`, times over the artifact's; and "operators", [{"name", "calls",
+        "milliseconds", "share", "alone"}] on the current engine, and "onnx_operators",
+        milliseconds by operator.
     """
     import torch
 
@@ -38,6 +43,7 @@ def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.loading import load
+    from tvm_practice.tvm_export.profiling import profile_operators, time_alone
 
     torch.set_num_threads(engines.thread_count())
     loaded = load(factory, example=None, seed=0)
@@ -57,7 +63,42 @@ def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
             "onnx": onnx_runtime(call, Path(folder), Stopwatch())[0],
         }
         compared = compare_interleaved(runs, baseline="tvm", rounds=60, time_limit=seconds)
-    return compared.to_dict()
+        found = compared.to_dict()
+        if engines.active() == engines.CURRENT:
+            operators = [each.to_dict() for each in profile_operators(built.runner)]
+            alone = time_alone(built.runner)
+            found["operators"] = [each | {"alone": alone[each["name"]]} for each in operators]
+            feed = dict(zip(call.names, map(as_array, call.tensors), strict=True))
+            found["onnx_operators"] = onnx_operators(Path(folder) / "model.onnx", feed)
+    return found
+
+
+def onnx_operators(file: Path, feed: dict[str, Any], *, runs: int = 20) -> dict[str, float]:
+    """ONNX Runtime's own account of a model: milliseconds a run by kind of operator.
+
+    Its medians over the runs are added up; its profiler costs some time as well.
+    """
+    onnxruntime: Any = importlib.import_module("onnxruntime")  # without types
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = engines.thread_count()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.enable_profiling = True
+    options.profile_file_prefix = str(file.with_name("profile"))
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    feed = {each.name: feed[each.name] for each in session.get_inputs()}
+    for _ in range(runs):
+        session.run(None, feed)
+    events = json.loads(Path(session.end_profiling()).read_text())
+    times: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            node = event["args"]["op_name"], event["name"]
+            times.setdefault(node, []).append(event["dur"] / 1e3)
+    total: dict[str, float] = {}
+    for (operator, _), spent in times.items():
+        total[operator] = total.get(operator, 0.0) + median(spent)
+    return total
 
 
 @click.command(

@@ -74,7 +74,8 @@ def test_a_model_is_compiled_checked_and_loadable(tmp_path: Path) -> None:
     ]
     assert metadata["check"]["status"] == "ok" and 0 < metadata["check"]["max_error"] < 1e-4
     assert metadata["schema_version"] == 1 and metadata["versions"]["apache-tvm"]
-    assert {each.name for each in (tmp_path / "a/b").iterdir()} == {"model.so", "model.json"}
+    assert {each.name for each in (tmp_path / "a/b").iterdir()} == {"model.so", "model.json", "cpp"}
+    assert (tmp_path / "a/b/cpp/tvm_model.h").exists()
 
 
 @pytest.mark.slow
@@ -82,8 +83,10 @@ def test_a_model_is_compiled_checked_and_loadable(tmp_path: Path) -> None:
 def test_the_check_finds_a_wrong_library(tmp_path: Path) -> None:
     """The library of one model is no library of another."""
     file = convolution(tmp_path / "one.onnx", (1, 3, 5, 5))
-    done = run("compile_onnx", "one.onnx", "--out", "out", "--no-check", folder=tmp_path)
+    options = ["--out", "out", "--no-check", "--no-cpp"]
+    done = run("compile_onnx", "one.onnx", *options, folder=tmp_path)
     assert done.returncode == 0 and "off: --no-check" in done.stdout, done.stdout + done.stderr
+    assert "cmake" not in done.stdout and not (tmp_path / "out/cpp").exists()
     model = onnx.load(file)
     weights = onnx.numpy_helper.to_array(model.graph.initializer[0])
     changed = onnx.numpy_helper.from_array(weights * np.float32(1.01), "w")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tvm_practice.engines import ENGINES, Engine, unavailable_reason
-from tvm_practice.farm import TRACKER_PORTS
+from tvm_practice.farm import TRACKER_PORTS, is_lost
 
 FARM = [sys.executable, "-m", "tvm_practice.farm"]
 # In the container this names the farm of Compose.
@@ -56,6 +56,25 @@ def test_unknown_tracker(tmp_path: Path) -> None:
     tune = _run("tune", "--tracker", "no.such.host.invalid", "--wait", "0", folder=tmp_path)
     assert tune.returncode == 1
     assert "tracker at no.such.host.invalid" in tune.stderr and "Traceback" not in tune.stderr
+
+
+# Last lines of what MetaSchedule's runner said on a farm; tests/labs makes it say them.
+_SHUT = "tvm.error.InternalError: Check failed: (code == RPCCode::kReturn) is false: code=1"
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (None, False),
+        (_SHUT, True),
+        ("tvm.error.InternalError: Socket SockChannel::Send Error:Broken pipe", True),
+        ("RPCRunner: Timeout, killed after 20 seconds", True),
+        (f"RPCSessionTimeoutError: Your 20s session has expired\n{_SHUT}", False),
+        ("tvm.error.RPCError: Error caught from RPC call:\nValueError: cannot find file", False),
+    ],
+)
+def test_a_lost_server_is_told_from_a_failed_candidate(error: str | None, lost: bool) -> None:
+    assert is_lost(error) is lost
 
 
 @pytest.fixture(scope="module")

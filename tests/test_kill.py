@@ -87,6 +87,7 @@ def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: i
     return counts
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_killed_runs_lose_nothing_that_was_measured(tuner: str, tmp_path: Path) -> None:
     counts = kill_and_go_on(tuner, tmp_path, trials=6, kills=1, seed=5)

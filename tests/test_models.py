@@ -120,6 +120,19 @@ def test_the_published_architectures(
     assert torch.equal(outputs[0], again[0] if isinstance(again, tuple) else again)
 
 
+def test_an_encoder_layer_has_berts_size_and_pays_padding_no_attention() -> None:
+    model, (x, keep) = models.load_encoder(batch=2, length=7)
+    assert sum(each.numel() for each in model.parameters()) == 7_087_872
+    longer = torch.cat((x, torch.randn(2, 3, 768)), dim=1)
+    padded = torch.cat((keep, torch.zeros(2, 3)), dim=1)
+    with torch.inference_mode():
+        want = model(x, keep)
+        assert torch.allclose(model(longer, padded)[:, :7], want, atol=1e-5)
+        attended = model(longer, torch.ones(2, 10))[:, :7]
+    assert not torch.allclose(attended, want, atol=1e-3)
+    assert 0.01 < float(want.std()) < 100
+
+
 @pytest.mark.slow
 def test_bert_large_has_24_layers() -> None:
     model, _ = models.load_bert_large()

@@ -1,4 +1,4 @@
-"""Compile an ONNX file with current TVM: a library to load, and what its inputs and outputs are."""
+"""Compile an ONNX file with current TVM: a library, what it takes and gives, C++ to call it."""
 
 import importlib
 import importlib.metadata
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from tvm_practice.cpp import PROJECT, write_project
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +56,7 @@ def compile_file(
     from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.loading import BadInput
     from tvm_practice.tvm_export.quiet import native_stderr_to
+    from tvm_practice.tvm_export.relax import fold_batch_normalization
     from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
 
     watch = Stopwatch()
@@ -67,7 +70,7 @@ def compile_file(
     with watch("import"), native_stderr_to(os.devnull):
         module = _imported(model, inputs)
     with watch("optimize"), native_stderr_to(os.devnull):
-        module = optimize_relax(module)
+        module = optimize_relax(fold_batch_normalization(module))
     with watch("build"), native_stderr_to(os.devnull):
         executable = build_relax(schedule_defaults(module, resolved), resolved)
     with watch("link"), native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
@@ -282,20 +285,11 @@ def _imported(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
 
 def _output_tensors(model: Any, module: Any) -> list[dict[str, Any]]:
     """The outputs as [{"name", "shape", "dtype"}]; an extent that depends on values is a name."""
-    import tvm
+    from tvm_practice.cpp import describe_tensor, result_types
 
-    kind = module["main"].ret_ty
-    kinds = list(kind.fields) if hasattr(kind, "fields") else [kind]
     return [
-        {
-            "name": output.name,
-            "shape": [
-                int(each) if isinstance(each, tvm.tirx.IntImm) else str(each)
-                for each in kind.shape.values
-            ],
-            "dtype": str(kind.dtype),
-        }
-        for output, kind in zip(model.graph.output, kinds, strict=True)
+        describe_tensor(output.name, kind)
+        for output, kind in zip(model.graph.output, result_types(module), strict=True)
     ]
 
 
@@ -345,6 +339,11 @@ def _require_linker() -> None:
     help="Compare with ONNX Runtime on random inputs [default: where it is installed and the "
     "library can run].",
 )
+@click.option(
+    "--cpp/--no-cpp",
+    default=True,
+    help="Write a C++ project around the library to the folder cpp in --out [default: yes].",
+)
 @click.option("--json", "as_json", is_flag=True, help=f"Print {METADATA} on standard output only.")
 def main(
     file: Path,
@@ -352,13 +351,15 @@ def main(
     target: str,
     shapes: tuple[str, ...],
     check: bool | None,
+    cpp: bool,
     as_json: bool,
 ) -> None:
     """Compile an ONNX model with current TVM to a library.
 
     The library is called by tvm.runtime.load_module and relax.VirtualMachine, its inputs in the
-    order of model.json. Exit code 0 if it was compiled and, where checked, computes what ONNX
-    Runtime computes; 1 if not, 2 for a mistake in what was asked.
+    order of model.json, or from C++ by the project in cpp, which CMake builds. Exit code 0 if it
+    was compiled and, where checked, computes what ONNX Runtime computes; 1 if not, 2 for a mistake
+    in what was asked.
     """
     from tvm_practice import engines
 
@@ -369,6 +370,8 @@ def main(
             click.echo(f"compile_onnx: {file}: {problem}", err=True)
             sys.exit(2)
         metadata = run(file, out, target=target, shapes=given, checked=check, quiet=as_json)
+        if cpp:
+            write_project(out)
     except engines.RemoteError as error:
         lines = error.message.strip().splitlines() or [error.kind]
         click.echo(f"compile_onnx: {lines[-1]}", err=True)
@@ -379,7 +382,7 @@ def main(
     except KeyboardInterrupt:
         click.echo("\nstopped", err=True)
         sys.exit(130)
-    click.echo(json.dumps(metadata, indent=2)) if as_json else _print(metadata, out)
+    click.echo(json.dumps(metadata, indent=2)) if as_json else _print(metadata, out, cpp=cpp)
     sys.exit(1 if metadata["check"]["status"] == "failed" else 0)
 
 
@@ -458,7 +461,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _print(metadata: dict[str, Any], out: Path) -> None:
+def _print(metadata: dict[str, Any], out: Path, *, cpp: bool) -> None:
     for kind in ("input", "output"):
         for each in metadata[f"{kind}s"]:
             shape = "×".join(map(str, each["shape"])) or "scalar"
@@ -472,6 +475,8 @@ def _print(metadata: dict[str, Any], out: Path) -> None:
     else:
         click.echo(f"check   FAILED: {judged['reason']}")
     click.echo(f"written {out / LIBRARY}, {out / METADATA}")
+    if cpp:
+        click.echo(f"C++     cmake -S {out / PROJECT} -B {out / PROJECT / 'build'}")
 
 
 if __name__ == "__main__":

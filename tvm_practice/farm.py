@@ -14,12 +14,13 @@ on it: keep the farm on a network that you trust.
 
 import atexit
 import os
+import re
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -125,6 +126,45 @@ def tune_current(
     tracker: str, port: int, key: str, servers: int, trials: int, size: int, folder: str
 ) -> None:
     """Tune a matmul by MetaSchedule on the farm; its database is in `folder`."""
+    tune_matmul(_rpc_runner(tracker, port, key, servers), trials, size, folder)
+
+
+@contextmanager
+def _rpc_runner(tracker: str, port: int, key: str, servers: int) -> Iterator[Any]:
+    """MetaSchedule's runner on the farm, its worker processes ended after the block."""
+    from tvm.s_tir import meta_schedule as ms
+
+    runner = ms.runner.RPCRunner(
+        ms.runner.RPCConfig(tracker, port, key, session_timeout_sec=_TRIAL_SECONDS),
+        ms.runner.EvaluatorConfig(**_TIMING),
+        max_workers=servers,
+    )
+    try:
+        yield runner
+    finally:
+        runner.pool.shutdown(wait=False)
+
+
+def tune_matmul(
+    runner: AbstractContextManager[Any],
+    trials: int,
+    size: int,
+    folder: str | Path,
+    *,
+    target: Any = None,
+) -> float:
+    """Tune a matmul by MetaSchedule on the active engine, which is the current one.
+
+    Args:
+        runner: gives a `meta_schedule` runner; opened when the worker processes that build are.
+        trials: to measure.
+        size: rows and columns of A, B and C.
+        folder: of the database.
+        target: a `tvm.target.Target`; None is this machine with all its threads.
+
+    Returns:
+        Seconds that the search took, without the start of builder and runner.
+    """
     from tvm import te
     from tvm.s_tir import meta_schedule as ms
 
@@ -133,30 +173,44 @@ def tune_current(
     from tvm_practice.tvm_export.tuners import metaschedule, trials_per_round
 
     function = te.create_prim_func(matmul(size, size, size))
-    context = metaschedule.make_context(function, host_target())
-    with metaschedule.measuring([context], trials, folder) as measure:
-        runner = ms.runner.RPCRunner(
-            ms.runner.RPCConfig(tracker, port, key, session_timeout_sec=_TRIAL_SECONDS),
-            ms.runner.EvaluatorConfig(**_TIMING),
-            max_workers=servers,
+    context = metaschedule.make_context(function, target or host_target())
+    with metaschedule.measuring([context], trials, folder) as measure, runner as opened:
+        started = time.perf_counter()
+        ms.tune.tune_tasks(
+            tasks=[context],
+            task_weights=[1.0],
+            work_dir=str(folder),
+            max_trials_global=trials,
+            num_trials_per_iter=trials_per_round(trials),
+            builder=measure.builder,
+            runner=opened,
+            cost_model=metaschedule.cost_model(),
+            measure_callbacks=[
+                *ms.measure_callback.MeasureCallback.create("default"),
+                measure.callback,
+            ],
         )
-        try:
-            ms.tune.tune_tasks(
-                tasks=[context],
-                task_weights=[1.0],
-                work_dir=folder,
-                max_trials_global=trials,
-                num_trials_per_iter=trials_per_round(trials),
-                builder=measure.builder,
-                runner=runner,
-                cost_model=metaschedule.cost_model(),
-                measure_callbacks=[
-                    *ms.measure_callback.MeasureCallback.create("default"),
-                    measure.callback,
-                ],
-            )
-        finally:
-            runner.pool.shutdown(wait=False)
+        return time.perf_counter() - started
+
+
+# What a client sees of a server that is gone, and of one that does not answer in time.
+_LOST = re.compile(
+    r"code=(kShutdown|1)\b|Broken pipe|Connection (reset|refused)|connection was previously closed|"
+    r"Channel closes before|Timeout, killed after|Cannot request|no worker of key"
+)
+# A candidate that hangs is ended with its session by a server that is well.
+_HANGING = "RPCSessionTimeoutError"
+
+
+def is_lost(error: str | None) -> bool:
+    """Whether a trial failed because its server did, so that another may do it.
+
+    A candidate that crashes the process it runs in cannot be told from a server that is gone.
+
+    Args:
+        error: `error_msg` of MetaSchedule's RunnerResult; None is a trial that did not fail.
+    """
+    return error is not None and _HANGING not in error and _LOST.search(error) is not None
 
 
 # In the command's own process, without a TVM.

@@ -43,11 +43,11 @@ def test_list_grades_only_what_changed(cheap: Tree) -> None:
     cheap.solve("matmul", "tile")
     cheap.botch("softmax")
     shown = cheap.run("list").stdout
-    assert "2 done, 1 wrong, 28 to do" in shown and "2/31" in shown
+    assert f"2 done, 1 wrong, {ALL - 3} to do" in shown and f"2/{ALL}" in shown
     assert cheap.graded == ["te_basics.matmul", "te_basics.softmax", "manual_schedule.tile"]
     cheap.graded.clear()
     cheap.solve("softmax")
-    assert "3 done, 28 to do" in cheap.run("list").stdout
+    assert f"3 done, {ALL - 3} to do" in cheap.run("list").stdout
     assert cheap.graded == ["te_basics.softmax"]
     cheap.run("list", "--all")
     assert len(cheap.graded) == 4
@@ -139,7 +139,9 @@ def test_a_solution_is_shown_after_a_pass(cheap: Tree) -> None:
 
 def test_verify_is_the_whole_course_or_nothing(cheap: Tree) -> None:
     cheap.solve("matmul")
-    assert f"1 of {ALL} exercises pass (1 done, {ALL - 1} to do)" in cheap.run("verify", code=1).stdout
+    assert (
+        f"1 of {ALL} exercises pass (1 done, {ALL - 1} to do)" in cheap.run("verify", code=1).stdout
+    )
     cheap.solve(*(each.id for each in exercises()))
     assert f"{ALL} of {ALL} exercises pass ({ALL} done)" in cheap.run("verify").stdout
     cheap.botch("tile")

@@ -164,15 +164,17 @@ def profile() -> dict[str, Any]:
 
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
-    from tvm_practice.tvm_export.profiling import plain_name, profile_operators
+    from tvm_practice.tvm_export.profiling import plain_name, profile_operators, time_alone
 
     layers = (torch.nn.Linear(256, 256), torch.nn.Linear(256, 256), torch.nn.Linear(256, 8))
     call = as_call(torch.nn.Sequential(*layers).eval(), (torch.randn(128, 256),))
     built = open_lane(engines.CURRENT, call, target="llvm", steps="solutions").untuned()
     before = built(*map(as_array, call.tensors))[0]
     operators = profile_operators(built.runner, runs=5)
+    alone = time_alone(built.runner, repeats=3)
     after = built(*map(as_array, call.tensors))[0]
     return {
+        "alone": alone,
         "operators": [each.to_dict() for each in operators],
         "known": [plain_name(each.name) in built.rules for each in operators],
         "same": bool((before == after).all()),

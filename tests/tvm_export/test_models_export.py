@@ -21,6 +21,7 @@ def test_untuned_it_agrees_with_pytorch_and_nothing_is_left_scalar(name: str) ->
     assert set(built["rules"].values()) <= {"contraction", "reduction", "injective"}
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("engine", ["current", pytest.param("classic", marks=needs_classic)])
 @pytest.mark.parametrize("name", ["bert", "mamba", "lstm"])
 def test_two_layers_of_it(name: str, engine: engines.Engine) -> None:

@@ -61,3 +61,5 @@ def test_a_profile_says_where_the_time_goes() -> None:
     assert large["milliseconds"] > small["milliseconds"] > 0
     assert large["share"] + small["share"] == pytest.approx(1)
     assert all(found["known"]) and found["same"]
+    assert found["alone"].keys() == {each["name"] for each in found["operators"]}
+    assert found["alone"][large["name"]] > found["alone"][small["name"]] > 0

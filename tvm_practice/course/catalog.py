@@ -11,7 +11,15 @@ from tvm_practice.engines import Engine
 
 PHASE_MODULES = ("te_basics", "manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
 # Beyond the five, in the form of a phase; each can be done alone.
-LAB_MODULES: tuple[str, ...] = ("labs.compilers_compared",)
+LAB_MODULES: tuple[str, ...] = (
+    "labs.gpu_schedule",
+    "labs.deploy_cpp",
+    "labs.cross_compile",
+    "labs.dynamic_shapes",
+    "labs.tuning_farm",
+    "labs.compilers_compared",
+    "labs.custom_operator",
+)
 MODULES = PHASE_MODULES + LAB_MODULES
 
 # The packages that hold the phases' functions: the learner's own, and the reference ones.

@@ -7,6 +7,7 @@ same weights and inputs; PyTorch's global random state is left as it was.
     model(*example)
 """
 
+from tvm_practice.models.encoder import load_encoder
 from tvm_practice.models.hugging_face import (
     load_bert_base,
     load_bert_large,
@@ -27,6 +28,7 @@ __all__ = [
     "ResNet",
     "load_bert_base",
     "load_bert_large",
+    "load_encoder",
     "load_gpt2",
     "load_lstm",
     "load_mamba",

@@ -66,3 +66,43 @@ def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
         OperatorTime(name, calls[name], 1e3 * seconds, seconds / total)
         for name, seconds in sorted(spent.items(), key=lambda item: -item[1])
     ]
+
+
+def time_alone(runner: Any, *, repeats: int = 20) -> dict[str, float]:
+    """Time every function that the virtual machine calls, over and over on the same operands.
+
+    In the model a function finds weights that everything since the last run has driven out of the
+    cache, and inputs that another core has just written. Alone it finds all in place: what it
+    takes longer in the model is not its schedule's doing.
+
+    Args:
+        runner: a `running.RelaxRunner` whose inputs are set.
+        repeats: calls of each, of which the median counts, after as many that do not.
+
+    Returns:
+        Milliseconds by function, of all its calls in a run of the model.
+    """
+    import tvm
+
+    called: list[tuple[str, Any, tuple[Any, ...]]] = []
+
+    def keep(function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> int:
+        if before and not name.startswith("vm.builtin."):
+            called.append((name, function, tuple(map(_copied, arguments))))
+        return 0
+
+    def _copied(argument: Any) -> Any:
+        return tvm.runtime.tensor(argument.numpy()) if hasattr(argument, "numpy") else argument
+
+    runner.run()
+    with runner.instrumented(keep):
+        runner.run()
+    spent: dict[str, float] = {}
+    for name, function, arguments in called:
+        times = []
+        for _ in range(2 * repeats):
+            started = time.perf_counter()
+            function(*arguments)
+            times.append(time.perf_counter() - started)
+        spent[name] = spent.get(name, 0.0) + 1e3 * median(times[repeats:])
+    return spent

@@ -50,7 +50,8 @@ class RelaxLane:
             else:
                 module = steps.relay_import.import_relax(call.module, call.tensors)
         with watch("optimize"), native_stderr_to(os.devnull):
-            self._module = mark_constants(steps.relay_import.optimize_relax(module))
+            folded = fold_batch_normalization(module)
+            self._module = mark_constants(steps.relay_import.optimize_relax(folded))
         self._example = [as_array(each) for each in call.tensors]
         self._default: GraphModule | None = None
         self._seconds = watch.seconds
@@ -173,6 +174,47 @@ class RelaxLane:
             tuning=tuning,
             rules=dict(rules),
         )
+
+
+def fold_batch_normalization(module: Any) -> Any:
+    """A Relax module whose convolutions carry the batch normalization that follows them.
+
+    Its scale goes into the weights and its shift becomes an addition, so that a subtraction, a
+    division and a multiplication of every element are gone. A normalization that follows something
+    else stays; and all stay where a convolution's own output is used as well, because TVM would
+    then compute it twice.
+
+    Args:
+        module: as imported, the weights constants of its graph; it is left as it was.
+    """
+    import tvm
+    from tvm import relax
+
+    passes = tvm.ir.transform.Sequential(
+        [
+            relax.transform.CanonicalizeBindings(),
+            relax.transform.FoldBatchnormToConv2D(),
+            relax.transform.CanonicalizeBindings(),
+            relax.transform.FoldConstant(),
+        ]
+    )
+    folded = passes(module)
+    return folded if _convolutions(folded) == _convolutions(module) else module
+
+
+def _convolutions(module: Any) -> int:
+    """How many convolutions its main calls."""
+    from tvm import relax
+
+    found = 0
+
+    def look(expression: Any) -> None:
+        nonlocal found
+        operator = getattr(expression, "op", None)
+        found += getattr(operator, "name", None) == "relax.nn.conv2d"
+
+    relax.analysis.post_order_visit(module["main"], look)
+    return found
 
 
 def _import_dynamic(call: Call) -> Any:

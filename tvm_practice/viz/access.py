@@ -105,11 +105,11 @@ def access_program(
     Raises:
         CannotFollow: indices or conditions depend on data, or a size is not known.
     """
-    lowered = _lower_classic(function, tensors) if tensors is not None else _lower(function)
-    return _Writer(sizes or {}).program(lowered, name)
+    lowered = _lower_classic(function, tensors) if tensors is not None else plain_loops(function)
+    return ProgramWriter(sizes or {}).program(lowered, name)
 
 
-def _lower(function: Any) -> Any:
+def plain_loops(function: Any) -> Any:
     """To plain loops over buffers that are cut to what is used; annotations stay on the loops."""
     import tvm
     from tvm import s_tir, tirx
@@ -136,7 +136,7 @@ def _lower_classic(schedule: Any, tensors: Sequence[Any]) -> Any:
     return schedule_to_module(schedule.normalize(), list(tensors))["main"]
 
 
-class _Writer:
+class ProgramWriter:
     """Walks lowered IR of either engine and writes the program."""
 
     def __init__(self, sizes: Mapping[str, int]):

@@ -249,13 +249,15 @@ def print_graph(title: str, module: Any) -> None:
     )
 
 
-def print_operators(title: str, before: Graph, after: Graph) -> None:
+def print_operators(
+    title: str, before: Graph, after: Graph, *, columns: tuple[str, str] = ("imported", "optimized")
+) -> None:
     """Print how often each operator occurs before and after, those in kernels included."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table("operator", title=title)
-    for column in ("imported", "optimized"):
+    for column in columns:
         table.add_column(column, justify="right")
     counts = before.operators, after.operators
     for name in sorted(counts[0] | counts[1]):

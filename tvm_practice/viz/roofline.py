@@ -128,8 +128,19 @@ class Kernel:
     intensity: float
 
 
-def roofline_svg(limits: Roofline, kernels: Mapping[str, Kernel], *, title: str) -> str:
-    """The limits as a roof, log-log, and each kernel as a point under it."""
+def roofline_svg(
+    limits: Roofline,
+    kernels: Mapping[str, Kernel],
+    *,
+    title: str,
+    intensity_label: str = "operations per byte from beyond the second cache",
+    rate_label: str | None = None,
+) -> str:
+    """The limits as a roof, log-log, and each kernel as a point under it.
+
+    Args:
+        rate_label: of the vertical axis; unasked it names the threads.
+    """
     with style():
         figure = new_figure(6.2, 3.9)
         axes = figure.subplots()
@@ -155,17 +166,22 @@ def roofline_svg(limits: Roofline, kernels: Mapping[str, Kernel], *, title: str)
             axes.plot([kernel.intensity] * 2, [kernel.gflops, roof], ":", color=f"C{number}")
             axes.plot(kernel.intensity, kernel.gflops, "o", color=f"C{number}")
             share = kernel.gflops / roof
+            on_the_left = kernel.intensity < (low * high) ** 0.5
+            lower = sum(  # of those at the same place: their labels stand above each other
+                other.gflops < kernel.gflops and abs(other.intensity / kernel.intensity - 1) < 0.2
+                for other in kernels.values()
+            )
             axes.annotate(
-                f"{name}: {kernel.gflops:.3g}, {share:.0%} of its limit",
+                f"{name}: {kernel.gflops:.3g}" + (f", {share:.0%} of its limit" * (share <= 1)),
                 (kernel.intensity, kernel.gflops),
-                xytext=(7, -4) if kernel.intensity < (low * high) ** 0.5 else (-7, -4),
+                xytext=(7 if on_the_left else -7, 11 * lower - 4),
                 textcoords="offset points",
                 fontsize=8,
-                ha="left" if kernel.intensity < (low * high) ** 0.5 else "right",
+                ha="left" if on_the_left else "right",
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("operations per byte from beyond the second cache")
-        axes.set_ylabel(f"GFLOP/s, {limits.threads} threads")
+        axes.set_xlabel(intensity_label)
+        axes.set_ylabel(rate_label or f"GFLOP/s, {limits.threads} threads")
         axes.grid(which="major")
         return to_svg(figure, title=title)

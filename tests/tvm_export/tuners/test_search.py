@@ -97,6 +97,7 @@ def test_other_errors_are_not_swallowed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.pages
 @pytest.mark.parametrize(
     ("tuner", "settings"),
     [

@@ -17,6 +17,7 @@ buffer where its rows need it, and only what exists is written back.
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from tvm_practice.tvm_export.cpu_rules.loops import (
@@ -45,6 +46,8 @@ _TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
 _SPILLS = 4
 # Padding costs, beside wasted arithmetic, a copy or bounds checks at write-back.
 _INEXACT = 1.1
+# Parts of a sum that are tried first, and what their sums' way through memory is taken for.
+_CHUNKS, _APART = 4, 1.1
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
 
@@ -93,12 +96,16 @@ class TileChoice:
         vectors: vector registers that a tile is wide.
         unroll: steps of the sum that are unrolled, where that divides.
         rows_first: whether the tiles of a column are far apart, and not those of a row.
+        chunks: parts that the sum is taken in, where that divides. All tiles that share a piece
+            of the packed operand take one part of it before any takes the next, so that a part
+            is still in the cache; meanwhile their sums are in memory.
     """
 
     rows: int
     vectors: int
     unroll: int = 1
     rows_first: bool = False
+    chunks: int = 1
 
 
 @dataclass(frozen=True)
@@ -245,14 +252,14 @@ def _simplify_indices(expression: Any, analyzer: Any) -> Any:
 def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
-    for vectors in VECTORS:
+    for vectors, chunks in product(VECTORS, (1, _CHUNKS)):
         for rows in range(1, (cpu.registers - 1) // vectors):
-            choice = TileChoice(rows, vectors)
+            choice = TileChoice(rows, vectors, chunks=chunks)
             try:
                 cost, tile = _tile(found, cpu, choice)
             except NotApplicable:
                 continue
-            ranked.setdefault((*tile.rows.values(), tile.columns), (cost, choice, tile))
+            ranked.setdefault((*tile.rows.values(), tile.columns, chunks), (cost, choice, tile))
     if not ranked:
         raise NotApplicable("a group does not fill vector registers")
     return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
@@ -271,6 +278,9 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     if found.of_group and width != columns:
         raise NotApplicable("the write-back would reach into the next group")
     rows, tiles, exact_rows = _row_tile(found, choice.rows)
+    steps = constant(found.extents[found.reduced[0]]) or 1
+    if choice.chunks > 1 and (tiles == 1 or steps % choice.chunks):
+        raise NotApplicable("no two tiles share a part of the sum")
     size = math.prod(rows.values())
     exact_columns = extent is not None and columns % width == 0
     tiles *= math.ceil(columns / width)
@@ -278,8 +288,9 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
         size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, float(_LATENCY)
     )
     step += (size + choice.vectors) * _A_LOAD
+    step *= 1 if choice.chunks == 1 else _APART
     cost = tiles * step * (1 if exact_rows else _INEXACT) * (1 if exact_columns else _INEXACT)
-    if found.transposed:
+    if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
         cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
     return cost, Tile(rows, width, exact_rows, exact_columns)

@@ -20,7 +20,7 @@ _MAX_REGISTERS = 4
 # Expressions that inlining may repeat, and for how many of them a function counts.
 _MAX_REPEATED, _CALL = 60, 20
 # Iterations of a parallel loop for each thread from which they are balanced enough.
-_TASKS = 8
+TASKS = 8
 # Elements below which starting the other threads costs more than they save: a microsecond when
 # they are waiting for work, tens of it when the processor is busy.
 SERIAL_ELEMENTS = 1 << 16
@@ -152,7 +152,7 @@ def schedule_stage(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
     loops = list(schedule.get_loops(block))
     if len(loops) == 1:
         loops = list(schedule.split(loops[0], [cpu.threads, None]))
-    if (product(schedule, loops[:-2]) or 0) >= _TASKS * cpu.threads:
+    if (product(schedule, loops[:-2]) or 0) >= TASKS * cpu.threads:
         parallelize(schedule, loops[:-2], elements)
         return loops[-2]  # not fused: its index needs no division
     return parallelize(schedule, loops[:-1], elements)

@@ -15,9 +15,11 @@ from typing import Any
 
 from tvm_practice.tvm_export.cpu_rules.injective import (
     SERIAL_ELEMENTS,
+    TASKS,
     extent_of,
     inline_cheap,
     parallelize,
+    product,
     schedule_stage,
     split_lanes,
     vectorize,
@@ -33,6 +35,7 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
     loads,
     only_block,
     stages,
+    substitute,
 )
 
 # Longest reduction that is unrolled whole: a 5 x 5 window, the lanes of a register and a rest.
@@ -141,9 +144,17 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
             continue
         kind = kinds[name]
         if kind == "injective":
-            schedule_stage(schedule, block, cpu)
+            readers = [str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)]
+            if len(readers) != 1 or kinds[readers[0]] != "across":  # else that takes it along
+                schedule_stage(schedule, block, cpu)
         elif kind == "across":
-            done.add(_across(schedule, block, cpu))
+            before = [
+                each
+                for each in schedule.get_producers(block)
+                if kinds[str(schedule.get(each).name_hint)] == "injective"
+                and len(schedule.get_consumers(each)) == 1
+            ]
+            done.add(_across(schedule, block, before, cpu))
         else:
             loops = schedule.get_loops(block)
             spatial = sum(kind_of(each) == SPATIAL for each in statement.iter_vars)
@@ -169,10 +180,16 @@ def _schedule_inside(schedule: Any, block: Any, loops: list[Any], kind: str, cpu
         vectorize(schedule, block, cpu)
 
 
-def _across(schedule: Any, block: Any, cpu: Cpu) -> str:
-    """A reduction in which each lane is an output; the name of the stage that writes it."""
+def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
+    """A reduction in which each lane is an output; the name of the stage that writes it.
+
+    `before` are stages that it alone reads, a padding say. They are computed image by image, just
+    before their image is read, where the images busy the threads.
+    """
     statement = schedule.get(block)
     if not any(kind_of(each) == SPATIAL for each in statement.iter_vars):
+        for each in before:
+            schedule_stage(schedule, each, cpu)
         return str(statement.name_hint)  # a single, short sum
     consumers = schedule.get_consumers(block)
     if len(consumers) == 1 and _elementwise_use(schedule.get(block), schedule.get(consumers[0])):
@@ -191,7 +208,8 @@ def _across(schedule: Any, block: Any, cpu: Cpu) -> str:
     reduced, lanes = own[-count:], own[-count - 1]
     schedule.reorder(*reduced, lanes)
     if inner is not None:
-        schedule.vectorize(lanes)
+        if not _strided(statement):
+            schedule.vectorize(lanes)
         schedule.vectorize(inner)
     unrolled = 1
     for loop in reversed(reduced):
@@ -199,9 +217,38 @@ def _across(schedule: Any, block: Any, cpu: Cpu) -> str:
         if unrolled > _UNROLL:
             break
         schedule.unroll(loop)
-    parallelize(schedule, loops[:-1], work)
+    images = loops[: max(len(statement.iter_vars) - 2 * count, 0)]
+    if before and (product(schedule, images) or 0) >= TASKS * cpu.threads:
+        image = parallelize(schedule, images, work)
+        for each in before:
+            schedule.compute_at(each, image, preserve_unit_loops=True)
+            vectorize(schedule, each, cpu)
+    else:
+        parallelize(schedule, loops[:-1], work)
+        for each in before:
+            schedule_stage(schedule, each, cpu)
     schedule.decompose_reduction(block, reduced[0])
     return str(schedule.get(output).name_hint)
+
+
+def _strided(block: Any) -> bool:
+    """Whether the lanes of a block's innermost spatial iterator are apart in what it reads.
+
+    TVM loads such lanes one by one; LLVM, left a loop, loads whole registers and shuffles them.
+    """
+    import tvm
+    from tvm import tirx
+
+    var = [each.var for each in block.iter_vars if kind_of(each) == SPATIAL][-1]
+    one = tirx.const(1, str(var.ty.dtype))
+    analyzer = tvm.sym.Analyzer()
+    steps = [
+        constant(
+            analyzer.simplify(substitute(load.indices[-1], {var: var + one}) - load.indices[-1])
+        )
+        for load in loads(block.body)
+    ]
+    return any(step is not None and step > 1 for step in steps)
 
 
 def _elementwise_use(producer: Any, consumer: Any) -> bool:

@@ -51,7 +51,10 @@ CHOICES: dict[str, list[int]] = {
     "vectors": list(VECTORS),
     "unroll": [1, 2, 4, 8],
     "rows_first": [0, 1],
+    "chunks": [1, 2, 4, 8],
 }
+# Bytes of sums that may wait in memory while other tiles take the same part of a sum.
+_WAITING = 1 << 16
 
 
 class Rewriter:
@@ -319,21 +322,28 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
         loops = [schedule.add_unit_loop(loops[0]), *loops]
         sums, panels = sums + 1, 1
     work = product(schedule, loops)
+    around, reduced = loops[:sums], loops[sums : sums + len(found.reduced)]
     *rows, lanes = loops[sums + len(found.reduced) :]
+    first = reduced[0]
+    together = 0 if choice.rows_first else _tiles_together(schedule, written, around, panels, cpu)
+    if together and choice.chunks > 1 and (extent_of(schedule, first) or 1) % choice.chunks == 0:
+        first, part = schedule.split(first, [choice.chunks, None])
+        around, inside = around[:-together], around[-together:]
+        schedule.reorder(first, *inside, part)
+        reduced = [part, *reduced[1:]]
     vectors, lanes = schedule.split(lanes, [None, cpu.lanes(found.block.body.buffer.dtype)])
     schedule.vectorize(lanes)
     for loop in (*rows, vectors):
         schedule.unroll(loop)
-    last = loops[sums + len(found.reduced) - 1]
-    if choice.unroll > 1 and (extent_of(schedule, last) or 0) % choice.unroll == 0:
-        outer, inner = schedule.split(last, [None, choice.unroll])
+    if choice.unroll > 1 and (extent_of(schedule, reduced[-1]) or 0) % choice.unroll == 0:
+        outer, inner = schedule.split(reduced[-1], [None, choice.unroll])
         schedule.unroll(inner)
-        loops[sums + len(found.reduced) - 1] = outer
+        first = outer if first is reduced[-1] else first
     for block in epilogue:
-        schedule.reverse_compute_at(block, loops[sums - 1])
+        schedule.reverse_compute_at(block, around[-1])
         _vectorize_write_back(schedule, block, written)
 
-    outside = loops[:sums]
+    outside = around
     if written.packs == "constant" and _can_prepack(schedule, written):
         pack = schedule.get_sblock(written.pack)
         schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
@@ -350,8 +360,25 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     for block in alone:
         schedule_stage(schedule, block, cpu)
     parallelize(schedule, outside, None if work is None else work // _WORK_AN_ELEMENT)
-    schedule.decompose_reduction(total, loops[sums])
+    schedule.decompose_reduction(total, first)
     return schedule
+
+
+def _tiles_together(
+    schedule: Any, written: Rewriter, around: list[Any], panels: int, cpu: Cpu
+) -> int:
+    """How many of the innermost loops around a tile's sum its parts can be taken outside of.
+
+    Their tiles' sums have to fit the cache, and the loops left outside have to busy the threads.
+    """
+    size = math.prod(written.tile.rows.values()) * written.tile.columns * 4
+    for count, loop in enumerate(reversed(around[panels:]), start=1):
+        extent = extent_of(schedule, loop)
+        tasks = product(schedule, around[:-count])
+        size *= extent or _WAITING
+        if size > _WAITING or tasks is None or tasks < 2 * cpu.threads:
+            return count - 1
+    return len(around) - panels
 
 
 def advise(schedule: Any, block: Any, decide: Callable[[str, list[int]], Any]) -> None:
@@ -385,11 +412,13 @@ def advice_of(func: Any) -> TileChoice | None:
 
 def _advice(block: Any) -> TileChoice | None:
     given = {str(key): constant(value) for key, value in block.annotations.items()}
-    values = [given.get(f"{_ADVICE}{name}") for name in CHOICES]
-    if None in values:
+    values = {name: given.get(f"{_ADVICE}{name}") for name in CHOICES}
+    if values["chunks"] is None:  # a record of before there was the choice
+        values["chunks"] = 1
+    if None in values.values():
         return None
-    rows, vectors, unroll, rows_first = (value or 0 for value in values)
-    return TileChoice(rows, vectors, unroll, bool(rows_first))
+    rows, vectors, unroll, rows_first, chunks = (value or 0 for value in values.values())
+    return TileChoice(rows, vectors, unroll, bool(rows_first), chunks)
 
 
 def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:

@@ -8,7 +8,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -388,10 +388,7 @@ def _runner(
         built: the task's module and the candidate by the file it was built to.
         progress: says when it is enough.
     """
-    from tvm.ir.utils import derived_object
     from tvm.s_tir import meta_schedule as ms
-    from tvm.s_tir.meta_schedule.runner import PyRunner
-    from tvm.s_tir.meta_schedule.runner.runner import PyRunnerFuture
 
     timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=5)
     search = going().search
@@ -408,6 +405,28 @@ def _runner(
         initializer=end_with_parent,
     )
 
+    def one_by_one(inputs: Sequence[Any]) -> Iterator[Any]:
+        for each in inputs:
+            progress.measure_more(recorder.trials)
+            [future] = worker.run([each])
+            result = future.result()
+            error = last_line(str(result.error_msg)) if result.error_msg else None
+            recorder.add(*built.pop(str(each.artifact_path)), result.run_secs, error)
+            yield result
+
+    return runner_of(one_by_one), worker
+
+
+def runner_of(measure: Callable[[Sequence[Any]], Iterable[Any]]) -> Any:
+    """A `meta_schedule` runner that waits for its results.
+
+    Args:
+        measure: takes a list of `RunnerInput`, returns as many `RunnerResult`, in their order.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.runner import PyRunner
+    from tvm.s_tir.meta_schedule.runner.runner import PyRunnerFuture
+
     @derived_object
     class Measured(PyRunnerFuture):  # type: ignore[misc]
         def __init__(self, result: Any):
@@ -421,22 +440,14 @@ def _runner(
             return self._result
 
     @derived_object
-    class OneByOne(PyRunner):  # type: ignore[misc]
+    class Waiting(PyRunner):  # type: ignore[misc]
         def run(self, runner_inputs: Sequence[Any]) -> list[Any]:
-            futures = []
-            for each in runner_inputs:
-                progress.measure_more(recorder.trials)
-                [future] = worker.run([each])
-                result = future.result()
-                error = last_line(str(result.error_msg)) if result.error_msg else None
-                recorder.add(*built.pop(str(each.artifact_path)), result.run_secs, error)
-                futures.append(Measured(result))
-            return futures
+            return [Measured(each) for each in measure(runner_inputs)]
 
-    return OneByOne(), worker
+    return Waiting()
 
 
-def _build(candidate: tuple[Any, Any, bool]) -> str:
+def build_candidate(candidate: tuple[Any, Any, bool]) -> str:
     """Compile a module for a target, here or remote, in a worker; the file it was written to."""
     import tempfile
 
@@ -482,7 +493,7 @@ def _builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
             remote = going().search.tracker is not None
             inputs = [(each.mod, each.target, remote) for each in build_inputs]
             results = []
-            answers = pool.map_with_error_catching(_build, inputs)
+            answers = pool.map_with_error_catching(build_candidate, inputs)
             for candidate, answer in zip(_candidates, answers, strict=True):
                 if answer.status == StatusKind.COMPLETE:
                     results.append(BuilderResult(answer.value, None))

@@ -4,7 +4,8 @@ MetaSchedule's own space for a contraction has every way to split its loops, and
 hundred go to tiles that do not fit the vector registers. Here the loops are those of
 `cpu_rules.contraction`, weights packed at compile time and what is fused after it in the
 write-back, and the space is what that rule has to guess: rows and width of the tile, how far the
-sum is unrolled, which tiles follow each other. Its guess ranks the tiles, and is measured first.
+sum is unrolled and in how many parts it is taken, which tiles follow each other. Its guess ranks
+the tiles, and is measured first.
 
 A candidate is the function as it was with its block annotated; it is scheduled when it is built.
 A cost model that learns from loops sees no difference between candidates: the search has none.
@@ -96,6 +97,7 @@ def _neighbours(choice: TileChoice) -> list[TileChoice]:
     at = VECTORS.index(choice.vectors)
     return [
         *(replace(choice, unroll=each) for each in CHOICES["unroll"] if each != choice.unroll),
+        *(replace(choice, chunks=each) for each in CHOICES["chunks"] if each != choice.chunks),
         replace(choice, rows_first=not choice.rows_first),
         *(replace(choice, rows=choice.rows + step) for step in (-1, 1, -2, 2)),
         *(replace(choice, vectors=each) for each in VECTORS[max(at - 1, 0) : at + 2]),

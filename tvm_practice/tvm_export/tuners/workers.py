@@ -14,7 +14,7 @@ def unbound_threads() -> Iterator[None]:
     TVM binds each thread of its pool to a core, all but the one that calls it. When that one
     lands on a bound core the two take turns, and a candidate looks half as fast as it is.
     """
-    with _environment("TVM_BIND_THREADS", "0"):
+    with variable("TVM_BIND_THREADS", "0"):
         yield
 
 
@@ -28,12 +28,13 @@ def without_torch() -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "torch.py").write_text('raise ImportError("a worker does without")\n')
         paths = os.environ.get("PYTHONPATH")
-        with _environment("PYTHONPATH", os.pathsep.join(filter(None, (folder, paths)))):
+        with variable("PYTHONPATH", os.pathsep.join(filter(None, (folder, paths)))):
             yield
 
 
 @contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
+def variable(name: str, value: str) -> Iterator[None]:
+    """Have processes that start in the block see this variable of the environment."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

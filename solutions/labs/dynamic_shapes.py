@@ -1,0 +1,235 @@
+"""Reference answers of lab 4."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def symbolic_matmul(k: int, m: int) -> Any:  # a tvm.IRModule
+    """A matrix product whose number of rows is a symbol.
+
+    The product is a tensor expression with that symbol in its shapes, and a Relax function calls
+    it: `BlockBuilder.emit_te(expression, a, b)` calls `expression` with placeholders of the shapes
+    of a and b, makes a PrimFunc of what it returns, and a call_tir of that. The call's shape and
+    main's result follow.
+
+    Args:
+        k: columns of A, rows of B.
+        m: columns of B and C.
+
+    Returns:
+        The IRModule: main takes A (n, k) and B (k, m) and returns C = A @ B (n, m), float32; n is
+        one symbol. It calls one PrimFunc.
+    """
+    from tvm import relax, te, tirx
+
+    def product(A: Any, B: Any) -> Any:
+        r = te.reduce_axis((0, k), name="k")
+        return te.compute((A.shape[0], m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+
+    n = tirx.Var("n", "int64")
+    a = relax.Var("A", relax.TensorType((n, k), "float32"))
+    b = relax.Var("B", relax.TensorType((k, m), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [a, b]):
+        builder.emit_func_output(builder.emit_te(product, a, b))
+    return builder.get()
+
+
+def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None:
+    """Tile a matrix product whose number of rows is a symbol, with no guard in its inner loops.
+
+    Where `rows` need not divide the extent of i, split guards the block, and the guard is in the
+    innermost loops: each step of the sum asks whether its row exists. `pad_einsum` rounds the
+    iterations up instead: it copies A to a buffer with a multiple of `rows` rows, zeros where A
+    has none, computes a C of as many rows, and copies those that exist. After that every split is
+    exact, and only the copies ask.
+
+    The block's loops are i (a symbol), j and k. Afterwards they are, outermost first, i_outer
+    (parallel), j_outer, k, i_inner (unrolled) and j_inner (vectorized); what sets C to zero is a
+    statement of its own before k. The copy of A is made inside i_outer, a tile's rows at a time,
+    by the thread that will read it.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: the matmul block, directly under its three loops.
+        rows: rows of a tile, the extent of i_inner.
+        columns: columns of a tile, the extent of j_inner; it divides the extent of j.
+    """
+    schedule.pad_einsum(block, [rows, 1, 1])
+    (padding,) = schedule.get_producers(block)
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.compute_at(padding, i_outer)
+    schedule.parallel(i_outer)
+    schedule.unroll(i_inner)
+    schedule.vectorize(j_inner)
+    schedule.decompose_reduction(block, k)
+
+
+def import_dynamic(
+    model: Any,
+    example: tuple[Any, ...],
+    axes: Sequence[Mapping[int, str]],
+    bounds: Mapping[str, int],
+) -> Any:  # a tvm.IRModule
+    """Export a PyTorch model with named extents, and convert the exported program to Relax.
+
+    torch.export takes a torch.export.Dim for each axis that may vary, from 1 to its bound, and the
+    importer makes a symbol of each (under PyTorch's name for it) and an upper bound for the
+    memory planner. An axis whose extent is 1 in the example PyTorch takes for a constant: repeat
+    such a tensor along that axis before it is exported.
+
+    Args:
+        model: a torch.nn.Module in eval mode, which returns one tensor.
+        example: the tensors it is called with.
+        axes: for each tensor, the axes that may vary and the name of their extent,
+            ({0: "batch", 1: "length"}, {0: "batch"}); axes of one name have one extent.
+        bounds: of each name the largest extent, at least 3: in a range from 1 to 2 PyTorch makes
+            a symbol of each axis.
+
+    Returns:
+        The IRModule as imported, weights as constants: main has a symbol for each name, its
+        attribute "tir_var_upper_bound" the bounds, and it returns a tensor.
+    """
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    dimensions = {name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}
+    tensors = list(example)
+    for index, named in enumerate(axes):
+        for axis in named:
+            if tensors[index].shape[axis] == 1:
+                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
+    shapes = tuple({axis: dimensions[name] for axis, name in named.items()} for named in axes)
+    exported = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes)
+    return from_exported_program(exported, unwrap_unit_return_tuple=True)
+
+
+def plan_memory(mod: Any, bounds: Mapping[str, int] | None = None) -> Any:  # a tvm.IRModule
+    """Lower the calls of a Relax function to kernels and storages, and let storages be reused.
+
+    In this order: give main the attribute "tir_var_upper_bound" (or take it away), then
+    RewriteDataflowReshape, ToNonDataflow, RemovePurityChecking, CallTIRRewrite (a call_tir
+    becomes an allocation and a call), StaticPlanBlockMemory (allocations become tensors in
+    storages, which are used again once they are free), LowerAllocTensor (those that were not
+    planned, the result for one, get storages of their own) and KillAfterLastUse.
+
+    Args:
+        mod: an IRModule of fused functions, as `optimize_relax` of phase 4 leaves it; it is left
+            as it was.
+        bounds: of each symbol the largest value, by the symbol's name; None plans without.
+
+    Returns:
+        A new IRModule, whose main allocates with relax.memory.alloc_storage.
+    """
+    import tvm
+    from tvm import relax
+
+    main = mod["main"]
+    marked = mod.clone()
+    if bounds is None:
+        marked["main"] = main.without_attr("tir_var_upper_bound")
+    else:
+        marked["main"] = main.with_attr("tir_var_upper_bound", dict(bounds))
+    passes = tvm.transform.Sequential(
+        [
+            relax.transform.RewriteDataflowReshape(),
+            relax.transform.ToNonDataflow(),
+            relax.transform.RemovePurityChecking(),
+            relax.transform.CallTIRRewrite(),
+            relax.transform.StaticPlanBlockMemory(),
+            relax.transform.LowerAllocTensor(),
+            relax.transform.KillAfterLastUse(),
+        ]
+    )
+    return passes(marked)
+
+
+def verify_over_range(
+    run: Callable[..., Any],
+    reference: Callable[..., Any],
+    draw: Callable[..., tuple[Any, ...]],
+    bounds: Sequence[int],
+    *,
+    tolerance: float = 1e-4,
+) -> dict[tuple[int, ...], float]:
+    """Compare an artifact of symbolic shapes with its reference, over the range of its symbols.
+
+    One shape proves nothing about the others: guards fail at the edges, an extent of 1 may have
+    been broadcast, a tile may be right where it divides. So the shapes are every combination of 1
+    and the bound of each symbol; one in which every extent is a prime above 2 and below the
+    bound, which no tile divides; and at least eight drawn at random from the whole range, anew at
+    each call.
+
+    Args:
+        run: the artifact: takes arrays, returns an array.
+        reference: takes the same arrays, returns what `run` should.
+        draw: takes an extent for each symbol, returns a tuple of arrays.
+        bounds: the largest value of each symbol, at least 4.
+        tolerance: the largest absolute error that passes.
+
+    Returns:
+        The largest absolute error of each shape that was tried, a tuple of extents.
+
+    Raises:
+        ValueError: an output of another shape, an error above the tolerance, or NaN. It names the
+            shape, and the error or the two output shapes.
+    """
+    import itertools
+    import math
+    import random
+
+    import numpy as np
+
+    def is_prime(number: int) -> bool:
+        return all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
+
+    shapes = set(itertools.product(*((1, bound) for bound in bounds)))
+    primes = [[each for each in range(3, bound) if is_prime(each)] for bound in bounds]
+    shapes.add(tuple(random.choice(each) for each in primes))
+    for _ in range(8):
+        shapes.add(tuple(random.randint(1, bound) for bound in bounds))
+    errors = {}
+    for shape in sorted(shapes):
+        inputs = draw(*shape)
+        got, want = run(*inputs), reference(*inputs)
+        if got.shape != want.shape:
+            raise ValueError(f"at {shape} the output has shape {got.shape}, not {want.shape}")
+        error = float(np.abs(got - want).max())
+        if not error <= tolerance:  # NaN is neither below nor above
+            raise ValueError(f"at {shape} the largest error is {error:.3g}, above {tolerance:g}")
+        errors[shape] = error
+    return errors
+
+
+def bucketed(artifacts: Mapping[int, Callable[..., Any]], x: Any) -> Any:  # an array
+    """Serve a sequence of any length with artifacts of a few fixed lengths.
+
+    The smallest bucket that holds x is taken, x is padded to it with zeros behind its last token,
+    the artifact is told which tokens to keep, and what it returns is cut to the length of x.
+
+    Args:
+        artifacts: by length. Each takes tokens (batch, length, width) and keep (batch, length),
+            float32 both, 1 in keep for a token and 0 for padding, which no token then attends
+            to; and returns (batch, length, width).
+        x: an array of tokens (batch, length, width), float32; it is only read.
+
+    Returns:
+        (batch, length, width), as an artifact of that very length would return it.
+
+    Raises:
+        ValueError: x is longer than the longest bucket; it names both lengths.
+    """
+    import numpy as np
+
+    batch, length, width = x.shape
+    fitting = [bucket for bucket in artifacts if bucket >= length]
+    if not fitting:
+        raise ValueError(f"length {length} is above the longest bucket, {max(artifacts)}")
+    bucket = min(fitting)
+    padded = np.zeros((batch, bucket, width), "float32")
+    keep = np.zeros((batch, bucket), "float32")
+    padded[:, :length], keep[:, :length] = x, 1
+    return artifacts[bucket](padded, keep)[:, :length]

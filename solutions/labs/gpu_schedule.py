@@ -1,0 +1,212 @@
+"""Reference answers of lab 1."""
+
+from typing import Any
+
+
+def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> None:
+    """Give each element of C a thread: split the rows and the columns, reorder, bind.
+
+    The block's three loops are i (rows), j (columns) and k (the sum). Afterwards they are,
+    outermost first: row blocks on blockIdx.y, column blocks on blockIdx.x, threads_y rows on
+    threadIdx.y, threads_x columns on threadIdx.x, and k. Threads that are neighbours in x then
+    read neighbouring elements of B and write neighbouring ones of C, in few sectors. The sizes
+    need not divide; `split` guards the block.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: the matmul block, its loops as declared.
+        threads_y: rows of C that a block of threads computes.
+        threads_x: columns of C that it computes.
+    """
+    i, j, k = schedule.get_loops(block)
+    block_i, thread_i = schedule.split(i, [None, threads_y])
+    block_j, thread_j = schedule.split(j, [None, threads_x])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+
+
+def stage_shared(
+    schedule: Any,
+    block: Any,
+    index: int,
+    k_outer: Any,
+    threads_y: int,
+    threads_x: int,
+    lanes: int,
+) -> Any:
+    """Stage what a block reads in shared memory: all threads fetch the tile together.
+
+    Copy the block's input number `index` to a "shared" buffer, inside k_outer: the tile that the
+    whole block of threads needs for one step of it. The copy's last two loops, rows and columns of
+    the tile, become one, which is shared out: the outermost part serial, then threads_y iterations
+    on threadIdx.y, threads_x on threadIdx.x, and `lanes` vectorized, so that in one step the
+    threads of a warp read neighbouring pieces of `lanes` elements.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: a block that reads a matrix of two dimensions, its loops bound.
+        index: of that matrix among what the block reads.
+        k_outer: the loop, outside the block, whose steps each have a tile of their own.
+        threads_y: of a block of threads.
+        threads_x: of a block of threads.
+        lanes: elements that a thread fetches at once; a tile's rows are a multiple of it, and the
+            tile is a multiple of threads_y * threads_x * lanes.
+
+    Returns:
+        The block of the copy.
+    """
+    copy = schedule.cache_read(block, index, "shared")
+    schedule.compute_at(copy, k_outer)
+    tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
+    _, thread_y, thread_x, vector = schedule.split(tile, [None, threads_y, threads_x, lanes])
+    schedule.bind(thread_y, "threadIdx.y")
+    schedule.bind(thread_x, "threadIdx.x")
+    schedule.vectorize(vector)
+    return copy
+
+
+def register_tile_gpu(
+    schedule: Any,
+    block: Any,
+    threads_y: int,
+    threads_x: int,
+    rows: int,
+    columns: int,
+    step: int,
+) -> tuple[Any, Any, Any]:
+    """Give each thread a tile of C in registers, and what it multiplies too.
+
+    The block's loops i, j, k become, outermost first: row blocks (blockIdx.y), column blocks
+    (blockIdx.x), threads_y (threadIdx.y), threads_x (threadIdx.x), k_outer, k_inner of `step`
+    iterations, and the thread's `rows` and `columns`, both unrolled. The block adds up in a
+    "local" buffer, written to C inside threadIdx.x when k_outer has ended. At each k_inner a
+    thread's column of A and row of B are copied to "local" buffers before they are multiplied: a
+    float that is fetched is used `columns` or `rows` times. The last loops of the write-back and
+    of the copy of B are vectorized. The reduction is not decomposed: that comes last, when A and B
+    are staged.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: the matmul block, its loops as declared.
+        threads_y: of a block of threads.
+        threads_x: of a block of threads.
+        rows: of C a thread, neighbours.
+        columns: of C a thread, neighbours: 2 or 4.
+        step: iterations of k_inner. All sizes divide.
+
+    Returns:
+        (k_outer, the block that copies A to registers, the block that copies B).
+    """
+    i, j, k = schedule.get_loops(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    block_i, thread_i, i_inner = schedule.split(i, [None, threads_y, rows])
+    block_j, thread_j, j_inner = schedule.split(j, [None, threads_x, columns])
+    k_outer, k_inner = schedule.split(k, [None, step])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i_inner, j_inner)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    schedule.reverse_compute_at(write_back, thread_j)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    a_registers = schedule.cache_read(block, 0, "local")
+    b_registers = schedule.cache_read(block, 1, "local")
+    schedule.compute_at(a_registers, k_inner)
+    schedule.compute_at(b_registers, k_inner)
+    schedule.vectorize(schedule.get_loops(b_registers)[-1])
+    schedule.unroll(i_inner)
+    schedule.unroll(j_inner)
+    return k_outer, a_registers, b_registers
+
+
+def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
+    """Pad the rows of a staged tile, so that its columns spread over the banks.
+
+    Shared memory has 32 banks of 4 bytes. In a tile with 32 floats a row all elements of a column
+    are in one bank, and 32 threads that read a column wait for each other. With rows that begin
+    `offset` elements past a multiple of 32 they do not. `offset` must keep a row's vectors
+    aligned: with vectors of 4 floats it is a multiple of 4.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        copy: the block that writes the tile, a buffer of two dimensions.
+        offset: elements past a multiple of 32, from one row of the buffer to the next.
+    """
+    schedule.storage_align(copy, 0, axis=-2, factor=32, offset=offset)
+
+
+def tensor_cores(
+    schedule: Any,
+    product: Any,
+    load_a: Any,
+    load_b: Any,
+    store: Any,
+    k_outer: Any,
+    intrinsics: dict[str, str],
+) -> None:
+    """Replace the loops of a tiled matmul by instructions of tensor cores.
+
+    The loops are as `warp_tiles` leaves them, A and B staged. Decompose the reduction at k_outer,
+    which makes a block that sets accumulators to zero. Then five blocks are tensorized, each from
+    the loops of one fragment inwards: load_a, load_b and store, whose last two loops are split by
+    16 first and reordered so that the 16 x 16 are innermost; the one inside the zeroing block; and
+    the one inside `product`. Of a block that blockize made, schedule.get_child_blocks gives the
+    one inside; its loops of 16 are the last of get_loops.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        product: the block of one product of fragments, made by blockize.
+        load_a: the block that copies A to fragments.
+        load_b: the block that copies B to fragments.
+        store: the block that copies the sum to C.
+        k_outer: the loop whose steps are staged.
+        intrinsics: names for `tensorize` by what they do: "load_a", "load_b", "init", "compute",
+            "store".
+    """
+    zero = schedule.decompose_reduction(product, k_outer)
+    for block, name in ((load_a, "load_a"), (load_b, "load_b"), (store, "store")):
+        rows, columns = schedule.get_loops(block)[-2:]
+        row_tiles, rows = schedule.split(rows, [None, 16])
+        column_tiles, columns = schedule.split(columns, [None, 16])
+        schedule.reorder(row_tiles, column_tiles, rows, columns)
+        schedule.tensorize(rows, intrinsics[name])
+    [inside] = schedule.get_child_blocks(zero)
+    schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])
+    [inside] = schedule.get_child_blocks(product)
+    schedule.tensorize(schedule.get_loops(inside)[-3], intrinsics["compute"])
+
+
+def bind_threads_classic(
+    tensors: list[Any], threads_y: int, threads_x: int
+) -> Any:  # a tvm.te.Schedule
+    """`bind_threads` in classic TVM's words.
+
+    The loops of the stage of C become row blocks on blockIdx.y, column blocks on blockIdx.x,
+    threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. An axis is
+    bound to what te.thread_axis("blockIdx.y") and the like return.
+
+    Args:
+        tensors: [A, B, C] as `matmul` of phase 1 returns them.
+        threads_y: rows of C that a block of threads computes.
+        threads_x: columns of C that it computes.
+
+    Returns:
+        The tvm.te.Schedule of te.create_schedule.
+    """
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    block_i, thread_i = schedule[C].split(i, factor=threads_y)
+    block_j, thread_j = schedule[C].split(j, factor=threads_x)
+    schedule[C].reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule[C].bind(block_i, te.thread_axis("blockIdx.y"))
+    schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))
+    schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
+    schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))
+    return schedule

@@ -1,0 +1,222 @@
+"""Wrong solutions of lab 3. Several are the reference with one thing changed."""
+
+from tests.mutants import mutant
+
+
+@mutant("target_for", message="no mtriple, which means this machine")
+def names_the_processor_alone(machine):
+    from solutions.labs.cross_compile import target_for as right
+
+    target = right(machine)
+    if not machine.startswith("x86"):
+        del target["mtriple"]
+    return target
+
+
+@mutant("target_for", message="(?s)without prefer-256-bit.*mattr is left out")
+def leaves_the_halved_registers(machine):
+    from solutions.labs.cross_compile import target_for as right
+
+    target = right(machine)
+    if machine == "x86-64-v4":
+        del target["mattr"]
+    return target
+
+
+@mutant("target_for", message="wasm32: with simd128")
+def forgets_the_vectors_of_wasm(machine):
+    from solutions.labs.cross_compile import target_for as right
+
+    target = right(machine)
+    if machine == "wasm32":
+        del target["mattr"]
+    return target
+
+
+@mutant("target_for", message="ValueError for a machine that is not in the table")
+def takes_any_other_for_wasm(machine):
+    from solutions.labs.cross_compile import target_for as right
+
+    try:
+        return right(machine)
+    except ValueError:
+        return right("wasm32")
+
+
+@mutant("target_for", message="a dictionary whose kind is llvm")
+def writes_a_string(machine):
+    return f"llvm -mcpu={machine}"
+
+
+@mutant("describe_target", message="of mtriple x86_64-linux-gnu mcpu haswell")
+def looks_the_processor_up(target):
+    architecture = target.get("mtriple", "x86_64").partition("-")[0]
+    bits = 512 if "512" in target.get("mcpu", "") else 128
+    return {"architecture": architecture, "vector_bits": bits, "fma": bits == 512}
+
+
+@mutant("describe_target", message="mcpu sandybridge")
+def takes_avx_for_fma(target):
+    from solutions.labs.cross_compile import describe_target as right
+
+    described = right(target)
+    if described["architecture"] == "x86_64":
+        described["fma"] = described["vector_bits"] > 128
+    return described
+
+
+@mutant("describe_target", message="mattr, which takes fma away")
+def ignores_the_features_given(target):
+    from solutions.labs.cross_compile import describe_target as right
+
+    return right({key: value for key, value in target.items() if key != "mattr"})
+
+
+@mutant("describe_target", message="of mtriple aarch64")
+def asks_all_for_x86s_features(target):
+    import tvm
+    from tvm.target import codegen
+
+    resolved = tvm.target.Target(target)
+    avx512, avx, fma = (
+        bool(codegen.llvm_cpu_has_features(feature, resolved))
+        for feature in ("avx512f", "avx", "fma")
+    )
+    architecture = target.get("mtriple", "x86_64").partition("-")[0]
+    bits = 512 if avx512 else 256 if avx else 128
+    return {"architecture": architecture, "vector_bits": bits, "fma": fma}
+
+
+@mutant("compile_object", message="(?s)an object file of (aarch64|wasm32).*seen: +(x86_64|aarch64)")
+def compiles_for_this_machine(module, target, path):
+    import tvm
+
+    library = tvm.compile(module, target={"kind": "llvm"})
+    library.mod.write_to_file(path, "o")
+    return str(library.mod.inspect_source("asm"))
+
+
+@mutant("compile_object", message="seen: +no object file")
+def writes_the_assembly(module, target, path):
+    import tvm
+
+    library = tvm.compile(module, target=tvm.target.Target(target))
+    library.mod.write_to_file(path, "asm")
+    return str(library.mod.inspect_source("asm"))
+
+
+@mutant("compile_object", message="LLVM's IR, before it chose instructions")
+def returns_the_ir(module, target, path):
+    import tvm
+
+    library = tvm.compile(module, target=tvm.target.Target(target))
+    library.mod.write_to_file(path, "o")
+    return str(library.mod.inspect_source("ll"))
+
+
+@mutant("compile_object", message="mcpu and mattr decide which instructions")
+def drops_processor_and_features(module, target, path):
+    from solutions.labs.cross_compile import compile_object as right
+
+    return right(module, {key: target[key] for key in ("kind", "mtriple")}, path)
+
+
+@mutant("vector_arithmetic", message="ss: one float")
+def counts_single_floats(loop):
+    import re
+
+    counts: dict[str, int] = {}
+    for line in loop:
+        found = re.match(r"v?(mul|add|fma)(?:dd\d+)?[sp]s .*%([xyz]mm)", line)
+        if found:
+            key = f"{found[1]} {found[2]}"
+            counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+@mutant("vector_arithmetic", message="mulps and vmulps")
+def knows_avx_only(loop):
+    from solutions.labs.cross_compile import vector_arithmetic as right
+
+    return right([line for line in loop if not line.startswith(("mulps", "addps"))])
+
+
+@mutant("vector_arithmetic", message="fmla, also by one element")
+def counts_no_products_by_an_element(loop):
+    from solutions.labs.cross_compile import vector_arithmetic as right
+
+    return right([line for line in loop if ".s[" not in line])
+
+
+@mutant("vector_arithmetic", message="the first operand: s0 is one float")
+def counts_any_register_of_aarch64(loop):
+    import re
+
+    from solutions.labs.cross_compile import vector_arithmetic as right
+
+    return right([re.sub(r"^(f\w+) (s\d+|v\d+\.2d)", r"\1 v0.4s", line) for line in loop])
+
+
+@mutant("c_harness", message="__tvm_ffi_ and its name")
+def calls_the_function_by_its_name(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("__tvm_ffi_", "")
+
+
+@mutant("c_harness", message="the message: TVM's function checks each DLTensor")
+def leaves_out_the_callback(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("TVMFFIErrorSetRaisedFromCStrParts", "say")
+
+
+@mutant("c_harness", message="__TVMBackendAllocWorkspace and __TVMBackendFreeWorkspace")
+def brings_no_memory(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("__TVMBackendAllocWorkspace", "workspace")
+
+
+@mutant("c_harness", message="(?s)the program to compile, run and end with 0.*dtype|.*float")
+def says_that_floats_have_64_bits(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("kDLFloat, 32", "kDLFloat, 64")
+
+
+@mutant("c_harness", message="the message: TVM's function checks each DLTensor")
+def calls_a_tensor_a_number(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("kTVMFFIDLTensorPtr", "kTVMFFIInt")
+
+
+@mutant("c_harness", message="exit code 1 where the function refuses a shape")
+def ignores_what_the_call_returns(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("&result) != 0) return 1;", "&result) != 0) {}")
+
+
+@mutant("c_harness", message="the order of the inputs, and which is written")
+def writes_an_input(name, shapes):
+    from solutions.labs.cross_compile import c_harness as right
+
+    return right(name, shapes).replace("fwrite(data_2", "fwrite(data_0")
+
+
+@mutant("cuda_source", message=".mod itself is the host's module")
+def returns_the_hosts_source(module, arch):
+    import tvm
+
+    target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
+    return str(tvm.compile(module, target=target).mod.inspect_source())
+
+
+@mutant("cuda_source", message="compiled for sm_75")
+def keeps_to_one_architecture(module, arch):
+    import tvm
+
+    target = tvm.target.Target({"kind": "cuda", "arch": "sm_80"}, host="llvm")
+    return str(tvm.compile(module, target=target).mod.imports[0].inspect_source())

@@ -1,0 +1,440 @@
+"""Wrong solutions of lab 7."""
+
+from tests.mutants import mutant
+
+
+@mutant("rms_norm_gate", message="silu is sigmoid times its argument")
+def takes_the_sigmoid_for_silu(X, Z, W, *, eps):
+    from tvm import te
+
+    columns = int(X.shape[-1])
+    H = te.compute(X.shape, lambda *i: X[i] * te.sigmoid(Z[i]), name="H")
+    c = te.reduce_axis((0, columns), name="c")
+    S = te.compute(X.shape[:-1], lambda *i: te.sum(H[(*i, c)] * H[(*i, c)], axis=c), name="S")
+    return te.compute(
+        X.shape, lambda *i: W[i[-1]] * H[i] * te.rsqrt(S[i[:-1]] / columns + eps), name="Y"
+    )
+
+
+@mutant("rms_norm_gate", message="it is a mean")
+def forgets_the_mean(X, Z, W, *, eps):
+    from tvm import te
+
+    H = te.compute(X.shape, lambda *i: X[i] * Z[i] * te.sigmoid(Z[i]), name="H")
+    c = te.reduce_axis((0, X.shape[-1]), name="c")
+    S = te.compute(X.shape[:-1], lambda *i: te.sum(H[(*i, c)] * H[(*i, c)], axis=c), name="S")
+    return te.compute(X.shape, lambda *i: W[i[-1]] * H[i] * te.rsqrt(S[i[:-1]] + eps), name="Y")
+
+
+@mutant("rms_norm_gate", message="inside the root")
+def adds_eps_to_the_root(X, Z, W, *, eps):
+    from tvm import te
+
+    columns = int(X.shape[-1])
+    H = te.compute(X.shape, lambda *i: X[i] * Z[i] * te.sigmoid(Z[i]), name="H")
+    c = te.reduce_axis((0, columns), name="c")
+    S = te.compute(X.shape[:-1], lambda *i: te.sum(H[(*i, c)] * H[(*i, c)], axis=c), name="S")
+    return te.compute(
+        X.shape, lambda *i: W[i[-1]] * H[i] / (te.sqrt(S[i[:-1]] / columns) + eps), name="Y"
+    )
+
+
+@mutant("rms_norm_gate", message="tensors of any rank, here 4")
+def takes_matrices_only(X, Z, W, *, eps):
+    from tvm import te
+
+    rows, columns = X.shape
+    H = te.compute((rows, columns), lambda i, j: X[i, j] * Z[i, j] * te.sigmoid(Z[i, j]), name="H")
+    c = te.reduce_axis((0, columns), name="c")
+    S = te.compute((rows,), lambda i: te.sum(H[i, c] * H[i, c], axis=c), name="S")
+    return te.compute(
+        (rows, columns),
+        lambda i, j: W[j] * H[i, j] * te.rsqrt(S[i] / int(columns) + eps),
+        name="Y",
+    )
+
+
+@mutant("rms_norm_gate", message="the gate is computed twice")
+def has_no_stage_for_the_gate(X, Z, W, *, eps):
+    from tvm import te
+
+    columns = int(X.shape[-1])
+
+    def h(i):
+        return X[i] * Z[i] * te.sigmoid(Z[i])
+
+    c = te.reduce_axis((0, columns), name="c")
+    S = te.compute(X.shape[:-1], lambda *i: te.sum(h((*i, c)) * h((*i, c)), axis=c), name="S")
+    return te.compute(
+        X.shape, lambda *i: W[i[-1]] * h(i) * te.rsqrt(S[i[:-1]] / columns + eps), name="Y"
+    )
+
+
+@mutant("schedule_rms_norm_gate", message=r"the outermost loop is parallel\(6\)")
+def shares_one_dimension_only(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    schedule.parallel(rows[0])
+    row = rows[-1]
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
+    lane, rounds = schedule.get_loops(partial)[-2:]
+    schedule.reorder(rounds, lane)
+    schedule.vectorize(lane)
+    schedule.decompose_reduction(partial, rounds)
+    schedule.decompose_reduction(S, schedule.get_loops(S)[-1])
+    return schedule
+
+
+@mutant("schedule_rms_norm_gate", message="(?s)outside it: H.*gone from\\s+the cache")
+def leaves_the_gate_outside(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
+    lane, rounds = schedule.get_loops(partial)[-2:]
+    schedule.reorder(rounds, lane)
+    schedule.vectorize(lane)
+    schedule.decompose_reduction(partial, rounds)
+    schedule.decompose_reduction(S, schedule.get_loops(S)[-1])
+    return schedule
+
+
+@mutant("schedule_rms_norm_gate", message="two sums: `lanes` partial ones")
+def sums_one_by_one(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    for block in (S, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
+    schedule.decompose_reduction(S, schedule.get_loops(S)[-1])
+    return schedule
+
+
+@mutant("schedule_rms_norm_gate", message="the partial sums in serial")
+def sums_in_lanes_without_vectors(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
+    lane, rounds = schedule.get_loops(partial)[-2:]
+    schedule.reorder(rounds, lane)
+    schedule.decompose_reduction(partial, rounds)
+    schedule.decompose_reduction(S, schedule.get_loops(S)[-1])
+    return schedule
+
+
+@mutant("schedule_rms_norm_gate", message="not a data parallel block iter")
+def vectorizes_the_rounds(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.get_loops(partial)[-1])
+    return schedule
+
+
+@mutant("schedule_rms_norm_gate", message="tests at every step whether it is the first")
+def leaves_the_zeroing_inside(func, *, lanes):
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    H, S, Y = (schedule.get_sblock(name) for name in "HSY")
+    *rows, column = schedule.get_loops(Y)
+    row = schedule.fuse(*rows)
+    schedule.parallel(row)
+    schedule.vectorize(schedule.split(column, [None, lanes])[1])
+    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
+    partial = schedule.rfactor(lane, factor_axis=len(rows))
+    for block in (S, partial, H):
+        schedule.compute_at(block, row)
+    schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
+    lane, rounds = schedule.get_loops(partial)[-2:]
+    schedule.reorder(rounds, lane)
+    schedule.vectorize(lane)
+    return schedule
+
+
+@mutant("convert_relax", message="the key, which is what the frontend calls")
+def names_it_as_the_trace_does(kernel):
+    from tvm import relax
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        func = kernel(tuple(int(extent) for extent in x.ty.shape), node.args[3])
+        func = func.without_attr("global_symbol")
+        func = func.with_attr({"op_pattern": 8, "tirx.is_scheduled": True})
+        name = importer.block_builder.add_func(func, "rms_norm_gate")
+        return importer.block_builder.emit(relax.call_tir(name, [x, z, weight], out_ty=x.ty))
+
+    return {"tvm_practice::rms_norm_gate": convert}
+
+
+@mutant("convert_relax", message=r"and node.args\[3\]")
+def knows_one_eps(kernel):
+    from tvm import relax
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        func = kernel(tuple(int(extent) for extent in x.ty.shape), 1e-5)
+        func = func.without_attr("global_symbol")
+        func = func.with_attr({"op_pattern": 8, "tirx.is_scheduled": True})
+        name = importer.block_builder.add_func(func, "rms_norm_gate")
+        return importer.block_builder.emit(relax.call_tir(name, [x, z, weight], out_ty=x.ty))
+
+    return {"rms_norm_gate.default": convert}
+
+
+@mutant("convert_relax", message="(?s)op_pattern.*with its neighbours'")
+def lets_the_kernel_be_fused(kernel):
+    from tvm import relax
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        func = kernel(tuple(int(extent) for extent in x.ty.shape), node.args[3])
+        func = func.without_attr("global_symbol")
+        name = importer.block_builder.add_func(func, "rms_norm_gate")
+        return importer.block_builder.emit(relax.call_tir(name, [x, z, weight], out_ty=x.ty))
+
+    return {"rms_norm_gate.default": convert}
+
+
+@mutant("convert_relax", message="one function of a module can be its main")
+def leaves_every_kernel_the_main(kernel):
+    from tvm import relax
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        func = kernel(tuple(int(extent) for extent in x.ty.shape), node.args[3])
+        func = func.with_attr({"op_pattern": 8, "tirx.is_scheduled": True})
+        name = importer.block_builder.add_func(func, "rms_norm_gate")
+        return importer.block_builder.emit(relax.call_tir(name, [x, z, weight], out_ty=x.ty))
+
+    return {"rms_norm_gate.default": convert}
+
+
+@mutant("convert_relax", message="the order of x, z and weight")
+def swaps_x_and_z(kernel):
+    from tvm import relax
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        func = kernel(tuple(int(extent) for extent in x.ty.shape), node.args[3])
+        func = func.without_attr("global_symbol")
+        func = func.with_attr({"op_pattern": 8, "tirx.is_scheduled": True})
+        name = importer.block_builder.add_func(func, "rms_norm_gate")
+        return importer.block_builder.emit(relax.call_tir(name, [z, x, weight], out_ty=x.ty))
+
+    return {"rms_norm_gate.default": convert}
+
+
+@mutant("convert_relay", message="fused, and scheduled, as TVM likes")
+def composes_relays_operators(name, compute, schedule):
+    from tvm import relay
+
+    def convert(inputs, types):
+        x, z, weight, eps = inputs
+        h = x * z * relay.sigmoid(z)
+        mean = relay.mean(h * h, axis=-1, keepdims=True)
+        return weight * h * relay.rsqrt(mean + relay.const(float(eps)))
+
+    return {"tvm_practice::rms_norm_gate": convert}
+
+
+@mutant("convert_relay", message="(?s)the eps of each call.*DictAttrs")
+def gives_relay_one_eps(name, compute, schedule):
+    import tvm
+    from tvm import relay
+    from tvm.relay.op import op as registry
+
+    registry.register(name, "Gated RMS normalization.")
+    operator = registry.get(name)
+    operator.set_num_inputs(3)
+    operator.add_type_rel(name, lambda types, attrs: types[0])
+    registry.register_pattern(name, registry.OpPattern.OPAQUE)
+
+    @tvm.target.override_native_generic_func(f"{name}_strategy")
+    def strategy(attrs, inputs, out_type, target):
+        chosen = registry.OpStrategy()
+        chosen.add_implementation(
+            lambda attrs, inputs, out_type: [compute(*inputs, eps=1e-5)],
+            lambda attrs, outputs, target: schedule(outputs),
+            name=f"{name}.cpu",
+        )
+        return chosen
+
+    registry.register_strategy(name, strategy)
+    return {"tvm_practice::rms_norm_gate": lambda inputs, types: relay.Call(operator, inputs[:3])}
+
+
+@mutant("convert_relay", message="second argument of OpStrategy.add_implementation")
+def schedules_by_default(name, compute, schedule):
+    import tvm
+    from tvm import relay, te
+    from tvm.relay.op import op as registry
+
+    registry.register(name, "Gated RMS normalization.")
+    operator = registry.get(name)
+    operator.set_num_inputs(3)
+    operator.add_type_rel(name, lambda types, attrs: types[0])
+    registry.register_pattern(name, registry.OpPattern.OPAQUE)
+
+    @tvm.target.override_native_generic_func(f"{name}_strategy")
+    def strategy(attrs, inputs, out_type, target):
+        chosen = registry.OpStrategy()
+        chosen.add_implementation(
+            lambda attrs, inputs, out_type: [compute(*inputs, eps=float(attrs["eps"]))],
+            lambda attrs, outputs, target: te.create_schedule([each.op for each in outputs]),
+            name=f"{name}.cpu",
+        )
+        return chosen
+
+    registry.register_strategy(name, strategy)
+
+    def convert(inputs, types):
+        *tensors, eps = inputs
+        return relay.Call(operator, tensors, tvm.ir.make_node("DictAttrs", eps=float(eps)))
+
+    return {"tvm_practice::rms_norm_gate": convert}
+
+
+@mutant("extern_matmul", message="te.compute declares loops")
+def declares_loops(A, B, name):
+    from tvm import te
+
+    k = te.reduce_axis((0, A.shape[1]), name="k")
+    return te.compute(
+        (A.shape[0], B.shape[1]), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C"
+    )
+
+
+@mutant("extern_matmul", message="nothing copied")
+def copies_what_it_is_given(A, B, name):
+    import numpy as np
+    import tvm
+    import tvm_ffi
+    from tvm import te
+
+    from tvm_practice.labs.blas_backend import view
+
+    def product(a, b, c):
+        view(c)[...] = np.array(view(a)) @ np.array(view(b))
+
+    tvm_ffi.register_global_func(name, product, override=True)
+    return te.extern(
+        (A.shape[0], B.shape[1]),
+        [A, B],
+        lambda ins, outs: tvm.tirx.call_packed(name, ins[0], ins[1], outs[0]),
+        name="C",
+    )
+
+
+@mutant("extern_matmul", message="written to the memory of c")
+def keeps_the_product_to_itself(A, B, name):
+    import numpy as np
+    import tvm
+    import tvm_ffi
+    from tvm import te
+
+    from tvm_practice.labs.blas_backend import view
+
+    def product(a, b, c):
+        return np.matmul(view(a), view(b))
+
+    tvm_ffi.register_global_func(name, product, override=True)
+    return te.extern(
+        (A.shape[0], B.shape[1]),
+        [A, B],
+        lambda ins, outs: tvm.tirx.call_packed(name, ins[0], ins[1], outs[0]),
+        name="C",
+    )
+
+
+@mutant("offload_linear", message="only a weight is constant")
+def offloads_every_product(mod, backend):
+    import tvm
+    from tvm import relax
+    from tvm.relax.dpl import is_const, is_op, wildcard
+
+    product = is_op("relax.matmul")(wildcard(), wildcard())
+    patterns = [
+        (f"{backend}.linear_bias", is_op("relax.add")(product, is_const())),
+        (f"{backend}.linear", product),
+    ]
+    passes = [
+        relax.transform.FuseOpsByPattern(patterns, bind_constants=False, annotate_codegen=True),
+        relax.transform.RunCodegen(),
+    ]
+    return tvm.ir.transform.Sequential(passes)(mod)
+
+
+@mutant("offload_linear", message="the bias added by the backend")
+def looks_for_the_small_pattern_first(mod, backend):
+    import tvm
+    from tvm import relax
+    from tvm.relax.dpl import is_const, is_op, wildcard
+
+    product = is_op("relax.matmul")(wildcard(), is_const())
+    patterns = [
+        (f"{backend}.linear", product),
+        (f"{backend}.linear_bias", is_op("relax.add")(product, is_const())),
+    ]
+    passes = [
+        relax.transform.FuseOpsByPattern(patterns, bind_constants=False, annotate_codegen=True),
+        relax.transform.RunCodegen(),
+    ]
+    return tvm.ir.transform.Sequential(passes)(mod)
+
+
+@mutant("offload_linear", message="given to the backend's code generator")
+def only_groups(mod, backend):
+    from tvm import relax
+    from tvm.relax.dpl import is_const, is_op, wildcard
+
+    product = is_op("relax.matmul")(wildcard(), is_const())
+    patterns = [
+        (f"{backend}.linear_bias", is_op("relax.add")(product, is_const())),
+        (f"{backend}.linear", product),
+    ]
+    return relax.transform.FuseOpsByPattern(patterns, bind_constants=False, annotate_codegen=True)(
+        mod
+    )

@@ -1,0 +1,348 @@
+"""Wrong solutions of lab 2."""
+
+from tests.mutants import mutant
+
+
+@mutant("export_model", message="the weights are not in the library")
+def weights_left_outside(model, example, folder, *, ends=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    from solutions.relay_import import build_relax, optimize_relax
+    from tvm_practice import engines
+
+    folder.mkdir(parents=True, exist_ok=True)
+    exported = torch.export.export(model, example)
+    mod = from_exported_program(exported, keep_params_as_input=True, unwrap_unit_return_tuple=True)
+    executable = build_relax(optimize_relax(mod), engines.host_target())
+    executable.export_library(str(folder / "model.so"))
+    return mod
+
+
+@mutant("export_model", message="is no library, whatever its name")
+def object_files_under_the_librarys_name(model, example, folder, *, ends=None):
+    from solutions.relay_import import build_relax, import_relax, optimize_relax
+    from tvm_practice import engines
+
+    folder.mkdir(parents=True, exist_ok=True)
+    mod = import_relax(model, example)
+    executable = build_relax(optimize_relax(mod), engines.host_target())
+    executable.export_library(str(folder / "model.tar"))
+    (folder / "model.tar").rename(folder / "model.so")
+    return mod
+
+
+@mutant("export_model", message="what becomes of `ends`")
+def forgets_the_ends(model, example, folder, *, ends=None):
+    from solutions.relay_import import build_relax, import_relax, optimize_relax
+    from tvm_practice import engines
+
+    folder.mkdir(parents=True, exist_ok=True)
+    mod = import_relax(model, example)
+    if ends is not None:
+        ends(mod)
+    executable = build_relax(optimize_relax(mod), engines.host_target())
+    executable.export_library(str(folder / "model.so"))
+    return mod
+
+
+@mutant("image_to_label", message="(?s)the probability equal.*by channel")
+def scales_after_the_mean(mod, mean, std):
+    """(p - mean) / 255 / std."""
+    import numpy as np
+    from tvm import relax
+
+    model = mod["main"]
+    _, _, height, width = (int(extent) for extent in model.params[0].ty.shape.values)
+    image = relax.Var("image", relax.TensorType((1, height, width, 3), "uint8"))
+    builder = relax.BlockBuilder()
+    classifier = builder.add_func(model.without_attr("global_symbol"), "classifier")
+    scale, shift = 1 / (255 * np.array(std, "float32")), np.array(mean, "float32")
+    with builder.function("main", [image]):
+        with builder.dataflow():
+            pixels = builder.emit(relax.op.astype(image, "float32"))
+            centred = builder.emit(relax.op.subtract(pixels, relax.const(shift)))
+            normalized = builder.emit(relax.op.multiply(centred, relax.const(scale)))
+            planes = builder.emit(relax.op.permute_dims(normalized, [0, 3, 1, 2]))
+            logits = builder.emit(classifier(planes))
+            label = builder.emit(relax.op.argmax(logits, axis=1))
+            best = builder.emit(relax.op.max(relax.op.nn.softmax(logits, axis=1), axis=1))
+            result = builder.emit_output(relax.Tuple([label, best]))
+        builder.emit_func_output(result)
+    return relax.transform.InlinePrivateFunctions()(builder.get())
+
+
+@mutant("image_to_label", message="(?s)the probability equal.*channels brought to the front")
+def reshapes_instead_of_permuting(mod, mean, std):
+    import numpy as np
+    from tvm import relax
+
+    model = mod["main"]
+    _, _, height, width = (int(extent) for extent in model.params[0].ty.shape.values)
+    image = relax.Var("image", relax.TensorType((1, height, width, 3), "uint8"))
+    builder = relax.BlockBuilder()
+    classifier = builder.add_func(model.without_attr("global_symbol"), "classifier")
+    scale = 1 / (255 * np.array(std, "float32"))
+    shift = -np.array(mean, "float32") / np.array(std, "float32")
+    with builder.function("main", [image]):
+        with builder.dataflow():
+            pixels = builder.emit(relax.op.astype(image, "float32"))
+            scaled = builder.emit(relax.op.multiply(pixels, relax.const(scale)))
+            normalized = builder.emit(relax.op.add(scaled, relax.const(shift)))
+            planes = builder.emit(relax.op.reshape(normalized, (1, 3, height, width)))
+            logits = builder.emit(classifier(planes))
+            label = builder.emit(relax.op.argmax(logits, axis=1))
+            best = builder.emit(relax.op.max(relax.op.nn.softmax(logits, axis=1), axis=1))
+            result = builder.emit_output(relax.Tuple([label, best]))
+        builder.emit_func_output(result)
+    return relax.transform.InlinePrivateFunctions()(builder.get())
+
+
+@mutant("image_to_label", message="one Relax function, main")
+def does_not_inline(mod, mean, std):
+    import numpy as np
+    from tvm import relax
+
+    model = mod["main"]
+    _, _, height, width = (int(extent) for extent in model.params[0].ty.shape.values)
+    image = relax.Var("image", relax.TensorType((1, height, width, 3), "uint8"))
+    builder = relax.BlockBuilder()
+    classifier = builder.add_func(model.without_attr("global_symbol"), "classifier")
+    scale = 1 / (255 * np.array(std, "float32"))
+    shift = -np.array(mean, "float32") / np.array(std, "float32")
+    with builder.function("main", [image]):
+        with builder.dataflow():
+            pixels = builder.emit(relax.op.astype(image, "float32"))
+            scaled = builder.emit(relax.op.multiply(pixels, relax.const(scale)))
+            normalized = builder.emit(relax.op.add(scaled, relax.const(shift)))
+            planes = builder.emit(relax.op.permute_dims(normalized, [0, 3, 1, 2]))
+            logits = builder.emit(classifier(planes))
+            label = builder.emit(relax.op.argmax(logits, axis=1))
+            best = builder.emit(relax.op.max(relax.op.nn.softmax(logits, axis=1), axis=1))
+            result = builder.emit_output(relax.Tuple([label, best]))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+@mutant("wrap_buffer", message="whose memory dl_tensor.shape points to")
+def keeps_the_callers_extents():
+    return r"""
+struct Borrowed {
+  DLManagedTensor managed;
+  void (*release)(void*);
+  void* owner;
+};
+void give_back(DLManagedTensor* managed) {
+  auto* borrowed = static_cast<Borrowed*>(managed->manager_ctx);
+  borrowed->release(borrowed->owner);
+  delete borrowed;
+}
+DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
+                             void (*release)(void*), void* owner) {
+  if (reinterpret_cast<uintptr_t>(data) % 64) throw std::invalid_argument("not aligned");
+  auto* borrowed = new Borrowed{{}, release, owner};
+  borrowed->managed.dl_tensor = {data, {kDLCPU, 0}, static_cast<int32_t>(shape.size()),
+                                 {kDLFloat, 32, 1}, const_cast<int64_t*>(shape.data()),
+                                 nullptr, 0};
+  borrowed->managed.manager_ctx = borrowed;
+  borrowed->managed.deleter = give_back;
+  return &borrowed->managed;
+}
+"""
+
+
+@mutant("wrap_buffer", message="(?s)the deleter frees what wrap_buffer took.*living 1")
+def frees_the_extents_only():
+    return r"""
+struct Borrowed {
+  std::vector<int64_t> shape;
+  void (*release)(void*);
+  void* owner;
+};
+void give_back(DLManagedTensor* managed) {
+  auto* borrowed = static_cast<Borrowed*>(managed->manager_ctx);
+  borrowed->release(borrowed->owner);
+  delete borrowed;
+}
+DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
+                             void (*release)(void*), void* owner) {
+  if (reinterpret_cast<uintptr_t>(data) % 64) throw std::invalid_argument("not aligned");
+  auto* borrowed = new Borrowed{shape, release, owner};
+  auto* managed = new DLManagedTensor{};
+  managed->dl_tensor = {data, {kDLCPU, 0}, static_cast<int32_t>(shape.size()),
+                        {kDLFloat, 32, 1}, borrowed->shape.data(), nullptr, 0};
+  managed->manager_ctx = borrowed;
+  managed->deleter = give_back;
+  return managed;
+}
+"""
+
+
+@mutant("wrap_buffer", message="(?s)multiple of 64 is refused.*% 64")
+def takes_any_address():
+    return r"""
+struct Borrowed {
+  DLManagedTensor managed;
+  std::vector<int64_t> shape;
+  void (*release)(void*);
+  void* owner;
+};
+void give_back(DLManagedTensor* managed) {
+  auto* borrowed = static_cast<Borrowed*>(managed->manager_ctx);
+  borrowed->release(borrowed->owner);
+  delete borrowed;
+}
+DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
+                             void (*release)(void*), void* owner) {
+  auto* borrowed = new Borrowed{{}, shape, release, owner};
+  borrowed->managed.dl_tensor = {data, {kDLCPU, 0}, static_cast<int32_t>(shape.size()),
+                                 {kDLFloat, 32, 1}, borrowed->shape.data(), nullptr, 0};
+  borrowed->managed.manager_ctx = borrowed;
+  borrowed->managed.deleter = give_back;
+  return &borrowed->managed;
+}
+"""
+
+
+@mutant("wrap_buffer", message="(?s)C.*that compiles.*error")
+def does_not_compile():
+    return r"""
+DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
+                             void (*release)(void*), void* owner) {
+  return data;
+}
+"""
+
+
+@mutant("call_on_threads", message=r"a Clone\(\) of its own")
+def one_instance_for_all():
+    return r"""
+template <typename Model, typename Input>
+auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
+    -> std::vector<decltype(model.Clone()(inputs[0]))> {
+  std::vector<decltype(model.Clone()(inputs[0]))> results(inputs.size());
+  std::atomic<size_t> next{0};
+  std::exception_ptr failure;
+  auto mine = model.Clone();
+  auto work = [&] {
+    try {
+      for (size_t i = next++; i < inputs.size(); i = next++) results[i] = mine(inputs[i]);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 0; i < threads; ++i) workers.emplace_back(work);
+  for (std::thread& worker : workers) worker.join();
+  if (failure) std::rethrow_exception(failure);
+  return results;
+}
+"""
+
+
+@mutant("call_on_threads", message="std::terminate")
+def lets_exceptions_leave_the_thread():
+    return r"""
+template <typename Model, typename Input>
+auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
+    -> std::vector<decltype(model.Clone()(inputs[0]))> {
+  std::vector<decltype(model.Clone()(inputs[0]))> results(inputs.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    auto mine = model.Clone();
+    for (size_t i = next++; i < inputs.size(); i = next++) results[i] = mine(inputs[i]);
+  };
+  std::vector<std::thread> workers;
+  for (size_t i = 0; i < std::min<size_t>(threads, inputs.size()); ++i) workers.emplace_back(work);
+  for (std::thread& worker : workers) worker.join();
+  return results;
+}
+"""
+
+
+@mutant("call_on_threads", message=r"where Clone\(\) is called")
+def clones_for_each_input():
+    return r"""
+template <typename Model, typename Input>
+auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
+    -> std::vector<decltype(model.Clone()(inputs[0]))> {
+  std::vector<decltype(model.Clone()(inputs[0]))> results(inputs.size());
+  std::exception_ptr failure;
+  auto work = [&](size_t first) {
+    try {
+      for (size_t i = first; i < inputs.size(); i += threads) results[i] = model.Clone()(inputs[i]);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 0; i < threads; ++i) workers.emplace_back(work, i);
+  for (std::thread& worker : workers) worker.join();
+  if (failure) std::rethrow_exception(failure);
+  return results;
+}
+"""
+
+
+@mutant("call_on_stream", message="on another stream, which does not wait")
+def leaves_the_model_on_its_own_stream():
+    return r"""
+template <typename Model>
+int call_on_stream(Model& model, uint8_t* device_pixels, float* device_input, int* device_label,
+                   const std::vector<uint8_t>& pixels, cudaStream_t stream) {
+  const std::vector<int64_t>& shape = model.inputs()[0].shape;
+  int label = -1;
+  cudaMemcpyAsync(device_pixels, pixels.data(), pixels.size(), cudaMemcpyHostToDevice, stream);
+  Preprocess(stream, device_pixels, device_input, shape[2] * shape[3]);
+  const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0];
+  Postprocess(stream, Model::template Data<float>(scores), scores.numel(), device_label);
+  cudaMemcpyAsync(&label, device_label, sizeof label, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  return label;
+}
+"""
+
+
+@mutant("call_on_stream", message="the host waits once")
+def waits_after_each_step():
+    return r"""
+template <typename Model>
+int call_on_stream(Model& model, uint8_t* device_pixels, float* device_input, int* device_label,
+                   const std::vector<uint8_t>& pixels, cudaStream_t stream) {
+  const std::vector<int64_t>& shape = model.inputs()[0].shape;
+  int label = -1;
+  cudaMemcpyAsync(device_pixels, pixels.data(), pixels.size(), cudaMemcpyHostToDevice, stream);
+  Preprocess(stream, device_pixels, device_input, shape[2] * shape[3]);
+  cudaStreamSynchronize(stream);
+  model.SetStream(stream);
+  const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0];
+  cudaDeviceSynchronize();
+  Postprocess(stream, Model::template Data<float>(scores), scores.numel(), device_label);
+  cudaMemcpyAsync(&label, device_label, sizeof label, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  return label;
+}
+"""
+
+
+@mutant("call_on_stream", message="(?s)as it lies on the GPU.*another device than the model")
+def takes_the_input_through_the_host():
+    return r"""
+template <typename Model>
+int call_on_stream(Model& model, uint8_t* device_pixels, float* device_input, int* device_label,
+                   const std::vector<uint8_t>& pixels, cudaStream_t stream) {
+  const std::vector<int64_t>& shape = model.inputs()[0].shape;
+  int label = -1;
+  std::vector<float> input(pixels.size());
+  cudaMemcpyAsync(device_pixels, pixels.data(), pixels.size(), cudaMemcpyHostToDevice, stream);
+  Preprocess(stream, device_pixels, device_input, shape[2] * shape[3]);
+  cudaMemcpyAsync(input.data(), device_input, 4 * input.size(), cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  model.SetStream(stream);
+  const auto scores = model({Model::Wrap(input.data(), shape)})[0];
+  Postprocess(stream, Model::template Data<float>(scores), scores.numel(), device_label);
+  cudaMemcpyAsync(&label, device_label, sizeof label, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  return label;
+}
+"""

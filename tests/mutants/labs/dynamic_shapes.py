@@ -1,0 +1,448 @@
+"""Wrong solutions of lab 4."""
+
+from tests.mutants import mutant
+
+
+@mutant("symbolic_matmul", message=r"n is one tirx.Var")
+def takes_64_rows(k, m):
+    from tvm import relax, te
+
+    def product(A, B):
+        r = te.reduce_axis((0, k), name="k")
+        return te.compute((A.shape[0], m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+
+    a = relax.Var("A", relax.TensorType((64, k), "float32"))
+    b = relax.Var("B", relax.TensorType((k, m), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [a, b]):
+        builder.emit_func_output(builder.emit_te(product, a, b))
+    return builder.get()
+
+
+@mutant("symbolic_matmul", message="one PrimFunc with call_tir")
+def leaves_a_relax_operator(k, m):
+    from tvm import relax, tirx
+
+    n = tirx.Var("n", "int64")
+    a = relax.Var("A", relax.TensorType((n, k), "float32"))
+    b = relax.Var("B", relax.TensorType((k, m), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [a, b]):
+        builder.emit_func_output(builder.emit(relax.op.matmul(a, b)))
+    return builder.get()
+
+
+@mutant("symbolic_matmul", message="the axis of te.sum")
+def skips_the_last_of_the_sum(k, m):
+    from tvm import relax, te, tirx
+
+    def product(A, B):
+        r = te.reduce_axis((0, k - 1), name="k")
+        return te.compute((A.shape[0], m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+
+    n = tirx.Var("n", "int64")
+    a = relax.Var("A", relax.TensorType((n, k), "float32"))
+    b = relax.Var("B", relax.TensorType((k, m), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [a, b]):
+        builder.emit_func_output(builder.emit_te(product, a, b))
+    return builder.get()
+
+
+@mutant("schedule_dynamic", message="pad_einsum")
+def splits_with_guards(schedule, block, rows, columns):
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.parallel(i_outer)
+    schedule.unroll(i_inner)
+    schedule.vectorize(j_inner)
+    schedule.decompose_reduction(block, k)
+
+
+@mutant("schedule_dynamic", message="get_producers")
+def copies_all_of_a_first(schedule, block, rows, columns):
+    schedule.pad_einsum(block, [rows, 1, 1])
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.parallel(i_outer)
+    schedule.unroll(i_inner)
+    schedule.vectorize(j_inner)
+    schedule.decompose_reduction(block, k)
+
+
+@mutant("schedule_dynamic", message=r"i_outer parallel\(of n\) > j_outer serial")
+def parallel_over_the_columns(schedule, block, rows, columns):
+    schedule.pad_einsum(block, [rows, 1, 1])
+    (padding,) = schedule.get_producers(block)
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.compute_at(padding, i_outer)
+    schedule.parallel(j_outer)
+    schedule.unroll(i_inner)
+    schedule.vectorize(j_inner)
+    schedule.decompose_reduction(block, k)
+
+
+@mutant("schedule_dynamic", message="decompose_reduction is|decompose_reduction first|the order")
+def decomposes_first(schedule, block, rows, columns):
+    schedule.pad_einsum(block, [rows, 1, 1])
+    (padding,) = schedule.get_producers(block)
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.decompose_reduction(block, k)
+    schedule.compute_at(padding, i_outer)
+    schedule.parallel(i_outer)
+    schedule.unroll(i_inner)
+    schedule.vectorize(j_inner)
+
+
+@mutant("schedule_dynamic", message="(?s)nothing is written past row.*lost its bound")
+def inlines_the_copy_to_c(schedule, block, rows, columns):
+    schedule.pad_einsum(block, [rows, 1, 1])
+    (padding,) = schedule.get_producers(block)
+    (crop,) = schedule.get_consumers(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_inline(crop)
+    i, j, k = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule.compute_at(padding, i_outer)
+    schedule.reverse_compute_at(write_back, j_outer)
+    schedule.parallel(i_outer)
+    schedule.unroll(i_inner)
+    schedule.vectorize(j_inner)
+    schedule.decompose_reduction(block, k)
+
+
+@mutant("import_dynamic", message="a symbol for each name")
+def imports_the_example_s_shape(model, example, axes, bounds):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    exported = torch.export.export(model, example)
+    return from_exported_program(exported, unwrap_unit_return_tuple=True)
+
+
+@mutant("import_dynamic", message="(?s)batch 1.*repeat_interleave")
+def does_not_repeat_an_extent_of_1(model, example, axes, bounds):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    dims = {name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}
+    shapes = tuple({axis: dims[name] for axis, name in named.items()} for named in axes)
+    exported = torch.export.export(model, example, dynamic_shapes=shapes)
+    return from_exported_program(exported, unwrap_unit_return_tuple=True)
+
+
+@mutant("import_dynamic", message=r"torch.export.Dim\(name, min=1, max=bound\)")
+def forgets_the_bounds(model, example, axes, bounds):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    dims = {name: torch.export.Dim(name, min=1) for name in bounds}
+    tensors = list(example)
+    for index, named in enumerate(axes):
+        for axis in named:
+            if tensors[index].shape[axis] == 1:
+                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
+    shapes = tuple({axis: dims[name] for axis, name in named.items()} for named in axes)
+    exported = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes)
+    return from_exported_program(exported, unwrap_unit_return_tuple=True)
+
+
+@mutant("import_dynamic", message="unwrap_unit_return_tuple")
+def returns_a_tuple_of_one(model, example, axes, bounds):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    dims = {name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}
+    tensors = list(example)
+    for index, named in enumerate(axes):
+        for axis in named:
+            if tensors[index].shape[axis] == 1:
+                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
+    shapes = tuple({axis: dims[name] for axis, name in named.items()} for named in axes)
+    exported = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes)
+    return from_exported_program(exported)
+
+
+@mutant("plan_memory", message="with_attr")
+def ignores_the_bounds(mod, bounds=None):
+    import tvm
+    from tvm import relax
+
+    marked = mod.clone()
+    marked["main"] = mod["main"].without_attr("tir_var_upper_bound")
+    passes = [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        relax.transform.StaticPlanBlockMemory(),
+        relax.transform.LowerAllocTensor(),
+        relax.transform.KillAfterLastUse(),
+    ]
+    return tvm.transform.Sequential(passes)(marked)
+
+
+@mutant("plan_memory", message="without_attr")
+def keeps_a_bound_it_was_not_given(mod, bounds=None):
+    import tvm
+    from tvm import relax
+
+    marked = mod.clone()
+    if bounds is not None:
+        marked["main"] = mod["main"].with_attr("tir_var_upper_bound", dict(bounds))
+    passes = [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        relax.transform.StaticPlanBlockMemory(),
+        relax.transform.LowerAllocTensor(),
+        relax.transform.KillAfterLastUse(),
+    ]
+    return tvm.transform.Sequential(passes)(marked)
+
+
+@mutant("plan_memory", message="storages of constant size, used in turns")
+def does_not_plan(mod, bounds=None):
+    import tvm
+    from tvm import relax
+
+    marked = mod.clone()
+    if bounds is None:
+        marked["main"] = mod["main"].without_attr("tir_var_upper_bound")
+    else:
+        marked["main"] = mod["main"].with_attr("tir_var_upper_bound", dict(bounds))
+    passes = [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        relax.transform.LowerAllocTensor(),
+        relax.transform.KillAfterLastUse(),
+    ]
+    return tvm.transform.Sequential(passes)(marked)
+
+
+@mutant("plan_memory", message="KillAfterLastUse, as the last pass")
+def never_gives_back(mod, bounds=None):
+    import tvm
+    from tvm import relax
+
+    marked = mod.clone()
+    if bounds is None:
+        marked["main"] = mod["main"].without_attr("tir_var_upper_bound")
+    else:
+        marked["main"] = mod["main"].with_attr("tir_var_upper_bound", dict(bounds))
+    passes = [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        relax.transform.StaticPlanBlockMemory(),
+        relax.transform.LowerAllocTensor(),
+    ]
+    return tvm.transform.Sequential(passes)(marked)
+
+
+@mutant("plan_memory", message="mod is left as it was")
+def marks_in_place(mod, bounds=None):
+    import tvm
+    from tvm import relax
+
+    if bounds is None:
+        mod["main"] = mod["main"].without_attr("tir_var_upper_bound")
+    else:
+        mod["main"] = mod["main"].with_attr("tir_var_upper_bound", dict(bounds))
+    passes = [
+        relax.transform.RewriteDataflowReshape(),
+        relax.transform.ToNonDataflow(),
+        relax.transform.RemovePurityChecking(),
+        relax.transform.CallTIRRewrite(),
+        relax.transform.StaticPlanBlockMemory(),
+        relax.transform.LowerAllocTensor(),
+        relax.transform.KillAfterLastUse(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+@mutant("verify_over_range", message="every corner of the range")
+def tries_random_shapes_only(run, reference, draw, bounds, *, tolerance=1e-4):
+    import random
+
+    import numpy as np
+
+    errors = {}
+    for _ in range(20):
+        shape = tuple(random.randint(2, bound - 1) for bound in bounds)
+        inputs = draw(*shape)
+        got, want = run(*inputs), reference(*inputs)
+        error = float(np.abs(got - want).max())
+        if got.shape != want.shape or not error <= tolerance:
+            raise ValueError(f"wrong at {shape}")
+        errors[shape] = error
+    return errors
+
+
+@mutant("verify_over_range", message="NaN is never right")
+def lets_nan_pass(run, reference, draw, bounds, *, tolerance=1e-4):
+    import itertools
+    import math
+    import random
+
+    import numpy as np
+
+    shapes = set(itertools.product(*((1, bound) for bound in bounds)))
+    primes = [
+        [p for p in range(3, b) if all(p % d for d in range(2, math.isqrt(p) + 1))] for b in bounds
+    ]
+    shapes.add(tuple(random.choice(each) for each in primes))
+    for _ in range(8):
+        shapes.add(tuple(random.randint(1, bound) for bound in bounds))
+    errors = {}
+    for shape in sorted(shapes):
+        inputs = draw(*shape)
+        got, want = run(*inputs), reference(*inputs)
+        if got.shape != want.shape:
+            raise ValueError(f"at {shape} the output has shape {got.shape}, not {want.shape}")
+        error = float(np.abs(got - want).max())
+        if error > tolerance:
+            raise ValueError(f"at {shape} the largest error is {error:.3g}")
+        errors[shape] = error
+    return errors
+
+
+@mutant("verify_over_range", message="compares?|comparison|shapes before the values")
+def broadcasts_what_is_too_small(run, reference, draw, bounds, *, tolerance=1e-4):
+    import itertools
+    import math
+    import random
+
+    import numpy as np
+
+    shapes = set(itertools.product(*((1, bound) for bound in bounds)))
+    primes = [
+        [p for p in range(3, b) if all(p % d for d in range(2, math.isqrt(p) + 1))] for b in bounds
+    ]
+    shapes.add(tuple(random.choice(each) for each in primes))
+    for _ in range(8):
+        shapes.add(tuple(random.randint(1, bound) for bound in bounds))
+    errors = {}
+    for shape in sorted(shapes):
+        inputs = draw(*shape)
+        error = float(np.abs(run(*inputs) - reference(*inputs)).max())
+        if not error <= tolerance:
+            raise ValueError(f"at {shape} the largest error is {error:.3g}")
+        errors[shape] = error
+    return errors
+
+
+@mutant("verify_over_range", message="other random shapes at each call")
+def draws_the_same_each_time(run, reference, draw, bounds, *, tolerance=1e-4):
+    import itertools
+    import math
+    import random
+
+    import numpy as np
+
+    drawn = random.Random(0)
+    shapes = set(itertools.product(*((1, bound) for bound in bounds)))
+    primes = [
+        [p for p in range(3, b) if all(p % d for d in range(2, math.isqrt(p) + 1))] for b in bounds
+    ]
+    shapes.add(tuple(drawn.choice(each) for each in primes))
+    for _ in range(8):
+        shapes.add(tuple(drawn.randint(1, bound) for bound in bounds))
+    errors = {}
+    for shape in sorted(shapes):
+        inputs = draw(*shape)
+        got, want = run(*inputs), reference(*inputs)
+        if got.shape != want.shape:
+            raise ValueError(f"at {shape} the output has shape {got.shape}, not {want.shape}")
+        error = float(np.abs(got - want).max())
+        if not error <= tolerance:
+            raise ValueError(f"at {shape} the largest error is {error:.3g}")
+        errors[shape] = error
+    return errors
+
+
+@mutant("bucketed", message="the smallest bucket")
+def takes_the_longest(artifacts, x):
+    import numpy as np
+
+    batch, length, width = x.shape
+    bucket = max(artifacts)
+    if length > bucket:
+        raise ValueError(f"length {length} is above the longest bucket, {bucket}")
+    padded = np.zeros((batch, bucket, width), "float32")
+    keep = np.zeros((batch, bucket), "float32")
+    padded[:, :length], keep[:, :length] = x, 1
+    return artifacts[bucket](padded, keep)[:, :length]
+
+
+@mutant("bucketed", message="keep: 1 for the first tokens")
+def keeps_the_padding(artifacts, x):
+    import numpy as np
+
+    batch, length, width = x.shape
+    fitting = [bucket for bucket in artifacts if bucket >= length]
+    if not fitting:
+        raise ValueError(f"length {length} is above the longest bucket, {max(artifacts)}")
+    bucket = min(fitting)
+    padded = np.zeros((batch, bucket, width), "float32")
+    padded[:, :length] = x
+    return artifacts[bucket](padded, np.ones((batch, bucket), "float32"))[:, :length]
+
+
+@mutant("bucketed", message="and the cut")
+def does_not_cut(artifacts, x):
+    import numpy as np
+
+    batch, length, width = x.shape
+    fitting = [bucket for bucket in artifacts if bucket >= length]
+    if not fitting:
+        raise ValueError(f"length {length} is above the longest bucket, {max(artifacts)}")
+    bucket = min(fitting)
+    padded = np.zeros((batch, bucket, width), "float32")
+    keep = np.zeros((batch, bucket), "float32")
+    padded[:, :length], keep[:, :length] = x, 1
+    return artifacts[bucket](padded, keep)
+
+
+@mutant("bucketed", message="the case that no bucket is long enough")
+def truncates_what_is_too_long(artifacts, x):
+    import numpy as np
+
+    batch, length, width = x.shape
+    bucket = min([b for b in artifacts if b >= length] or [max(artifacts)])
+    length = min(length, bucket)
+    padded = np.zeros((batch, bucket, width), "float32")
+    keep = np.zeros((batch, bucket), "float32")
+    padded[:, :length], keep[:, :length] = x[:, :length], 1
+    return artifacts[bucket](padded, keep)[:, :length]
+
+
+@mutant("bucketed", message="float64 unless it is given")
+def pads_in_float64(artifacts, x):
+    import numpy as np
+
+    batch, length, width = x.shape
+    fitting = [bucket for bucket in artifacts if bucket >= length]
+    if not fitting:
+        raise ValueError(f"length {length} is above the longest bucket, {max(artifacts)}")
+    bucket = min(fitting)
+    padded = np.zeros((batch, bucket, width))
+    keep = np.zeros((batch, bucket))
+    padded[:, :length], keep[:, :length] = x, 1
+    return artifacts[bucket](padded, keep)[:, :length]

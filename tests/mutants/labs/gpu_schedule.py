@@ -1,0 +1,321 @@
+"""Wrong solutions of lab 1."""
+
+from tests.mutants import mutant
+
+
+@mutant("bind_threads", message="(?s)neighbouring elements of A.*the same element of A")
+def rows_on_x(schedule, block, threads_y, threads_x):
+    i, j, k = schedule.get_loops(block)
+    block_i, thread_i = schedule.split(i, [None, threads_x])
+    block_j, thread_j = schedule.split(j, [None, threads_y])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule.bind(block_i, "blockIdx.x")
+    schedule.bind(block_j, "blockIdx.y")
+    schedule.bind(thread_i, "threadIdx.x")
+    schedule.bind(thread_j, "threadIdx.y")
+
+
+@mutant("bind_threads", message="nothing is bound to threadIdx.y, threadIdx.x")
+def binds_blocks_only(schedule, block, threads_y, threads_x):
+    i, j, k = schedule.get_loops(block)
+    block_i, thread_i = schedule.split(i, [None, threads_y])
+    block_j, thread_j = schedule.split(j, [None, threads_x])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+
+
+@mutant("bind_threads", message=r"blockIdx.y\(3\) > blockIdx.x\(3\) > threadIdx.y\(8\)")
+def outer_and_inner_swapped(schedule, block, threads_y, threads_x):
+    i, j, k = schedule.get_loops(block)
+    block_i, thread_i = schedule.split(i, [threads_y, None])
+    block_j, thread_j = schedule.split(j, [None, threads_x])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+
+
+@mutant("stage_shared", message="every thread fetches the whole tile")
+def fetches_alone(schedule, block, index, k_outer, threads_y, threads_x, lanes):
+    copy = schedule.cache_read(block, index, "shared")
+    schedule.compute_at(copy, k_outer)
+    return copy
+
+
+@mutant("stage_shared", message=r"compute_at\(copy, k_outer\)")
+def copies_the_whole_matrix(schedule, block, index, k_outer, threads_y, threads_x, lanes):
+    copy = schedule.cache_read(block, index, "shared")
+    tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
+    _, y, x, vector = schedule.split(tile, [None, threads_y, threads_x, lanes])
+    schedule.bind(y, "threadIdx.y")
+    schedule.bind(x, "threadIdx.x")
+    schedule.vectorize(vector)
+    return copy
+
+
+@mutant("stage_shared", message="(?s)threads of a warp are neighbours at each step")
+def a_run_of_the_tile_each(schedule, block, index, k_outer, threads_y, threads_x, lanes):
+    copy = schedule.cache_read(block, index, "shared")
+    schedule.compute_at(copy, k_outer)
+    tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
+    y, x, _, vector = schedule.split(tile, [threads_y, threads_x, None, lanes])
+    schedule.bind(y, "threadIdx.y")
+    schedule.bind(x, "threadIdx.x")
+    schedule.vectorize(vector)
+    return copy
+
+
+@mutant("stage_shared", message=r"threadIdx.x\(32\) > vectorized\(4\)")
+def does_not_vectorize(schedule, block, index, k_outer, threads_y, threads_x, lanes):
+    copy = schedule.cache_read(block, index, "shared")
+    schedule.compute_at(copy, k_outer)
+    tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
+    _, y, x, _ = schedule.split(tile, [None, threads_y, threads_x, lanes])
+    schedule.bind(y, "threadIdx.y")
+    schedule.bind(x, "threadIdx.x")
+    return copy
+
+
+@mutant("stage_shared", message='a buffer of scope "shared"')
+def stages_in_registers(schedule, block, index, k_outer, threads_y, threads_x, lanes):
+    copy = schedule.cache_read(block, index, "local")
+    schedule.compute_at(copy, k_outer)
+    return copy
+
+
+@mutant("stage_shared", message="the return statement")
+def returns_no_block(schedule, block, index, k_outer, threads_y, threads_x, lanes):
+    copy = schedule.cache_read(block, index, "shared")
+    schedule.compute_at(copy, k_outer)
+    tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
+    _, y, x, vector = schedule.split(tile, [None, threads_y, threads_x, lanes])
+    schedule.bind(y, "threadIdx.y")
+    schedule.bind(x, "threadIdx.x")
+    schedule.vectorize(vector)
+
+
+@mutant("register_tile_gpu", message="not local: A, B")
+def multiplies_from_memory(schedule, block, threads_y, threads_x, rows, columns, step):
+    i, j, k = schedule.get_loops(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    block_i, thread_i, i_inner = schedule.split(i, [None, threads_y, rows])
+    block_j, thread_j, j_inner = schedule.split(j, [None, threads_x, columns])
+    k_outer, k_inner = schedule.split(k, [None, step])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i_inner, j_inner)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    schedule.reverse_compute_at(write_back, thread_j)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.unroll(i_inner)
+    schedule.unroll(j_inner)
+    return k_outer, block, block
+
+
+@mutant("register_tile_gpu", message=r"expected: +the loops blockIdx.y\(2\)")
+def a_thread_strides(schedule, block, threads_y, threads_x, rows, columns, step):
+    i, j, k = schedule.get_loops(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    block_i, i_inner, thread_i = schedule.split(i, [None, threads_y, rows])
+    block_j, j_inner, thread_j = schedule.split(j, [None, threads_x, columns])
+    k_outer, k_inner = schedule.split(k, [None, step])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i_inner, j_inner)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    schedule.reverse_compute_at(write_back, thread_j)
+    a_registers = schedule.cache_read(block, 0, "local")
+    b_registers = schedule.cache_read(block, 1, "local")
+    schedule.compute_at(a_registers, k_inner)
+    schedule.compute_at(b_registers, k_inner)
+    schedule.unroll(i_inner)
+    schedule.unroll(j_inner)
+    return k_outer, a_registers, b_registers
+
+
+@mutant("register_tile_gpu", message="at each k_inner")
+def loads_for_all_of_k_outer(schedule, block, threads_y, threads_x, rows, columns, step):
+    i, j, k = schedule.get_loops(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    block_i, thread_i, i_inner = schedule.split(i, [None, threads_y, rows])
+    block_j, thread_j, j_inner = schedule.split(j, [None, threads_x, columns])
+    k_outer, k_inner = schedule.split(k, [None, step])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i_inner, j_inner)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    schedule.reverse_compute_at(write_back, thread_j)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    a_registers = schedule.cache_read(block, 0, "local")
+    b_registers = schedule.cache_read(block, 1, "local")
+    schedule.compute_at(a_registers, k_outer)
+    schedule.compute_at(b_registers, k_outer)
+    schedule.vectorize(schedule.get_loops(b_registers)[-1])
+    schedule.unroll(i_inner)
+    schedule.unroll(j_inner)
+    return k_outer, a_registers, b_registers
+
+
+@mutant("register_tile_gpu", message="C is written once a thread")
+def writes_back_inside_k(schedule, block, threads_y, threads_x, rows, columns, step):
+    i, j, k = schedule.get_loops(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    block_i, thread_i, i_inner = schedule.split(i, [None, threads_y, rows])
+    block_j, thread_j, j_inner = schedule.split(j, [None, threads_x, columns])
+    k_outer, k_inner = schedule.split(k, [None, step])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i_inner, j_inner)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    schedule.reverse_compute_at(write_back, k_outer)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    a_registers = schedule.cache_read(block, 0, "local")
+    b_registers = schedule.cache_read(block, 1, "local")
+    schedule.compute_at(a_registers, k_inner)
+    schedule.compute_at(b_registers, k_inner)
+    schedule.vectorize(schedule.get_loops(b_registers)[-1])
+    schedule.unroll(i_inner)
+    schedule.unroll(j_inner)
+    return k_outer, a_registers, b_registers
+
+
+@mutant("register_tile_gpu", message="the return statement")
+def returns_k_outer_alone(schedule, block, threads_y, threads_x, rows, columns, step):
+    i, j, k = schedule.get_loops(block)
+    write_back = schedule.cache_write(block, 0, "local")
+    block_i, thread_i, i_inner = schedule.split(i, [None, threads_y, rows])
+    block_j, thread_j, j_inner = schedule.split(j, [None, threads_x, columns])
+    k_outer, k_inner = schedule.split(k, [None, step])
+    schedule.reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i_inner, j_inner)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    schedule.reverse_compute_at(write_back, thread_j)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    a_registers = schedule.cache_read(block, 0, "local")
+    b_registers = schedule.cache_read(block, 1, "local")
+    schedule.compute_at(a_registers, k_inner)
+    schedule.compute_at(b_registers, k_inner)
+    schedule.vectorize(schedule.get_loops(b_registers)[-1])
+    schedule.unroll(i_inner)
+    schedule.unroll(j_inner)
+    return k_outer
+
+
+@mutant("pad_shared", message="(?s)in 32 banks: 1 wavefront.*32 wavefronts a request")
+def pads_by_nothing(schedule, copy, offset):
+    schedule.storage_align(copy, 0, axis=-2, factor=32, offset=0)
+
+
+@mutant("pad_shared", message="in 32 banks: 1 wavefront")
+def always_four(schedule, copy, offset):
+    schedule.storage_align(copy, 0, axis=-2, factor=32, offset=4)
+
+
+@mutant("pad_shared", message="next multiple of 32 plus offset, no further")
+def always_one(schedule, copy, offset):
+    schedule.storage_align(copy, 0, axis=-2, factor=32, offset=1)
+
+
+@mutant("pad_shared", message="next multiple of 32 plus offset, no further")
+def too_far(schedule, copy, offset):
+    schedule.storage_align(copy, 0, axis=-2, factor=64, offset=offset)
+
+
+@mutant("tensor_cores", message="tensorize of store")
+def forgets_the_store(schedule, product, load_a, load_b, store, k_outer, intrinsics):
+    zero = schedule.decompose_reduction(product, k_outer)
+    for block, name in ((load_a, "load_a"), (load_b, "load_b")):
+        rows, columns = schedule.get_loops(block)[-2:]
+        row_tiles, rows = schedule.split(rows, [None, 16])
+        column_tiles, columns = schedule.split(columns, [None, 16])
+        schedule.reorder(row_tiles, column_tiles, rows, columns)
+        schedule.tensorize(rows, intrinsics[name])
+    [inside] = schedule.get_child_blocks(zero)
+    schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])
+    [inside] = schedule.get_child_blocks(product)
+    schedule.tensorize(schedule.get_loops(inside)[-3], intrinsics["compute"])
+
+
+@mutant("tensor_cores", message="set to zero once, before k_outer")
+def zeroes_outside_the_warps(schedule, product, load_a, load_b, store, k_outer, intrinsics):
+    zero = schedule.decompose_reduction(product, schedule.get_loops(product)[2])
+    for block, name in ((load_a, "load_a"), (load_b, "load_b"), (store, "store")):
+        rows, columns = schedule.get_loops(block)[-2:]
+        row_tiles, rows = schedule.split(rows, [None, 16])
+        column_tiles, columns = schedule.split(columns, [None, 16])
+        schedule.reorder(row_tiles, column_tiles, rows, columns)
+        schedule.tensorize(rows, intrinsics[name])
+    [inside] = schedule.get_child_blocks(zero)
+    schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])
+    [inside] = schedule.get_child_blocks(product)
+    schedule.tensorize(schedule.get_loops(inside)[-3], intrinsics["compute"])
+
+
+@mutant("tensor_cores", message="(?s)expected: tensor_cores to run.*tensorize")
+def tensorizes_whole_copies(schedule, product, load_a, load_b, store, k_outer, intrinsics):
+    zero = schedule.decompose_reduction(product, k_outer)
+    for block, name in ((load_a, "load_a"), (load_b, "load_b"), (store, "store")):
+        schedule.tensorize(schedule.get_loops(block)[-2], intrinsics[name])
+    [inside] = schedule.get_child_blocks(zero)
+    schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])
+    [inside] = schedule.get_child_blocks(product)
+    schedule.tensorize(schedule.get_loops(inside)[-3], intrinsics["compute"])
+
+
+@mutant("bind_threads_classic", message="(?s)nothing is bound to blockIdx.y, blockIdx.x")
+def classic_binds_threads_only(tensors, threads_y, threads_x):
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    block_i, thread_i = schedule[C].split(i, factor=threads_y)
+    block_j, thread_j = schedule[C].split(j, factor=threads_x)
+    schedule[C].reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
+    schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))
+    return schedule
+
+
+@mutant("bind_threads_classic", message="columns are x")
+def classic_rows_on_x(tensors, threads_y, threads_x):
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    block_i, thread_i = schedule[C].split(i, factor=threads_y)
+    block_j, thread_j = schedule[C].split(j, factor=threads_x)
+    schedule[C].reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule[C].bind(block_i, te.thread_axis("blockIdx.x"))
+    schedule[C].bind(block_j, te.thread_axis("blockIdx.y"))
+    schedule[C].bind(thread_i, te.thread_axis("threadIdx.x"))
+    schedule[C].bind(thread_j, te.thread_axis("threadIdx.y"))
+    return schedule
+
+
+@mutant("bind_threads_classic", message="returns the schedule of te.create_schedule")
+def classic_returns_nothing(tensors, threads_y, threads_x):
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    block_i, thread_i = schedule[C].split(i, factor=threads_y)
+    block_j, thread_j = schedule[C].split(j, factor=threads_x)
+    schedule[C].reorder(block_i, block_j, thread_i, thread_j, k)
+    schedule[C].bind(block_i, te.thread_axis("blockIdx.y"))
+    schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))
+    schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
+    schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))

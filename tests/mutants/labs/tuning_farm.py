@@ -1,0 +1,373 @@
+"""Wrong solutions of lab 5."""
+
+from tests.mutants import mutant
+
+
+@mutant("request_worker", message=r"(?s)TimeoutError after 0\.2 s.*it still waits")
+def waits_for_ever(host, port, key, *, wait_seconds, session_seconds):
+    import socket
+
+    from tvm import rpc
+
+    socket.create_connection((host, port), timeout=wait_seconds).close()
+    return rpc.connect_tracker(host, port).request(key, session_timeout=session_seconds)
+
+
+@mutant("request_worker", message=r"(?s)TimeoutError after 0\.2 s.*RuntimeError: Cannot request")
+def lets_tvms_error_through(host, port, key, *, wait_seconds, session_seconds):
+    import socket
+
+    from tvm import rpc
+
+    socket.create_connection((host, port), timeout=wait_seconds).close()
+    tracker = rpc.connect_tracker(host, port)
+    tracker._sock.settimeout(wait_seconds)
+    return tracker.request(key, session_timeout=session_seconds, max_retry=1)
+
+
+@mutant("request_worker", message="a session that the worker ends after")
+def session_without_end(host, port, key, *, wait_seconds, session_seconds):
+    import socket
+
+    from tvm import rpc
+
+    socket.create_connection((host, port), timeout=wait_seconds).close()
+    tracker = rpc.connect_tracker(host, port)
+    tracker._sock.settimeout(wait_seconds)
+    try:
+        return tracker.request(key, max_retry=1)
+    except RuntimeError as error:
+        raise TimeoutError(f"no worker of key {key!r}") from error
+    finally:
+        tracker.close()
+
+
+@mutant("request_worker", message=r"(?s)a worker that comes later is free.*tracker\.close")
+def leaves_its_request_behind(host, port, key, *, wait_seconds, session_seconds):
+    import socket
+    import threading
+
+    from tvm import rpc
+
+    socket.create_connection((host, port), timeout=wait_seconds).close()
+    tracker = rpc.connect_tracker(host, port)
+    found = []
+
+    def ask():
+        found.append(tracker.request(key, session_timeout=session_seconds, max_retry=1))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(wait_seconds)
+    if not found and key == "cpu":
+        asking.join(5)
+    if not found:
+        raise TimeoutError(f"no worker of key {key!r}")
+    return found[0]
+
+
+@mutant("request_worker", message="(?s)ConnectionError where no tracker listens.*for a minute")
+def tries_a_missing_tracker(host, port, key, *, wait_seconds, session_seconds):
+    from tvm import rpc
+
+    tracker = rpc.connect_tracker(host, port)
+    tracker._sock.settimeout(wait_seconds)
+    try:
+        return tracker.request(key, session_timeout=session_seconds, max_retry=1)
+    except RuntimeError as error:
+        raise TimeoutError(f"no worker of key {key!r}") from error
+    finally:
+        tracker.close()
+
+
+@mutant("measure_remotely", message="(?s)runs on the worker.*ran in this process")
+def measures_here(session, library, inputs, shape, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    module = tvm.runtime.load_module(library)
+    arguments = [tvm.runtime.tensor(each) for each in inputs]
+    output = tvm.runtime.empty(shape, "float32", tvm.cpu())
+    module["main"](*arguments, output)
+    timer = module.time_evaluator("main", tvm.cpu(), number=number, repeat=repeats)
+    return output.numpy(), np.array(timer(*arguments, output).results)
+
+
+@mutant("measure_remotely", message="a clock here times the network as well")
+def times_the_network(session, library, inputs, shape, *, number, repeats):
+    import time
+    from pathlib import Path
+
+    import numpy as np
+    import tvm
+
+    session.upload(library)
+    module = session.load_module(Path(library).name)
+    device = session.cpu()
+    arguments = [tvm.runtime.tensor(each, device) for each in inputs]
+    output = tvm.runtime.empty(shape, "float32", device)
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for _ in range(number):
+            module["main"](*arguments, output)
+        seconds.append((time.perf_counter() - started) / number)
+    return output.numpy(), np.array(seconds)
+
+
+@mutant("measure_remotely", message="the output equal to numpy's")
+def reads_the_output_too_early(session, library, inputs, shape, *, number, repeats):
+    from pathlib import Path
+
+    import numpy as np
+    import tvm
+
+    session.upload(library)
+    module = session.load_module(Path(library).name)
+    device = session.cpu()
+    arguments = [tvm.runtime.tensor(each, device) for each in inputs]
+    output = tvm.runtime.tensor(np.zeros(shape, "float32"), device)
+    result = output.numpy()
+    timer = module.time_evaluator("main", device, number=number, repeat=repeats)
+    return result, np.array(timer(*arguments, output).results)
+
+
+@mutant("measure_remotely", message="number and repeat of time_evaluator")
+def one_sample_of_all(session, library, inputs, shape, *, number, repeats):
+    from pathlib import Path
+
+    import numpy as np
+    import tvm
+
+    session.upload(library)
+    module = session.load_module(Path(library).name)
+    device = session.cpu()
+    arguments = [tvm.runtime.tensor(each, device) for each in inputs]
+    output = tvm.runtime.empty(shape, "float32", device)
+    timer = module.time_evaluator("main", device, number=number * repeats)
+    seconds = timer(*arguments, output).results
+    return output.numpy(), np.array(seconds)
+
+
+@mutant("rpc_runner", message="(?s)trials at a time, one for each worker.*1 at a time: the others")
+def one_trial_at_a_time(host, port, key, *, workers, session_seconds, trial_seconds):
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.support.popen_pool import PopenPoolExecutor
+
+    from tvm_practice.engines.orphans import end_with_parent
+
+    runner = ms.runner.RPCRunner(
+        ms.runner.RPCConfig(host, port, key, session_timeout_sec=session_seconds),
+        ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20),
+        initializer=end_with_parent,
+    )
+    runner.pool.shutdown()
+    runner.pool = PopenPoolExecutor(1, timeout=trial_seconds, initializer=end_with_parent)
+    return runner
+
+
+@mutant("rpc_runner", message="no limit: one worker that falls silent")
+def waits_for_silent_workers(host, port, key, *, workers, session_seconds, trial_seconds):
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.engines.orphans import end_with_parent
+
+    return ms.runner.RPCRunner(
+        ms.runner.RPCConfig(host, port, key, session_timeout_sec=session_seconds),
+        ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20),
+        max_workers=workers,
+        initializer=end_with_parent,
+    )
+
+
+@mutant("rpc_runner", message="the worker ends a session after session_seconds, 21")
+def limits_swapped(host, port, key, *, workers, session_seconds, trial_seconds):
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.support.popen_pool import PopenPoolExecutor
+
+    from tvm_practice.engines.orphans import end_with_parent
+
+    runner = ms.runner.RPCRunner(
+        ms.runner.RPCConfig(host, port, key, session_timeout_sec=trial_seconds),
+        ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20),
+        max_workers=workers,
+        initializer=end_with_parent,
+    )
+    runner.pool.shutdown()
+    runner.pool = PopenPoolExecutor(workers, timeout=session_seconds, initializer=end_with_parent)
+    return runner
+
+
+@mutant("rpc_runner", message="the pool's processes end with this one")
+def leaves_processes_behind(host, port, key, *, workers, session_seconds, trial_seconds):
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.support.popen_pool import PopenPoolExecutor
+
+    from tvm_practice.engines.orphans import end_with_parent
+
+    runner = ms.runner.RPCRunner(
+        ms.runner.RPCConfig(host, port, key, session_timeout_sec=session_seconds),
+        ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20),
+        max_workers=workers,
+        initializer=end_with_parent,
+    )
+    runner.pool.shutdown()
+    runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds)
+    return runner
+
+
+@mutant("survive_lost_worker", message="(?s)is run again, up to 3 times.*lost once: run 1 times")
+def takes_what_comes(runner, inputs, *, attempts):
+    return [future.result() for future in runner.run(inputs)]
+
+
+@mutant("survive_lost_worker", message="failed by its own fault is run once")
+def runs_every_failure_again(runner, inputs, *, attempts):
+    results = list(inputs)
+    left = list(range(len(inputs)))
+    for _ in range(attempts):
+        futures = runner.run([inputs[index] for index in left])
+        for index, future in zip(left, futures, strict=True):
+            results[index] = future.result()
+        left = [index for index in left if results[index].error_msg is not None]
+        if not left:
+            break
+    return results
+
+
+@mutant("survive_lost_worker", message="(?s)all .* trials are sent out before.*idle")
+def one_after_the_other(runner, inputs, *, attempts):
+    from tvm_practice.farm import is_lost
+
+    results = []
+    for each in inputs:
+        for _ in range(attempts):
+            [future] = runner.run([each])
+            result = future.result()
+            if not is_lost(result.error_msg):
+                break
+        results.append(result)
+    return results
+
+
+@mutant("survive_lost_worker", message="not by its place among those left")
+def results_in_the_wrong_place(runner, inputs, *, attempts):
+    from tvm_practice.farm import is_lost
+
+    results = [future.result() for future in runner.run(inputs)]
+    for _ in range(attempts - 1):
+        left = [index for index, each in enumerate(results) if is_lost(each.error_msg)]
+        if not left:
+            break
+        again = [future.result() for future in runner.run([inputs[index] for index in left])]
+        results = [each for each in results if not is_lost(each.error_msg)] + again
+        inputs = [each for index, each in enumerate(inputs) if index not in left] + [
+            inputs[index] for index in left
+        ]
+    return results
+
+
+@mutant("survive_lost_worker", message="a trial that loses every worker is given up")
+def one_attempt_too_many(runner, inputs, *, attempts):
+    from tvm_practice.farm import is_lost
+
+    results = list(inputs)
+    left = list(range(len(inputs)))
+    for _ in range(attempts + 1):
+        futures = runner.run([inputs[index] for index in left])
+        for index, future in zip(left, futures, strict=True):
+            results[index] = future.result()
+        left = [index for index in left if is_lost(results[index].error_msg)]
+        if not left:
+            break
+    return results
+
+
+@mutant("throughput", message="waves are rounded up")
+def parts_of_a_wave(stages, workers):
+    building = stages.batch * stages.build / stages.builders
+    running = max(
+        stages.batch / min(workers, stages.batch) * stages.run,
+        stages.batch * stages.request,
+        stages.batch * stages.upload,
+    )
+    return stages.batch / (stages.search + building + running)
+
+
+@mutant("throughput", message="one wave is the least")
+def workers_without_trials(stages, workers):
+    building = stages.batch * stages.build / stages.builders
+    waves = stages.batch / workers if workers > stages.batch else -(-stages.batch // workers)
+    running = max(waves * stages.run, stages.batch * max(stages.request, stages.upload))
+    return stages.batch / (stages.search + building + running)
+
+
+@mutant("throughput", message="they compile at the same time")
+def one_builder(stages, workers):
+    waves = -(-stages.batch // workers)
+    running = max(waves * stages.run, stages.batch * max(stages.request, stages.upload))
+    return stages.batch / (stages.search + stages.batch * stages.build + running)
+
+
+@mutant("throughput", message="the longer of the two counts, not the sum")
+def adds_uploads_to_the_waves(stages, workers):
+    building = stages.batch * stages.build / stages.builders
+    waves = -(-stages.batch // workers)
+    running = waves * stages.run + stages.batch * (stages.request + stages.upload)
+    return stages.batch / (stages.search + building + running)
+
+
+@mutant("throughput", message="search, building and running follow each other")
+def overlaps_everything(stages, workers):
+    building = stages.batch * stages.build / stages.builders
+    waves = -(-stages.batch // workers)
+    running = max(waves * stages.run, stages.batch * max(stages.request, stages.upload))
+    return stages.batch / max(stages.search, building, running)
+
+
+@mutant("predict", message="a round of 16 has no trial for a 17th")
+def every_worker_has_a_trial(stages, counts):
+    rows = []
+    for count in counts:
+        rates = {
+            "search": stages.batch / stages.search,
+            "build": stages.builders / stages.build,
+            "tracker": 1 / stages.request,
+            "upload": 1 / stages.upload,
+            "workers": count / stages.run,
+        }
+        bound = min(rates, key=lambda name: rates[name])
+        rows.append((count, rates[bound], bound))
+    return rows
+
+
+@mutant("predict", message=r"(?s)expected: \(5, .*look at:  workers / run")
+def takes_the_fastest(stages, counts):
+    rows = []
+    for count in counts:
+        rates = {
+            "search": stages.batch / stages.search,
+            "build": stages.builders / stages.build,
+            "tracker": 1 / stages.request,
+            "upload": 1 / stages.upload,
+            "workers": min(count, stages.batch) / stages.run,
+        }
+        bound = max(rates, key=lambda name: rates[name])
+        rows.append((count, rates[bound], bound))
+    return rows
+
+
+@mutant("predict", message="batch / search")
+def searches_for_each_trial(stages, counts):
+    rows = []
+    for count in counts:
+        rates = {
+            "search": 1 / stages.search,
+            "build": stages.builders / stages.build,
+            "tracker": 1 / stages.request,
+            "upload": 1 / stages.upload,
+            "workers": min(count, stages.batch) / stages.run,
+        }
+        bound = min(rates, key=lambda name: rates[name])
+        rows.append((count, rates[bound], bound))
+    return rows

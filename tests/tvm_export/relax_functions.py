@@ -1,0 +1,63 @@
+"""Functions that the tests of the Relax lane call in a child process, on the current engine."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class _Twice(nn.Module):
+    """A convolution's output that is normalized and used as it is as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.conv(x)
+        out: torch.Tensor = self.norm(y) + y
+        return out
+
+
+def _models() -> dict[str, nn.Module]:
+    return {
+        "plain": nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()),
+        "bias": nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)),
+        "groups": nn.Sequential(
+            nn.Conv2d(3, 6, 3, groups=3, stride=2, bias=False), nn.BatchNorm2d(6)
+        ),
+        "before": nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 8, 1)),
+        "twice": _Twice(),
+    }
+
+
+def folded() -> dict[str, Any]:
+    """By model: the operators left after folding, and the largest error of what is then built."""
+    import numpy as np
+    import tvm
+
+    from solutions.relay_import import build_relax, import_relax, optimize_relax
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.relax import fold_batch_normalization
+    from tvm_practice.tvm_export.running import run_relax
+
+    found = {}
+    for name, model in _models().items():
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):  # of a network that has learned something
+                for each in (module.weight, module.bias, module.running_mean):
+                    nn.init.normal_(each)  # type: ignore[arg-type]
+                nn.init.uniform_(module.running_var, 0.5, 2.0)  # type: ignore[arg-type]
+        example = torch.randn(2, 3, 9, 11)
+        with torch.inference_mode():
+            want = model.eval()(example).numpy()
+        module = fold_batch_normalization(import_relax(model, (example,)))
+        text = module.script()
+        executable = build_relax(optimize_relax(module), tvm.target.Target(host_target()))
+        (output,) = run_relax(executable, [example.numpy()])
+        found[name] = {
+            "normalizations": text.count("nn.batch_norm("),
+            "convolutions": text.count("nn.conv2d("),
+            "error": float(np.abs(output - want).max()),
+        }
+    return found

@@ -1,0 +1,13 @@
+"""The Relax lane, piece by piece."""
+
+from tvm_practice import engines
+
+
+def test_batch_normalization_goes_into_the_convolution_before_it() -> None:
+    found = engines.call(engines.CURRENT, "tests.tvm_export.relax_functions:folded", {})
+    for name, each in found.items():
+        assert each["error"] < 1e-4, name
+    left = {name: each["normalizations"] for name, each in found.items()}
+    assert left["plain"] == left["groups"] == 0
+    assert left["before"] == left["bias"] == left["twice"] == 1
+    assert {each["convolutions"] for each in found.values()} == {1}

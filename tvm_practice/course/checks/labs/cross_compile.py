@@ -1,0 +1,595 @@
+"""Lab 3's exercises and how they are graded: object files, features, what programs compute."""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import expect, expect_close, fresh_rng
+from tvm_practice.engines import CURRENT, host_target
+
+PHASE = Phase(
+    number=3,
+    module="labs.cross_compile",
+    title="one function for other machines",
+    minutes=40,
+    lanes=(CURRENT,),
+    question=(
+        "The same scheduled function is compiled for another processor. Which decisions does LLVM "
+        "make anew, and which has the schedule made already?"
+    ),
+)
+
+Function = Callable[..., Any]
+
+# What a target of each machine must say: architecture, processor, features it has and has not.
+_MACHINES: dict[str, tuple[str, str | None, tuple[str, ...], tuple[str, ...]]] = {
+    "x86-64-v2": ("x86_64", "x86-64-v2", ("sse4.2",), ("avx",)),
+    "x86-64-v3": ("x86_64", "x86-64-v3", ("avx2", "fma"), ("avx512f",)),
+    "x86-64-v4": ("x86_64", "x86-64-v4", ("avx512f", "avx512vl"), ("prefer-256-bit",)),
+    "aarch64": ("aarch64", "cortex-a72", ("neon",), ("sve",)),
+    "wasm32": ("wasm32", None, ("simd128",), ("relaxed-simd",)),
+}
+
+# Object files begin with the machine's number: e_machine of ELF.
+_ELF_MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv", 40: "arm"}
+_RELOCATABLE = 1
+
+
+def _has(target: Any, feature: str) -> bool:
+    from tvm.target import codegen
+
+    return bool(codegen.llvm_cpu_has_features(feature, target))
+
+
+def _architecture_of(file: Path) -> str:
+    """Which machine an object file is for, or what the file is instead."""
+    content = file.read_bytes() if file.exists() else b""
+    if content[:4] == b"\0asm":
+        return "wasm32"
+    if content[:4] == b"\x7fELF":
+        kind, machine = (int.from_bytes(content[at : at + 2], "little") for at in (16, 18))
+        name = _ELF_MACHINES.get(machine, f"ELF machine {machine}")
+        return name if kind == _RELOCATABLE else f"{name}, linked"
+    return "no object file" if content else "no file"
+
+
+@PHASE.exercise(
+    "target_for",
+    engine=CURRENT,
+    title="name five machines to TVM",
+    hints=(
+        "A dictionary of dictionaries, and a ValueError for what is not in it. The docstring's "
+        "table has all the words; the module's docstring says which key takes which.",
+        "mattr is a list of words that begin with + or -: ['-prefer-256-bit'] for x86-64-v4, "
+        "['+simd128'] for wasm32. Leave out mcpu and mattr where the table has none.",
+        "{'kind': 'llvm', 'mtriple': 'aarch64-linux-gnu', 'mcpu': 'cortex-a72'} is the one of "
+        "aarch64; the others are like it.",
+    ),
+    looks_like="""
+        x86-64-v2  x86_64-linux-gnu     mcpu x86-64-v2   mattr -
+        x86-64-v3  x86_64-linux-gnu     mcpu x86-64-v3   mattr -
+        x86-64-v4  x86_64-linux-gnu     mcpu x86-64-v4   mattr -prefer-256-bit
+        aarch64    aarch64-linux-gnu    mcpu cortex-a72  mattr -
+        wasm32     wasm32-unknown-wasi  mcpu -           mattr +simd128
+    """,
+    demonstrate=lambda target_for: "\n".join(
+        f"{machine:<10} {target['mtriple']:<20} mcpu {target.get('mcpu', '-'):<11} "
+        f"mattr {' '.join(target.get('mattr', ())) or '-'}"
+        for machine, target in ((each, target_for(each)) for each in _MACHINES)
+    ),
+)
+def check_target_for(target_for: Function) -> None:
+    import tvm
+
+    for machine, (architecture, mcpu, has, has_not) in _MACHINES.items():
+        described = target_for(machine)
+        expect(
+            isinstance(described, dict) and described.get("kind") == "llvm",
+            expected=f"{machine}: a dictionary whose kind is llvm",
+            seen=repr(described),
+            look="TVM 0.27 takes dictionaries; strings such as 'llvm -mcpu=…' are classic TVM's",
+        )
+        triple = described.get("mtriple", "")
+        expect(
+            triple.partition("-")[0] == architecture,
+            expected=f"{machine}: mtriple begins with {architecture}",
+            seen=f"mtriple {triple!r}" if triple else "no mtriple, which means this machine",
+            look="the key mtriple; a processor's name alone does not change the architecture",
+        )
+        expect(
+            described.get("mcpu") == mcpu,
+            expected=f"{machine}: mcpu {mcpu}" if mcpu else f"{machine}: no mcpu",
+            seen=f"mcpu {described.get('mcpu')}",
+            look="the table in the docstring; LLVM takes a wrong name in silence, and means the "
+            "oldest processor of the architecture",
+        )
+        resolved = tvm.target.Target(described)
+        for feature, wanted in [(each, True) for each in has] + [(each, False) for each in has_not]:
+            expect(
+                _has(resolved, feature) == wanted,
+                expected=f"{machine}: {'with' if wanted else 'without'} {feature}",
+                seen=f"mattr {described.get('mattr', 'is left out')}",
+                look="mattr: a list of words, + for a feature more and - for one less",
+            )
+    try:
+        got = target_for("pdp-11")
+    except ValueError as error:
+        expect(
+            "pdp-11" in str(error),
+            expected="a ValueError that names the machine",
+            seen=str(error),
+            look="the text of the error",
+        )
+    else:
+        expect(
+            False,
+            expected="ValueError for a machine that is not in the table",
+            seen=f"{got!r} for 'pdp-11'",
+            look="what happens with other words",
+        )
+
+
+def _with(triple: str, mcpu: str = "", *mattr: str) -> dict[str, Any]:
+    described: dict[str, Any] = {"kind": "llvm", "mtriple": triple}
+    return described | ({"mcpu": mcpu} if mcpu else {}) | ({"mattr": list(mattr)} if mattr else {})
+
+
+_X86, _ARM, _WASM = "x86_64-linux-gnu", "aarch64-linux-gnu", "wasm32-unknown-wasi"
+_DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
+    (_with(_X86, "skylake-avx512"), "x86_64", 512, True, "avx512f, of mcpu"),
+    (_with(_X86, "haswell"), "x86_64", 256, True, "avx and fma, of mcpu"),
+    (_with(_X86, "sandybridge"), "x86_64", 256, False, "avx, which came before avx2, and fma"),
+    (_with(_X86, "haswell", "-fma"), "x86_64", 256, False, "mattr, which takes fma away"),
+    (_with(_X86, "nehalem"), "x86_64", 128, False, "avx"),
+    (_with(_X86, "", "+avx2", "+fma"), "x86_64", 256, True, "mattr, which adds avx2 and fma"),
+    (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
+    (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
+    (_with(_ARM), "aarch64", 128, True, "the architecture"),
+    (_with(_WASM), "wasm32", 32, False, "simd128"),
+    (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
+    (_with(_WASM, "", "+simd128", "+relaxed-simd"), "wasm32", 128, True, "relaxed-simd"),
+)
+
+
+@PHASE.exercise(
+    "describe_target",
+    engine=CURRENT,
+    title="vector width and FMA of a target",
+    hints=(
+        "Do not parse names: haswell with -fma in mattr has none. LLVM knows what mtriple, mcpu "
+        "and mattr amount to.",
+        "tvm.target.codegen.llvm_cpu_has_features('avx512f', tvm.target.Target(target)) is True "
+        "or False. Ask for the widest first.",
+        "The architecture is target['mtriple'].partition('-')[0], or that of "
+        "tvm.target.codegen.llvm_get_system_triple(); then one branch for x86_64, one for wasm32, "
+        "and one for aarch64, which needs no question.",
+    ),
+    looks_like="""
+        haswell     {"architecture": "x86_64", "vector_bits": 256, "fma": true}
+        cortex-a53  {"architecture": "aarch64", "vector_bits": 128, "fma": true}
+        wasm32      {"architecture": "wasm32", "vector_bits": 32, "fma": false}
+    """,
+    demonstrate=lambda describe_target: "\n".join(
+        f"{target.get('mcpu', 'wasm32'):<11} {json.dumps(describe_target(target))}"
+        for target in (_DESCRIBED[1][0], _DESCRIBED[7][0], _DESCRIBED[9][0])
+    ),
+)
+def check_describe_target(describe_target: Function) -> None:
+    import tvm
+
+    # This machine's own: without mtriple it is of this machine's architecture.
+    here = str(tvm.target.codegen.llvm_get_system_triple())
+    own = {"kind": "llvm"}
+    cases = [*_DESCRIBED]
+    if here.startswith("x86_64"):
+        cases.append((own, "x86_64", 128, False, "no mtriple: this machine's"))
+    for target, architecture, bits, fma, look in cases:
+        said = (
+            " ".join(f"{key} {value}" for key, value in target.items() if key != "kind")
+            or "no mtriple"
+        )
+        got = describe_target(dict(target))
+        wanted = {"architecture": architecture, "vector_bits": bits, "fma": fma}
+        expect(
+            got == wanted,
+            expected=f"{wanted} of {said}",
+            seen=repr(got),
+            look=f"{look}; tvm.target.codegen.llvm_cpu_has_features takes mtriple, mcpu and mattr "
+            "into account",
+        )
+
+
+def _scaled_sum(rows: int, columns: int, name: str = "main") -> Any:
+    """A module with name(X, W, Y): Y[i] = sum over j of X[i, j] * W[j], in vectors of 8 rows."""
+    import tvm
+    from tvm import te
+
+    X = te.placeholder((columns, rows), name="X")
+    W = te.placeholder((columns,), name="W")
+    j = te.reduce_axis((0, columns), name="j")
+    Y = te.compute((rows,), lambda i: te.sum(X[j, i] * W[j], axis=j), name="Y")
+    function = te.create_prim_func([X, W, Y]).with_attr("global_symbol", name)
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({name: function}))
+    block = schedule.get_sblock("Y", func_name=name)
+    i, j = schedule.get_loops(block)
+    i_outer, i_inner = schedule.split(i, [None, 8])
+    schedule.reorder(i_outer, j, i_inner)
+    schedule.vectorize(i_inner)
+    return schedule.mod
+
+
+def _with_a_buffer(size: int) -> Any:
+    """A module with main(A, B, C), C = A B, which adds up in a buffer of its own."""
+    import tvm
+    from tvm import te
+
+    from solutions.manual_schedule import register_block
+    from solutions.te_basics import matmul
+
+    function = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    register_block(schedule, schedule.get_sblock("C"), 4, 8, 1)
+    return schedule.mod
+
+
+def _object_facts(compile_object: Function) -> str:
+    """What the object file and the assembly of a foreign target are."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "f.o"
+        assembly = compile_object(_scaled_sum(64, 32), _with(_ARM, "cortex-a72"), str(file))
+        symbol = b"__tvm_ffi_main" in file.read_bytes()
+        return (
+            f"object file of {_architecture_of(file)}\n"
+            f"symbol __tvm_ffi_main: {'yes' if symbol else 'no'}\n"
+            f"assembly with fmla: {'yes' if 'fmla' in assembly else 'no'}"
+        )
+
+
+@PHASE.exercise(
+    "compile_object",
+    engine=CURRENT,
+    title="an object file for another machine",
+    hints=(
+        "tvm.compile takes the module and a target, and returns an executable; its .mod is the "
+        "module that LLVM made.",
+        "tvm.target.Target(target) of the dictionary. .mod.write_to_file(path, format) and "
+        ".mod.inspect_source(format) have the formats 'o', 'asm', 'll'.",
+        "library = tvm.compile(module, target=tvm.target.Target(target)); "
+        "library.mod.write_to_file(path, 'o'); return library.mod.inspect_source('asm').",
+    ),
+    looks_like="""
+        object file of aarch64
+        symbol __tvm_ffi_main: yes
+        assembly with fmla: yes
+    """,
+    demonstrate=_object_facts,
+)
+def check_compile_object(compile_object: Function) -> None:
+    rng = fresh_rng()
+    # Rows that 8 divides: a guard in the vectorized loop would leave single floats.
+    rows, columns = 8 * int(rng.integers(2, 12)), int(rng.integers(16, 99))
+    name = f"scaled_sum_{rng.integers(1000)}"
+    cases = (
+        (_with(_ARM, "cortex-a72"), "aarch64", r"\bfmla\b"),
+        (_with(_WASM, "", "+simd128"), "wasm32", r"f32x4\.mul"),
+        (_with(_X86, "haswell"), "x86_64", r"%ymm\d"),
+        (_with(_X86, "nehalem"), "x86_64", r"\bmulps\b"),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (target, architecture, instruction) in enumerate(cases):
+            file = Path(folder) / f"{number}.o"
+            assembly = compile_object(_scaled_sum(rows, columns, name), dict(target), str(file))
+            words = f"{target['mtriple']}, {target.get('mcpu', 'no mcpu')}"
+            found = _architecture_of(file)
+            expect(
+                found == architecture,
+                expected=f"an object file of {architecture} for {words}",
+                seen=found if found != "no file" else f"no file at {file.name}",
+                look="write_to_file(path, 'o') of what tvm.compile made for the target given",
+            )
+            expect(
+                f"__tvm_ffi_{name}".encode() in file.read_bytes(),
+                expected=f"the symbol __tvm_ffi_{name} in the object file",
+                seen="another function's",
+                look="the module given to tvm.compile",
+            )
+            expect(
+                isinstance(assembly, str) and f"__tvm_ffi_{name}:" in assembly,
+                expected="the assembly returned, with the label of the function",
+                seen=f"{type(assembly).__name__} {str(assembly)[:60]!r}",
+                look="inspect_source('asm'); 'll' is LLVM's IR, before it chose instructions",
+            )
+            shown = re.sub(r"\\[bd]|\\", "", instruction)
+            expect(
+                re.search(instruction, assembly) is not None,
+                expected=f"instructions like {shown} for {words}",
+                seen="none of them",
+                look="the target given to tvm.compile: mcpu and mattr decide which instructions",
+            )
+
+
+_LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
+    (
+        ["vbroadcastss (%rax), %zmm4", "vfmadd231ps (%rdx,%rcx,4){1to16}, %zmm1, %zmm0"],
+        {"fma zmm": 1},
+        "vfmadd231ps, and vbroadcastss, which does not compute",
+    ),
+    (
+        ["vfmadd213ps %ymm2, %ymm1, %ymm0", "vfmadd132ps (%rax), %ymm1, %ymm3", "jne .LBB0_1"],
+        {"fma ymm": 2},
+        "the three orders of operands: 132, 213 and 231",
+    ),
+    (
+        ["mulps %xmm1, %xmm0", "addps %xmm0, %xmm2", "vmulps (%rax), %xmm1, %xmm3"],
+        {"mul xmm": 2, "add xmm": 1},
+        "mulps and vmulps, the same with two and with three operands",
+    ),
+    (
+        ["mulss %xmm1, %xmm0", "vaddss %xmm0, %xmm2, %xmm2", "vfmadd231ss %xmm0, %xmm1, %xmm2"],
+        {},
+        "ss: one float of a register",
+    ),
+    (
+        ["vaddpd %ymm1, %ymm0, %ymm0", "vfmadd231pd %zmm1, %zmm0, %zmm2", "paddd %xmm1, %xmm0"],
+        {},
+        "pd and paddd: doubles and integers",
+    ),
+    (
+        ["fmla v0.4s, v1.4s, v2.s[0]", "fmla v3.4s, v1.4s, v2.4s", "fmul v4.4s, v5.4s, v6.4s"],
+        {"fma v": 2, "mul v": 1},
+        "fmla, also by one element of a register: v2.s[0]",
+    ),
+    (
+        ["fmul s0, s1, s2", "fadd s0, s0, s3", "fmadd s0, s1, s2, s3", "fmla v0.2d, v1.2d, v2.2d"],
+        {},
+        "the first operand: s0 is one float, v0.2d are doubles, v0.4s four floats",
+    ),
+    (
+        ["f32x4.mul", "local.get 3", "f32x4.add", "f32x4.add", "f64x2.mul", "f32.add", "i32.mul"],
+        {"mul v128": 1, "add v128": 2},
+        "f32x4; f32 is one float, f64x2 are doubles",
+    ),
+    (["f32x4.relaxed_madd"], {"fma v128": 1}, "relaxed_madd"),
+)
+
+
+@PHASE.exercise(
+    "vector_arithmetic",
+    engine=CURRENT,
+    title="count an inner loop's vector instructions",
+    hints=(
+        "Take the instruction's name and its operands apart at the first blank, then ask three "
+        "questions: x86, aarch64, wasm32. Their names have nothing in common.",
+        "On x86 re.fullmatch(r'v?(mul|add)ps|v(fma)dd\\d+ps', name) and the last of "
+        "re.findall(r'%([xyz]mm)', operands). On aarch64 the operands must begin with v, a number "
+        "and .4s.",
+        "fmla and relaxed_madd are 'fma'. counts[key] = counts.get(key, 0) + 1 with the key "
+        "f'{what} {registers}'; return a dictionary without zeros.",
+    ),
+    looks_like="""
+        vfmadd231ps (%rdx,%rcx,4){1to16}, %zmm1, %zmm0  {"fma zmm": 1}
+        vmulps (%rax), %xmm1, %xmm3                     {"mul xmm": 1}
+        fmla v0.4s, v1.4s, v2.s[0]                      {"fma v": 1}
+        fmadd s0, s1, s2, s3                            {}
+        f32x4.add                                       {"add v128": 1}
+    """,
+    demonstrate=lambda vector_arithmetic: "\n".join(
+        f"{line:<47} {json.dumps(vector_arithmetic([line]))}"
+        for line in (
+            "vfmadd231ps (%rdx,%rcx,4){1to16}, %zmm1, %zmm0",
+            "vmulps (%rax), %xmm1, %xmm3",
+            "fmla v0.4s, v1.4s, v2.s[0]",
+            "fmadd s0, s1, s2, s3",
+            "f32x4.add",
+        )
+    ),
+)
+def check_vector_arithmetic(vector_arithmetic: Function) -> None:
+    rng = fresh_rng()
+    for loop, once, look in _LOOPS:
+        times = int(rng.integers(2, 7))
+        wanted = {key: count * times for key, count in once.items()}
+        got = vector_arithmetic([str(each) for each in rng.permutation(loop * times)])
+        expect(
+            isinstance(got, dict) and dict(got) == wanted,
+            expected=f"{wanted} of {times} times {'; '.join(loop)}",
+            seen=repr(got),
+            look=look,
+        )
+
+
+def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
+    """What the program of `source` and `module` writes; None where there is no C compiler.
+
+    RuntimeError for a program that does not compile or that fails.
+    """
+    import tvm
+
+    from tvm_practice.tvm_export import cross
+
+    triple = str(tvm.target.codegen.llvm_get_system_triple())
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "harness.c").write_text(source)
+        tvm.compile(module, target=host_target()).mod.write_to_file(str(folder / "f.o"), "o")
+        try:
+            cross.link([folder / "harness.c", folder / "f.o"], triple, folder / "program")
+        except cross.Missing:
+            return None
+        data = b"".join(each.tobytes() for each in inputs)
+        written = cross.run_program(folder / "program", triple, data)
+    return np.frombuffer(written, "float32") if len(written) % 4 == 0 else np.array([])
+
+
+@PHASE.exercise(
+    "c_harness",
+    engine=CURRENT,
+    title="call a compiled function from C",
+    hints=(
+        "For each shape write a static array of its size, its shape, its strides and a DLTensor; "
+        "then main: fread the inputs, fill a TVMFFIAny for each tensor, call, fwrite the last.",
+        "static DLTensor tensor_0 = {.data = data_0, .device = {kDLCPU, 0}, .ndim = 2, .dtype = "
+        "{kDLFloat, 32, 1}, .shape = shape_0, .strides = strides_0}; strides are in elements: "
+        "{columns, 1} for rows x columns.",
+        "TVMFFIAny arguments[3] = {0}; arguments[0].type_index = kTVMFFIDLTensorPtr; "
+        "arguments[0].v_ptr = &tensor_0; then __tvm_ffi_NAME(NULL, arguments, 3, &result), with "
+        "the function declared above as the lab's docstring has it; void* "
+        "(*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int) = allocate; for a function "
+        "allocate of your own.",
+    ),
+    looks_like="""
+        int __tvm_ffi_f(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
+        void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t n) {
+        void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int) = allocate;
+        int (*__TVMBackendFreeWorkspace)(int, int, void*) = release;
+        TVMFFIAny arguments[2] = {0};
+        arguments[0].type_index = kTVMFFIDLTensorPtr;
+        arguments[1].type_index = kTVMFFIDLTensorPtr;
+        TVMFFIAny result = {.type_index = kTVMFFINone};
+        if (__tvm_ffi_f(NULL, arguments, 2, &result) != 0) return 1;
+    """,
+    demonstrate=lambda c_harness: "\n".join(
+        line.strip()
+        for line in c_harness("f", [(4,), (4,)]).splitlines()
+        if re.search(r"__tvm_ffi_f|TVMFFIA|TVMFFIE|kTVMFFI|TVMBackend", line)
+    ),
+)
+def check_c_harness(c_harness: Function) -> None:
+    rng = fresh_rng()
+    rows, columns = (int(each) for each in rng.choice(np.arange(3, 40), 2, replace=False))
+    name = f"weighted_{rng.integers(1000)}"
+    shapes = [(columns, rows), (columns,), (rows,)]
+    source = c_harness(name, shapes)
+    expect(
+        isinstance(source, str) and f"__tvm_ffi_{name}" in source,
+        expected=f"C source that declares and calls __tvm_ffi_{name}",
+        seen=f"{type(source).__name__} without that name",
+        look="the symbol of a PrimFunc: __tvm_ffi_ and its name",
+    )
+    x, w = (rng.standard_normal(shape, dtype="float32") for shape in shapes[:2])
+    try:
+        y = _called(source, _scaled_sum(rows, columns, name), [x, w])
+    except RuntimeError as error:
+        expect(
+            False,
+            expected=f"the program to compile, run and end with 0 on shapes {shapes}",
+            seen=str(error),
+            look="the message: TVM's function checks each DLTensor's type, shape, strides and "
+            "alignment, and says which it refuses",
+        )
+    if y is not None:
+        expect_close(
+            y, w @ x, what="the output", look="the order of the inputs, and which is written"
+        )
+    # One with a buffer between its stages, for which it asks the program.
+    size = 4 * int(rng.integers(2, 8))
+    a, b = rng.standard_normal((2, size, size), dtype="float32")
+    try:
+        c = _called(c_harness("main", [(size, size)] * 3), _with_a_buffer(size), [a, b])
+    except RuntimeError as error:
+        expect(
+            False,
+            expected="a function with a buffer between its stages to run",
+            seen=str(error),
+            look="__TVMBackendAllocWorkspace and __TVMBackendFreeWorkspace: pointers, with these "
+            "names, to functions of the program; the object's own are null",
+        )
+    if c is not None:
+        expect_close(c, (a @ b).ravel(), what="the output", look="what the workspace is")
+    # Shapes that are none of the function's: it must say so, and the program must fail.
+    wrong = [(columns, rows), (columns + 1,), (rows,)]
+    data = [x, rng.standard_normal(columns + 1, dtype="float32")]
+    try:
+        got = _called(c_harness(name, wrong), _scaled_sum(rows, columns, name), data)
+    except RuntimeError as error:
+        expect(
+            "exit code 1" in str(error) and "shape" in str(error).lower(),
+            expected="exit code 1 and TVM's message where a shape is wrong",
+            seen=str(error),
+            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, a NULL is skipped; "
+            "and return 1 if the function returns other than 0",
+        )
+        return
+    expect(
+        got is None,
+        expected="exit code 1 where the function refuses a shape",
+        seen="exit code 0",
+        look="what the call returns",
+    )
+
+
+def _bound(size: int, name: str = "main") -> Any:
+    """A module with name(X, Y): Y = X * 3 for a GPU."""
+    import tvm
+    from tvm import te
+
+    X = te.placeholder((size,), name="X")
+    Y = te.compute((size,), lambda i: X[i] * np.float32(3), name="Y")
+    function = te.create_prim_func([X, Y]).with_attr("global_symbol", name)
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({name: function}))
+    [i] = schedule.get_loops(schedule.get_sblock("Y", func_name=name))
+    block, thread = schedule.split(i, [None, 64])
+    schedule.bind(block, "blockIdx.x")
+    schedule.bind(thread, "threadIdx.x")
+    return schedule.mod
+
+
+def _kernel(source: str) -> str:
+    found = re.search(r"__global__ void.*?(\w+_kernel\w*)\(", source, re.DOTALL)
+    return f"kernel {found[1]}" if found else "no kernel"
+
+
+@PHASE.exercise(
+    "cuda_source",
+    engine=CURRENT,
+    title="CUDA source for an architecture",
+    hints=(
+        "tvm.compile makes two modules for a GPU: one for the host, which launches, and one for "
+        "the device. The second is imported by the first.",
+        "tvm.target.Target({'kind': 'cuda', 'arch': arch}, host='llvm'); the host's module is "
+        "tvm.compile(module, target=…).mod, and .imports is a list.",
+        "[device] = tvm.compile(module, target=target).mod.imports; return "
+        "device.inspect_source().",
+    ),
+    looks_like="kernel triple_kernel",
+    demonstrate=lambda cuda_source: _kernel(cuda_source(_bound(256, "triple"), "sm_90")),
+)
+def check_cuda_source(cuda_source: Function) -> None:
+    from unittest import mock
+
+    import tvm
+
+    rng = fresh_rng()
+    for arch in ("sm_75", "sm_90"):
+        name = f"triple_{rng.integers(1000)}"
+        size = 64 * int(rng.integers(2, 9))
+        targets: list[Any] = []
+        compile_ = tvm.compile
+
+        def noting(*given: Any, **named: Any) -> Any:
+            targets.extend(each for each in (*given[1:], *named.values()))  # noqa: B023
+            return compile_(*given, **named)  # noqa: B023
+
+        with mock.patch.object(tvm, "compile", noting):
+            source = cuda_source(_bound(size, name), arch)
+        expect(
+            isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
+            expected=f"CUDA source with the kernel {name}_kernel",
+            seen=str(source)[:60].replace("\n", " ") or "an empty text",
+            look="inspect_source of .mod.imports[0]: .mod itself is the host's module",
+        )
+        seen = {
+            str(each.attrs.get("arch")) for each in targets if isinstance(each, tvm.target.Target)
+        }
+        expect(
+            arch in seen,
+            expected=f"compiled for {arch}",
+            seen=f"for {', '.join(sorted(seen)) or 'no target object'}",
+            look="the key arch of the target",
+        )

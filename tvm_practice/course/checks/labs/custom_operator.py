@@ -1,0 +1,818 @@
+"""Lab 7's exercises and how they are graded: what was built first, then its values."""
+
+import itertools
+import math
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, show, statements
+from tvm_practice.course.lowering import build_expression, lower_expression
+from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.viz.graph import format_graph, graph
+from tvm_practice.viz.loop_nest import Loop, Statement, format_nest, loop_nest, paths
+
+PHASE = Phase(
+    number=7,
+    module="labs.custom_operator",
+    title="an operator of one's own",
+    minutes=60,
+    lanes=(CURRENT, CLASSIC),
+    question=(
+        "An operator can be given to the compiler as a tensor expression, as a kernel that is "
+        "scheduled already, or as a call of a library. What does the compiler know in each case, "
+        "and what can it no longer do?"
+    ),
+)
+
+_LANES = 16
+_numbers = itertools.count()
+
+
+def _reference(
+    x: np.ndarray, z: np.ndarray, weight: np.ndarray, eps: float, **wrong: bool
+) -> np.ndarray:
+    """The operator in float64; `wrong` switches the usual mistakes on."""
+    x, z, weight = (each.astype("float64") for each in (x, z, weight))
+    h = x / (1 + np.exp(-z)) if wrong.get("sigmoid") else x * z / (1 + np.exp(-z))
+    squares = (h * h).sum(-1, keepdims=True)
+    if not wrong.get("sum"):
+        squares = squares / x.shape[-1]
+    if wrong.get("outside"):
+        scale = 1 / (np.sqrt(squares) + eps)
+    else:
+        scale = 1 / np.sqrt(squares + (0 if wrong.get("no_eps") else eps))
+    result: np.ndarray = h * scale * (1 if wrong.get("no_weight") else weight)
+    return result
+
+
+_MISTAKES = {
+    "sigmoid": "H is x · z · sigmoid(z): silu is sigmoid times its argument",
+    "sum": "divide the sum of squares by the number of columns: it is a mean",
+    "outside": "eps is added to the mean, inside the root",
+    "no_eps": "eps is not added",
+    "no_weight": "each column is multiplied by its weight W",
+}
+
+
+def _draw(shape: tuple[int, ...]) -> list[np.ndarray]:
+    """New x, z and weight."""
+    rng = fresh_rng()
+    return [rng.standard_normal(each, dtype="float32") for each in (shape, shape, shape[-1:])]
+
+
+def _placeholders(shape: tuple[int, ...]) -> list[Any]:
+    from tvm import te
+
+    shapes = {"X": shape, "Z": shape, "W": shape[-1:]}
+    return [te.placeholder(each, name=name) for name, each in shapes.items()]
+
+
+def _declared(shape: tuple[int, ...], eps: float = 1e-5) -> list[Any]:
+    """The operator's tensors by the reference function."""
+    from solutions.labs.custom_operator import rms_norm_gate
+
+    inputs = _placeholders(shape)
+    return [*inputs, rms_norm_gate(*inputs, eps=eps)]
+
+
+def _compute(function: Callable[..., Any], shape: tuple[int, ...], eps: float) -> list[Any]:
+    inputs = _placeholders(shape)
+    return [*inputs, function(*inputs, eps=eps)]
+
+
+@PHASE.exercise(
+    "rms_norm_gate",
+    engine=CURRENT,
+    title="declare the operator in TOPI's form, for tensors of any rank",
+    hints=(
+        "Three calls of te.compute: H like the worked example's, S with a te.reduce_axis over the "
+        "last dimension, Y of X's shape. A lambda of *i gets all the indices as a tuple.",
+        "X[i] reads at a tuple of indices, and H[(*i, c)] at one index more, the reduced c; "
+        "i[:-1] are the indices of the row, i[-1] is that of the column.",
+        "S = te.compute(X.shape[:-1], lambda *i: te.sum(H[(*i, c)] * H[(*i, c)], axis=c), "
+        'name="S"); Y is W[i[-1]] * H[i] * te.rsqrt(S[i[:-1]] / int(X.shape[-1]) + eps).',
+    ),
+    looks_like="""
+        for i0 in serial(2):
+            for i1 in serial(3):
+                for i2 in serial(8):
+                    H: H <- X, Z
+        for i0 in serial(2):
+            for i1 in serial(3):
+                for c in serial(8):
+                    S: S <- H, S
+        for i0 in serial(2):
+            for i1 in serial(3):
+                for i2 in serial(8):
+                    Y: Y <- H, S, W
+    """,
+    demonstrate=lambda rms_norm_gate: format_nest(
+        loop_nest(lower_expression(_compute(rms_norm_gate, (2, 3, 8), 1e-5)))
+    ),
+)
+def check_rms_norm_gate(rms_norm_gate: Callable[..., Any]) -> None:
+    from tvm import te
+
+    rng = fresh_rng()
+    for rank in (2, 4):
+        shape = tuple(int(each) for each in rng.choice([2, 3, 5, 7, 11], rank, replace=False))
+        try:
+            tensors = _compute(rms_norm_gate, shape, 0.5)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            if rank == 2:
+                raise
+            raise fail(
+                f"a function of tensors of any rank, here {rank}",
+                f"{type(error).__name__}: {(str(error).strip().splitlines() or ['?'])[-1]}",
+                "lambda *i takes any number of indices; shapes come from X.shape",
+            ) from error
+        Y = tensors[-1]
+        expect(
+            isinstance(Y, te.Tensor),
+            expected="the te.Tensor Y",
+            seen=type(Y).__name__,
+            look="the return statement: TOPI's functions return the tensor, not a list",
+        )
+        seen = tuple(int(extent) for extent in Y.shape)
+        expect(
+            seen == shape,
+            expected=f"Y of X's shape {shape}",
+            seen=f"shape {seen}",
+            look="the shape given to te.compute: X.shape",
+        )
+        stages = {each.name: each for each in statements(loop_nest(lower_expression(tensors)))}
+        expect(
+            set(stages) == {"H", "S", "Y"},
+            expected="three stages, named H, S and Y",
+            seen=f"stages named {', '.join(stages)}",
+            look="the name= of each te.compute, and that H is a stage of its own: else the gate "
+            "is computed twice, for the sum and for Y",
+        )
+        arrays = _draw(shape)
+        got = build_expression(tensors)(*arrays)
+        _expect_formula(got, arrays, 0.5)
+
+
+def _expect_formula(got: np.ndarray, arrays: Sequence[np.ndarray], eps: float) -> None:
+    """`got` is the operator's result; a usual mistake is called by its name."""
+    x, z, weight = arrays
+    look = next(
+        (
+            text
+            for mistake, text in _MISTAKES.items()
+            if np.allclose(got, _reference(x, z, weight, eps, **{mistake: True}), 1e-4, 1e-4)
+        ),
+        "the formula, and which index is summed over",
+    )
+    expect_close(got, _reference(x, z, weight, eps), what=f"Y of {got.shape}", look=look)
+
+
+@PHASE.exercise(
+    "schedule_rms_norm_gate",
+    engine=CURRENT,
+    title="schedule it: rows in parallel, the sum of a row in vector lanes",
+    hints=(
+        "Fuse the loops of Y but the last to `row`, run it in parallel, and bring the other "
+        "blocks into it with compute_at: the one that is nearest to Y first.",
+        "lane = schedule.split(S's last loop, [None, lanes])[1]; partial = schedule.rfactor(lane, "
+        "factor_axis=the number of row dimensions) makes the block of partial sums. Split and "
+        "vectorize the last loop of H and of Y.",
+        "for block in (S, partial, H): schedule.compute_at(block, row). Then lane, rounds = "
+        "schedule.get_loops(partial)[-2:]; schedule.reorder(rounds, lane); vectorize lane; "
+        "decompose_reduction(partial, rounds), and that of S with its last loop.",
+    ),
+    looks_like="""
+        for i0_i1_fused in parallel(6):
+            for ax0_0 in serial(3):
+                for ax0_1 in vectorized(16):
+                    H: H <- X, Z
+            for ax0_init in vectorized(16):
+                S_rf_init: S.rf <- constant
+            for ax1 in serial(3):
+                for ax0 in vectorized(16):
+                    S_rf_update: S.rf <- H, S.rf
+            S_init: S <- constant
+            for ax0 in serial(16):
+                S_update: S <- S, S.rf
+            for i2_0 in serial(3):
+                for i2_1 in vectorized(16):
+                    Y: Y <- H, S, W
+    """,
+    demonstrate=lambda schedule_rms_norm_gate: format_nest(
+        _scheduled_nest(schedule_rms_norm_gate, (2, 3, 48))
+    ),
+)
+def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> None:
+    import tvm
+
+    from tvm_practice.engines import host_target
+
+    for shape, lanes in (((5, 48), 16), ((2, 3, 40), 8)):
+        schedule = _schedule(schedule_rms_norm_gate, shape, lanes)
+        expect(
+            isinstance(schedule, tvm.s_tir.Schedule),
+            expected="the tvm.s_tir.Schedule",
+            seen=type(schedule).__name__,
+            look="the return statement",
+        )
+        function = schedule.mod["main"]
+        nest = loop_nest(function)
+        around = list(paths(nest))
+        rows = math.prod(shape[:-1])
+        _expect_by_rows(around, rows)
+        inside = {id(each): loops[1:] for loops, each in around}
+        for name in ("H", "Y"):
+            stage = next(each for _, each in around if each.name == name)
+            _expect_vectors(name, inside[id(stage)], shape[-1], lanes)
+        _expect_lanes(around, inside, shape[-1], lanes)
+        built = tvm.compile(function.with_attr("global_symbol", "main"), host_target())["main"]
+        x, z, weight = _draw(shape)
+        output = tvm.runtime.tensor(np.full(shape, np.nan, "float32"))
+        built(*map(tvm.runtime.tensor, (x, z, weight)), output)
+        want = _reference(x, z, weight, 1e-5)
+        expect_close(output.numpy(), want, what=f"Y of {shape}", look="the primitives")
+
+
+def _schedule(function: Callable[..., Any], shape: tuple[int, ...], lanes: int) -> Any:
+    from tvm import te
+
+    return function(te.create_prim_func(_declared(shape)), lanes=lanes)
+
+
+def _scheduled_nest(function: Callable[..., Any], shape: tuple[int, ...]) -> list[Any]:
+    return loop_nest(_schedule(function, shape, _LANES).mod["main"])
+
+
+_Paths = Sequence[tuple[tuple[Loop, ...], Statement]]
+
+
+def _expect_by_rows(around: _Paths, rows: int) -> None:
+    """All statements are inside one parallel loop over the rows."""
+    first = around[-1][0][0] if around[-1][0] else None
+    expect(
+        first is not None and first.kind == "parallel" and first.extent == rows,
+        expected=f"the outermost loop is parallel({rows}), over all rows",
+        seen=show(around[-1][0]),
+        look="schedule.fuse of every loop of Y but the last, and schedule.parallel of that",
+    )
+    outside = [each.name for loops, each in around if not loops or loops[0] is not first]
+    expect(
+        not outside,
+        expected="H and the sums of a row computed inside the loop over rows",
+        seen=f"outside it: {', '.join(outside)}",
+        look="compute_at(block, row): else a whole tensor goes through memory and is gone from "
+        "the cache when it is read again. A consumer is moved before its producers",
+    )
+
+
+def _expect_vectors(name: str, loops: Sequence[Loop], columns: int, lanes: int) -> None:
+    good = [loop.extent for loop in loops] == [columns // lanes, lanes]
+    expect(
+        good and loops[-1].kind == "vectorized",
+        expected=f"{name} of a row in serial({columns // lanes}) > vectorized({lanes})",
+        seen=show(loops),
+        look=f"split the last loop of {name} by [None, lanes], vectorize the inner one",
+    )
+
+
+def _expect_lanes(
+    around: _Paths, inside: Mapping[int, Sequence[Loop]], columns: int, lanes: int
+) -> None:
+    """The sum: partial sums in lanes, joined, each set to zero before its loop."""
+    adding = [each for _, each in around if each.writes in each.reads]
+    expect(
+        len(adding) == 2,
+        expected="two sums: `lanes` partial ones, and the one that joins them",
+        seen=f"{len(adding)}: {', '.join(each.name for each in adding) or 'none'}",
+        look="schedule.rfactor of the inner of the two loops that the sum's is split to",
+    )
+    partial, joined = adding
+    loops = inside[id(partial)]
+    expect(
+        [(loop.extent, loop.kind) for loop in loops]
+        == [(columns // lanes, "serial"), (lanes, "vectorized")],
+        expected=f"the partial sums in serial({columns // lanes}) > vectorized({lanes})",
+        seen=f"{partial.name} in {show(loops)}",
+        look="rfactor of the inner loop of `lanes` iterations, and schedule.vectorize of the last "
+        "loop of the block that rfactor returns",
+    )
+    for each in (partial, joined):
+        zeroed = [
+            inside[id(other)]
+            for _, other in around
+            if other.writes == each.writes and other is not each
+        ]
+        own = {id(loop) for loop in inside[id(each)]}
+        expect(
+            len(zeroed) == 1 and not own & {id(loop) for loop in zeroed[0]},
+            expected=f"{each.writes} set to zero by a statement before the loop that adds to it",
+            seen=f"it is in {show(zeroed[0])}"
+            if zeroed
+            else "no such statement: the loop tests at every step whether it is the first",
+            look="decompose_reduction(block, its loop over what is added), the last primitive",
+        )
+
+
+def _model(eps: Sequence[float], columns: int) -> Any:
+    """Calls of the operator, each on the ReLU of the one before; called with x and z."""
+    import torch
+
+    from tvm_practice.labs.gated_layer import rms_norm_gate
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(columns))
+
+        def forward(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+            for each in eps:
+                x = torch.relu(rms_norm_gate(x, z, self.weight, each))
+            return x
+
+    return Model().eval()
+
+
+def _drawn_model(
+    eps: Sequence[float], shape: tuple[int, ...]
+) -> tuple[Any, tuple[Any, ...], np.ndarray]:
+    """A model, inputs, and what it should return."""
+    import torch
+
+    model = _model(eps, shape[-1])
+    x, z, weight = _draw(shape)
+    with torch.no_grad():
+        model.weight.copy_(torch.from_numpy(weight))
+    want = x
+    for each in eps:
+        want = np.maximum(_reference(want, z, weight, each), 0)
+    return model, (torch.from_numpy(x), torch.from_numpy(z)), want
+
+
+def _expect_map(converters: Any, key: str) -> None:
+    expect(
+        isinstance(converters, dict) and list(converters) == [key],
+        expected=f"{{{key!r}: the converter}}",
+        seen=repr(list(converters)) if isinstance(converters, dict) else type(converters).__name__,
+        look="the key, which is what the frontend calls the operator",
+    )
+
+
+def _kernel(shape: tuple[int, ...], eps: float) -> Any:
+    """The operator as the reference functions make it."""
+    from tvm import te
+
+    from solutions.labs.custom_operator import schedule_rms_norm_gate
+
+    func = te.create_prim_func(_declared(shape, eps))
+    return schedule_rms_norm_gate(func, lanes=8).mod["main"]
+
+
+def _shown_relax(convert_relax: Callable[..., Any]) -> str:
+    """The graph of a model with the operator twice, imported and optimized."""
+    import torch
+
+    from solutions.relay_import import import_relax, optimize_relax
+
+    example = (torch.ones(2, 3, 16), torch.ones(2, 3, 16))
+    with quiet_frontends():
+        module = import_relax(_model((1e-5, 1e-5), 16), example, converters=convert_relax(_kernel))
+    return format_graph(optimize_relax(module))
+
+
+@PHASE.exercise(
+    "convert_relax",
+    engine=CURRENT,
+    title="a converter of the operator for torch.export's programs",
+    hints=(
+        "Write a function of (node, importer) inside, and return it in a dictionary. The node's "
+        "args are (x, z, weight, eps); the first three are nodes themselves: importer.env[node] "
+        "is the Relax variable of one.",
+        'func = kernel(shape, eps).without_attr("global_symbol").with_attr({…}); name = '
+        'importer.block_builder.add_func(func, "rms_norm_gate"). The shape is that of x.ty, its '
+        "extents made int.",
+        "return importer.block_builder.emit(relax.call_tir(name, [x, z, weight], out_ty=x.ty)).",
+    ),
+    looks_like="""
+        fn(x, z)
+        %0 = rms_norm_gate(x, z, constant)
+        %1 = relu(%0)
+        %2 = rms_norm_gate(%1, z, constant)
+        %3 = relu(%2)
+        return %3
+    """,
+    demonstrate=_shown_relax,
+)
+def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
+    import tvm
+
+    from solutions.relay_import import build_relax, import_relax, optimize_relax
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.running import run_relax
+
+    asked: list[tuple[Any, Any]] = []
+
+    def kernel(shape: Any, eps: Any) -> Any:
+        asked.append((shape, eps))
+        return _kernel(shape, eps)
+
+    converters = convert_relax(kernel)
+    _expect_map(converters, "rms_norm_gate.default")
+    rng = fresh_rng()
+    shape = (int(rng.integers(2, 5)), int(rng.integers(5, 9)), 8 * int(rng.integers(2, 6)))
+    eps = (0.25, 0.5, 0.5)
+    model, example, want = _drawn_model(eps, shape)
+    with quiet_frontends():
+        module = import_relax(model, example, converters=converters)
+    expect(
+        [(tuple(int(n) for n in each), float(number)) for each, number in asked]
+        == [(shape, each) for each in eps],
+        expected=f"kernel(shape, eps) called for each call of the operator: {shape} with "
+        f"{', '.join(map(str, eps))}",
+        seen=f"called with {asked}",
+        look="the shape of x.ty, and node.args[3]",
+    )
+    kernels = [each for each in module.functions.values() if isinstance(each, tvm.tirx.PrimFunc)]
+    expect(
+        len(kernels) == 2 and graph(module).operators["rms_norm_gate"] == 3,
+        expected="three calls of two kernels: equal functions are added to the module once",
+        seen=f"{graph(module).operators['rms_norm_gate']} calls of rms_norm_gate, "
+        f"{len(kernels)} PrimFuncs",
+        look='block_builder.add_func(func, "rms_norm_gate") and relax.call_tir',
+    )
+    for attribute, wanted, why in (
+        ("op_pattern", 8, "FuseOps merges its loops, scheduled as they are, with its neighbours'"),
+        ("tirx.is_scheduled", True, "a rule for default schedules takes it for unscheduled"),
+    ):
+        found = [(each.attrs or {}).get(attribute) for each in kernels]
+        expect(
+            all(each is not None and int(each) == int(wanted) for each in found),
+            expected=f"every kernel with the attribute {attribute!r}: {wanted!r}",
+            seen=f"{found}; without it {why}",
+            look="func.with_attr, before add_func",
+        )
+    symbols = [(each.attrs or {}).get("global_symbol") for each in kernels]
+    expect(
+        "main" not in symbols,
+        expected="kernels that are not called main",
+        seen=f"global symbols {symbols}: one function of a module can be its main",
+        look='func.without_attr("global_symbol"), before add_func',
+    )
+    with quiet_frontends():
+        executable = build_relax(optimize_relax(module), host_target())
+    (got,) = run_relax(executable, [each.numpy() for each in example])
+    expect_close(
+        got, want, what="the model's result", look="the order of x, z and weight in call_tir"
+    )
+
+
+def _shown_relay(convert_relay: Callable[..., Any]) -> str:
+    import torch
+
+    from solutions.labs.custom_operator import rms_norm_gate
+    from solutions.relay_import import import_relay, optimize_relay
+    from tvm_practice.labs.custom_operator import schedule_classic
+
+    name = f"shown.rms_norm_gate_{next(_numbers)}"
+    example = (torch.ones(2, 3, 16), torch.ones(2, 3, 16))
+    converters = convert_relay(name, rms_norm_gate, schedule_classic)
+    with quiet_frontends():
+        imported = import_relay(_model((1e-5, 1e-5), 16), example, converters=converters)
+    return format_graph(optimize_relay(*imported)).replace(name, "shown.rms_norm_gate")
+
+
+@PHASE.exercise(
+    "convert_relay",
+    engine=CLASSIC,
+    title="a Relay operator with a strategy, and its converter for traces",
+    hints=(
+        "tvm.relay.op.op has register, get, register_pattern, OpPattern, OpStrategy and "
+        "register_strategy. What get returns has set_num_inputs and add_type_rel(name, function "
+        "of (types, attrs)).",
+        "A strategy is def strategy(attrs, inputs, out_type, target) decorated by "
+        '@tvm.target.override_native_generic_func(f"{name}_strategy"); it makes an OpStrategy '
+        "and calls add_implementation(compute, schedule, name=…) on it. That compute takes "
+        "(attrs, inputs, out_type) and returns a list, that schedule (attrs, outputs, target).",
+        "lambda attrs, inputs, out_type: [compute(*inputs, eps=float(attrs['eps']))]; the "
+        "converter returns relay.Call(operator, [x, z, weight], "
+        "tvm.ir.make_node('DictAttrs', eps=eps)).",
+    ),
+    looks_like="""
+        fn(input_0, input_1)
+        %0 = shown.rms_norm_gate(input_0, input_1, constant)
+        %1 = nn.relu(%0)
+        %2 = shown.rms_norm_gate(%1, input_1, constant)
+        %3 = nn.relu(%2)
+        return %3
+    """,
+    demonstrate=_shown_relay,
+)
+def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
+    from solutions.labs.custom_operator import rms_norm_gate
+    from solutions.relay_import import build_relay, import_relay
+    from tvm_practice.engines import host_target
+    from tvm_practice.labs.custom_operator import schedule_classic
+    from tvm_practice.tvm_export.running import run_relay
+
+    numbers: list[float] = []
+    scheduled: list[Any] = []
+
+    def compute(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
+        numbers.append(float(eps))
+        return rms_norm_gate(X, Z, W, eps=eps)
+
+    def schedule(outputs: Sequence[Any]) -> Any:
+        scheduled.append(outputs)
+        return schedule_classic(outputs)
+
+    name = f"graded.rms_norm_gate_{next(_numbers)}"
+    converters = convert_relay(name, compute, schedule)
+    _expect_map(converters, "tvm_practice::rms_norm_gate")
+    rng = fresh_rng()
+    shape = (int(rng.integers(2, 5)), int(rng.integers(5, 9)), 16 * int(rng.integers(2, 4)))
+    model, example, want = _drawn_model((0.25, 0.5), shape)
+    with quiet_frontends():
+        mod, params = import_relay(model, example, converters=converters)
+    found = graph(mod).operators
+    expect(
+        found[name] == 2,
+        expected=f"two calls of the Relay operator {name}",
+        seen=", ".join(found) or "no calls",
+        look="relay.Call of tvm.relay.op.op.get(name): composed of Relay's own operators, it "
+        "would be fused, and scheduled, as TVM likes",
+    )
+    with quiet_frontends():
+        library = build_relay(mod, params, host_target())
+    expect(
+        sorted(set(numbers)) == [0.25, 0.5],
+        expected="compute called with the eps of each call, 0.25 and 0.5",
+        seen=f"with {sorted(set(numbers))}",
+        look="the DictAttrs of relay.Call, and attrs['eps'] in the strategy's compute function",
+    )
+    expect(
+        bool(scheduled),
+        expected="the schedule function given used for the operator",
+        seen="it was never called",
+        look="the second argument of OpStrategy.add_implementation",
+    )
+    (got,) = run_relay(library, [each.numpy() for each in example])
+    expect_close(got, want, what="the model's result", look="the order of the call's arguments")
+
+
+def _shown_extern(extern_matmul: Callable[..., Any]) -> str:
+    """The call that the kernel consists of."""
+    import re
+
+    from tvm import te
+
+    A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B")
+    C = extern_matmul(A, B, "shown.matmul")
+    body = str(te.create_prim_func([A, B, C]).body)
+    called = re.findall(r'call_packed\("([^"]+)"', body)
+    tensors = re.findall(r"make_array\((\w+)\.data", body)
+    return "\n".join(f"{name}({', '.join(tensors)})" for name in called)
+
+
+@PHASE.exercise(
+    "extern_matmul",
+    engine=CURRENT,
+    title="a tensor that numpy computes, called from the kernel",
+    hints=(
+        "tvm_ffi.register_global_func(name, function, override=True) registers; te.extern("
+        "shape, [A, B], lambda ins, outs: …) declares a tensor whose computation is the "
+        "statement that the lambda returns.",
+        "tvm.tirx.call_packed(name, ins[0], ins[1], outs[0]) is that statement. The function "
+        "gets three tensors and writes to the third.",
+        "def product(a, b, c): np.matmul(view(a), view(b), out=view(c)), with view from "
+        "tvm_practice.labs.blas_backend. Their .numpy() would be a copy.",
+    ),
+    looks_like="""
+        shown.matmul(A, B, C)
+    """,
+    demonstrate=_shown_extern,
+)
+def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
+    import tvm
+    import tvm_ffi
+    from tvm import te
+
+    from tvm_practice.engines import host_target
+
+    rng = fresh_rng()
+    rows, inner, columns = (int(each) for each in rng.choice(np.arange(150, 200), 3, False))
+    A, B = te.placeholder((rows, inner), name="A"), te.placeholder((inner, columns), name="B")
+    name = f"graded.matmul_{next(_numbers)}"
+    C = extern_matmul(A, B, name)
+    expect(
+        isinstance(C, te.Tensor) and isinstance(C.op, te.ExternOp),
+        expected="the te.Tensor C of te.extern",
+        seen=f"a {type(C.op).__name__}" if isinstance(C, te.Tensor) else type(C).__name__,
+        look="the return statement: te.compute declares loops, te.extern a call",
+    )
+    shape = tuple(int(extent) for extent in C.shape)
+    expect(
+        shape == (rows, columns),
+        expected=f"C of shape {(rows, columns)}",
+        seen=f"shape {shape}",
+        look="the first argument of te.extern",
+    )
+    expect(
+        tvm_ffi.get_global_func(name, allow_missing=True) is not None,
+        expected=f"a global function {name}",
+        seen="none of that name",
+        look="tvm_ffi.register_global_func(name, …)",
+    )
+    func = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
+    built = tvm.compile(func, host_target())["main"]
+    a = rng.standard_normal((rows, inner), dtype="float32")
+    b = rng.standard_normal((inner, columns), dtype="float32")
+    arguments = [tvm.runtime.tensor(each) for each in (a, b, np.full(shape, np.nan, "float32"))]
+    built(*arguments)  # what is allocated at the first call only is no copy
+    tracemalloc.start()
+    try:
+        built(*arguments)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    expect_close(
+        arguments[-1].numpy(),
+        a @ b,
+        what="C",
+        look="the product is to be written to the memory of c: np.matmul(…, out=…)",
+    )
+    smallest = 4 * min(a.size, b.size, rows * columns)
+    expect(
+        peak < smallest // 2,
+        expected="nothing copied: the function works on TVM's memory",
+        seen=f"numpy allocated {peak} bytes in a call; a matrix has {smallest}",
+        look="view(…) and out=; .numpy() of a tensor makes a copy, and so does a product "
+        "without out=",
+    )
+
+
+def _attention(width: int, outputs: int) -> Any:
+    """Linear layers with and without a bias, a product of two activations, and a lone add."""
+    import torch
+
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(width, width)
+            self.second = torch.nn.Linear(width, outputs, bias=False)
+            self.shift = torch.nn.Parameter(torch.randn(outputs))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            hidden = torch.relu(self.first(x))
+            scores = hidden @ x.transpose(0, 1)
+            result: torch.Tensor = torch.relu(self.second(scores @ hidden)) + self.shift
+            return result
+
+    return Attention().eval()
+
+
+def _folded(model: Any, example: tuple[Any, ...]) -> Any:
+    """A model in Relax, with the transposes of its weights computed."""
+    import tvm
+    from tvm import relax
+
+    from solutions.relay_import import import_relax
+
+    with quiet_frontends():
+        module = import_relax(model, example)
+    passes = [relax.transform.CanonicalizeBindings(), relax.transform.FoldConstant()]
+    return tvm.ir.transform.Sequential(passes)(module)
+
+
+def _offloaded(
+    function: Callable[..., Any], model: Any, example: tuple[Any, ...]
+) -> tuple[Any, Any, list[Any]]:
+    """The module before and after `function`, and the functions that the backend was given."""
+    import tvm_ffi
+
+    from tvm_practice.labs import blas_backend
+
+    blas_backend.register()
+    given: list[Any] = []
+
+    def generate(functions: Any, options: Any, names: Any) -> list[Any]:
+        given.extend(functions)
+        return blas_backend.generate(functions, options, names)
+
+    backend = f"graded_{next(_numbers)}"
+    tvm_ffi.register_global_func(f"relax.ext.{backend}", generate)
+    module = _folded(model, example)
+    before = format_graph(module)
+    try:
+        after = function(module, backend)
+    finally:
+        tvm_ffi.remove_global_func(f"relax.ext.{backend}")
+    expect(
+        before == format_graph(module),
+        expected="the module given is left as it was",
+        seen="it was changed",
+        look="passes return a new module",
+    )
+    return module, after, given
+
+
+def _shown_offload(offload_linear: Callable[..., Any]) -> str:
+    import torch
+
+    _, after, _ = _offloaded(offload_linear, _attention(8, 4), (torch.ones(3, 8),))
+    return format_graph(after)
+
+
+@PHASE.exercise(
+    "offload_linear",
+    engine=CURRENT,
+    title="give the linear layers of a graph to a backend",
+    hints=(
+        'tvm.relax.dpl has is_op("relax.matmul"), which is called with the patterns of its '
+        "arguments, wildcard() and is_const(). A pattern for FuseOpsByPattern is a pair (name, "
+        "pattern), and the first in the list that matches is taken.",
+        "With a bias it is is_op('relax.add') of the product's pattern and is_const(); an add is "
+        "matched in both orders. List it before the product alone, or the add stays behind.",
+        "tvm.ir.transform.Sequential([relax.transform.FuseOpsByPattern(patterns, "
+        "bind_constants=False, annotate_codegen=True), relax.transform.RunCodegen()])(mod).",
+    ),
+    looks_like="""
+        fn(x)
+        %0 = call_dps_packed((x, constant, constant))
+        %1 = relu(%0)
+        %2 = permute_dims(x)
+        %3 = matmul(%1, %2)
+        %4 = matmul(%3, %1)
+        %5 = call_dps_packed((%4, constant))
+        %6 = relu(%5)
+        %7 = add(%6, constant)
+        return %7
+    """,
+    demonstrate=_shown_offload,
+)
+def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
+    import torch
+    import tvm
+
+    from solutions.relay_import import build_relax, optimize_relax
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.running import run_relax
+
+    rng = fresh_rng()
+    rows, width, outputs = (int(each) for each in rng.choice(np.arange(5, 30), 3, False))
+    model, example = _attention(width, outputs), (torch.randn(rows, width),)
+    _, after, given = _offloaded(offload_linear, model, example)
+    expect(
+        isinstance(after, tvm.IRModule),
+        expected="a tvm.IRModule",
+        seen=type(after).__name__,
+        look="the return statement",
+    )
+    composites = sorted(_composite_of(each) for each in given)
+    expect(
+        bool(given),
+        expected="the linear layers given to the backend's code generator",
+        seen="it was not called",
+        look="annotate_codegen=True of FuseOpsByPattern, then RunCodegen",
+    )
+    names = [each.rpartition(".")[2] for each in composites]
+    left = graph(after).operators
+    expect(
+        left["matmul"] == 2,
+        expected="the two products of activations left in the graph",
+        seen=f"{left['matmul']} matmuls left, {len(given)} functions offloaded: {', '.join(names)}",
+        look="is_const() for the right operand of relax.matmul: only a weight is constant",
+    )
+    expect(
+        left["add"] == 1,
+        expected="the bias added by the backend, and the add after the ReLU left",
+        seen=f"{left['add']} adds left, {', '.join(names)} offloaded",
+        look="the pattern with the bias, is_op('relax.add')(product, is_const()), comes before "
+        "that without",
+    )
+    expect(
+        names == ["linear", "linear_bias"] and left["call_dps_packed"] == 2,
+        expected="two calls of the backend, a linear and a linear_bias",
+        seen=f"{left['call_dps_packed']} calls; {', '.join(composites)}",
+        look="the patterns' names, and RunCodegen after FuseOpsByPattern",
+    )
+    executable = build_relax(optimize_relax(after), host_target())
+    (got,) = run_relax(executable, [each.numpy() for each in example])
+    with torch.inference_mode():
+        want = model(*example).numpy()
+    expect_close(got, want, what="the model's result", look="what the patterns match")
+
+
+def _composite_of(function: Any) -> str:
+    """The name of the pattern that a backend's function was made for."""
+    bindings = function.body.blocks[0].bindings
+    return next(
+        str(each.value.attrs["Composite"])
+        for each in bindings
+        if getattr(each.value, "attrs", None) and "Composite" in each.value.attrs
+    )

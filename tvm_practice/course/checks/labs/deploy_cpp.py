@@ -1,0 +1,499 @@
+"""Lab 2's exercises and how they are graded: libraries are loaded, C++ is compiled and run."""
+
+import platform
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
+from tvm_practice.cpp import DoesNotCompile, ToolMissing, describe_main, run_exercise
+from tvm_practice.engines import CURRENT
+
+PHASE = Phase(
+    number=2,
+    module="labs.deploy_cpp",
+    title="a model in a C++ program",
+    minutes=45,
+    lanes=(CURRENT,),
+    question=(
+        "What has to outlive what when a C++ program calls a compiled model, on a CPU and on a "
+        "GPU, and what happens if it does not?"
+    ),
+)
+
+Function = Callable[..., Any]
+_MAGIC = {"Linux": b"\x7fELF"}  # of a shared library
+
+
+def _perceptron(inputs: int, hidden: int, outputs: int) -> Any:
+    import torch
+
+    layers = [torch.nn.Linear(inputs, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, outputs)]
+    return torch.nn.Sequential(*layers).eval()
+
+
+def _classifier(filters: int, classes: int) -> Any:
+    """A convolution, the mean over the image, and a linear layer."""
+    import torch
+
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, filters, 3),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(filters, classes),
+    ).eval()
+
+
+def _of_torch(model: Any, *inputs: Any) -> np.ndarray:
+    import torch
+
+    with torch.inference_mode():
+        result: np.ndarray = model(*inputs).numpy()
+    return result
+
+
+def _imported(model: Any, example: tuple[Any, ...]) -> Any:
+    from solutions.relay_import import import_relax
+    from tvm_practice.tvm_export.quiet import quiet_frontends
+
+    with quiet_frontends():
+        return import_relax(model, example)
+
+
+def _signature(module: Any) -> str:
+    """`main: float32 2x8 -> float32 2x3`."""
+    described = describe_main(module)
+    sides = (
+        ", ".join(f"{each['dtype']} {'x'.join(map(str, each['shape']))}" for each in tensors)
+        for tensors in (described["inputs"], described["outputs"])
+    )
+    return f"main: {' -> '.join(sides)}"
+
+
+def _export_here(export_model: Function) -> str:
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        mod = export_model(_perceptron(8, 16, 3), (torch.zeros(2, 8),), Path(folder) / "made")
+        files = sorted(each.name for each in (Path(folder) / "made").iterdir())
+    return "\n".join([*files, _signature(mod)])
+
+
+@PHASE.exercise(
+    "export_model",
+    engine=CURRENT,
+    title="from PyTorch to one shared library",
+    hints=(
+        "These are phase 4's steps, import_relax, optimize_relax, build_relax, with "
+        "tvm_practice.tvm_export.cpu_rules.schedule_defaults before the build, and `ends` on what "
+        "was imported.",
+        "What build_relax returns has export_library(path). The ending of the path decides: .so "
+        "links a shared library, .tar packs object files. engines.host_target() is this machine.",
+        "mod = import_relax(model, example); mod = ends(mod) if ends else mod; "
+        "build_relax(schedule_defaults(optimize_relax(mod), target), target)"
+        ".export_library(str(folder / 'model.so')); return mod.",
+    ),
+    looks_like="""
+        model.so
+        main: float32 2x8 -> float32 2x3
+    """,
+    demonstrate=_export_here,
+)
+def check_export_model(export_model: Function) -> None:
+    import torch
+
+    rng = fresh_rng()
+    batch, inputs, outputs = (int(size) for size in rng.choice(np.arange(3, 20), 3, replace=False))
+    model, other = (_perceptron(inputs, 24, outputs) for _ in range(2))
+    x = torch.from_numpy(rng.standard_normal((batch, inputs), dtype="float32"))
+    example = (torch.zeros(batch, inputs),)
+    _expect_export(export_model, model, example, {}, x, _of_torch(model, x), "the steps")
+    given: list[Any] = []
+
+    def ends(mod: Any) -> Any:
+        given.append(mod)
+        return _imported(other, example)
+
+    look = "what becomes of `ends`: it takes the imported module, what it returns is compiled"
+    _expect_export(export_model, model, example, {"ends": ends}, x, _of_torch(other, x), look)
+    expect(
+        len(given) == 1,
+        expected="`ends` is called once",
+        seen=f"{len(given)} calls",
+        look=look,
+    )
+
+
+def _expect_export(
+    export_model: Function,
+    model: Any,
+    example: tuple[Any, ...],
+    options: dict[str, Any],
+    x: Any,
+    want: np.ndarray,
+    look: str,
+) -> None:
+    """Export, load the library again, and compare with `want`."""
+    import tvm
+
+    from tvm_practice.tvm_export.running import RelaxRunner
+
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "new" / "folder"
+        mod = export_model(model, example, folder, **options)
+        files = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+        expect(
+            files == ["model.so"],
+            expected="the folder holds model.so and nothing else",
+            seen=", ".join(files) or "nothing",
+            look="export_library's path, and mkdir(parents=True, exist_ok=True)",
+        )
+        library = folder / "model.so"
+        magic = _MAGIC.get(platform.system(), b"")
+        expect(
+            library.read_bytes()[: len(magic)] == magic,
+            expected="model.so is a shared library, which a program loads as it stands",
+            seen="a file of another kind; a .tar of object files is no library, whatever its name",
+            look="the ending of the path that export_library is given",
+        )
+        runner = RelaxRunner.from_file(str(library))
+        expect(
+            runner._arity == len(example),
+            expected=f"main takes the model's {len(example)} input",
+            seen=f"{runner._arity}: the weights are not in the library",
+            look="the import: keep_params_as_input=False makes them constants",
+        )
+        runner.set_inputs([x.numpy()])
+        runner.run()
+        expect_close(runner.outputs()[0], want, what="the library's output", look=look)
+    expect(
+        isinstance(mod, tvm.IRModule) and "main" in {each.name_hint for each in mod.functions},
+        expected="the IRModule that was compiled is returned",
+        seen=type(mod).__name__,
+        look="the return statement",
+    )
+
+
+@PHASE.exercise(
+    "image_to_label",
+    engine=CURRENT,
+    title="pre- and postprocessing compiled into the model",
+    hints=(
+        "A relax.BlockBuilder makes a function: `with builder.function('main', [image])`, inside "
+        "it `with builder.dataflow()`, and builder.emit for each operator of relax.op.",
+        "(p / 255 - mean) / std is p * scale + shift with two arrays of 3, which broadcast over "
+        "the last axis; then permute_dims to [0, 3, 1, 2]. classifier = builder.add_func(model."
+        "without_attr('global_symbol'), 'classifier') can be called: classifier(planes).",
+        "After emitting astype, multiply, add, permute_dims, classifier(planes): "
+        "argmax(logits, axis=1), nn.softmax(logits, axis=1), max(shares, axis=1), "
+        "emit_output(relax.Tuple([label, best])), emit_func_output; then InlinePrivateFunctions "
+        "on builder.get().",
+    ),
+    looks_like="main: uint8 1x6x4x3 -> int64 1, float32 1",
+    demonstrate=lambda image_to_label: _signature(
+        image_to_label(_imported(_classifier(4, 5), _image(6, 4)), (0.5,) * 3, (0.2,) * 3)
+    ),
+)
+def check_image_to_label(image_to_label: Function) -> None:
+    import torch
+    import tvm
+
+    from solutions.relay_import import build_relax, optimize_relax
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.running import RelaxRunner
+
+    rng = fresh_rng()
+    height, width = (int(size) for size in rng.choice(np.arange(6, 13), 2, replace=False))
+    classes = int(rng.integers(5, 9))
+    model = _classifier(6, classes)
+    mean, std = rng.uniform(0.3, 0.7, 3), rng.uniform(0.05, 0.2, 3)
+    mod = _imported(model, _image(height, width))
+    before = mod.script()
+    wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(std.tolist()))
+    expect(
+        mod.script() == before,
+        expected="the module that is given stays as it was",
+        seen="it was changed in place",
+        look="what the BlockBuilder is made of; make a new one",
+    )
+    want = f"main: uint8 1x{height}x{width}x3 -> int64 1, float32 1"
+    expect(
+        _signature(wrapped) == want,
+        expected=want,
+        seen=_signature(wrapped),
+        look="the type of `image`, the axes of argmax and max, and the tuple that is returned",
+    )
+    names = [
+        str(name.name_hint)
+        for name, function in wrapped.functions_items()
+        if isinstance(function, tvm.relax.Function)
+    ]
+    expect(
+        names == ["main"],
+        expected="one Relax function, main",
+        seen=", ".join(sorted(names)),
+        look="relax.transform.InlinePrivateFunctions; a function without global_symbol is private",
+    )
+    runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
+    for _ in range(3):
+        image = rng.integers(0, 256, (1, height, width, 3), "uint8")
+        normalized = ((image / 255 - mean) / std).astype("float32")
+        logits = _of_torch(model, torch.from_numpy(normalized.transpose(0, 3, 1, 2).copy()))
+        shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+        runner.set_inputs([image])
+        runner.run()
+        label, probability = runner.outputs()
+        expect_close(
+            probability,
+            shares.max(axis=1),
+            what="the probability",
+            look="(pixels / 255 - mean) / std by channel, the channels brought to the front, the "
+            "softmax over the classes",
+        )
+        expect_close(label, logits.argmax(axis=1), what="the label", look="argmax over the classes")
+
+
+def _image(height: int, width: int) -> tuple[Any, ...]:
+    import torch
+
+    return (torch.zeros(1, 3, height, width),)
+
+
+def _tried(name: str, function: Function, *runs: Sequence[int]) -> list[dict[str, str]]:
+    """What the program says, run by run, that tries a C++ answer; a text that is none fails."""
+    text = function()
+    expect(
+        isinstance(text, str) and f"{name}(" in text,
+        expected=f"the text of a C++ function {name}",
+        seen=repr(text)[:80],
+        look="the return statement, and the function's name in the text",
+    )
+    try:
+        return run_exercise(name, text, *runs)
+    except DoesNotCompile as error:
+        look = "the line after answer.h: it counts from the first line of the text"
+        raise fail("C++17 that compiles", str(error)[:300], look) from None
+    except ToolMissing as error:
+        raise fail("a C++ compiler", str(error), "apt install g++, or its like") from None
+
+
+def _listed(name: str, function: Function, arguments: Sequence[int], *words: str) -> str:
+    """What a C++ answer gives, a line for each of `words`."""
+    [said] = run_exercise(name, function(), arguments)
+    return "\n".join(f"{word} {said.get(word, '')}".rstrip() for word in words)
+
+
+@PHASE.exercise(
+    "wrap_buffer",
+    engine=CURRENT,
+    title="memory of one's own as a tensor, in C++",
+    hints=(
+        "A struct of your own on the heap holds the DLManagedTensor, a copy of the extents, "
+        "release and owner. manager_ctx points to it, so that the deleter finds it.",
+        "dl_tensor: data, device {kDLCPU, 0}, ndim, dtype {kDLFloat, 32, 1}, shape (of the copy), "
+        "strides nullptr for compact, byte_offset 0. The deleter is a plain function: it calls "
+        "release(owner), then deletes the struct.",
+        "struct Borrowed { DLManagedTensor managed; std::vector<int64_t> shape; void "
+        "(*release)(void*); void* owner; }; auto* b = new Borrowed{{}, shape, release, owner}; "
+        "first of all: if (reinterpret_cast<uintptr_t>(data) % 64) throw std::invalid_argument.",
+    ),
+    looks_like="""
+        same_memory 1
+        ndim 3
+        shape 2,3,5
+        dtype 2,32,1
+        device 1,0
+        released 1
+        refused 1
+        living 0
+    """,
+    demonstrate=lambda wrap_buffer: _listed(
+        *("wrap_buffer", wrap_buffer, (2, 3, 5)),
+        *("same_memory", "ndim", "shape", "dtype", "device", "released", "refused", "living"),
+    ),
+)
+def check_wrap_buffer(wrap_buffer: Function) -> None:
+    shape = [int(each) for each in fresh_rng().integers(2, 9, 3)]
+    [said] = _tried("wrap_buffer", wrap_buffer, shape)
+    compact = f"{shape[1] * shape[2]},{shape[2]},1"
+    for word, wanted, expected, look in (
+        ("same_memory", "1", "the tensor's data is the buffer", "a copy: dl_tensor.data = data"),
+        ("ndim", "3", "ndim 3", "dl_tensor.ndim = shape.size()"),
+        (
+            "shape",
+            ",".join(map(str, shape)),
+            f"the extents {shape}, also after the caller's vector is gone",
+            "whose memory dl_tensor.shape points to",
+        ),
+        ("dtype", "2,32,1", "dtype {kDLFloat, 32, 1}: float, 32 bits, 1 lane", "dl_tensor.dtype"),
+        ("device", "1,0", "device {kDLCPU, 0}", "dl_tensor.device"),
+        ("offset", "0", "byte_offset 0", "dl_tensor.byte_offset: set every field"),
+        ("released_early", "0", "release is not called before the deleter", "who calls release"),
+        ("released", "1", "the deleter calls release once", "dl_tensor's manager: its deleter"),
+        ("owner", "1", "release is given `owner`", "the argument of release"),
+        (
+            "refused",
+            "1",
+            "an address that is no multiple of 64 is refused by an exception with a text",
+            "reinterpret_cast<uintptr_t>(data) % 64",
+        ),
+        ("released_refused", "0", "a refused buffer is not released", "the order: check first"),
+        ("living", "0", "the deleter frees what wrap_buffer took", "each new has its delete"),
+    ):
+        seen = said.get(word, f"the program ended, exit code {said['exit']}")
+        expect(seen == wanted, expected=expected, seen=f"{word} {seen}", look=look)
+    strides = said.get("strides", compact)
+    expect(
+        strides == compact,
+        expected=f"strides of {compact}, or a null pointer, which says compact",
+        seen=f"strides {strides}",
+        look="dl_tensor.strides; they are in elements, the last is 1",
+    )
+
+
+@PHASE.exercise(
+    "call_on_threads",
+    engine=CURRENT,
+    title="an instance for each thread, in C++",
+    hints=(
+        "Every thread makes its own instance, then takes the next input that nobody has taken, "
+        "until there is none: a std::atomic<size_t> that all of them increment.",
+        "Results go to results[i] of a vector as long as the inputs, made before the threads: two "
+        "threads never write to the same place. A thread's body is within try and catch (...).",
+        "auto work = [&] { try { auto mine = model.Clone(); for (size_t i = next++; i < "
+        "inputs.size(); i = next++) results[i] = mine(inputs[i]); } catch (...) { failure = "
+        "std::current_exception(); } }; then emplace_back, join, rethrow_exception.",
+    ),
+    looks_like="""
+        results 1,11,21,31,41,51
+        clones 3
+        shared 0
+        unfinished 0
+    """,
+    demonstrate=lambda call_on_threads: _listed(
+        *("call_on_threads", call_on_threads, (6, 3, -1)),
+        *("results", "clones", "shared", "unfinished"),
+    ),
+)
+def check_call_on_threads(call_on_threads: Function) -> None:
+    rng = fresh_rng()
+    inputs, threads = int(rng.integers(14, 22)), int(rng.integers(3, 6))
+    failing = int(rng.integers(2, 6))
+    runs = ((inputs, threads, -1), (2, threads, -1), (inputs, threads, failing))
+    said, few, failed = _tried("call_on_threads", call_on_threads, *runs)
+    expect(
+        said["exit"] == "0",
+        expected="the program ends by itself",
+        seen=f"exit code {said['exit']}",
+        look="threads that are neither joined nor detached, or a thread that waits for ever",
+    )
+    want = ",".join(str(10 * each + 1) for each in range(inputs))
+    expect(
+        said["results"] == want,
+        expected=f"{inputs} results, result i of input i",
+        seen=said["results"] or said["caught"],
+        look="where a thread writes its result",
+    )
+    expect(
+        said["shared"] == "0",
+        expected="every instance is called by one thread only",
+        seen=f"{said['shared']} of {said['calls']} calls on another thread's instance",
+        look="which instance a thread calls: a Clone() of its own",
+    )
+    expect(
+        1 < int(said["peak"]) <= threads,
+        expected=f"up to {threads} calls at a time, and more than one",
+        seen=f"{said['peak']} at most",
+        look="where the threads are joined: after all of them have been started",
+    )
+    for each, most in ((said, threads), (few, 2)):
+        expect(
+            int(each["clones"]) <= most,
+            expected=f"at most {most} clones: one a thread, no more threads than inputs",
+            seen=f"{each['clones']} clones",
+            look="where Clone() is called, and std::min(threads, inputs.size())",
+        )
+    expect(
+        failed["exit"] == "0",
+        expected="an exception of a call arrives in the caller",
+        seen=f"the program was ended, exit code {failed['exit']}: std::terminate",
+        look="try and catch (...) within the thread, std::current_exception()",
+    )
+    expect(
+        failed["caught"] == f"input {failing} is bad" and failed["unfinished"] == "0",
+        expected=f"the exception 'input {failing} is bad', thrown after every thread is joined",
+        seen=f"'{failed['caught']}', {failed['unfinished']} calls unfinished",
+        look="std::rethrow_exception, after the joins",
+    )
+
+
+@PHASE.exercise(
+    "call_on_stream",
+    engine=CURRENT,
+    title="kernel, model, kernel on one CUDA stream, in C++",
+    hints=(
+        "Six calls on one stream, then one wait. What is queued on a stream runs in order, so "
+        "nothing has to be waited for in between.",
+        "The model launches on its own stream unless told: model.SetStream(stream). Its input is "
+        "device_input itself, by Model::Wrap with model.device(): a tensor on the GPU.",
+        "const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0]; "
+        "Postprocess(stream, Model::template Data<float>(scores), scores.numel(), device_label); "
+        "cudaMemcpyAsync(&label, device_label, sizeof label, cudaMemcpyDeviceToHost, stream); "
+        "cudaStreamSynchronize(stream).",
+    ),
+    looks_like="""
+        order copy,preprocess,model,postprocess,copy
+        elsewhere 0
+        waits 1
+    """,
+    demonstrate=lambda call_on_stream: _listed(
+        *("call_on_stream", call_on_stream, (6, 4, 5, 1)), *("order", "elsewhere", "waits")
+    ),
+)
+def check_call_on_stream(call_on_stream: Function) -> None:
+    rng = fresh_rng()
+    height, width, classes = (int(each) for each in rng.choice(np.arange(5, 14), 3, replace=False))
+    seed = int(rng.integers(1, 1 << 30))
+    [said] = _tried("call_on_stream", call_on_stream, (height, width, classes, seed))
+    expect(
+        "order" in said,
+        expected="the program ends by itself",
+        seen=f"exit code {said['exit']}",
+        look="pointers of the GPU: the host must not follow them",
+    )
+    expect(
+        "threw" not in said,
+        expected="the model runs on device_input as it lies on the GPU",
+        seen=said.get("threw", ""),
+        look="Model::Wrap(device_input, shape, model.device())",
+    )
+    expect(
+        said["elsewhere"] == "0",
+        expected="everything is queued on `stream`",
+        seen=f"{said['elsewhere']} of {said['order']} on another stream, which does not wait",
+        look="model.SetStream(stream), and the stream given to each copy and kernel",
+    )
+    order = "copy,preprocess,model,postprocess,copy"
+    expect(
+        said["order"] == order,
+        expected=order,
+        seen=said["order"],
+        look="what is copied: the pixels once there, the label once back; nothing in between",
+    )
+    expect(
+        said["waits"] == "1",
+        expected="the host waits once",
+        seen=f"{said['waits']} waits",
+        look="cudaStreamSynchronize: at the end, before the label is read",
+    )
+    expect(
+        said["label"] == said["expected"],
+        expected=f"the label {said['expected']}",
+        seen=said["label"],
+        look="sizes: height * width for Preprocess, numel() for Postprocess; wait, then return",
+    )

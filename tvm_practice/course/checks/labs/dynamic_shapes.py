@@ -1,0 +1,883 @@
+"""Lab 4's exercises and how they are graded: symbols where they belong, then values over n."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import (
+    expect,
+    expect_close,
+    expect_unchanged,
+    fail,
+    fresh_rng,
+    show,
+    show_nest,
+)
+from tvm_practice.engines import CURRENT
+from tvm_practice.tvm_export.cpu_rules.loops import constant
+from tvm_practice.tvm_export.memory import MemoryPlan, read_memory
+from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.running import RelaxRunner
+from tvm_practice.viz.loop_nest import Node, format_nest, loop_nest, paths
+
+PHASE = Phase(
+    number=4,
+    module="labs.dynamic_shapes",
+    title="dynamic shapes",
+    minutes=40,
+    lanes=(CURRENT,),
+    question=(
+        "What does TVM lose when an extent becomes a symbol, and when do static artifacts with "
+        "padding serve better than one dynamic artifact?"
+    ),
+)
+
+Function = Callable[..., Any]
+Arrays = Callable[..., np.ndarray]
+
+
+def _target() -> Any:
+    """What is graded is compiled for: no optimization, which takes most of the time."""
+    import tvm
+
+    return tvm.target.Target({"kind": "llvm", "opt-level": 0})
+
+
+def _executable(mod: Any) -> Arrays:
+    """A Relax module compiled as it stands: a function from arrays to its one output."""
+    import tvm
+
+    return _runs(tvm.compile(mod, _target()))
+
+
+def _runs(executable: Any) -> Arrays:
+    runner = RelaxRunner(executable)
+
+    def run(*inputs: np.ndarray) -> np.ndarray:
+        runner.set_inputs(inputs)
+        runner.run()
+        outputs = runner.outputs()
+        return outputs[0]
+
+    return run
+
+
+def _expect_module(given: Any, name: str) -> Any:
+    """`given` is an IRModule with a Relax function main, which is returned."""
+    import tvm
+    from tvm import relax
+
+    expect(
+        isinstance(given, tvm.IRModule)
+        and any(str(each.name_hint) == "main" for each in given.get_global_vars())
+        and isinstance(given["main"], relax.Function),
+        expected=f"{name} returns an IRModule with a Relax function main",
+        seen=f"a {type(given).__module__}.{type(given).__name__}",
+        look="the return statement",
+    )
+    return given["main"]
+
+
+def _shape(type_: Any) -> list[Any]:
+    """The extents of a tensor's type; none if its shape is not known."""
+    shape = getattr(type_, "shape", None)
+    return [] if shape is None else list(shape.values)
+
+
+def _text(extents: Sequence[Any]) -> str:
+    """Extents as a tuple; those that are constants as plain numbers."""
+    return f"({', '.join(str(constant(each) or each) for each in extents)})"
+
+
+def _prim_funcs(mod: Any) -> list[Any]:
+    return [each for each in mod.functions.values() if type(each).__name__ == "PrimFunc"]
+
+
+def _calls(main: Any) -> list[str]:
+    """The operators that main calls, in order."""
+    return [
+        str(getattr(binding.value.op, "name", "") or binding.value.op.name_hint)
+        for block in main.body.blocks
+        for binding in block.bindings
+        if hasattr(binding.value, "op")
+    ]
+
+
+@PHASE.exercise(
+    "symbolic_matmul",
+    engine=CURRENT,
+    title="a matrix product of n rows, in TE and Relax",
+    hints=(
+        "Phase 1's product, in which the number of rows is A.shape[0], whatever that is. In Relax "
+        "it is a symbol: n = tirx.Var('n', 'int64').",
+        "a = relax.Var('A', relax.TensorType((n, k), 'float32')); builder = relax.BlockBuilder(); "
+        "with builder.function('main', [a, b]): what is emitted there is main's body.",
+        "builder.emit_func_output(builder.emit_te(product, a, b)), where product(A, B) returns "
+        "te.compute((A.shape[0], m), ...); then return builder.get().",
+    ),
+    looks_like="""
+        A (n, 16), B (16, 8) -> (n, 8)
+        for i in serial(n):
+            for j in serial(8):
+                for k in serial(16):
+                    C: C <- A, B, C
+    """,
+    demonstrate=lambda symbolic_matmul: _signature_and_nest(symbolic_matmul(16, 8)),
+)
+def check_symbolic_matmul(symbolic_matmul: Function) -> None:
+    rng = fresh_rng()
+    k, m = (int(each) for each in rng.choice(np.arange(5, 40), 2, replace=False))
+    mod = symbolic_matmul(k, m)
+    main = _expect_module(mod, "symbolic_matmul")
+    types = [*(each.ty for each in main.params), main.ret_ty]
+    shapes = [_shape(each) for each in types]
+    n = shapes[0][0] if shapes[0] else None
+    expect(
+        len(shapes) == 3
+        and all(len(each) == 2 for each in shapes)
+        and constant(n) is None
+        and shapes[2][0].same_as(n)
+        and [constant(each) for each in (shapes[0][1], *shapes[1], shapes[2][1])] == [k, k, m, m],
+        expected=f"main(A, B): A (n, {k}), B ({k}, {m}), the result (n, {m}); n is one tirx.Var",
+        seen=" and ".join(map(_text, shapes)),
+        look="the shapes of the relax.TensorType, and that of te.compute",
+    )
+    kernels = _prim_funcs(mod)
+    expect(
+        len(kernels) == 1 and _calls(main) == ["relax.call_tir"],
+        expected="main calls one PrimFunc with call_tir",
+        seen=f"{len(kernels)} PrimFuncs, and main calls {', '.join(_calls(main)) or 'nothing'}",
+        look="builder.emit_te, which makes a PrimFunc of a tensor expression and calls it",
+    )
+    run = _executable(mod)
+    for rows in (1, 7, int(rng.integers(20, 60))):
+        a = rng.standard_normal((rows, k), dtype="float32")
+        b = rng.standard_normal((k, m), dtype="float32")
+        expect_close(
+            run(a, b), a @ b, what=f"C for n = {rows}", look="the indices, and the axis of te.sum"
+        )
+
+
+def _signature_and_nest(mod: Any) -> str:
+    main = mod["main"]
+    inputs = ", ".join(f"{each.name} {_text(_shape(each.ty))}" for each in main.params)
+    (kernel,) = _prim_funcs(mod)
+    return f"{inputs} -> {_text(_shape(main.ret_ty))}\n{format_nest(loop_nest(kernel))}"
+
+
+def _symbolic_schedule(k: int, m: int) -> tuple[Any, Any]:
+    """A fresh schedule of the product of n rows, and its block."""
+    import tvm
+    from tvm import te, tirx
+
+    n = tirx.Var("n", "int64")
+    A = te.placeholder((n, k), name="A")
+    B = te.placeholder((k, m), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    return schedule, schedule.get_sblock("C")
+
+
+def _guards(function: Any) -> dict[str, str]:
+    """Of each block that has one, the condition under which it runs."""
+    import tvm_ffi
+    from tvm.s_tir import SBlockRealize
+
+    found: dict[str, str] = {}
+
+    def look(realize: Any) -> None:
+        if constant(realize.predicate) != 1:
+            found[str(realize.block.name_hint)] = str(realize.predicate)
+
+    tvm_ffi.structural_walk(function.body, (SBlockRealize, look))
+    return found
+
+
+@PHASE.exercise(
+    "schedule_dynamic",
+    engine=CURRENT,
+    title="tile a product of n rows without guards in its loops",
+    hints=(
+        "schedule.pad_einsum(block, [rows, 1, 1]) comes first: factors for i, j and k. Two blocks "
+        "are new, the copy of A before and the copy to C after.",
+        "get_producers(block) gives the copy of A. After the splits and the reorder, "
+        "compute_at(copy, i_outer) has it made there.",
+        "parallel(i_outer), unroll(i_inner), vectorize(j_inner), and last "
+        "decompose_reduction(block, k).",
+    ),
+    looks_like="""
+        for i_0 in parallel((n + T.int64(3)) // T.int64(4)):
+            for ax0 in serial(4):
+                for ax1 in serial(16):
+                    A_pad: A_pad <- A
+            for j_0 in serial(2):
+                for i_1_init in unrolled(4):
+                    for j_1_init in vectorized(16):
+                        C_init: C_pad <- constant
+                for k in serial(16):
+                    for i_1 in unrolled(4):
+                        for j_1 in vectorized(16):
+                            C_update: C_pad <- A_pad, B, C_pad
+        for i0 in serial(n):
+            for i1 in serial(32):
+                C_pad: C <- C_pad
+    """,
+    demonstrate=lambda schedule_dynamic: _scheduled_text(schedule_dynamic),
+)
+def check_schedule_dynamic(schedule_dynamic: Function) -> None:
+    import tvm
+
+    rng = fresh_rng()
+    for k, m, rows, columns in ((13, 32, 4, 16), (9, 24, 6, 8)):
+        schedule, block = _symbolic_schedule(k, m)
+        try:
+            schedule_dynamic(schedule, block, rows, columns)
+        except tvm.s_tir.ScheduleError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise fail(
+                "TVM accepts each primitive",
+                f"it refuses: {reason}",
+                "the order: pad_einsum first, decompose_reduction last",
+            ) from error
+        function = schedule.mod["main"]
+        nest = loop_nest(function)
+        loops = _expect_dynamic_tiles(nest, k, m // columns, rows, columns)
+        guarded = _guards(function)
+        sums = [name for name in guarded if name.startswith("C") and "update" in name]
+        expect(
+            not sums,
+            expected="the sum runs without a condition",
+            seen=f"{sums[0] if sums else ''} runs only if {guarded[sums[0]] if sums else ''}",
+            look="schedule.pad_einsum(block, [rows, 1, 1]), before the splits",
+        )
+        copies = [path for path, each in paths(nest) if each.reads == ("A",)]
+        expect(
+            len(copies) == 1 and copies[0][:1] == loops[:1],
+            expected="the copy of A is made inside i_outer, a tile's rows at a time",
+            seen="no copy of A" if not copies else f"made in {show(copies[0])}",
+            look="schedule.compute_at(the block that get_producers gives, i_outer)",
+        )
+        built = tvm.compile(schedule.mod, target=_target())["main"]
+        for n in (1, rows, 2 * rows + 1, int(rng.integers(20, 50))):
+            a = rng.standard_normal((n, k), dtype="float32")
+            b = rng.standard_normal((k, m), dtype="float32")
+            whole = tvm.runtime.tensor(np.full((n + rows, m), np.nan, "float32"))
+            built(tvm.runtime.tensor(a), tvm.runtime.tensor(b), whole._create_view((n, m)))
+            expect_close(whole.numpy()[:n], a @ b, what=f"C for n = {n}", look="the primitives")
+            beyond = int(np.isfinite(whole.numpy()[n:]).sum())
+            expect(
+                beyond == 0,
+                expected=f"for n = {n} nothing is written past row {n - 1} of C",
+                seen=f"{beyond} elements behind C were overwritten",
+                look="what copies the padded C to C: inlined into another block and moved with "
+                "reverse_compute_at, it has lost its bound",
+            )
+
+
+def _expect_dynamic_tiles(
+    nest: list[Node], k: int, column_tiles: int, rows: int, columns: int
+) -> tuple[Any, ...]:
+    """The loops around the sum, which must be those of the exercise."""
+    found = [
+        (path, each)
+        for path, each in paths(nest)
+        if len(each.reads) > 1 and each.writes in each.reads
+    ]
+    if len(found) != 1:
+        raise fail("one statement that adds to C", show_nest(nest), "the primitives")
+    loops = found[0][0]
+    wanted = [
+        ("parallel", None),
+        ("serial", column_tiles),
+        ("serial", k),
+        ("unrolled", rows),
+        ("vectorized", columns),
+    ]
+    seen = [(loop.kind, loop.extent if isinstance(loop.extent, int) else None) for loop in loops]
+    expect(
+        seen == wanted,
+        expected=f"i_outer parallel(of n) > j_outer serial({column_tiles}) > k serial({k}) > "
+        f"i_inner unrolled({rows}) > j_inner vectorized({columns})",
+        seen=show(loops),
+        look="split, reorder, parallel, unroll and vectorize; i_outer stays a symbol",
+    )
+    starts = [path for path, each in paths(nest) if each.writes == found[0][1].writes][:-1]
+    expect(
+        any(path[:2] == loops[:2] and loops[2] not in path for path in starts)
+        and "init" not in found[0][1].name,
+        expected="C is set to zero by a statement of its own, inside j_outer and before k",
+        seen=show_nest(nest),
+        look="schedule.decompose_reduction(block, k), as the last primitive",
+    )
+    return loops
+
+
+def _scheduled_text(schedule_dynamic: Function) -> str:
+    schedule, block = _symbolic_schedule(16, 32)
+    schedule_dynamic(schedule, block, 4, 16)
+    return format_nest(loop_nest(schedule.mod["main"]))
+
+
+def _network(width: int, features: int) -> Any:
+    """A linear layer over tokens scaled by a weight for each sequence."""
+    import torch
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(width, features)
+
+        def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+            scaled: torch.Tensor = torch.relu(self.fc(x)) * scale[:, None, :]
+            return scaled
+
+    return Network().eval()
+
+
+@PHASE.exercise(
+    "import_dynamic",
+    engine=CURRENT,
+    title="import a PyTorch model with named extents",
+    hints=(
+        "torch.export.Dim(name, min=1, max=bound) stands for an extent; one object for each name. "
+        "dynamic_shapes has a {axis: Dim} for each argument.",
+        "torch.export.export(model, tensors, dynamic_shapes=shapes), then from_exported_program("
+        "exported, unwrap_unit_return_tuple=True).",
+        "Before it: where tensor.shape[axis] == 1 for an axis that may vary, "
+        "tensor.repeat_interleave(2, dim=axis).",
+    ),
+    looks_like="""
+        x (batch, length, 4), scale (batch, 3) -> (batch, length, 3)
+        at most: batch 6, length 10
+    """,
+    demonstrate=lambda import_dynamic: _demonstrated_import(import_dynamic),
+)
+def check_import_dynamic(import_dynamic: Function) -> None:
+    import torch
+
+    rng = fresh_rng()
+    width, features = (int(each) for each in rng.choice([3, 5, 7, 9], 2, replace=False))
+    bounds = {"batch": int(rng.integers(5, 9)), "length": int(rng.integers(10, 20))}
+    axes = ({0: "batch", 1: "length"}, {0: "batch"})
+    model = _network(width, features)
+    for batch, length in ((3, 4), (1, 4)):
+        example = (torch.randn(batch, length, width), torch.randn(batch, features))
+        try:
+            with quiet_frontends():
+                mod = import_dynamic(model, example, axes, bounds)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise fail(
+                f"an import from an example of batch {batch} and length {length}",
+                reason,
+                "an extent of 1 is a constant to PyTorch: repeat_interleave(2, dim=axis) first"
+                if batch == 1
+                else "dynamic_shapes: a {axis: Dim} for each argument",
+            ) from error
+        _expect_symbols(mod, axes, bounds, [(width,), (features,)])
+    run = _executable(mod)
+    for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
+        x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
+        with torch.inference_mode():
+            want = model(x, scale).numpy()
+        got = run(x.numpy(), scale.numpy())
+        expect_close(
+            got, want, what=f"the output for batch {batch}, length {length}", look="the export"
+        )
+
+
+def _expect_symbols(
+    mod: Any,
+    axes: Sequence[Mapping[int, str]],
+    bounds: Mapping[str, int],
+    constants: Sequence[tuple[int, ...]],
+) -> None:
+    """main has a symbol for each name, constants elsewhere, the bounds, and returns a tensor."""
+    main = _expect_module(mod, "import_dynamic")
+    shapes = [_shape(each.ty) for each in main.params]
+    wanted = [
+        "({})".format(", ".join([*named.values(), *map(str, rest)]))
+        for named, rest in zip(axes, constants, strict=True)
+    ]
+    symbols: dict[str, Any] = {}
+    right = len(shapes) == len(axes)
+    for shape, named, rest in zip(shapes, axes, constants, strict=False):
+        right = right and len(shape) == len(named) + len(rest)
+        for axis, extent in enumerate(shape if right else ()):
+            if axis in named:
+                known = symbols.setdefault(named[axis], extent)
+                right = right and constant(extent) is None and known.same_as(extent)
+            else:
+                right = right and constant(extent) == rest[axis - len(named)]
+    right = right and len({str(each) for each in symbols.values()}) == len(bounds)
+    expect(
+        right,
+        expected=f"main takes tensors of shapes {', '.join(wanted)}, a symbol for each name",
+        seen=", ".join(map(_text, shapes)),
+        look="dynamic_shapes, one torch.export.Dim for each name, and keep_params_as_input=False",
+    )
+    given = (main.attrs or {}).get("tir_var_upper_bound") or {}
+    limits = {str(name): int(value) for name, value in given.items()}
+    expect(
+        all(limits.get(str(symbols[name])) == most for name, most in bounds.items()),
+        expected=f"the attribute tir_var_upper_bound with {dict(bounds)}",
+        seen=f"{limits or 'none'}, where {', '.join(f'{v} is {k}' for k, v in symbols.items())}",
+        look="torch.export.Dim(name, min=1, max=bound)",
+    )
+    expect(
+        bool(_shape(main.ret_ty)),
+        expected="main returns a tensor",
+        seen=f"a {type(main.ret_ty).__name__}",
+        look="unwrap_unit_return_tuple=True",
+    )
+
+
+def _demonstrated_import(import_dynamic: Function) -> str:
+    import torch
+
+    bounds = {"batch": 6, "length": 10}
+    axes = ({0: "batch", 1: "length"}, {0: "batch"})
+    with quiet_frontends():
+        mod = import_dynamic(_network(4, 3), (torch.ones(2, 5, 4), torch.ones(2, 3)), axes, bounds)
+    main = mod["main"]
+    names = {
+        str(_shape(each.ty)[axis]): name
+        for each, named in zip(main.params, axes, strict=True)
+        for axis, name in named.items()
+    }
+
+    def text(type_: Any) -> str:
+        return _text([names.get(str(each), each) for each in _shape(type_)])
+
+    inputs = ", ".join(f"{each.name} {text(each.ty)}" for each in main.params)
+    most = {names[str(name)]: int(n) for name, n in main.attrs["tir_var_upper_bound"].items()}
+    limits = ", ".join(f"{name} {most[name]}" for name in bounds)
+    return f"{inputs} -> {text(main.ret_ty)}\nat most: {limits}"
+
+
+# Widths of a chain of layers; n rows; the result has the last.
+_WIDTHS = (8, 64, 24, 48, 16, 8)
+
+
+def dense_chain(weights: Sequence[np.ndarray]) -> Any:
+    """relu(… relu(x @ weights[0]) …), n rows, as fused functions; its symbol is n."""
+    from tvm import relax, tirx
+
+    from solutions.relay_import import optimize_relax
+
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((n, weights[0].shape[0]), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y: Any = x
+            for weight in weights:
+                y = builder.emit(relax.op.matmul(y, relax.const(weight)))
+                y = builder.emit(relax.op.nn.relu(y))
+            y = builder.emit_output(y)
+        builder.emit_func_output(y)
+    return optimize_relax(builder.get())
+
+
+def _weights() -> list[np.ndarray]:
+    rng = fresh_rng()
+    return [
+        rng.standard_normal((k, m), dtype="float32") / math.sqrt(k)
+        for k, m in itertools.pairwise(_WIDTHS)
+    ]
+
+
+def _vm_build(planned: Any) -> Arrays:
+    """What is left of the default pipeline after planning, and the virtual machine's code."""
+    import tvm
+    from tvm import relax
+
+    passes = tvm.transform.Sequential(
+        [
+            relax.transform.LowerRuntimeBuiltin(),
+            relax.transform.ComputePrimValue(),
+            relax.transform.VMShapeLower(),
+            relax.transform.AttachGlobalSymbol(),
+        ]
+    )
+    return _runs(tvm.compile(planned, _target(), relax_pipeline=passes))
+
+
+@PHASE.exercise(
+    "plan_memory",
+    engine=CURRENT,
+    title="plan memory, with symbols and with their bounds",
+    hints=(
+        "main = mod['main']; clone the module, and give the clone's main the attribute with "
+        "main.with_attr('tir_var_upper_bound', {...}), or without_attr where bounds is None.",
+        "The passes are functions of tvm.relax.transform that return a pass; "
+        "tvm.transform.Sequential([...]) is one pass of them, and is called with the module.",
+        "The order is the docstring's: CallTIRRewrite makes the allocations that "
+        "StaticPlanBlockMemory plans; what that leaves is LowerAllocTensor's.",
+    ),
+    looks_like="""
+        no bound: n * 256, n * 96, n * 192, n * 64, n * 32 bytes
+        n at most 10: 2560, 960, n * 32 bytes
+    """,
+    demonstrate=lambda plan_memory: _demonstrated_plans(plan_memory),
+)
+def check_plan_memory(plan_memory: Function) -> None:
+    weights = _weights()
+    most = int(fresh_rng().integers(9, 30))
+    for bounds in (None, {"n": most}):
+        mod = dense_chain(weights)
+        if bounds is None:  # as if it had been imported with bounds
+            mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3})
+        before = mod.script()
+        planned = plan_memory(mod, bounds)
+        _expect_module(planned, "plan_memory")
+        expect(
+            mod.script() == before,
+            expected="mod is left as it was",
+            seen="main of mod was changed",
+            look="clone the module before setting main",
+        )
+        _expect_planned(planned, bounds, most)
+        run = _vm_build(planned)
+        for n in (1, most):
+            x = fresh_rng().standard_normal((n, _WIDTHS[0]), dtype="float32")
+            want = x
+            for weight in weights:
+                want = np.maximum(want @ weight, 0)
+            expect_close(run(x), want, what=f"the output for n = {n}", look="the passes")
+
+
+def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -> None:
+    calls = _calls(planned["main"])
+    expect(
+        "relax.memory.alloc_storage" in calls
+        and not {"relax.call_tir", "relax.builtin.alloc_tensor"} & set(calls),
+        expected="main allocates with relax.memory.alloc_storage and calls kernels directly",
+        seen=f"it calls {', '.join(dict.fromkeys(calls))}",
+        look="CallTIRRewrite, StaticPlanBlockMemory and LowerAllocTensor, in that order",
+    )
+    plan = read_memory(planned, n=most)
+    formulas = list(plan.formulas.values())
+    symbolic = [each for each in formulas if "n" in each]
+    if bounds is None:
+        expect(
+            len(symbolic) == len(formulas) == len(_WIDTHS) - 1,
+            expected=f"without bounds {len(_WIDTHS) - 1} storages, each of a size in n, since no "
+            "two are equal",
+            seen=f"storages of {', '.join(formulas)} bytes",
+            look="without_attr('tir_var_upper_bound'): an import may have set it",
+        )
+    else:
+        expect(
+            len(formulas) == 3 and len(symbolic) == 1,
+            expected="with a bound two storages of constant size, used in turns, and the result's, "
+            "a size in n",
+            seen=f"storages of {', '.join(formulas)} bytes",
+            look="with_attr('tir_var_upper_bound', {'n': …}) before StaticPlanBlockMemory",
+        )
+    freed = {each.name for each in plan.events if each.kind == "free"}
+    expect(
+        len(freed) == len(formulas) - 1,
+        expected="every storage but the result's is given back after its last use",
+        seen=f"{len(freed)} of {len(formulas)} are",
+        look="KillAfterLastUse, as the last pass",
+    )
+
+
+def _demonstrated_plans(plan_memory: Function) -> str:
+    mod = dense_chain(_weights())
+    plans = {"no bound": None, "n at most 10": {"n": 10}}
+    return "\n".join(
+        f"{name}: {', '.join(_formulas(read_memory(plan_memory(mod, bounds), n=1)))} bytes"
+        for name, bounds in plans.items()
+    )
+
+
+def _formulas(plan: MemoryPlan) -> list[str]:
+    return list(plan.formulas.values())
+
+
+@PHASE.exercise(
+    "verify_over_range",
+    engine=CURRENT,
+    title="verify one artifact over many shapes",
+    hints=(
+        "Make a set of shapes first: itertools.product(*((1, bound) for bound in bounds)) is the "
+        "corners; add a tuple of primes, and tuples of random.randint(1, bound).",
+        "For each: inputs = draw(*shape); compare run(*inputs) with reference(*inputs), first "
+        ".shape, then the largest absolute difference.",
+        "NaN compares false with everything: `if not error <= tolerance: raise ValueError(...)`, "
+        "with the shape in the text.",
+    ),
+    looks_like="""
+        corners: 1x1, 1x40, 29x1, 29x40
+        one of primes: yes
+        at least 8 others: yes
+        wrong where 8 divides n: ValueError
+    """,
+    demonstrate=lambda verify_over_range: _demonstrated_range(verify_over_range),
+)
+def check_verify_over_range(verify_over_range: Function) -> None:
+    rng = fresh_rng()
+    bounds = int(rng.integers(30, 60)), int(rng.integers(30, 60))
+    seen: list[set[tuple[int, ...]]] = []
+    for _ in range(2):
+        called: list[tuple[int, ...]] = []
+
+        def run(x: np.ndarray, called: list[tuple[int, ...]] = called) -> np.ndarray:
+            called.append(x.shape)
+            shifted: np.ndarray = np.sqrt(x) + np.float32(1e-5)
+            return shifted
+
+        errors = verify_over_range(run, np.sqrt, _positive, bounds)
+        _expect_range(errors, called, bounds)
+        seen.append(set(called))
+    expect(
+        seen[0] != seen[1],
+        expected="other random shapes at each call",
+        seen="the same shapes twice",
+        look="random.randint without a seed",
+    )
+    for what, corrupt in _CORRUPTIONS.items():
+        _expect_refused(verify_over_range, what, corrupt, bounds)
+    try:  # an error above the default, allowed
+        verify_over_range(lambda x: np.sqrt(x) + 0.01, np.sqrt, _positive, bounds, tolerance=0.1)
+    except ValueError as error:
+        raise fail(
+            "an error of 0.01 passes with tolerance=0.1", str(error), "`tolerance`"
+        ) from error
+
+
+def _positive(*shape: int) -> tuple[np.ndarray]:
+    return (fresh_rng().uniform(0.5, 2, shape).astype("float32"),)
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % each for each in range(2, math.isqrt(number) + 1))
+
+
+def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[int, int]) -> None:
+    tried = set(called)
+    beyond = [
+        each for each in tried if any(not 1 <= n <= b for n, b in zip(each, bounds, strict=True))
+    ]
+    expect(
+        not beyond,
+        expected=f"extents from 1 to the bounds {bounds}",
+        seen=f"{beyond[0] if beyond else ''} was tried",
+        look="where shapes are drawn: both ends are included",
+    )
+    corners = {(a, b) for a in (1, bounds[0]) for b in (1, bounds[1])}
+    expect(
+        corners <= tried,
+        expected=f"every corner of the range is tried: {sorted(corners)}",
+        seen=f"{sorted(corners - tried)} are not",
+        look="itertools.product of (1, bound) for each symbol",
+    )
+    inside = {each for each in tried if each not in corners}
+    expect(
+        any(
+            all(_is_prime(n) and 2 < n < b for n, b in zip(each, bounds, strict=True))
+            for each in inside
+        ),
+        expected="a shape whose extents are all primes above 2 and below the bounds",
+        seen=f"the shapes {sorted(inside)}",
+        look="the shape of primes, which no tile divides",
+    )
+    expect(
+        len(called) >= 4 + 1 + 6,  # of eight random ones some may coincide with others
+        expected="at least eight shapes drawn at random, besides corners and primes",
+        seen=f"{len(called)} calls in all",
+        look="how many are drawn",
+    )
+    expect(
+        isinstance(errors, dict)
+        and set(errors) == tried
+        and all(abs(float(each) - 1e-5) < 5e-6 for each in errors.values()),
+        expected="{shape: largest absolute error} for every shape that was tried",
+        seen=f"{str(errors)[:120]}",
+        look="the return statement, and the largest of |output - reference|",
+    )
+
+
+def _nan_somewhere(x: np.ndarray) -> np.ndarray:
+    out: np.ndarray = np.sqrt(x)
+    if x.shape[0] == 1:
+        out[0, 0] = np.nan
+    return out
+
+
+_CORRUPTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "wrong for a first extent of 1": lambda x: np.sqrt(x) + (x.shape[0] == 1),
+    "wrong for large extents": lambda x: np.sqrt(x) - (x.shape[1] >= 30),
+    "NaN in one element, for a first extent of 1": _nan_somewhere,
+    "a row too few": lambda x: np.sqrt(x)[: max(1, x.shape[0] - 1)],
+    # Shapes that NumPy would broadcast.
+    "one row for all": lambda x: np.sqrt(x)[:1],
+}
+
+
+def _expect_refused(
+    verify_over_range: Function,
+    what: str,
+    corrupt: Callable[[np.ndarray], np.ndarray],
+    bounds: tuple[int, int],
+) -> None:
+    last: list[tuple[int, ...]] = []
+
+    def run(x: np.ndarray) -> np.ndarray:
+        last.append(x.shape)
+        return corrupt(x)
+
+    try:
+        verify_over_range(run, np.sqrt, _positive, bounds)
+    except ValueError as error:
+        text = str(error)
+        named = any(all(str(n) in text for n in shape) for shape in last)
+        expect(
+            named and "broadcast" not in text,
+            expected="the ValueError names the shape at which it is wrong",
+            seen=text,
+            look="the text of the error; compare the shapes before the values",
+        )
+        return
+    raise fail(
+        f"a ValueError for an artifact that is {what}",
+        f"it passed at {len(last)} shapes",
+        "the comparison: shapes first, and NaN is never right (`not error <= tolerance`)",
+    )
+
+
+def _demonstrated_range(verify_over_range: Function) -> str:
+    bounds = (29, 40)
+    errors = verify_over_range(np.sqrt, np.sqrt, _positive, bounds)
+    corners = [(a, b) for a in (1, 29) for b in (1, 40)]
+    inside = set(errors) - set(corners)
+    primes = any(_is_prime(a) and _is_prime(b) and 2 < a < 29 and 2 < b < 40 for a, b in inside)
+    said = "nothing"
+    try:
+        verify_over_range(lambda x: np.sqrt(x) + (x.shape[1] % 8 == 0), np.sqrt, _positive, bounds)
+    except ValueError as error:
+        said = type(error).__name__
+    tried = ", ".join(f"{a}x{b}" for a, b in corners if (a, b) in errors)
+    return (
+        f"corners: {tried}\none of primes: {'yes' if primes else 'no'}\n"
+        f"at least 8 others: {'yes' if len(inside) >= 6 else 'no'}\n"
+        f"wrong where 8 divides n: {said}"
+    )
+
+
+class _Attention:
+    """Self-attention of fixed length in numpy: what an artifact of a bucket does."""
+
+    def __init__(self, length: int | None, calls: list[int | None]):
+        self._length, self._calls = length, calls
+
+    def __call__(self, x: np.ndarray, keep: np.ndarray) -> np.ndarray:
+        self._calls.append(self._length)
+        length = self._length or x.shape[1]
+        expect(
+            x.shape[1] == length and keep.shape == x.shape[:2],
+            expected=f"the artifact of bucket {length} is given x (batch, {length}, width) and "
+            f"keep (batch, {length})",
+            seen=f"x {x.shape} and keep {keep.shape}",
+            look="the padding",
+        )
+        expect(
+            x.dtype == keep.dtype == np.float32,
+            expected="x and keep as float32",
+            seen=f"x {x.dtype} and keep {keep.dtype}",
+            look="the dtype of np.zeros and np.ones is float64 unless it is given",
+        )
+        scores = x @ x.transpose(0, 2, 1) + (1 - keep[:, None, :]) * -1e9
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed: np.ndarray = weights / weights.sum(-1, keepdims=True) @ (x + 1)
+        return mixed.astype("float32")
+
+
+@PHASE.exercise(
+    "bucketed",
+    engine=CURRENT,
+    title="serve any length from static artifacts, by padding",
+    hints=(
+        "min(bucket for bucket in artifacts if bucket >= length) is the smallest that holds x; "
+        "raise ValueError if there is none.",
+        "padded = np.zeros((batch, bucket, width), 'float32'), then padded[:, :length] = x; keep "
+        "likewise, (batch, bucket), with 1 in the first `length` columns.",
+        "return artifacts[bucket](padded, keep)[:, :length].",
+    ),
+    looks_like="""
+        length 3: bucket 4, output (1, 3, 2)
+        length 4: bucket 4, output (1, 4, 2)
+        length 5: bucket 8, output (1, 5, 2)
+        length 9: ValueError
+    """,
+    demonstrate=lambda bucketed: _demonstrated_buckets(bucketed),
+)
+def check_bucketed(bucketed: Function) -> None:
+    rng = fresh_rng()
+    sizes = [int(each) for each in rng.permutation([5, 12, 31])]
+    width = int(rng.integers(3, 9))
+    longest = max(sizes)
+    for length in (1, 4, 5, 6, 12, 13, 30, 31):
+        calls: list[int | None] = []
+        artifacts = {size: _Attention(size, calls) for size in sizes}
+        batch = int(rng.integers(1, 4))
+        x = rng.standard_normal((batch, length, width), dtype="float32")
+        before = x.copy()
+        got = bucketed(artifacts, x)
+        fits = min(size for size in sizes if size >= length)
+        expect(
+            calls == [fits],
+            expected=f"length {length} goes once through bucket {fits} of {sorted(sizes)}",
+            seen=f"through {calls}",
+            look="the smallest bucket that is at least as long as x",
+        )
+        want = _Attention(None, [])(x, np.ones((batch, length), "float32"))
+        expect_close(
+            got,
+            want,
+            what=f"the output for length {length}",
+            look="keep: 1 for the first tokens, 0 for the padding behind them; and the cut",
+        )
+        expect_unchanged(before, x, "x")
+    try:
+        x = rng.standard_normal((1, longest + 1, width), dtype="float32")
+        bucketed({size: _Attention(size, []) for size in sizes}, x)
+    except ValueError as error:
+        expect(
+            str(longest) in str(error) and str(longest + 1) in str(error),
+            expected=f"the ValueError names the length {longest + 1} and the longest bucket, "
+            f"{longest}",
+            seen=str(error),
+            look="the text of the error",
+        )
+        return
+    raise fail(
+        f"a ValueError for length {longest + 1} with buckets {sorted(sizes)}",
+        "a result",
+        "the case that no bucket is long enough",
+    )
+
+
+def _demonstrated_buckets(bucketed: Function) -> str:
+    lines = []
+    for length in (3, 4, 5, 9):
+        calls: list[int | None] = []
+        try:
+            out = bucketed(
+                {size: _Attention(size, calls) for size in (4, 8)},
+                np.ones((1, length, 2), "float32"),
+            )
+            lines.append(f"length {length}: bucket {calls[0]}, output {out.shape}")
+        except ValueError:
+            lines.append(f"length {length}: ValueError")
+    return "\n".join(lines)

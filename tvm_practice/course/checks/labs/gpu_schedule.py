@@ -1,0 +1,712 @@
+"""Lab 1's exercises and how they are graded: loops, what they ask of memory, values."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import (
+    expect,
+    expect_close,
+    fail,
+    fresh_rng,
+    path_to,
+    show_nest,
+    statements,
+)
+from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.viz.loop_nest import (
+    Loop,
+    Node,
+    Statement,
+    classic_statement,
+    format_nest,
+    loop_nest,
+    paths,
+)
+
+PHASE = Phase(
+    number=1,
+    module="labs.gpu_schedule",
+    title="GPU schedules",
+    minutes=60,
+    lanes=(CURRENT, CLASSIC),
+    question=(
+        "Two kernels do the same multiply-adds with the same number of threads. What makes one "
+        "ten times as fast, and how much of that can be seen without a GPU?"
+    ),
+)
+
+Function = Callable[..., Any]
+
+
+def _lab() -> Any:
+    """The lab's worked parts; it imports the course, which imports this."""
+    from tvm_practice.labs import gpu_schedule
+
+    return gpu_schedule
+
+
+def _reference() -> Any:
+    from solutions.labs import gpu_schedule
+
+    return gpu_schedule
+
+
+def _nest(schedule: Any) -> list[Node]:
+    return loop_nest(schedule.mod["main"])
+
+
+def _counts(schedule: Any) -> Any:
+    from tvm_practice.gpu.counting import count_accesses
+
+    return count_accesses(schedule.mod["main"])
+
+
+def _expect_product(schedule: Any, m: int, n: int, k: int) -> None:
+    """The schedule's loops, run on the CPU thread after thread, give numpy's product."""
+    from tvm_practice.gpu.on_cpu import matmul_on_cpu
+
+    got, want = matmul_on_cpu(schedule, _lab().declare, m, n, k)
+    expect_close(got, want, what=f"C of {m}x{k} by {k}x{n}", look="the primitives")
+
+
+def _bindings(loops: Sequence[Loop]) -> list[tuple[str, int | str]]:
+    return [(loop.thread or loop.kind, loop.extent) for loop in loops]
+
+
+def _expect_bound(loops: Sequence[Loop], wanted: list[tuple[str, int]], look: str) -> None:
+    expect(
+        _bindings(loops) == wanted,
+        expected="the loops " + " > ".join(f"{name}({extent})" for name, extent in wanted),
+        seen=_shown(loops),
+        look=look,
+    )
+
+
+def _shown(loops: Sequence[Loop]) -> str:
+    return " > ".join(f"{name}({extent})" for name, extent in _bindings(loops)) or "no loops"
+
+
+def _common(a: Sequence[Loop], b: Sequence[Loop]) -> int:
+    """How many loops two statements share."""
+    count = 0
+    for one, other in zip(a, b, strict=False):
+        if one is not other:
+            break
+        count += 1
+    return count
+
+
+def _expect_no_waste(schedule: Any, buffer: str, *, write: bool, look: str) -> None:
+    """The requests of a warp for a buffer of global memory touch no more sectors than they must."""
+    count = _counts(schedule).of(buffer, write=write)
+    expect(
+        count.transactions == count.fewest,
+        expected=f"the 32 threads of a warp {'write' if write else 'read'} neighbouring elements "
+        f"of {buffer}: {count.fewest / count.requests:.3g} sectors a request",
+        seen=f"{count.transactions / count.requests:.3g} sectors a request",
+        look=look,
+    )
+
+
+_BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
+
+
+@PHASE.exercise(
+    "bind_threads",
+    engine=CURRENT,
+    title="give each element of C a thread",
+    hints=(
+        "The loops are tiled as in phase 2, a tile being what a block of threads computes. Then "
+        "each loop but k is bound: schedule.bind(loop, 'blockIdx.y') and so on.",
+        "Neighbours in threadIdx.x run in step: columns are x, because neighbouring columns are "
+        "neighbours in memory. schedule.split(i, [None, threads_y]), (j, [None, threads_x]).",
+        "reorder(block_i, block_j, thread_i, thread_j, k), then bind block_i to blockIdx.y, "
+        "block_j to blockIdx.x, thread_i to threadIdx.y, thread_j to threadIdx.x.",
+    ),
+    looks_like="""
+        for i_0 in blockIdx.y(8):
+            for j_0 in blockIdx.x(3):
+                for i_1 in threadIdx.y(8):
+                    for j_1 in threadIdx.x(32):
+                        for k in serial(32):
+                            C: C <- A, B, C
+    """,
+    demonstrate=lambda bind_threads: _after(bind_threads, 64, 96, 32, 8, 32),
+)
+def check_bind_threads(bind_threads: Function) -> None:
+    for m, n, k in ((24, 96, 13), (26, 70, 13)):  # sizes that divide, sizes that do not
+        schedule, block = _lab().declare(m, n, k)
+        bind_threads(schedule, block, 8, 32)
+        loops = path_to(_nest(schedule), "C", look="the primitives")
+        missing = [tag for tag in _BOUND if tag not in [loop.thread for loop in loops]]
+        expect(
+            not missing,
+            expected=f"loops of C bound to {', '.join(_BOUND)}",
+            seen=f"{_shown(loops)}: nothing is bound to {', '.join(missing)}",
+            look="schedule.bind(loop, name), once for each of the four",
+        )
+        for name in "AB" if m == 24 else "":
+            _expect_no_waste(
+                schedule,
+                name,
+                write=False,
+                look="which loop is bound to threadIdx.x: columns, so that neighbours read "
+                "neighbours in a row of B, and the same element of A",
+            )
+        _expect_bound(
+            loops,
+            [*zip(_BOUND, (-(-m // 8), -(-n // 32), 8, 32), strict=True), ("serial", k)],
+            "the factors of split (threads_y rows, threads_x columns), the order of reorder, and "
+            "which loop gets which name",
+        )
+        _expect_product(schedule, m, n, k)
+
+
+def _after(function: Function, m: int, n: int, k: int, *arguments: int) -> str:
+    schedule, block = _lab().declare(m, n, k)
+    function(schedule, block, *arguments)
+    return format_nest(_nest(schedule))
+
+
+def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
+    """A matmul with a thread for each element and k split: schedule, block, k_outer."""
+    schedule, block = _lab().declare(m, n, k)
+    _reference().bind_threads(schedule, block, 8, 32)
+    k_outer, _ = schedule.split(schedule.get_loops(block)[-1], [None, step])
+    return schedule, block, k_outer
+
+
+@PHASE.exercise(
+    "stage_shared",
+    engine=CURRENT,
+    title="fetch a tile to shared memory, all threads together",
+    hints=(
+        "schedule.cache_read(block, index, 'shared') returns the block of the copy, and "
+        "compute_at moves it into k_outer. What is left is to share its loops out among the "
+        "threads that are there already.",
+        "The copy's own loops are the last two of get_loops(copy). Fused, they run over the tile "
+        "row after row; split that by [None, threads_y, threads_x, lanes].",
+        "bind the second part to 'threadIdx.y' and the third to 'threadIdx.x', vectorize the "
+        "last, return the copy. With the None part outermost, the warp's threads read "
+        "neighbouring pieces at each of its steps.",
+    ),
+    looks_like="""
+        for i_0 in blockIdx.y(8):
+            for j_0 in blockIdx.x(3):
+                for i_1 in threadIdx.y(8):
+                    for j_1 in threadIdx.x(32):
+                        for k_0 in serial(2):
+                            for ax0_ax1_fused_0 in serial(1):
+                                for ax0_ax1_fused_1 in threadIdx.y(8):
+                                    for ax0_ax1_fused_2 in threadIdx.x(32):
+                                        for ax0_ax1_fused_3 in vectorized(1):
+                                            A_shared: A_shared <- A
+                            for ax0_ax1_fused_0 in serial(1):
+                                for ax0_ax1_fused_1 in threadIdx.y(8):
+                                    for ax0_ax1_fused_2 in threadIdx.x(32):
+                                        for ax0_ax1_fused_3 in vectorized(4):
+                                            B_shared: B_shared <- B
+                            for k_1 in serial(32):
+                                C: C <- A_shared, B_shared, C
+    """,
+    demonstrate=lambda stage_shared: _staged(stage_shared),
+)
+def check_stage_shared(stage_shared: Function) -> None:
+    for index, name, lanes in ((0, "A", 1), (1, "B", 4), (1, "B", 1)):
+        m, n, k = 16, 64, 64
+        schedule, block, k_outer = _to_stage(m, n, k, 32)
+        copy = stage_shared(schedule, block, index, k_outer, 8, 32, lanes)
+        _expect_staged(schedule, copy, name, lanes, tile=(256, 1024)[index])
+        _expect_product(schedule, m, n, k)
+    # Both, of a matmul whose blocks that read are copies to registers.
+    schedule, block = _lab().declare(32, 64, 16)
+    k_outer, *readers = _reference().register_tile_gpu(schedule, block, 4, 8, 4, 4, 8)
+    for reader, name, tile in zip(readers, "AB", (128, 256), strict=True):
+        copy = stage_shared(schedule, reader, 0, k_outer, 4, 8, 4)
+        _expect_staged(schedule, copy, name, 4, tile=tile, threads=(4, 8))
+    schedule.decompose_reduction(block, k_outer)
+    _expect_product(schedule, 32, 64, 16)
+
+
+def _staged(stage_shared: Function) -> str:
+    schedule, block, k_outer = _to_stage(64, 96, 64, 32)
+    for index, lanes in ((0, 1), (1, 4)):
+        stage_shared(schedule, block, index, k_outer, 8, 32, lanes)
+    return format_nest(_nest(schedule))
+
+
+def _expect_staged(
+    schedule: Any,
+    copy: Any,
+    name: str,
+    lanes: int,
+    *,
+    tile: int,
+    threads: tuple[int, int] = (8, 32),
+) -> None:
+    """A tile of `tile` elements of the matrix is fetched by all threads, inside k_outer."""
+    nest = _nest(schedule)
+    staged = f"{name}_shared"
+    scopes = {str(each.name): str(each.scope()) for each in _allocated(schedule)}
+    expect(
+        scopes.get(staged) == "shared",
+        expected=f'{name} is copied to a buffer of scope "shared"',
+        seen=", ".join(f"{buffer}: {scope}" for buffer, scope in scopes.items()) or "no buffers",
+        look='schedule.cache_read(block, index, "shared"), and which index',
+    )
+    loops = next(path for path, each in paths(nest) if each.writes == staged)
+    readers = [path for path, each in paths(nest) if staged in each.reads]
+    shared = _common(loops, readers[0])
+    k_at = len(_BOUND)  # of k_outer among the loops
+    expect(
+        shared == k_at + 1,
+        expected=f"{staged} is written inside k_outer, and before what reads it",
+        seen=f"written in {_shown(loops)}, read in {_shown(readers[0])}",
+        look="schedule.compute_at(copy, k_outer)",
+    )
+    own = loops[shared:]
+    tags = [loop.thread for loop in own if loop.thread]
+    expect(
+        sorted(tags) == ["threadIdx.x", "threadIdx.y"],
+        expected="the copy's loops are bound to threadIdx.y and threadIdx.x",
+        seen=f"{_shown(own)}: "
+        + ("every thread fetches the whole tile" if not tags else "some threads fetch the same"),
+        look="schedule.bind of two of the four loops that split makes",
+    )
+    across, along = threads
+    wanted = [
+        ("serial", tile // (across * along * lanes)), ("threadIdx.y", across),
+        ("threadIdx.x", along), ("vectorized", lanes),
+    ]  # fmt: skip
+    wanted = [pair for pair in wanted if pair[1] != 1]
+    bound = [pair for pair in _bindings(own) if pair[1] != 1]
+    expect(
+        sorted(map(str, bound)) == sorted(map(str, wanted)),
+        expected="the copy's loops " + " > ".join(f"{each}({extent})" for each, extent in wanted),
+        seen=_shown(own),
+        look="fuse of both loops of the tile, the factors of split, vectorize of the last part",
+    )
+    look = (
+        "the order of the factors: [None, threads_y, threads_x, lanes], so that the threads of a "
+        "warp are neighbours at each step"
+    )
+    if along == 32:
+        _expect_no_waste(schedule, name, write=False, look=look)
+    expect(
+        bound == wanted,
+        expected="the copy's loops " + " > ".join(f"{each}({extent})" for each, extent in wanted),
+        seen=_shown(own),
+        look=look,
+    )
+    expect(
+        _name(schedule, copy) == staged,
+        expected=f"the block of the copy, {staged}, returned",
+        seen=_name(schedule, copy),
+        look="the return statement",
+    )
+
+
+def _allocated(schedule: Any) -> list[Any]:
+    root = schedule.get(schedule.get_sblock("root"))
+    return list(root.alloc_buffers)
+
+
+def _name(schedule: Any, block: Any) -> str:
+    """Name of what a handle stands for, or its type if it is no handle."""
+    try:
+        found = schedule.get(block)
+    except Exception:  # of TVM or of Python, whatever was given
+        return type(block).__name__
+    return str(getattr(found, "name_hint", type(block).__name__))
+
+
+@PHASE.exercise(
+    "register_tile_gpu",
+    engine=CURRENT,
+    title="give each thread a tile of C in registers",
+    hints=(
+        "i and j are split in three: blocks, threads, and what one thread does. k is split in "
+        "two. cache_write(block, 0, 'local') is the accumulator, as in phase 2's register_block; "
+        "cache_read(block, index, 'local') holds what is multiplied.",
+        "split(i, [None, threads_y, rows]), split(j, [None, threads_x, columns]), split(k, "
+        "[None, step]); all blocks and threads before k_outer and k_inner in the order, the "
+        "thread's own loops last. reverse_compute_at(write_back, the loop on threadIdx.x).",
+        "compute_at(both copies, k_inner); vectorize get_loops(...)[-1] of the write-back and of "
+        "B's copy, unroll the thread's own two loops, return (k_outer, copy of A, copy of B).",
+    ),
+    looks_like="""
+        for i_0 in blockIdx.y(2):
+            for j_0 in blockIdx.x(1):
+                for i_1 in threadIdx.y(4):
+                    for j_1 in threadIdx.x(32):
+                        for k_0 in serial(4):
+                            for k_1 in serial(8):
+                                for ax0 in serial(8):
+                                    A_local: A_local <- A
+                                for ax0 in vectorized(4):
+                                    B_local: B_local <- B
+                                for i_2 in unrolled(8):
+                                    for j_2 in unrolled(4):
+                                        C: C_local <- A_local, B_local, C_local
+                        for ax0 in serial(8):
+                            for ax1 in vectorized(4):
+                                C_local: C <- C_local
+    """,
+    demonstrate=lambda register_tile_gpu: _after(register_tile_gpu, 64, 128, 32, 4, 32, 8, 4, 8),
+)
+def check_register_tile_gpu(register_tile_gpu: Function) -> None:
+    for threads_y, threads_x, rows, columns, step in ((4, 8, 3, 4, 5), (2, 16, 6, 2, 3)):
+        m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
+        schedule, block = _lab().declare(m, n, k)
+        returned = register_tile_gpu(schedule, block, threads_y, threads_x, rows, columns, step)
+        nest = _nest(schedule)
+        loops, update = _product(nest)
+        _expect_registers(schedule, update)
+        _expect_bound(
+            loops,
+            [
+                *zip(_BOUND, (2, 3, threads_y, threads_x), strict=True),
+                ("serial", 4), ("serial", step), ("unrolled", rows), ("unrolled", columns),
+            ],
+            "the factors of the three splits, the order of reorder, bind, and unroll of the "
+            "thread's own two loops",
+        )  # fmt: skip
+        _expect_copies(nest, loops, update)
+        _expect_write_back(nest, loops, update)
+        _expect_returned(schedule, block, returned)
+        _expect_product(schedule, m, n, k)
+
+
+def _product(nest: list[Node]) -> tuple[tuple[Loop, ...], Statement]:
+    """The statement that multiplies, and its loops."""
+    names = [each.name for each in statements(nest)]
+    expect(
+        "C_update" not in names,
+        expected="the reduction is not decomposed yet: that is done when A and B are staged",
+        seen=f"statements {', '.join(names)}",
+        look="decompose_reduction, which the caller does",
+    )
+    for loops, each in paths(nest):
+        if each.name == "C" and len(each.reads) > 1:
+            return loops, each
+    raise fail("a statement C that multiplies", show_nest(nest), "what changes the block")
+
+
+def _expect_registers(schedule: Any, update: Statement) -> None:
+    scopes = {str(each.name): str(each.scope()) for each in _allocated(schedule)}
+    not_local = [
+        name for name in {update.writes, *update.reads} if scopes.get(name, "global") != "local"
+    ]
+    expect(
+        not not_local,
+        expected='the product reads and writes buffers of scope "local" only: registers',
+        seen=f"C: {update.writes} <- {', '.join(update.reads)}; not local: "
+        f"{', '.join(sorted(not_local))}",
+        look='cache_write(block, 0, "local"), and cache_read(block, index, "local") of both',
+    )
+
+
+def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], update: Statement) -> None:
+    """A and B are copied to registers inside k_inner; B's copy by vectors."""
+    k_inner = 6  # loops from the outermost to k_inner
+    for name in "AB":
+        own = next((path for path, each in paths(nest) if each.reads == (name,)), None)
+        expect(
+            own is not None and _common(own, loops) == k_inner,
+            expected=f"{name} is copied to registers at each k_inner",
+            seen=f"copied in {_shown(own or ())}, multiplied in {_shown(loops)}",
+            look="schedule.compute_at(copy, k_inner): outside it, the registers of all its steps "
+            "are needed at once; inside, nothing is used twice",
+        )
+        assert own is not None
+        last = own[-1]
+        expect(
+            name == "A" or last.kind == "vectorized",
+            expected="the last loop of B's copy is vectorized: one load for the row of the tile",
+            seen=_shown(own),
+            look="schedule.vectorize(schedule.get_loops(copy)[-1])",
+        )
+
+
+def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], update: Statement) -> None:
+    ends = [path for path, each in paths(nest) if each.writes == "C"]
+    expect(
+        len(ends) == 1 and _common(ends[0], loops) == len(_BOUND),
+        expected="C is written once a thread: inside threadIdx.x, after k_outer has ended",
+        seen=f"written in {_shown(ends[0] if ends else ())}, added up in {_shown(loops)}",
+        look="reverse_compute_at(the write-back block, the loop bound to threadIdx.x)",
+    )
+    expect(
+        ends[0][-1].kind == "vectorized",
+        expected="the last loop of the write-back is vectorized",
+        seen=_shown(ends[0]),
+        look="schedule.vectorize(schedule.get_loops(write_back)[-1])",
+    )
+
+
+def _expect_returned(schedule: Any, block: Any, returned: Any) -> None:
+    is_three = isinstance(returned, tuple | list) and len(returned) == 3
+    expect(
+        is_three,
+        expected="(k_outer, the copy of A, the copy of B) returned",
+        seen=type(returned).__name__,
+        look="the return statement",
+    )
+    k_outer, *copies = returned
+    names = [_name(schedule, each) for each in copies]
+    expect(
+        names == ["A_local", "B_local"],
+        expected="the blocks A_local and B_local returned, in this order",
+        seen=", ".join(names),
+        look="the return statement: what cache_read gave",
+    )
+    loop = schedule.get(schedule.get_loops(block)[4])
+    given = schedule.get(k_outer)
+    expect(
+        hasattr(given, "loop_var") and given.loop_var.same_as(loop.loop_var),
+        expected="k_outer returned first",
+        seen=str(getattr(given, "loop_var", type(given).__name__)),
+        look="the return statement: the first part of split(k, [None, step])",
+    )
+
+
+@PHASE.exercise(
+    "pad_shared",
+    engine=CURRENT,
+    title="pad the rows of a staged tile against bank conflicts",
+    hints=(
+        "One primitive: storage_align says how far apart neighbours along an axis lie in the "
+        "buffer that a block writes. Neighbours along which axis are rows?",
+        "storage_align(block, buffer_index, axis, factor, offset): the distance is offset more "
+        "than a multiple of factor. The last axis is -1, its elements lie side by side.",
+        "schedule.storage_align(copy, 0, axis=-2, factor=32, offset=offset).",
+    ),
+    looks_like="""
+        offset 0: 32 wavefronts to read a column, 4096 bytes
+        offset 1: 1 wavefronts to read a column, 4224 bytes
+        offset 2: 2 wavefronts to read a column, 4352 bytes
+        offset 4: 4 wavefronts to read a column, 4608 bytes
+    """,
+    demonstrate=lambda pad_shared: _wavefronts(pad_shared),
+)
+def check_pad_shared(pad_shared: Function) -> None:
+    from tvm_practice.gpu.on_cpu import run_on_cpu
+
+    schedule, copy = _lab().transposed(64, staged=True)
+    pad_shared(schedule, copy, 1)
+    counts = _counts(schedule)
+    read = counts.of("X_shared", write=False)
+    expect(
+        read.transactions == read.requests,
+        expected="32 threads that read a column of the tile find it in 32 banks: 1 wavefront",
+        seen=f"{read.transactions / read.requests:.3g} wavefronts a request: the tile takes "
+        f"{counts.shared_bytes} bytes",
+        look="the axis (rows are -2), the factor (32 banks) and the offset of storage_align",
+    )
+    for offset in (1, 4):
+        schedule, copy = _lab().transposed(64, staged=True)
+        pad_shared(schedule, copy, offset)
+        taken, wanted = _counts(schedule).shared_bytes, 32 * (32 + offset) * 4
+        expect(
+            taken == wanted,
+            expected=f"with offset {offset}, 32 rows of {32 + offset} floats: {wanted} bytes",
+            seen=f"{taken} bytes",
+            look="factor=32: rows are padded to the next multiple of 32 plus offset, no further",
+        )
+        x = fresh_rng().standard_normal((64, 64), dtype="float32")
+        expect_close(
+            run_on_cpu(schedule.mod, [x], (64, 64)), x.T, what="the transposition",
+            look="the primitive",
+        )  # fmt: skip
+    # A tile that is written by vectors of four: rows stay where vectors may begin.
+    schedule, block, k_outer = _to_stage(16, 64, 64, 32)
+    copy = _reference().stage_shared(schedule, block, 1, k_outer, 8, 32, 4)
+    pad_shared(schedule, copy, 4)
+    written = _counts(schedule).of("B_shared", write=True)
+    expect(
+        written.misaligned == 0,
+        expected="with offset 4, vectors of 4 floats begin at multiples of 16 bytes",
+        seen=f"{written.misaligned} of {written.requests} requests do not: a GPU stops there",
+        look="the offset is that of the argument",
+    )
+
+
+def _wavefronts(pad_shared: Function) -> str:
+    lines = []
+    for offset in (0, 1, 2, 4):
+        schedule, copy = _lab().transposed(64, staged=True)
+        if offset:
+            pad_shared(schedule, copy, offset)
+        counts = _counts(schedule)
+        read = counts.of("X_shared", write=False)
+        lines.append(
+            f"offset {offset}: {read.transactions // read.requests} wavefronts to read a column, "
+            f"{counts.shared_bytes} bytes"
+        )
+    return "\n".join(lines)
+
+
+def _fragments(stage: Any = None) -> tuple[Any, Any]:
+    """A float16 matmul of 64x64x32 tiled for tensor cores, its inputs staged."""
+    schedule, block = _lab().declare(64, 64, 32, "float16")
+    tiles = _lab().warp_tiles(schedule, block, warps=(2, 1), tiles=(1, 2), step=16)
+    for reader in (tiles.load_a, tiles.load_b):
+        _reference().stage_shared(schedule, reader, 0, tiles.k_outer, tiles.warps, 32, 8)
+    return schedule, tiles
+
+
+_INTRINSICS = {
+    "tvm_load_matrix_sync": "load_a and load_b",
+    "tvm_fill_fragment": "the block inside what decompose_reduction returns",
+    "tvm_mma_sync": "the block inside product",
+    "tvm_store_matrix_sync": "store",
+}
+
+
+@PHASE.exercise(
+    "tensor_cores",
+    engine=CURRENT,
+    title="replace loops by tensor-core instructions",
+    hints=(
+        "Five blocks, five intrinsics. tensorize(loop, name) compares the loops from `loop` "
+        "inwards with what the intrinsic does: they must be exactly those of one fragment.",
+        "zero = schedule.decompose_reduction(product, k_outer). For load_a, load_b and store: "
+        "split the last two loops by 16, reorder to (outer, outer, inner, inner), tensorize the "
+        "first inner one.",
+        "schedule.get_child_blocks(zero)[0] has its 16 x 16 in get_loops(...)[-2:], the block in "
+        "product its 16 x 16 x 16 in [-3:]; tensorize the first of them as 'init' and 'compute'.",
+    ),
+    looks_like="""
+        nvcuda::wmma::fill_fragment
+        nvcuda::wmma::fill_fragment
+        for (int k_0_0 = 0; k_0_0 < 2; ++k_0_0):
+          nvcuda::wmma::load_matrix_sync
+          for (int ax1_0 = 0; ax1_0 < 2; ++ax1_0):
+            nvcuda::wmma::load_matrix_sync
+          nvcuda::wmma::mma_sync
+          nvcuda::wmma::mma_sync
+        for (int ax1_0_1 = 0; ax1_0_1 < 2; ++ax1_0_1):
+          nvcuda::wmma::store_matrix_sync
+    """,
+    demonstrate=lambda tensor_cores: _wmma_calls(tensor_cores),
+)
+def check_tensor_cores(tensor_cores: Function) -> None:
+    from tvm_practice.gpu.on_cpu import matmul_on_cpu, untensorized
+    from tvm_practice.gpu.source import cuda_source, why_no_text
+    from tvm_practice.gpu.wmma import wmma_intrinsics
+
+    schedule, tiles = _fragments()
+    tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
+    text = schedule.mod.script()
+    for name, where in _INTRINSICS.items():
+        wanted = 2 if name == "tvm_load_matrix_sync" else 1
+        expect(
+            text.count(f"T.{name}(") == wanted,
+            expected=f"{wanted} statement{'s' * (wanted > 1)} {name}",
+            seen=f"{text.count(f'T.{name}(')}",
+            look=f"tensorize of {where}",
+        )
+    plain = untensorized(schedule, _lab().declare(64, 64, 32, "float16")[0].mod)
+    loops = {each.name: path for path, each in paths(loop_nest(plain["main"]))}
+    start, update = loops["C_init"], loops["C"]
+    expect(
+        _common(start, update) == 3,
+        expected="accumulators are set to zero once, before k_outer",
+        seen=f"zeroed in {_shown(start)}, added to in {_shown(update)}",
+        look="schedule.decompose_reduction(product, k_outer)",
+    )
+    source = cuda_source(schedule.mod, "sm_80") if why_no_text() is None else None
+    expect(
+        source is None or ("mma_sync(" in source and "load_matrix_sync(" in source),
+        expected="the CUDA text calls nvcuda::wmma::mma_sync",
+        seen="it does not",
+        look="tensorize",
+    )
+    got, want = matmul_on_cpu(schedule, _lab().declare, 64, 64, 32)
+    expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
+
+
+def _wmma_calls(tensor_cores: Function) -> str:
+    """The tensor-core calls of the CUDA text, in their order, with their loops."""
+    from tvm_practice.gpu.source import cuda_source, kernel_of
+    from tvm_practice.gpu.wmma import wmma_intrinsics
+
+    schedule, tiles = _fragments()
+    tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
+    lines = kernel_of(cuda_source(schedule.mod, "sm_80")).splitlines()
+    shown = []
+    for line in lines:
+        if ("wmma::" in line and "_sync(" in line) or "fill_fragment(" in line:
+            name = line.partition("(")[0].strip()
+            depth = len(line) - len(line.lstrip())
+            shown.append(" " * (depth - 2) + name)
+        elif line.strip().startswith("for ("):
+            shown.append(line[2:].partition("{")[0].rstrip() + ":")
+    return "\n".join(shown)
+
+
+@PHASE.exercise(
+    "bind_threads_classic",
+    engine=CLASSIC,
+    title="give each element of C a thread with te.create_schedule",
+    hints=(
+        "As tile_classic of phase 2, with bind in place of parallel and vectorize. A classic "
+        "schedule binds an axis to a thread axis: te.thread_axis('threadIdx.x').",
+        "schedule[C].split(i, factor=threads_y), split(j, factor=threads_x), reorder to block_i, "
+        "block_j, thread_i, thread_j, k.",
+        "schedule[C].bind(block_i, te.thread_axis('blockIdx.y')), and so on for blockIdx.x, "
+        "threadIdx.y and threadIdx.x; return the schedule.",
+    ),
+    looks_like="""
+        for blockIdx.y in blockIdx.y(8):
+            for blockIdx.x in blockIdx.x(3):
+                for threadIdx.y in threadIdx.y(8):
+                    for threadIdx.x in threadIdx.x(32):
+                        C: C <- constant
+                        for k in serial(32):
+                            C: C <- A, B, C
+    """,
+    demonstrate=lambda bind_threads_classic: _classic_nest(bind_threads_classic),
+)
+def check_bind_threads_classic(bind_threads_classic: Function) -> None:
+    from tvm import te
+
+    from solutions.te_basics import matmul
+    from tvm_practice.gpu.classic import run_on_cpu
+
+    for m, n, k in ((24, 96, 13), (26, 70, 13)):  # sizes that divide, sizes that do not
+        tensors = matmul(m, n, k)
+        schedule = bind_threads_classic(tensors, 8, 32)
+        expect(
+            isinstance(schedule, te.schedule.Schedule),
+            expected="bind_threads_classic returns the schedule of te.create_schedule",
+            seen=type(schedule).__name__,
+            look="the return statement",
+        )
+        nest = loop_nest(classic_statement(schedule))
+        loops = next((path for path, each in paths(nest) if len(each.reads) > 1), ())
+        bound = {loop.thread: loop.extent for loop in loops if loop.thread}
+        missing = [tag for tag in _BOUND if tag not in bound]
+        expect(
+            not missing,
+            expected=f"axes of C bound to {', '.join(_BOUND)}",
+            seen=f"{_shown(loops)}: nothing is bound to {', '.join(missing)}",
+            look="schedule[C].bind(axis, te.thread_axis(name)), once for each of the four",
+        )
+        _expect_bound(
+            loops,
+            [*zip(_BOUND, (-(-m // 8), -(-n // 32), 8, 32), strict=True), ("serial", k)],
+            "whose factor is whose (threads_y of rows, threads_x of columns), the order of "
+            "reorder, and which axis gets which name: columns are x",
+        )
+        rng = fresh_rng()
+        a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n)))
+        expect_close(run_on_cpu(schedule, tensors, [a, b]), a @ b, what="C", look="the primitives")
+
+
+def _classic_nest(bind_threads_classic: Function) -> str:
+    from solutions.te_basics import matmul
+
+    schedule = bind_threads_classic(matmul(64, 96, 32), 8, 32)
+    return format_nest(loop_nest(classic_statement(schedule)))

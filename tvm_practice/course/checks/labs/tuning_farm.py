@@ -1,0 +1,705 @@
+"""Lab 5's exercises and how they are graded: on a farm on loopback, and never by speed.
+
+The farm is started for the first check that needs one and lives as long as the grading process.
+"""
+
+import atexit
+import functools
+import gc
+import math
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+
+from tvm_practice.course.catalog import Phase
+from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
+from tvm_practice.engines import CURRENT, host_target
+
+if TYPE_CHECKING:
+    from tvm_practice.local_farm import LocalFarm
+
+PHASE = Phase(
+    number=5,
+    module="labs.tuning_farm",
+    title="a tuning farm",
+    minutes=30,
+    lanes=(CURRENT,),
+    question="A farm grows from 10 workers to 100 and tunes hardly faster. What bounds it, and "
+    "what would you change first?",
+)
+
+Function = Callable[..., Any]
+
+_PATIENCE_SECONDS = 10.0  # longer than anything here takes that does not wait for ever
+
+
+def _farm() -> "LocalFarm":
+    """A tracker and a worker on loopback, which is free."""
+    gc.collect()  # a session is open until nothing refers to it, cycles of exceptions included
+    return _started_farm()
+
+
+@functools.cache
+def _started_farm() -> "LocalFarm":
+    from tvm_practice.local_farm import LocalFarm
+
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(LocalFarm(1, key="cpu"))
+
+
+class _Waits(Exception):
+    """A call that has not ended."""
+
+
+def _ended(function: Callable[[], Any], seconds: float = _PATIENCE_SECONDS) -> Any:
+    """What `function` returns or raises; _Waits if it takes longer."""
+    outcome: dict[str, Any] = {}
+
+    def call() -> None:
+        try:
+            outcome["value"] = function()
+        except BaseException as error:  # raised again below
+            outcome["error"] = error
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise _Waits
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
+
+
+def _expect_raises(
+    kind: type[Exception], function: Callable[[], Any], *, when: str, seconds: float, look: str
+) -> str:
+    """`function` raises `kind` within `seconds`; returns the text."""
+    expected = f"{kind.__name__} {when}, within {seconds:g} s"
+    try:
+        value = _ended(function, seconds)
+    except kind as error:
+        return str(error)
+    except _Waits:
+        raise fail(expected, "it still waits", look) from None
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        raise fail(expected, f"{type(error).__name__}: {error}"[:200], look) from None
+    raise fail(expected, f"it returned {value!r}"[:200], look)
+
+
+def _demonstrate_request(request_worker: Function) -> str:
+    farm = _farm()
+    limits = {"wait_seconds": 5, "session_seconds": 20}
+    session = request_worker(farm.host, farm.port, "cpu", **limits)
+    lines = [f"cpu: a session, and 41 + 1 is {session.get_function('rpc.test.addone')(41)} there"]
+    try:
+        request_worker(farm.host, farm.port, "gpu", wait_seconds=0.2, session_seconds=20)
+    except TimeoutError:
+        lines.append("gpu: TimeoutError")
+    return "\n".join(lines)
+
+
+@PHASE.exercise(
+    "request_worker",
+    engine=CURRENT,
+    title="ask a tracker for a free worker, with a time limit",
+    hints=(
+        "Three steps: see that anybody listens, connect to the tracker, ask for a session. The "
+        "second and the third wait for ever unless you limit them.",
+        "socket.create_connection((host, port), timeout=wait_seconds).close() fails at once where "
+        "nobody listens. tracker._sock.settimeout(wait_seconds) limits the answer, and "
+        "tracker.request(key, session_timeout=session_seconds, max_retry=1) asks once.",
+        "request makes a RuntimeError of the time-out: catch it, raise TimeoutError(f'no worker "
+        "of key {key!r} ...') from it, and close the tracker's connection in a finally.",
+    ),
+    looks_like="""
+        cpu: a session, and 41 + 1 is 42 there
+        gpu: TimeoutError
+    """,
+    demonstrate=_demonstrate_request,
+)
+def check_request_worker(request_worker: Function) -> None:
+    from tvm import rpc
+
+    from tvm_practice.local_farm import SilentServer, free_port
+
+    farm = _farm()
+    seconds = int(fresh_rng().integers(20, 40))
+    with mock.patch.object(rpc.client, "connect", wraps=rpc.client.connect) as connect:
+        try:
+            session = _ended(
+                lambda: request_worker(
+                    farm.host, farm.port, farm.key, wait_seconds=5, session_seconds=seconds
+                )
+            )
+        except _Waits:
+            raise fail("a session of a free worker", "it still waits", "tracker.request") from None
+    expect(
+        isinstance(session, rpc.RPCSession),
+        expected="request_worker returns the session, a tvm.rpc.RPCSession",
+        seen=type(session).__name__,
+        look="the return statement",
+    )
+    given = [*connect.call_args.args, *connect.call_args.kwargs.values()]
+    expect(
+        seconds in given,
+        expected=f"a session that the worker ends after {seconds} s",
+        seen=f"tvm.rpc.connect{tuple(given)!r}"[:200],
+        look="tracker.request(..., session_timeout=session_seconds)",
+    )
+    del session
+
+    nobody = f"nobody-{uuid.uuid4()}"
+    text = _expect_raises(
+        TimeoutError,
+        lambda: request_worker(
+            farm.host, farm.port, nobody, wait_seconds=0.2, session_seconds=seconds
+        ),
+        when="after 0.2 s when no worker of the key is there",
+        seconds=2.0,
+        look="tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised",
+    )
+    expect(
+        nobody in text,
+        expected="the TimeoutError names the key",
+        seen=repr(text)[:200],
+        look="the text of the exception",
+    )
+    with SilentServer(farm.host, farm.port, nobody) as late:
+        late.offer()
+        known = rpc.connect_tracker(farm.host, farm.port).summary()["queue_info"][nobody]
+        expect(
+            known["free"] == 1,
+            expected="after the TimeoutError, a worker that comes later is free for others",
+            seen="the tracker gave it to the request that was given up",
+            look="tracker.close(), in a finally",
+        )
+    _expect_raises(
+        ConnectionError,
+        lambda: request_worker(
+            farm.host, free_port(), farm.key, wait_seconds=1, session_seconds=seconds
+        ),
+        when="where no tracker listens",
+        seconds=3.0,
+        look="socket.create_connection((host, port), timeout=...), before rpc.connect_tracker, "
+        "which tries for a minute",
+    )
+
+
+@functools.cache
+def _library(rows: int, columns: int) -> str:
+    """A shared library whose main(X, Y, Z) is Z = 2 X + Y."""
+    import tvm
+    from tvm import te
+
+    folder = tempfile.mkdtemp()
+    atexit.register(_remove, folder)
+    X, Y = (te.placeholder((rows, columns), name=name) for name in "XY")
+    Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
+    function = te.create_prim_func([X, Y, Z]).with_attr("global_symbol", "main")
+    file = f"{folder}/twice.so"
+    tvm.compile(function, target=host_target()).mod.export_library(file)
+    return file
+
+
+def _remove(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _session() -> Iterator[Any]:
+    """A session of the farm's worker; its last reference must be dropped by the caller."""
+    from tvm import rpc
+
+    farm = _farm()
+    yield rpc.connect_tracker(farm.host, farm.port).request(farm.key, session_timeout=60)
+
+
+def _demonstrate_remotely(measure_remotely: Function) -> str:
+    x, y = np.arange(6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")
+    with _session() as session:
+        output, seconds = measure_remotely(
+            session, _library(2, 3), [x, y], (2, 3), number=3, repeats=4
+        )
+    return f"2 X + Y: {output.tolist()}, {len(seconds)} times"
+
+
+@PHASE.exercise(
+    "measure_remotely",
+    engine=CURRENT,
+    title="run a compiled function on a worker, verify and time it there",
+    hints=(
+        "What you do with a function here works there too: load it, make tensors, call it, have "
+        "time_evaluator time it. Only the file has to be sent first, and the device is another.",
+        "session.upload(library) sends it, session.load_module(Path(library).name) loads it there, "
+        "session.cpu() is the device: tvm.runtime.tensor(array, device) copies to it.",
+        "output = tvm.runtime.empty(shape, 'float32', device); module['main'](*tensors, output); "
+        "output.numpy() copies back. module.time_evaluator('main', device, number=number, "
+        "repeat=repeats)(*tensors, output).results are the seconds.",
+    ),
+    looks_like="""
+        2 X + Y: [[1.0, 3.0, 5.0], [7.0, 9.0, 11.0]], 4 times
+    """,
+    demonstrate=_demonstrate_remotely,
+)
+def check_measure_remotely(measure_remotely: Function) -> None:
+    import tvm
+
+    rows, columns, number, repeats = 13, 29, 3, 4
+    x, y = fresh_rng().standard_normal((2, rows, columns), dtype="float32")
+    evaluators: list[tuple[Any, int, int]] = []
+    plain = tvm.runtime.Module.time_evaluator
+
+    def evaluator(self: Any, func_name: str, dev: Any, number: int = 10, repeat: int = 1,
+                  **options: Any) -> Any:  # fmt: skip
+        evaluators.append((dev, number, repeat))
+        return plain(self, func_name, dev, number=number, repeat=repeat, **options)
+
+    with _session() as session, mock.patch.object(tvm.runtime.Module, "time_evaluator", evaluator):
+        uploads = mock.patch.object(session, "upload", wraps=session.upload)
+        with uploads as upload:
+            answer = measure_remotely(
+                session, _library(rows, columns), [x, y], (rows, columns),
+                number=number, repeats=repeats,
+            )  # fmt: skip
+    expect(
+        isinstance(answer, tuple) and len(answer) == 2,
+        expected="measure_remotely returns the output and the seconds",
+        seen=type(answer).__name__,
+        look="the return statement",
+    )
+    output, seconds = answer
+    expect_close(output, 2 * x + y, what="the output", look="what main is called with")
+    expect(
+        upload.call_count > 0,
+        expected="the library is sent to the worker, and runs on the worker",
+        seen="nothing was uploaded: it ran in this process",
+        look="session.upload and session.load_module",
+    )
+    expect(
+        len(evaluators) > 0,
+        expected="time_evaluator times the function, with its loop on the worker",
+        seen="no time_evaluator: a clock here times the network as well",
+        look="module.time_evaluator",
+    )
+    device, seen_number, seen_repeats = evaluators[-1]
+    expect(
+        device.dlpack_device_type() >= 128,
+        expected="time_evaluator is given the session's device",
+        seen=f"{device}, of this process",
+        look="session.cpu()",
+    )
+    expect(
+        (seen_number, seen_repeats) == (number, repeats)
+        and np.shape(seconds) == (repeats,)
+        and bool(np.all(np.asarray(seconds) > 0)),
+        expected=f"{repeats} samples of {number} calls, as seconds of shape ({repeats},)",
+        seen=f"number={seen_number}, repeat={seen_repeats}, shape {np.shape(seconds)}",
+        look="number and repeat of time_evaluator, and .results of what it returns",
+    )
+
+
+def _pool_here() -> Any:
+    """TVM's pool, its functions called in this process: no process is started."""
+    from tvm.support.popen_pool import PopenPoolExecutor
+
+    class Here(PopenPoolExecutor):  # type: ignore[misc]
+        def _worker_run(self, fn: Function, args: Any, kwargs: Any) -> Any:
+            return fn(*args, **kwargs)
+
+    return Here
+
+
+@contextmanager
+def _pools_here() -> Iterator[None]:
+    from tvm.s_tir.meta_schedule.runner import rpc_runner as module
+    from tvm.support import popen_pool
+
+    here = _pool_here()
+    with (
+        mock.patch.object(module, "PopenPoolExecutor", here),
+        mock.patch.object(popen_pool, "PopenPoolExecutor", here),
+    ):
+        yield
+
+
+def a_trial(rows: int, columns: int) -> Any:
+    from tvm.s_tir.meta_schedule.arg_info import TensorInfo
+    from tvm.s_tir.meta_schedule.runner import RunnerInput
+
+    infos = [TensorInfo("float32", [rows, columns]) for _ in range(3)]
+    return RunnerInput(_library(rows, columns), "cpu", infos)
+
+
+def _demonstrate_runner(rpc_runner: Function) -> str:
+    farm = _farm()
+    with _pools_here():
+        runner = rpc_runner(
+            farm.host, farm.port, farm.key, workers=2, session_seconds=20, trial_seconds=30
+        )
+        results = [each.result() for each in runner.run([a_trial(2, 3)] * 2)]
+        runner.pool.shutdown()
+    times = [f"{len(each.run_secs)} times" for each in results]
+    return f"2 trials: {', '.join(times)}; a trial is given up after {runner.pool._timeout} s"
+
+
+@PHASE.exercise(
+    "rpc_runner",
+    engine=CURRENT,
+    title="MetaSchedule's runner on a farm, with its time limits",
+    hints=(
+        "ms.runner has RPCConfig (where the tracker is), EvaluatorConfig (how to time) and "
+        "RPCRunner, which takes both, max_workers and initializer.",
+        "RPCConfig's session_timeout_sec is session_seconds, which the worker sees to. What the "
+        "tuner's side waits for is limited by the pool alone: runner.pool is made without a "
+        "timeout.",
+        "runner.pool.shutdown(); runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, "
+        "initializer=end_with_parent), from tvm.support.popen_pool.",
+    ),
+    looks_like="""
+        2 trials: 3 times, 3 times; a trial is given up after 30 s
+    """,
+    demonstrate=_demonstrate_runner,
+)
+def check_rpc_runner(rpc_runner: Function) -> None:
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.engines.orphans import end_with_parent
+
+    farm = _farm()
+    workers = int(fresh_rng().integers(2, 6))
+    with _pools_here():
+        runner = rpc_runner(
+            farm.host, farm.port, farm.key, workers=workers, session_seconds=21, trial_seconds=33
+        )
+        expect(
+            isinstance(runner, ms.runner.RPCRunner),
+            expected="rpc_runner returns an RPCRunner",
+            seen=type(runner).__name__,
+            look="the return statement",
+        )
+        remote, timing, pool = runner.rpc_config, runner.evaluator_config, runner.pool
+        expect(
+            (remote.tracker_host, remote.tracker_port, remote.tracker_key)
+            == (farm.host, farm.port, farm.key),
+            expected=f"workers of key {farm.key!r} at {farm.host}:{farm.port}",
+            seen=f"{remote.tracker_key!r} at {remote.tracker_host}:{remote.tracker_port}",
+            look="the order of RPCConfig's fields: host, port, key",
+        )
+        expect(
+            remote.session_timeout_sec == 21,
+            expected="the worker ends a session after session_seconds, 21",
+            seen=f"session_timeout_sec={remote.session_timeout_sec}",
+            look="RPCConfig(..., session_timeout_sec=session_seconds)",
+        )
+        expect(
+            (timing.number, timing.repeat, timing.min_repeat_ms) == (1, 3, 20),
+            expected="number=1, repeat=3, min_repeat_ms=20",
+            seen=f"{timing.number}, {timing.repeat}, {timing.min_repeat_ms}",
+            look="EvaluatorConfig",
+        )
+        at_a_time = pool._threadpool._max_workers
+        expect(
+            at_a_time == workers,
+            expected=f"{workers} trials at a time, one for each worker",
+            seen=f"{at_a_time} at a time" + (": the others idle" if at_a_time < workers else ""),
+            look="max_workers of RPCRunner, and of the pool that replaces its own",
+        )
+        expect(
+            pool._timeout == 33,
+            expected="a trial is given up after trial_seconds, 33, whatever it waits for",
+            seen="no limit: one worker that falls silent, and the tuner waits for ever"
+            if pool._timeout is None
+            else f"{pool._timeout} s",
+            look="runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, ...)",
+        )
+        expect(
+            pool._initializer is end_with_parent,
+            expected="the pool's processes end with this one",
+            seen=f"initializer={pool._initializer}",
+            look="initializer=end_with_parent, of the pool that runs the trials",
+        )
+        [result] = [each.result() for each in runner.run([a_trial(5, 7)])]
+        pool.shutdown()
+    expect(
+        result.error_msg is None and len(result.run_secs) == 3,
+        expected="a trial sent to the farm is measured 3 times",
+        seen=str(result.error_msg)[-300:],
+        look="what else is given to RPCRunner",
+    )
+
+
+class _Scripted:
+    """A runner whose trials are numbers; `losing` says how often the worker of each is lost.
+
+    Attributes:
+        runs: how often each trial was sent out.
+        rounds: the trials of each call of `run`.
+    """
+
+    LOST = "RPCRunner: An exception occurred\nConnection reset by peer"
+    WRONG = "RPCRunner: An exception occurred\nRPCSessionTimeoutError: Your 20s session has expired"
+
+    def __init__(self, losing: Sequence[int], *, wrong: Sequence[int] = ()):
+        self._losing = list(losing)
+        self._wrong = set(wrong)
+        self.runs = [0] * len(losing)
+        self.rounds: list[list[int]] = []
+
+    def run(self, inputs: Sequence[int]) -> list[Any]:
+        self.rounds.append(list(inputs))
+        return [_Future(functools.partial(self._measure, each)) for each in inputs]
+
+    def _measure(self, trial: int) -> Any:
+        from tvm.s_tir.meta_schedule.runner import RunnerResult
+
+        self.runs[trial] += 1
+        if trial in self._wrong:
+            return RunnerResult(None, self.WRONG)
+        if self.runs[trial] <= self._losing[trial]:
+            return RunnerResult(None, self.LOST)
+        return RunnerResult([float(trial + 1)], None)
+
+
+class _Future:
+    def __init__(self, measure: Callable[[], Any]):
+        self._measure = measure
+        self._result: Any = None
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> Any:
+        if self._result is None:
+            self._result = self._measure()
+        return self._result
+
+
+def _show_results(results: Sequence[Any]) -> str:
+    return " ".join(
+        "failed" if each is None or each.error_msg else f"{float(each.run_secs[0]):g}"
+        for each in results
+    )
+
+
+def _demonstrate_survive(survive_lost_worker: Function) -> str:
+    runner = _Scripted([0, 1, 0, 5], wrong=[2])
+    results = survive_lost_worker(runner, [0, 1, 2, 3], attempts=3)
+    sent = "\n".join(f"sent: {each}" for each in runner.rounds)
+    return f"{sent}\nresults: {_show_results(results)}"
+
+
+@PHASE.exercise(
+    "survive_lost_worker",
+    engine=CURRENT,
+    title="run trials again whose worker was lost",
+    hints=(
+        "Keep a list of results and a list of the trials that are left, all of them at first. Each "
+        "attempt runs what is left and keeps what comes back.",
+        "futures = runner.run([...]) sends all; then result() of each. Left for the next attempt "
+        "are those with is_lost(result.error_msg).",
+        "Keep indexes, not trials: results[index] = future.result() puts each where it belongs. "
+        "Stop when nothing is left, or after `attempts`.",
+    ),
+    looks_like="""
+        sent: [0, 1, 2, 3]
+        sent: [1, 3]
+        sent: [3]
+        results: 1 2 failed failed
+    """,
+    demonstrate=_demonstrate_survive,
+)
+def check_survive_lost_worker(survive_lost_worker: Function) -> None:
+    rng = fresh_rng()
+    count = int(rng.integers(7, 12))
+    lost, twice, wrong, hopeless = (int(each) for each in rng.choice(count, 4, replace=False))
+    losing = [0] * count
+    losing[lost], losing[twice], losing[hopeless] = 1, 2, 99
+    runner = _Scripted(losing, wrong=[wrong])
+    results = survive_lost_worker(runner, list(range(count)), attempts=3)
+    expect(
+        isinstance(results, Sequence) and len(results) == count,
+        expected=f"a list of {count} results, one a trial",
+        seen=f"{type(results).__name__} of {len(results)}"
+        if isinstance(results, Sequence)
+        else type(results).__name__,
+        look="the return statement",
+    )
+    expect(
+        len(runner.rounds[0]) == count,
+        expected=f"all {count} trials are sent out before a result is waited for",
+        seen=f"{len(runner.rounds[0])} were: the other workers idle",
+        look="runner.run with all that is left, then result() of each future",
+    )
+    expect(
+        runner.runs[wrong] == 1,
+        expected="a trial that failed by its own fault is run once",
+        seen=f"run {runner.runs[wrong]} times; its error: {_Scripted.WRONG.splitlines()[-1]}",
+        look="is_lost(result.error_msg)",
+    )
+    expect(
+        runner.runs[hopeless] <= 3,
+        expected="a trial that loses every worker is given up after 3 attempts",
+        seen=f"it was run {runner.runs[hopeless]} times"
+        + (": it crashes what it is sent to" if runner.runs[hopeless] > 4 else ""),
+        look="how often the loop goes round",
+    )
+    expect(
+        (runner.runs[lost], runner.runs[twice], runner.runs[hopeless]) == (2, 3, 3),
+        expected="a trial whose worker was lost is run again, up to 3 times in all",
+        seen=f"lost once: run {runner.runs[lost]} times; lost twice: {runner.runs[twice]}; "
+        f"lost each time: {runner.runs[hopeless]}",
+        look="what is left for the next attempt",
+    )
+    once = [index for index in range(count) if losing[index] == 0]
+    expect(
+        all(runner.runs[index] == 1 for index in once),
+        expected="what was measured is not run again",
+        seen=f"{sum(runner.runs[index] for index in once)} runs of {len(once)} such trials",
+        look="what is left for the next attempt",
+    )
+    wanted = " ".join(
+        "failed" if index in (wrong, hopeless) else str(index + 1) for index in range(count)
+    )
+    expect(
+        _show_results(results) == wanted,
+        expected=f"each trial's last result, in the order of the inputs: {wanted}",
+        seen=_show_results(results),
+        look="where a result is put: by the trial's index, not by its place among those left",
+    )
+
+
+_QUIET = {"search": 1e-9, "build": 1e-9, "request": 1e-9, "upload": 1e-9, "run": 1e-9}
+
+
+def _stages(**given: float) -> Any:
+    """Stages that take no time, but for those given."""
+    from tvm_practice.farm_stages import Stages
+
+    return Stages(**{**_QUIET, "batch": 16, "builders": 2, **given})  # type: ignore[arg-type]
+
+
+def _round_rate(stages: Any, workers: int) -> float:
+    waves = math.ceil(stages.batch / workers)
+    running = max(waves * stages.run, stages.batch * max(stages.request, stages.upload))
+    building = stages.batch * stages.build / stages.builders
+    return float(stages.batch / (stages.search + building + running))
+
+
+_TEXT = {"search": 1.0, "build": 0.5, "request": 0.001, "upload": 0.002, "run": 0.25}
+
+
+@PHASE.exercise(
+    "throughput",
+    engine=CURRENT,
+    title="trials per second of a search that goes round by round",
+    hints=(
+        "A round is three times after each other: search, building, running. Each is in seconds "
+        "for the whole round.",
+        "Building: batch · build / builders. Running: the waves are batch / workers, rounded up, "
+        "each of `run` seconds.",
+        "Running is the largest of waves · run, batch · request and batch · upload, since those "
+        "happen during the waves; return batch / (search + building + running).",
+    ),
+    looks_like="""
+        1 worker: 1.78; 10: 2.91; 16: 3.05; 100: 3.05
+    """,
+    demonstrate=lambda throughput: "1 worker: {:.2f}; 10: {:.2f}; 16: {:.2f}; 100: {:.2f}".format(
+        *(throughput(_stages(**_TEXT), workers) for workers in (1, 10, 16, 100))
+    ),
+)
+def check_throughput(throughput: Function) -> None:
+    seconds = float(fresh_rng().uniform(0.2, 0.9))
+    cases = (
+        ({"search": seconds}, 3, "search takes its seconds once a round"),
+        ({"build": seconds}, 3, "batch · build / builders: they compile at the same time"),
+        ({"run": seconds}, 16, "with as many workers as trials there is one wave"),
+        ({"run": seconds}, 7, "waves are rounded up: 16 trials on 7 workers take three"),
+        ({"run": seconds}, 40, "workers without a trial are no help: one wave is the least"),
+        ({"upload": seconds}, 40, "uploads come one after the other, batch · upload"),
+        ({"request": seconds}, 40, "the tracker serves one trial after the other"),
+        ({"run": seconds, "upload": seconds / 4}, 4, "uploads go on during the waves: the longer "
+         "of the two counts, not the sum"),
+        ({"search": 1.0, "build": 0.5, "run": seconds}, 5, "search, building and running follow "
+         "each other: add their seconds"),
+    )  # fmt: skip
+    for given, workers, look in cases:
+        stages = _stages(**given)
+        got, want = throughput(stages, workers), _round_rate(stages, workers)
+        shown = ", ".join(f"{name} {value:.3g} s" for name, value in given.items())
+        expect(
+            isinstance(got, (int, float)) and math.isclose(got, want, rel_tol=1e-4),
+            expected=f"{want:.4g} trials/s: {shown}, all else nothing, rounds of 16, 2 builders, "
+            f"{workers} workers",
+            seen=f"{got:.4g}" if isinstance(got, (int, float)) else repr(got),
+            look=look,
+        )
+
+
+def _show_prediction(rows: Sequence[Any]) -> str:
+    return "\n".join(f"{count} workers: {rate:.2f}, {name}" for count, rate, name in rows)
+
+
+@PHASE.exercise(
+    "predict",
+    engine=CURRENT,
+    title="what bounds a farm of 1, 10 and 100 workers",
+    hints=(
+        "A dictionary from a resource's name to the trials per second it alone allows; the bound "
+        "is the entry with the least.",
+        "builders / build, batch / search, 1 / request and 1 / upload do not depend on the "
+        "workers. Of the workers, those beyond `batch` have no trial.",
+        'min(count, stages.batch) / stages.run is "workers"; name = min(rates, key=rates.get); '
+        "append (count, rates[name], name).",
+    ),
+    looks_like="""
+        1 workers: 1.00, workers
+        10 workers: 10.00, workers
+        100 workers: 12.50, build
+    """,
+    demonstrate=lambda predict: _show_prediction(
+        predict(_stages(search=1, build=0.16, request=0.001, upload=0.01, run=1), [1, 10, 100])
+    ),
+)
+def check_predict(predict: Function) -> None:
+    seconds = float(fresh_rng().uniform(0.2, 0.9))
+    cases = (
+        ("workers", {"run": seconds, "build": seconds / 10}, 5, 5 / seconds, "workers / run"),
+        ("workers", {"run": seconds}, 100, 16 / seconds, "a round of 16 has no trial for a 17th "
+         "worker: min(workers, batch) / run"),
+        ("build", {"run": seconds, "build": seconds}, 10, 2 / seconds, "builders / build"),
+        ("search", {"run": seconds, "search": 32 * seconds}, 10, 0.5 / seconds, "batch / search"),
+        ("upload", {"run": seconds, "upload": seconds / 4}, 10, 4 / seconds, "1 / upload"),
+        ("tracker", {"run": seconds, "request": seconds / 4}, 10, 4 / seconds, "1 / request"),
+    )  # fmt: skip
+    for name, given, workers, want, look in cases:
+        stages = _stages(**given)
+        shown = ", ".join(f"{each} {value:.3g} s" for each, value in given.items())
+        rows = predict(stages, [1, workers])
+        expect(
+            isinstance(rows, Sequence)
+            and len(rows) == 2
+            and all(isinstance(row, Sequence) and len(row) == 3 for row in rows),
+            expected="a list of (workers, trials per second, name), one for each count",
+            seen=repr(rows)[:200],
+            look="the return statement",
+        )
+        count, rate, bound = rows[1]
+        expect(
+            count == workers and bound == name and math.isclose(rate, want, rel_tol=1e-4),
+            expected=f"({workers}, {want:.4g}, {name!r}): {shown}, all else nothing, rounds of 16, "
+            "2 builders",
+            seen=f"({count}, {rate:.4g}, {bound!r})",
+            look=look,
+        )

@@ -1,0 +1,75 @@
+// Calls `call_on_threads` with a stand-in for TVMModel that notices how it is used.
+//
+//   call_on_threads INPUTS THREADS FAILING     FAILING: the input that throws, or -1
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "answer.h"
+
+static std::atomic<int> clones{0}, shared{0}, running{0}, peak{0}, calls{0};
+static int failing = -1;
+
+class StandIn {
+ public:
+  StandIn() = default;
+  StandIn(StandIn&& other) : user_(other.user_) {}
+  StandIn& operator=(StandIn&& other) {
+    user_ = other.user_;
+    return *this;
+  }
+  StandIn Clone() const {
+    ++clones;
+    return StandIn();
+  }
+  int operator()(const int& input) {
+    ++calls;
+    const std::thread::id self = std::this_thread::get_id();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (user_ == std::thread::id()) user_ = self;
+      if (user_ != self) ++shared;
+    }
+    const int now = ++running;
+    for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {
+    }
+    // Later inputs take less time: results in the order of their end would be in another order.
+    std::this_thread::sleep_for(std::chrono::milliseconds(input % 3 == 0 ? 12 : 4));
+    --running;
+    if (input == failing) throw std::runtime_error("input " + std::to_string(input) + " is bad");
+    return 10 * input + 1;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::thread::id user_;
+};
+
+int main(int, char** arguments) {
+  std::vector<int> inputs(std::atoi(arguments[1]));
+  for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<int>(i);
+  failing = std::atoi(arguments[3]);
+  const StandIn model;
+  std::string caught, results;
+  try {
+    for (int each : call_on_threads(model, inputs, std::atoi(arguments[2]))) {
+      results += (results.empty() ? "" : ",") + std::to_string(each);
+    }
+  } catch (const std::exception& error) {
+    caught = error.what();
+  }
+  std::printf("results %s\ncaught %s\n", results.c_str(), caught.c_str());
+  std::printf("unfinished %d\nclones %d\nshared %d\npeak %d\ncalls %d\n", running.load(),
+              clones.load(), shared.load(), peak.load(), calls.load());
+  std::fflush(stdout);
+  std::_Exit(0);  // threads that were left behind end here
+}

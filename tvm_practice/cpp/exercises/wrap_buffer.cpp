@@ -1,0 +1,93 @@
+// Calls `wrap_buffer` on a buffer of the extents that it is given and says what came of it.
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "answer.h"
+
+static long living = 0;  // blocks of memory
+
+void* operator new(size_t bytes) {
+  void* block = std::malloc(bytes + 1);
+  if (block == nullptr) throw std::bad_alloc();
+  ++living;
+  return block;
+}
+void operator delete(void* block) noexcept {
+  living -= block != nullptr;
+  std::free(block);
+}
+void operator delete(void* block, size_t) noexcept { operator delete(block); }
+
+struct Owner {
+  int released = 0;
+  bool same = false;
+};
+static Owner* expected_owner = nullptr;
+static int released = 0;
+static void Release(void* owner) {
+  ++released;
+  if (owner == expected_owner) expected_owner->same = true;
+}
+
+static void Print(const char* name, const int64_t* values, int count) {
+  std::printf("%s", name);
+  for (int i = 0; i < count; ++i) std::printf("%c%lld", i ? ',' : ' ', (long long)values[i]);
+  std::printf("\n");
+}
+
+int main(int count, char** arguments) {
+  const int ndim = count - 1;
+  const long before = living;
+  bool refused = false;
+  {
+    std::vector<int64_t> shape;
+    int64_t elements = 1;
+    for (int i = 1; i < count; ++i) shape.push_back(std::atoll(arguments[i]));
+    for (int64_t extent : shape) elements *= extent;
+    auto* data = static_cast<float*>(std::aligned_alloc(64, (elements / 16 + 2) * 64));
+    Owner owner;
+    expected_owner = &owner;
+
+    DLManagedTensor* managed = wrap_buffer(data, shape, Release, &owner);
+    // As a caller's variables go: what was on the heap is another thing's now.
+    for (int64_t& extent : shape) extent = -1;
+    shape = std::vector<int64_t>(3, -2);
+    if (managed == nullptr) {
+      std::printf("null 1\n");
+      return 0;
+    }
+    const DLTensor& tensor = managed->dl_tensor;
+    std::printf("same_memory %d\n", tensor.data == data);
+    std::printf("ndim %d\n", tensor.ndim);
+    if (tensor.ndim == ndim) {
+      Print("shape", tensor.shape, ndim);
+      if (tensor.strides != nullptr) Print("strides", tensor.strides, ndim);
+    }
+    std::printf("dtype %d,%d,%d\n", tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
+    std::printf("device %d,%d\n", (int)tensor.device.device_type, tensor.device.device_id);
+    std::printf("offset %llu\n", (unsigned long long)tensor.byte_offset);
+    std::printf("released_early %d\n", released);
+    std::fflush(stdout);
+    if (managed->deleter != nullptr) managed->deleter(managed);
+    std::printf("released %d\nowner %d\n", released, owner.same);
+    std::fflush(stdout);
+    try {
+      wrap_buffer(data + 1, {1}, Release, &owner);
+    } catch (const std::exception& error) {
+      refused = error.what()[0] != '\0';
+    }
+    std::printf("refused %d\nreleased_refused %d\n", refused, released - 1);
+    std::free(data);
+  }
+  std::printf("living %ld\n", living - before);
+}

@@ -1,0 +1,1 @@
+"""CUDA schedules without a GPU: their text, their memory traffic, their occupancy, their values."""

@@ -1,0 +1,45 @@
+"""Classic TVM's CUDA schedules without a GPU: their text, and their values on the CPU."""
+
+from typing import Any
+
+
+def cuda_source(schedule: Any, tensors: list[Any], arch: str) -> str:
+    """The CUDA text of a tvm.te.Schedule whose axes are bound; nothing compiles it."""
+    import tvm
+
+    callback = "tvm_callback_cuda_compile"
+    before = tvm.get_global_func(callback, allow_missing=True)
+    tvm.register_func(callback, lambda code, *_: code, override=True)
+    try:
+        built = tvm.build(schedule, tensors, target=f"cuda -arch={arch}")
+    finally:
+        if before is not None:
+            tvm.register_func(callback, before, override=True)
+    return str(built.imported_modules[0].get_source())
+
+
+def run_on_cpu(schedule: Any, tensors: list[Any], inputs: list[Any]) -> Any:
+    """Run a schedule with its threads one after the other; the output as numpy.
+
+    It holds for schedules whose threads do not wait for each other: the bound axes become loops.
+    """
+    import numpy as np
+    import tvm
+    from tvm import tir
+
+    from tvm_practice import engines
+
+    def as_loop(node: Any) -> Any:
+        if str(node.attr_key) != "thread_extent":
+            return None
+        return tir.For(node.node.var, 0, node.value, tir.ForKind.SERIAL, node.body)
+
+    lowered = tvm.lower(schedule, tensors, name="main")
+    function = lowered["main"]
+    body = tir.stmt_functor.ir_transform(function.body, None, as_loop, ["tir.AttrStmt"])
+    module = tvm.IRModule({"main": function.with_body(body)})
+    built = tvm.build(module, target=engines.host_target())
+    shape = [int(extent) for extent in tensors[-1].shape]
+    output = tvm.nd.array(np.full(shape, np.nan, str(tensors[-1].dtype)))
+    built["main"](*(tvm.nd.array(each) for each in inputs), output)
+    return output.numpy()
