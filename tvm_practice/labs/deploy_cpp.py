@@ -367,10 +367,10 @@ def _run_main(programs: Path, folder: Path, inputs: "list[np.ndarray]") -> None:
     described = json.loads((folder / "model.json").read_text())["outputs"]
     for position, (output, want) in enumerate(zip(described, runner.outputs(), strict=True)):
         got = np.fromfile(folder / f"output_{position}.bin", want.dtype).reshape(want.shape)
-        same = "the same bits as Python's" if np.array_equal(got, want) else "NOT Python's values"
-        values = ", ".join(f"{each:.4g}" for each in got.ravel()[:3])
+        same = "the bits of Python's" if np.array_equal(got, want) else "NOT Python's"
+        values = ", ".join(f"{each:.4g}" for each in got.ravel()[:2])
         shape = "x".join(map(str, want.shape))
-        more = ", ..." if got.size > 3 else ""
+        more = ", ..." if got.size > 2 else ""
         print(f"C++: {output['name']} {shape} {want.dtype}: {values}{more}; {same}")
 
 
