@@ -715,13 +715,18 @@ def _nan_somewhere(x: np.ndarray) -> np.ndarray:
     return out
 
 
+def _constant(*shape: int) -> tuple[np.ndarray]:
+    return (np.full(shape, fresh_rng().uniform(0.5, 2), "float32"),)
+
+
+_ONE_FOR_ALL = "one element in place of all"
 _CORRUPTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "wrong for a first extent of 1": lambda x: np.sqrt(x) + (x.shape[0] == 1),
     "wrong for large extents": lambda x: np.sqrt(x) - (x.shape[1] >= 30),
     "NaN in one element, for a first extent of 1": _nan_somewhere,
+    # NumPy would broadcast it, and all elements are equal where it is tried.
+    _ONE_FOR_ALL: lambda x: np.sqrt(x)[:1, :1],
     "a row too few": lambda x: np.sqrt(x)[: max(1, x.shape[0] - 1)],
-    # Shapes that NumPy would broadcast.
-    "one row for all": lambda x: np.sqrt(x)[:1],
 }
 
 
@@ -737,8 +742,9 @@ def _expect_refused(
         last.append(x.shape)
         return corrupt(x)
 
+    draw = _constant if what == _ONE_FOR_ALL else _positive
     try:
-        verify_over_range(run, np.sqrt, _positive, bounds)
+        verify_over_range(run, np.sqrt, draw, bounds)
     except ValueError as error:
         text = str(error)
         named = any(all(str(n) in text for n in shape) for shape in last)
@@ -750,7 +756,7 @@ def _expect_refused(
         )
         return
     raise fail(
-        f"a ValueError for an artifact that is {what}",
+        f"a ValueError for an artifact whose output is {what}",
         f"it passed at {len(last)} shapes",
         "the comparison: shapes first, and NaN is never right (`not error <= tolerance`)",
     )
