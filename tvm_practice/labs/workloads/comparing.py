@@ -100,7 +100,7 @@ def measure(
         size: "full" or "quick".
         trials: schedules that a tuner may measure.
         runs: new processes of which the time to the first result is the median; a framework
-            that tunes has one.
+            that tunes or is interpreted has one.
         rounds: samples of each, at most.
         seconds: for sampling, after which no new round begins.
         count_lines: from source to logical lines; None leaves that out.
@@ -110,8 +110,8 @@ def measure(
 
     Returns:
         By framework its "lines"; "missing" or "failed", a reason, where there is one; else
-        "first_seconds", "load_seconds", "error", "interpreted", "busy" (processors) and, unless
-        it is interpreted, "latency" and "ratio" as `measure.Comparison.to_dict` has them.
+        "first_seconds", "load_seconds", "error", "interpreted" and, unless it is that, "busy"
+        (processors), "latency" and "ratio" as `measure.Comparison.to_dict` has them.
     """
     cells: dict[str, dict[str, Any]] = {}
     takers: dict[str, Callable[[], float]] = {}
@@ -131,11 +131,12 @@ def measure(
             prepared = processes.call(name, "prepare", arguments)
             cell["load_seconds"] = prepared["seconds"]["load"]
             cell |= {"error": prepared["error"], "interpreted": prepared["interpreted"]}
-            cell["busy"] = processes.call(name, "busy", {"workload": workload})
+            if not cell["interpreted"]:
+                cell["busy"] = processes.call(name, "busy", {"workload": workload})
             if time_to_first_result is not None:
                 command = first_result_command(framework, workload, size=size, trials=trials)
                 cell["first_seconds"] = time_to_first_result(
-                    command, runs=1 if framework.tuned else runs
+                    command, runs=1 if framework.tuned or cell["interpreted"] else runs
                 )
         except (engines.EngineError, RuntimeError) as error:
             cell["failed"] = (str(error).splitlines() or [type(error).__name__])[0]
