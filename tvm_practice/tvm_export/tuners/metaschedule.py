@@ -46,6 +46,8 @@ _POSITIONAL = re.compile(
 _FAILED_SECONDS = 1e9
 # A candidate that takes longer is timed by one call.
 _SLOW_SECONDS = 0.1
+# A server ends a session after this; a trial is given up a little later.
+_SESSION_SECONDS = 60
 
 
 @contextmanager
@@ -393,9 +395,16 @@ def _runner(
     timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=5)
     search = going().search
     if search.tracker is not None:
-        remote = ms.runner.RPCConfig(*search.tracker, search.rpc_key, session_timeout_sec=60)
-        servers = remote.count_num_servers(allow_missing=True) or 1
-        runner = ms.runner.RPCRunner(remote, timing, max_workers=servers)
+        from solutions.labs.tuning_farm import rpc_runner
+
+        known = ms.runner.RPCConfig(*search.tracker, search.rpc_key)
+        runner = rpc_runner(
+            *search.tracker,
+            search.rpc_key,
+            workers=known.count_num_servers(allow_missing=True) or 1,
+            session_seconds=_SESSION_SECONDS,
+            trial_seconds=1.5 * _SESSION_SECONDS,  # a server that says nothing costs a trial
+        )
         return runner, runner
     worker = ms.runner.LocalRunner(
         timeout_sec=10,
