@@ -284,8 +284,12 @@ def _profile(measured: Measured, goal: Goal) -> list[str]:
         lines.append(f"| {name} | {calls} | {within:.2f} | {alone:.2f} |")
     kinds = sorted(found["onnx_operators"].items(), key=lambda item: -item[1])
     theirs = ", ".join(f"{name} {spent:.2f}" for name, spent in kinds if spent >= _WORTH_A_WORD)
+    high, low = (1 / float(bound) for bound in found["ratio"]["onnx"]["ci95"])
+    between = "there is no significant difference" if low <= 1 <= high else "the other is faster"
     return [
         *lines,
+        "",
+        f"Over ONNX Runtime, 95% interval: {low:.2f} to {high:.2f}; {between}.",
         "",
         "Alone: called again and again on the same operands, so that they are in the cache and "
         "nothing has to be fetched from memory or from the other core. What a function takes more "
