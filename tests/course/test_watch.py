@@ -25,7 +25,9 @@ from tvm_practice.course.screen import Screen
 from tvm_practice.course.telling import reference
 
 COMMAND = [sys.executable, "-m", "tvm_practice.course", "watch"]
-REACTION_SECONDS = 2.0
+# On a quiet machine it takes less than half a second; beside other tests, several. What hangs would
+# take for ever.
+REACTION_SECONDS = 15.0
 
 
 class Terminal:
@@ -104,9 +106,9 @@ def test_a_save_is_checked_at_once(tree: Tree) -> None:
         terminal.until("te_basics.matmul passes")
         terminal.until("Next: te_basics.dense_bias_relu")
         terminal.press("h")
-        terminal.until("Hint 1 of 3", seconds=5)
+        terminal.until("Hint 1 of 3", seconds=REACTION_SECONDS)
         terminal.press("l")
-        terminal.until(f"1 done, {len(exercises()) - 1} to do", seconds=5)
+        terminal.until(f"1 done, {len(exercises()) - 1} to do", seconds=REACTION_SECONDS)
         terminal.press("n")
         terminal.until("te_basics.softmax is to do", seconds=5)
         terminal.press("q")
