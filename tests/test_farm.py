@@ -1,5 +1,6 @@
 """The farm on this machine's loopback; tests/container has it between containers."""
 
+import json
 import os
 import re
 import signal
@@ -122,3 +123,20 @@ def test_tunes(farm: Path, engine: Engine) -> None:
     status = _run("status", "--engine", engine, folder=farm)
     assert status.returncode == 0
     assert re.search(rf"^{engine}: cpu: 127\.0\.0\.1:\d+; 0 trials waiting$", status.stdout, re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.pages
+def test_an_export_is_tuned_on_it(farm: Path) -> None:
+    """`run_autotvm` measures on the farm's servers, by the key they have if none is named."""
+    if reason := unavailable_reason("current"):
+        pytest.skip(reason)
+    waiting = ["tune", "--engine", "current", "--trials", "1", "--size", "32", "--wait", "120"]
+    assert _run(*waiting, "--out", "first", folder=farm).returncode == 0
+    command = [sys.executable, "-m", "tvm_practice.run_autotvm", "tvm_practice.models:load_mlp"]
+    command += ["--tuner", "metaschedule", "--tuning-trials", "4", "--measure-repeats", "5"]
+    command += ["--rpc-tracker", f"127.0.0.1:{TRACKER_PORTS['current']}", "--artifacts", "mlp"]
+    done = subprocess.run(command, cwd=farm, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tuning = json.loads((farm / "mlp" / "metadata.json").read_text())["tuning"]
+    assert tuning["trials"] == 4 and tuning["errors"] == 0

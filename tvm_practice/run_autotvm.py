@@ -76,7 +76,7 @@ class _ShapesAsWords(click.Command):
 @click.option("--cost-model", help="Of Ansor and MetaSchedule: xgb, random.")
 @click.option("--space", help="MetaSchedule's: register-tiles, post-order-apply, module:function.")
 @click.option("--rpc-tracker", metavar="HOST:PORT", help="Measure on this tracker's servers.")
-@click.option("--rpc-key", help="Key of those servers [default: tvm-practice].")
+@click.option("--rpc-key", help="Key of those servers [default: cpu].")
 @click.option(
     "--input-shape",
     "input_shapes",

@@ -52,7 +52,7 @@ class Search(BaseModel):
     cost_model: Literal["xgb", "random"] | None = None
     space: str | None = None
     rpc_tracker: str | None = None
-    rpc_key: str = "tvm-practice"
+    rpc_key: str = "cpu"  # what a server of the farm is known by, unless it is told otherwise
 
     @field_validator("rpc_tracker")
     @classmethod
