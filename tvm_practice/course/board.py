@@ -76,8 +76,8 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
                 label = ("", "")
     if untouched:
         whole = sum(len(phase.exercises) for phase in untouched)
-        names = " ".join(phase.key for phase in untouched)
-        table.add_row("labs", bar(0, whole), Text(*_MARK["todo"]), names)
+        keys = " ".join(phase.key for phase in untouched)
+        table.add_row("labs", bar(0, whole), Text(*_MARK["todo"]), keys)
     return table
 
 
