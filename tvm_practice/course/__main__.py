@@ -125,7 +125,7 @@ def _named_or_next(name: str | None, standing: "Standing") -> "Exercise":
 def _welcome(screen: "Screen") -> None:
     """What stands where, and the command to go on with; grades nothing."""
     from tvm_practice.course.board import bar, done
-    from tvm_practice.course.catalog import exercises, modules
+    from tvm_practice.course.catalog import exercises, labs, phases
     from tvm_practice.course.telling import standings, tell_following
 
     standing = _standing(screen)
@@ -133,10 +133,19 @@ def _welcome(screen: "Screen") -> None:
     passed = sum(verdict.status == "passed" for verdict in verdicts)
     screen.say("tvm-practice: from a loop nest to a tuned, verified, exported model", "bold")
     screen.say()
-    for each in modules():
-        part, whole = done(each, verdicts)
+    rows = [(each.key, each.title, *done(each, verdicts)) for each in phases()]
+    beyond = [done(each, verdicts) for each in labs()]
+    rows.append(
+        (
+            "labs",
+            "beyond the five",
+            sum(part for part, _ in beyond),
+            sum(whole for _, whole in beyond),
+        )
+    )
+    for key, title, part, whole in rows:
         state = f"{part} of {whole} done" if screen.plain else bar(part, whole)
-        screen.say(f"  {each.key:<4} {each.title:<24} {state}")
+        screen.say(f"  {key:<4} {title:<20} {state}")
     screen.say(f"{passed} of {len(exercises())} exercises are done.")
     if ungraded := len(exercises()) - len(verdicts):
         screen.say(f"{ungraded} changed or new: tvm-practice list grades them.")

@@ -139,9 +139,14 @@ def phases() -> list[Phase]:
     return [phase(module) for module in PHASE_MODULES]
 
 
+def labs() -> list[Phase]:
+    """The labs in order."""
+    return [phase(module) for module in LAB_MODULES]
+
+
 def modules() -> list[Phase]:
     """The five phases, and then the labs."""
-    return [phase(module) for module in MODULES]
+    return phases() + labs()
 
 
 def exercises() -> list[Exercise]:
