@@ -97,7 +97,9 @@ def cheap(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Tree:
             return unrun
         tree.graded.append(exercise.id)
         text = source_file(exercise.phase, source).read_text()
-        if function_source(text, exercise.name) == reference(exercise):
+        # A file may be read between being emptied and being written.
+        there = f"def {exercise.name}(" in text
+        if there and function_source(text, exercise.name) == reference(exercise):
             return Verdict(exercise, "passed")
         return Verdict(exercise, "failed", "expected: x\nseen:     y\nlook at:  z", output="told\n")
 
