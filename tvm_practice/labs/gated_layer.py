@@ -8,14 +8,14 @@ tensor through memory; libraries have a kernel of their own for it.
 """
 
 import torch
-from torch import nn
+from torch import library, nn
 
 from tvm_practice.models.seeding import SEED, Loaded, seeded
 
 EPS = 1e-5
 
 
-@torch.library.custom_op("tvm_practice::rms_norm_gate", mutates_args=())
+@library.custom_op("tvm_practice::rms_norm_gate", mutates_args=())
 def rms_norm_gate(
     x: torch.Tensor, z: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> torch.Tensor:
