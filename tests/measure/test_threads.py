@@ -82,21 +82,31 @@ def core_of_this_thread() -> int:
 
 
 @on_two_linux_cores
-def test_the_caller_leaves_a_core_that_a_worker_is_bound_to() -> None:
+def test_the_caller_leaves_a_core_that_a_worker_is_bound_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     allowed = os.sched_getaffinity(0)
     taken = min(allowed)
     worker = BoundThread(taken)
-    moved_to = set()
+    set_affinity = os.sched_setaffinity
+    moved_to = []
+
+    def note_where(thread: int, cores: set[int]) -> None:
+        set_affinity(thread, cores)
+        if cores != allowed:  # else any core is right: another program may need this one
+            moved_to.append(core_of_this_thread())
+
+    monkeypatch.setattr(os, "sched_setaffinity", note_where)
     try:
         assert taken in threads.bound_cores()
-        for _ in range(5):
-            os.sched_setaffinity(0, {taken})  # it is on the worker's core now
-            os.sched_setaffinity(0, allowed)
-            threads._stand_clear()
-            moved_to.add(core_of_this_thread())
+        set_affinity(0, {taken})  # it is on the worker's core now
+        set_affinity(0, allowed)
+        threads._stand_clear()
+        assert os.sched_getaffinity(0) == allowed
     finally:
-        os.sched_setaffinity(0, allowed)
+        set_affinity(0, allowed)
         worker.end()
+    assert moved_to
     assert taken not in moved_to
 
 
