@@ -12,6 +12,15 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kills",
+        type=int,
+        default=1,
+        help="how often test_kill.py kills each export, which tunes for six trials a kill",
+    )
+
+
 @pytest.fixture(scope="session")
 def grader() -> Iterator[Grader]:
     """Grades exercises; keeps one process an engine for the whole run."""

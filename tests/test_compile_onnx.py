@@ -97,7 +97,8 @@ def test_the_check_finds_a_wrong_library(tmp_path: Path) -> None:
     judged = {}
     with engines.Session("current") as session:
         for name in ("one", "other"):
-            given = {"file": str(tmp_path / f"{name}.onnx"), "library": library, "inputs": inputs}
+            given = {"file": str(tmp_path / f"{name}.onnx"), "library": library}
+            given |= {"inputs": inputs, "target": "llvm"}
             judged[name] = session.call(f"{check.__module__}:check", given)
     assert judged["one"]["status"] == "ok"
     assert (
@@ -129,7 +130,7 @@ def refused_operator(file: Path) -> Path:
         (refused_operator, [], 1, "TopK"),
         (convolution, [], 2, "batch×3×height×height"),
         (convolution, [*SHAPE, "--target", "llvmm"], 2, "llvmm"),
-        (convolution, [*SHAPE, "--target", "cuda -arch=sm_80"], 2, "is not a processor"),
+        (convolution, [*SHAPE, "--target", "opencl"], 2, "for llvm and cuda"),
         (convolution, [*SHAPE, "--target", "llvm -mtriple=riscv64-linux-gnu"], 1, "set CXX"),
     ],
 )
@@ -141,6 +142,16 @@ def test_what_the_child_refuses_is_one_line(
     assert done.returncode == code, done.stdout + done.stderr
     assert message in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
     assert not done.stdout and not list(tmp_path.rglob("*model.so"))
+
+
+@pytest.mark.slow
+def test_a_library_for_cuda_needs_no_gpu(tmp_path: Path) -> None:
+    convolution(tmp_path / "model.onnx")
+    arguments = ["--target", "cuda -arch=sm_80", "--no-check", "--out", "out", *SHAPE]
+    done = run("compile_onnx", "model.onnx", *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    described = json.loads((tmp_path / "out/model.json").read_text())
+    assert "sm_80" in described["target"] and (tmp_path / "out/model.so").exists()
 
 
 @pytest.mark.parametrize(

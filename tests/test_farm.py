@@ -1,5 +1,6 @@
 """The farm on this machine's loopback; tests/container has it between containers."""
 
+import fcntl
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,8 +45,26 @@ def test_help(command: list[str], tmp_path: Path) -> None:
     assert shown.returncode == 0 and "Usage:" in shown.stdout
 
 
-@pytest.mark.skipif(not all(map(_free, TRACKER_PORTS.values())), reason="a farm is running here")
-def test_no_tracker(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def ports() -> Iterator[None]:
+    """The farm's ports, which another process of this test run may have: then it is waited for."""
+    lock = Path(tempfile.gettempdir()) / f"tvm-practice-farm-{os.getuid()}.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if not all(map(_free, TRACKER_PORTS.values())):
+            pytest.skip("a farm is running here")
+        yield
+
+
+def test_a_port_in_use_is_one_line(ports: None, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", TRACKER_PORTS["current"])):
+        refused = _run("tracker", "--engine", "current", "--host", "127.0.0.1", folder=tmp_path)
+    assert refused.returncode == 1
+    message = "no current tracker on 127.0.0.1:9190: Address already in use"
+    assert refused.stderr.startswith(message) and len(refused.stderr.splitlines()) == 1
+
+
+def test_no_tracker(ports: None, tmp_path: Path) -> None:
     status = _run("status", folder=tmp_path)
     assert status.returncode == 1
     assert "no tracker at 127.0.0.1:9190" in status.stdout
@@ -79,10 +99,8 @@ def test_a_lost_server_is_told_from_a_failed_candidate(error: str | None, lost: 
 
 
 @pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def farm(ports: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A tracker and a server of each engine; ends them, and sees that they leave no process."""
-    if not all(map(_free, TRACKER_PORTS.values())):
-        pytest.skip("a farm is running here")
     folder = tmp_path_factory.mktemp("farm")
     started = [
         subprocess.Popen([*FARM, command], cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL)

@@ -64,11 +64,11 @@ def test_an_own_model_is_exported_and_verified(folder: Path) -> None:
 def test_what_is_there_is_reused_unless_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def export(engine: str, arguments: dict[str, Any], **_: Any) -> None:
+    def export(engine: str, _: str, arguments: dict[str, Any], **__: Any) -> None:
         asked.append((engine, arguments["engine"], arguments["reuse"]))
         raise SystemExit(0)
 
-    monkeypatch.setattr(run_autotvm, "_export", export)
+    monkeypatch.setattr(run_autotvm, "_call", export)
     for options in ([], ["--again"], ["--engine", "classic"]):
         done = CliRunner().invoke(run_autotvm.main, ["mymodule:load_nan", *options])
         assert done.exit_code == 0, done.output
@@ -88,6 +88,21 @@ def test_several_targets_have_a_folder_each(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     first, second = json.loads(done.stdout)
     assert first["artifacts"] != second["artifacts"] and "core-avx2" in second["target"]
+
+
+def test_where_one_target_fails_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(engine: str, function: str, arguments: dict[str, Any], **_: Any) -> Any:
+        if arguments.get("target") == "llvm":
+            raise run_autotvm._Failed("the disk is full", 1)
+        return {"status": "ok", "target": arguments.get("target"), "not_run": "another processor"}
+
+    monkeypatch.setattr(run_autotvm, "_call", call)
+    targets = ["--target", "llvm", "--target", "llvm -mcpu=core-avx2"]
+    done = CliRunner().invoke(run_autotvm.main, ["mymodule:load_nan", *targets, "--json"])
+    assert done.exit_code == 1 and done.stderr == "run_autotvm: llvm: the disk is full\n"
+    first, second = json.loads(done.stdout)
+    assert first == {"status": "failed", "target": "llvm", "reason": "the disk is full"}
+    assert second["status"] == "ok"
 
 
 @pytest.mark.slow
@@ -130,7 +145,26 @@ def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
         (["mymodule:load_nan", "--input-shape", "x=2,3"], "input_shapes"),
         (["mymodule:load_nan", "--target", "lllvm"], "did you mean llvm?"),
         (["mymodule:load_nan", "--target", "llvm -mcpu=skylak"], "skylake"),
-        (["mymodule:load_nan", "--target", "cuda"], "processors only"),
+        (["mymodule:load_nan", "--target", "llvm", "--target", "llvm -mcpu=skylak"], "skylake"),
+        (
+            ["mymodule:load_nan", "--tuner", "metaschedule", "--tuning-trials", "4"]
+            + ["--target", "llvm", "--target", "llvm -mtriple=aarch64-linux-gnu"],
+            "cannot be tuned for here: code for aarch64",
+        ),
+        (["mymodule:load_nan", "--target", "cuda -arch=80"], "of the form sm_80"),
+        (["mymodule:load_nan", "--converters", "mymodul:own"], "did you mean mymodule?"),
+        (["mymodule:load_nan", "--converters", "mymodule:load_nan"], "not a dictionary of conv"),
+        (["mymodule:load_nan", "--target", "opencl"], "exports are for llvm and cuda"),
+        (
+            ["mymodule:load_nan", "--tuner", "autotvm", "--target", "cuda -arch=sm_80"]
+            + ["--tuning-trials", "4"],
+            "processors only",
+        ),
+        (
+            ["mymodule:load_nan", "--tuner", "metaschedule", "--target", "cuda -arch=sm_80"]
+            + ["--tuning-trials", "4"],
+            "tuning is for processors",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(arguments: list[str], message: str, folder: Path) -> None:
@@ -206,5 +240,6 @@ def test_the_exporters_page(tmp_path: Path) -> None:
         return re.sub(r"--tuning-trials \d+", "--tuning-trials 4", block)
 
     printed = run_blocks("export.md", tmp_path, smaller=smaller)
-    assert len(printed) == 3 and all("verified  largest error" in each for each in printed)
+    assert len(printed) == 4
+    assert all("verified  largest error" in each for each in printed if "cuda" not in each)
     assert "not run   code for aarch64" in printed[1]

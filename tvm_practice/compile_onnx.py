@@ -52,17 +52,24 @@ def compile_file(
         RuntimeError: no C++ compiler to link the library with.
     """
     from solutions.relay_import import build_relax, optimize_relax
-    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.gpu_rules import compiling_kernels
     from tvm_practice.tvm_export.lane import Stopwatch
-    from tvm_practice.tvm_export.loading import BadInput
     from tvm_practice.tvm_export.quiet import native_stderr_to
-    from tvm_practice.tvm_export.relax import fold_batch_normalization
-    from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
+    from tvm_practice.tvm_export.relax import (
+        fold_batch_normalization,
+        schedule_defaults,
+        with_host,
+    )
+    from tvm_practice.tvm_export.targets import (
+        require_buildable,
+        resolve_target,
+        why_not_runnable,
+    )
 
     watch = Stopwatch()
-    resolved = resolve_target(target)
-    if str(resolved.kind.name) != "llvm":
-        raise BadInput(f"target {target!r} is not a processor; the default schedules are for llvm")
+    require_buildable(target, engines.CURRENT, tuned=False)
+    resolved = with_host(resolve_target(target))
     _require_linker()
     with watch("read"):
         model = read_model(file)
@@ -71,7 +78,7 @@ def compile_file(
         module = _imported(model, inputs)
     with watch("optimize"), native_stderr_to(os.devnull):
         module = optimize_relax(fold_batch_normalization(module))
-    with watch("build"), native_stderr_to(os.devnull):
+    with watch("build"), native_stderr_to(os.devnull), compiling_kernels(resolved):
         executable = build_relax(schedule_defaults(module, resolved), resolved)
     with watch("link"), native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -95,25 +102,32 @@ def compile_file(
     }
 
 
-def check(file: str, library: str, inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def check(
+    file: str, library: str, inputs: Sequence[Mapping[str, Any]], target: str
+) -> dict[str, Any]:
     """Run a library and ONNX Runtime on the same random inputs and compare their outputs.
 
     Args:
         file: the ONNX file.
         library: what was compiled from it.
         inputs: [{"name", "shape", "dtype"}] in the model's order.
+        target: that it was compiled for, as `compile_file` says it.
 
     Returns:
         {"status": "ok" | "failed", "reason", "max_error", "atol", "rtol"}.
     """
     import numpy as np
+    import tvm
 
     from solutions.relay_import import verify
     from tvm_practice.tvm_export.baselines import open_onnx_session
+    from tvm_practice.tvm_export.gpu_rules import compiling_kernels
     from tvm_practice.tvm_export.job import ATOL, RTOL
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.running import RelaxRunner
+    from tvm_practice.tvm_export.targets import device_of, to_dictionary
 
+    compiled_for = tvm.target.Target(to_dictionary(target))
     random = np.random.default_rng(0)
     feed = {each["name"]: _draw(random, each["shape"], each["dtype"]) for each in inputs}
     judged: dict[str, Any] = {"status": "ok", "reason": None, "max_error": None}
@@ -122,7 +136,8 @@ def check(file: str, library: str, inputs: Sequence[Mapping[str, Any]]) -> dict[
         reference = open_onnx_session(file).run(None, feed)
     except Exception as error:  # it has none to catch but Exception
         return judged | {"status": "failed", "reason": f"ONNX Runtime: {describe(error)}"}
-    runner = RelaxRunner.from_file(library)
+    with compiling_kernels(compiled_for):
+        runner = RelaxRunner.from_file(library, device=device_of(compiled_for))
     runner.set_inputs(list(feed.values()))
     runner.run()
     try:
@@ -429,6 +444,7 @@ def run(
         if judged["status"] == "to do":
             library = str((out / LIBRARY).resolve())
             given = {"file": arguments["file"], "library": library, "inputs": compiled["inputs"]}
+            given["target"] = compiled["target"]
             try:
                 judged = session.call(f"{module}:check", given)
             except engines.EngineError as error:  # a target that is not this machine's, say

@@ -316,6 +316,10 @@ def tracker(engine: str | None, host: str) -> None:
         stack.enter_context(_ended_by_signals())
         for each in _chosen(engine):
             port = TRACKER_PORTS[each]
+            try:
+                socket.create_server((host, port)).close()
+            except OSError as error:  # TVM says it by a stack
+                _fail(f"no {each} tracker on {host}:{port}: {error.strerror}")
             session = stack.enter_context(engines.Session(each))
             try:
                 session.call("tvm_practice.farm:open_tracker", {"host": host, "port": port})

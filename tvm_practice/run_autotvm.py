@@ -1,15 +1,20 @@
 """Export a PyTorch model of your own to TVM: imported, tuned, verified, measured, written."""
 
+import functools
 import json
 import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from tvm_practice.engines import Engine
+
 EXPORT = "tvm_practice.tvm_export.job:export_model"
+_CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
 
 
 class _ShapesAsWords(click.Command):
@@ -85,6 +90,11 @@ class _ShapesAsWords(click.Command):
     help="Name of an input and its shape, in their order. A word for an extent, as in "
     "image=batch,3,224,224, leaves it open (current engine, untuned).",
 )
+@click.option(
+    "--converters",
+    metavar="MODULE:FUNCTION",
+    help="What returns converters of operators that TVM lacks, by their names.",
+)
 @click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
 @click.option("--artifacts", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
 @click.option("--force", is_flag=True, help="Write over another model's artifacts.")
@@ -107,6 +117,7 @@ def main(
     engine: str | None,
     tuning_log: Path | None,
     input_shapes: tuple[str, ...],
+    converters: str | None,
     opt_level: int,
     artifacts: Path | None,
     force: bool,
@@ -153,6 +164,7 @@ def main(
                 "input_shapes": _input_shapes(input_shapes),
                 "search": asked,
                 "opt_level": opt_level,
+                "converters": converters,
             }
         )
         example = _example(shape, dtype)
@@ -163,7 +175,17 @@ def main(
     if tuner == "auto" and not as_json:
         click.echo(f"tuner     {config.chosen_tuner}", err=quiet)
 
-    results = []
+    call = functools.partial(_call, config.chosen_engine, as_json=as_json, quiet=quiet)
+    if len(targets) > 1:  # a mistake in the last is said before hours are spent on the first
+        tuned = config.chosen_tuner is not None and trials > 0
+        given = {"texts": list(targets), "engine": config.chosen_engine, "tuned": tuned}
+        try:
+            call(_CHECK_TARGETS, given)
+        except _Failed as failure:
+            click.echo(f"run_autotvm: {failure}", err=True)
+            sys.exit(failure.exit_code)
+    results: list[dict[str, Any]] = []
+    exit_code = 0
     for target in targets or ("llvm",):
         folder = artifacts or Path("runs") / "tvm" / model.rpartition(":")[2]
         if len(targets) > 1:
@@ -181,6 +203,7 @@ def main(
             "search": asked,
             "input_shapes": config.input_shapes,
             "opt_level": opt_level,
+            "converters": converters,
             "artifacts": str(folder),
             "force": force,
             "reuse": not again,
@@ -189,14 +212,24 @@ def main(
             "warmup": measure_warmup,
             "repeats": measure_repeats,
         }
-        result = _export(config.chosen_engine, arguments, as_json=as_json, quiet=quiet)
+        try:
+            result = call(EXPORT, arguments)
+        except _Failed as failure:
+            which = f"{target}: " if len(targets) > 1 else ""
+            click.echo(f"run_autotvm: {which}{failure}", err=True)
+            exit_code = failure.exit_code
+            results.append({"status": "failed", "target": target, "reason": str(failure)})
+            if exit_code == 2:  # a mistake in what was asked: other targets would meet it too
+                break
+            continue
         results.append(result)
+        if not (result["not_run"] or result["verification"]["verified"]):
+            exit_code = 1
         if not as_json:
             _print(result, verbose=verbose)
-    if as_json:
+    if as_json and any(each["status"] == "ok" for each in results):
         click.echo(json.dumps(results, indent=2))
-    verified = all(each["not_run"] or each["verification"]["verified"] for each in results)
-    sys.exit(0 if verified else 1)
+    sys.exit(exit_code)
 
 
 def _first(error: Any) -> str:
@@ -252,31 +285,38 @@ def _example(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[str,
     return example
 
 
-def _export(
-    engine: Any, arguments: dict[str, Any], *, as_json: bool, quiet: bool
-) -> dict[str, Any]:
-    """Export to one target; prints why and ends the program where that cannot be."""
+class _Failed(Exception):
+    """A call into an engine failed: one line that says why, and the exit code for it."""
+
+    def __init__(self, line: str, exit_code: int):
+        super().__init__(line)
+        self.exit_code = exit_code
+
+
+def _call(
+    engine: "Engine", function: str, arguments: dict[str, Any], *, as_json: bool, quiet: bool
+) -> Any:
+    """What `function` returns in a process that has `engine`; raises _Failed.
+
+    Ends the program after Ctrl-C.
+    """
     from tvm_practice import engines
 
-    with Path(os.devnull).open("w") as nowhere:
-        output = nowhere if quiet else sys.stderr if as_json else None
-        try:
-            with engines.Session(engine, output=output) as session:
-                result: dict[str, Any] = session.call(EXPORT, arguments, activate=False)
-                return result
-        except engines.RemoteError as error:
-            said = (error.message or error.kind).strip().splitlines()
-            line = (
-                said[-1] if said and said[0].startswith("Traceback") else (said or [error.kind])[0]
-            )
-            click.echo(f"run_autotvm: {line}", err=True)
-            sys.exit(2 if error.kind.endswith((".BadInput", ".ValidationError")) else 1)
-        except (engines.EngineError, OSError) as error:
-            click.echo(f"run_autotvm: {error}", err=True)
-            sys.exit(1)
-        except KeyboardInterrupt:
-            click.echo("\nstopped; tuning records are kept", err=True)
-            sys.exit(130)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            progress = nowhere if quiet else sys.stderr if as_json else None
+            with engines.Session(engine, output=progress) as session:
+                return session.call(function, arguments, activate=False)
+    except engines.RemoteError as error:
+        said = (error.message or error.kind).strip().splitlines()
+        line = said[-1] if said and said[0].startswith("Traceback") else (said or [error.kind])[0]
+        wrong = error.kind.endswith((".BadInput", ".ValidationError"))
+        raise _Failed(line, 2 if wrong else 1) from None
+    except (engines.EngineError, OSError) as error:
+        raise _Failed(str(error), 1) from None
+    except KeyboardInterrupt:
+        click.echo("\nstopped; tuning records are kept", err=True)
+        sys.exit(130)
 
 
 def _print(result: dict[str, Any], *, verbose: bool) -> None:

@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     ("page", "says"),
     [
         ("README.md", ["'p50'"]),
-        ("export.md", [" ms"]),
+        ("export.md", ["largest difference 0.0", " ms"]),
         ("guides/concepts.md", ["T.grid(128, 128, 128)", "sch.parallel", "call_tir"]),
         ("guides/cuda-applications.md", ["blockIdx.x"]),
         ("guides/evaluation.md", ["float64"]),

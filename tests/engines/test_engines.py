@@ -106,6 +106,13 @@ def test_a_call_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     assert time.monotonic() - started < 30
 
 
+def test_what_a_child_left_in_temporary_files_goes_with_it() -> None:
+    with engines.Session(engines.CURRENT) as session:
+        left = Path(session.call("tempfile:mkdtemp", activate=False))
+        (left / "candidate.so").touch()
+    assert not left.exists()
+
+
 def _caller(tmp_path: Path) -> "subprocess.Popen[bytes]":
     arguments = {"started": str(tmp_path / "started"), "interrupted": str(tmp_path / "interrupted")}
     code = (

@@ -34,7 +34,7 @@ def test_each_sample_follows_an_untimed_call_of_the_same(clock: Clock) -> None:
 
 def test_small_things_are_called_for_a_while_before_a_sample(clock: Clock) -> None:
     compare_interleaved({"a": clock.callable([0.01], "a")}, baseline="a", rounds=1, warmup=0)
-    assert 50 < clock.called < 150
+    assert 1900 < clock.called < 2100
 
 
 def test_samples_wait_for_the_threads_of_the_others(clock: Clock) -> None:
@@ -79,7 +79,7 @@ def test_time_limit_keeps_three_rounds_and_equal_counts(clock: Clock) -> None:
 def test_drift_of_the_machine_cancels(clock: Clock) -> None:
     """A machine that gets twice as slow while it is measured does not widen the interval."""
     slowing = np.repeat(np.linspace(1, 2, 24), 2)  # an untimed and a timed call a round
-    runs = {"a": clock.callable(6 * slowing, "a"), "b": clock.callable(4 * slowing, "b")}
+    runs = {"a": clock.callable(60 * slowing, "a"), "b": clock.callable(40 * slowing, "b")}
     ratio = compare_interleaved(runs, baseline="b", rounds=20, warmup=4).ratio["a"]
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((1.5,) * 3, rel=1e-3)
 

@@ -101,6 +101,39 @@ def random_numbers() -> Made:
     return _model(lambda layer, x: layer(x) + torch.rand_like(x), torch.randn(2, 4))
 
 
+def recurrent() -> Made:
+    class Recurrent(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.GRU(8, 8, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            states: torch.Tensor = self.layer(x)[0]
+            return states.relu()
+
+    return Recurrent().eval(), torch.randn(2, 5, 8)
+
+
+def added_to_itself() -> Made:
+    def body(layer: Any, x: torch.Tensor) -> Any:
+        y = layer(x)
+        return (y + y).relu()
+
+    return _model(body, torch.randn(2, 4))
+
+
+def attention_then_a_view() -> Made:
+    """As in GPT-2: the strides of a fused kernel's output, of a batch, and a view of it."""
+
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        heads = layer(x).view(8, 6, 2, 2).transpose(1, 2)
+        mixed = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+        product: torch.Tensor = layer(mixed.transpose(1, 2).reshape(8, 6, -1).view(-1, 4))
+        return product
+
+    return _model(body, torch.randn(8, 6, 4))
+
+
 def text_output() -> Made:
     return _model(lambda layer, x: "hello", torch.randn(2, 4))
 

@@ -186,23 +186,23 @@ def test_another_engine_other_threads_and_other_code_are_other_software(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_space.py").write_text("def space(sch): ...")
-    plain = origin.software("current", steps="solutions", space=None)
-    named = origin.software("current", steps="solutions", space="own_space:space")
+    plain = origin.software("current", steps="solutions", own=())
+    named = origin.software("current", steps="solutions", own=("own_space:space",))
     (tmp_path / "own_space.py").write_text("def space(sch): pass")
     found = {
         plain,
         named,
-        origin.software("current", steps="solutions", space="own_space:space"),
-        origin.software("current", steps="tvm_practice", space=None),
-        origin.software("classic", steps="solutions", space=None),
+        origin.software("current", steps="solutions", own=("own_space:space",)),
+        origin.software("current", steps="tvm_practice", own=()),
+        origin.software("classic", steps="solutions", own=()),
     }
     monkeypatch.setenv("TVM_NUM_THREADS", str(engines.thread_count() + 1))
-    found.add(origin.software("current", steps="solutions", space=None))
+    found.add(origin.software("current", steps="solutions", own=()))
     assert len(found) == 6
     monkeypatch.undo()
     # A name of a built-in space is no module, and what is no module is whoever imports it's error.
     for space in ("register-tiles", "nowhere:space", "nowhere.at_all:space"):
-        assert origin.software("current", steps="solutions", space=space) == plain
+        assert origin.software("current", steps="solutions", own=(space,)) == plain
 
 
 class Scaled(torch.nn.Module):

@@ -68,10 +68,18 @@ class Session:
         if reason := unavailable_reason(engine):
             raise EngineUnavailable(reason)
         self.engine = engine
-        self._folder = tempfile.TemporaryDirectory(prefix="tvm-practice-")
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="tvm-practice-", ignore_cleanup_errors=True
+        )
         self._calls = 0
         environment = dict(os.environ)
         environment["TVM_PRACTICE_PARENT"] = str(os.getpid())
+        # A tuner's workers are ended in the middle of things; what they leave goes with the folder.
+        environment["TMPDIR"] = self._folder.name
+        # TorchInductor would keep what it has compiled there.
+        environment.setdefault(
+            "TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}"
+        )
         # numpy's BLAS reads it when it loads; torch is told by whoever uses it.
         environment.setdefault("OPENBLAS_NUM_THREADS", str(thread_count()))
         self._child = subprocess.Popen(

@@ -20,6 +20,7 @@ NO_COMPILER = (
     "no CUDA compiler: install NVRTC by `pip install 'tvm-practice[gpu]'`, or NVIDIA's CUDA "
     "toolkit, which has nvcc"
 )
+KEEP_SOURCE = "TVM_COMPILE_FORCE_FALLBACK"  # TVM's switch: kernels are not compiled
 # What NVRTC needs, of the extra `gpu`: itself, its headers, and what calls it.
 _NVRTC = "nvidia.cuda_nvrtc"
 _HEADERS = ("nvidia.cuda_runtime", "nvidia.cuda_cccl", "nvidia.cuda_nvcc")
@@ -71,7 +72,8 @@ def cuda_source(mod: Any, arch: str) -> str:
     import tvm
 
     target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
-    built = tvm.compile(mod, target=target)
+    with mock.patch.dict(os.environ, {KEEP_SOURCE: "1"}):
+        built = tvm.compile(mod, target=target)
     return str(built.mod.imports[0].inspect_source())
 
 

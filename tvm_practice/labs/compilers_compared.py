@@ -345,10 +345,10 @@ def _compare(
     rows: dict[str, Any] = {}
     print(
         "\nlines: of what was written for the workload. first: seconds from the start of\n"
-        "a new process to its first verified result. load: seconds of that for\n"
-        f"compiling (and tuning, {_TRIALS[quick]} trials). / eager: time over PyTorch's, in\n"
-        "turns, on the same threads; under 1 is faster. pays: calls after which load\n"
-        "has paid for itself."
+        "a new process to its first verified result. load: seconds for compiling (and\n"
+        f"tuning, {_TRIALS[quick]} trials) in the process that is timed, which has had the\n"
+        "workloads above. / eager: time over PyTorch's, in turns, on the same threads;\n"
+        "under 1 is faster. pays: calls after which load has paid for itself."
     )
     with Processes(folder / "processes.log") as processes:
         for workload in _WORKLOADS[quick]:

@@ -442,16 +442,15 @@ class _Lab:
         return comparison.to_dict()
 
     def show_cuda(self) -> dict[str, Any]:
-        """The same product as CUDA source, and as PTX where NVRTC is."""
+        """The same product as CUDA source, and as PTX where a CUDA compiler is."""
         from rich.console import Console
         from rich.table import Table
 
-        from tvm_practice.tvm_export.ptx import CompileError, to_ptx, why_no_ptx
+        from tvm_practice.gpu.source import NO_COMPILER, CudaCompilerError, compiled, compiler
 
         print("\nThe same product for GPUs, a thread for each element; no GPU is needed for it.")
         module = threaded_matmul(self.size)
         figures: dict[str, Any] = {}
-        reason = why_no_ptx()
         table = Table("arch", "CUDA source", "same text", "PTX", "PTX version", "fma.rn.f32")
         first = None
         for arch in _ARCHS:
@@ -462,10 +461,10 @@ class _Lab:
             first = first or source
             figures[arch] = {"source_bytes": len(source), "same": source == first}
             cells = ["-", "-", "-"]
-            if reason is None:
+            if compiler() is not None:
                 try:
-                    text = to_ptx(source, arch)
-                except CompileError as error:
+                    text = compiled(source, arch, form="ptx").decode()
+                except CudaCompilerError as error:
                     _say(str(error))
                 else:
                     (self.steps.folder / f"{arch}.ptx").write_text(text)
@@ -474,8 +473,8 @@ class _Lab:
                     figures[arch] |= {"ptx_bytes": len(text), "fma": text.count("fma.rn.f32")}
             table.add_row(arch, f"{len(source)} B", "yes" if source == first else "no", *cells)
         Console().print(table)
-        if reason is not None:
-            _say(f"PTX: {reason}")
+        if compiler() is None:
+            _say(f"PTX: {NO_COMPILER}")
         return figures
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from tvm_practice.measure.latency import Latency
 from tvm_practice.measure.threads import quiesce
 
-# Before each sample the same thing is called untimed for about this long, once at least: that
-# wakes its threads and fills its caches.
-_SETTLE_SECONDS = 0.001
-_MOST_SETTLING_CALLS = 100
+# Before each sample the same thing is called untimed for this long, once at least: that wakes its
+# threads and fills its caches. A thread that is not bound to a core may wake on its caller's, and
+# the two take turns of several milliseconds until the operating system parts them.
+_SETTLE_SECONDS = 0.02
 _BOOTSTRAP_RESAMPLES = 2000
 
 
@@ -56,10 +56,9 @@ class Comparison:
 def _settle(run: Callable[[], Any]) -> None:
     quiesce()
     started = time.perf_counter()
-    for _ in range(_MOST_SETTLING_CALLS):
+    run()
+    while time.perf_counter() - started < _SETTLE_SECONDS:
         run()
-        if time.perf_counter() - started > _SETTLE_SECONDS:
-            return
 
 
 def one_call(run: Callable[[], Any]) -> float:

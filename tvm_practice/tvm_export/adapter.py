@@ -23,7 +23,10 @@ def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
     from tvm_practice.tvm_export.calling import as_array, as_call, in_eval_mode
     from tvm_practice.tvm_export.lane import open_lane
     from tvm_practice.tvm_export.loading import BadInput
+    from tvm_practice.tvm_export.targets import require_buildable
 
+    tuned = config.chosen_tuner is not None and config.tuning_trials > 0
+    require_buildable(config.target, config.chosen_engine, tuned=tuned)
     call = as_call(model, config.args, config.kwargs, shapes=config.input_shapes)
     if not call.tensors:
         raise BadInput("example_input holds no tensor")
@@ -34,6 +37,7 @@ def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
             target=config.target,
             steps=config.steps,
             opt_level=config.opt_level,
+            converters=config.converters,
         )
     tuner = config.chosen_tuner
     trials, log, search = config.tuning_trials, config.tuning_log, config.search

@@ -113,6 +113,7 @@ class ConfigurationRecord(Record):
     opt_level: int | None = None
     search: dict[str, Any] | None = None
     input_shapes: dict[str, list[int | str]] | None = None
+    converters: str | None = None
     tuning_log: str | None = None
     dump_ir: bool | None = None
 

@@ -282,7 +282,11 @@ def load_artifacts(folder: Path | str) -> GraphModule:
     metadata = read_metadata(folder)
     require_whole(folder, metadata)
     engines.activate(metadata["engine"])
+    import tvm
+
     from tvm_practice.tvm_export import running
+    from tvm_practice.tvm_export.gpu_rules import compiling_kernels
+    from tvm_practice.tvm_export.targets import device_of, to_dictionary
 
     graph_json = (folder / GRAPH).read_text(encoding="utf-8")
     runner: Any
@@ -293,7 +297,9 @@ def load_artifacts(folder: Path | str) -> GraphModule:
                 parameters = (folder / PARAMETERS).read_bytes()
                 runner = running.RelayRunner.from_files(library, graph_json, parameters)
             else:
-                runner = running.RelaxRunner.from_file(library)
+                target = tvm.target.Target(to_dictionary(metadata["target"]))
+                with compiling_kernels(target):
+                    runner = running.RelaxRunner.from_file(library, device=device_of(target))
     except (RuntimeError, ValueError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         raise ValueError(f"{folder / LIBRARY} does not load on this machine: {reason}") from error

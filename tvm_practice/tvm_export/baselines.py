@@ -5,7 +5,6 @@ Each function is a call with JSON in and out, for a child process (engines.Sessi
 
 import importlib
 import importlib.util
-import logging
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,6 +66,7 @@ def measure_baselines(
 
     runs: dict[str, Callable[[], Any]] = {"eager": run_eager}
     variants: dict[str, dict[str, Any]] = {}
+    notes = list(loaded.notes)
     with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
         for name in names:
             print(f"\n{name}", flush=True)
@@ -74,6 +74,7 @@ def measure_baselines(
             try:
                 if name == "compile":
                     run, outputs = torch_compile(loaded, watch)
+                    notes += _left_to_eager()
                 else:
                     run, outputs = onnx_runtime(call, Path(folder), watch)
             except Missing as missing:
@@ -91,7 +92,7 @@ def measure_baselines(
         variants[name]["ratio"] = compared.ratio[name].to_dict()
     return {
         "parameters": sum(each.numel() for each in loaded.module.parameters()),
-        "notes": list(loaded.notes),
+        "notes": notes,
         "pytorch": compared.latency["eager"].to_dict(),
         "variants": variants,
     }
@@ -129,9 +130,11 @@ def torch_compile(
     Raises Missing without a C++ compiler.
     """
     import torch
+    from torch._dynamo.utils import counters
 
     from tvm_practice.tvm_export.calling import as_array
 
+    counters.clear()  # of what was compiled before, see `_left_to_eager`
     compiled = torch.compile(loaded.module)
     try:
         with watch("compile"), torch.inference_mode():
@@ -147,6 +150,17 @@ def torch_compile(
             compiled(*loaded.args, **loaded.kwargs)
 
     return run, [as_array(each) for each in flattened(result)]
+
+
+def _left_to_eager() -> list[str]:
+    """A note where torch.compile has not compiled all of what it was called with, with a reason."""
+    from torch._dynamo.utils import counters
+
+    reasons = counters["graph_break"] or counters["unimplemented"]
+    if not reasons:
+        return []
+    [first] = next(iter(reasons)).strip().splitlines()[:1] or ["no reason given"]
+    return [f"torch.compile left a part of the model to eager PyTorch: {first}"]
 
 
 def onnx_runtime(
@@ -165,22 +179,16 @@ def onnx_runtime(
     from tvm_practice.tvm_export.quiet import quiet_frontends
 
     file = folder / "model.onnx"
-    exporter = logging.getLogger("torch.onnx")
-    level = exporter.level
-    exporter.setLevel(logging.ERROR)  # it says that torchvision is not installed
-    try:
-        with watch("export"), quiet_frontends():
-            torch.onnx.export(
-                call.module,
-                call.tensors,
-                file,
-                input_names=list(call.names),
-                dynamo=True,
-                external_data=True,
-                verbose=False,
-            )
-    finally:
-        exporter.setLevel(level)
+    with watch("export"), quiet_frontends():
+        torch.onnx.export(
+            call.module,
+            call.tensors,
+            file,
+            input_names=list(call.names),
+            dynamo=True,
+            external_data=True,
+            verbose=False,
+        )
     with watch("load"):
         session = open_onnx_session(file)
     arrays = dict(zip(call.names, map(as_array, call.tensors), strict=True))

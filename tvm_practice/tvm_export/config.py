@@ -1,6 +1,6 @@
 """What an export is asked to do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,8 @@ class ExportConfig(BaseModel):
             one artifact for every value of it. Extents must be those of the example.
         search: how the tuner is to search, see `tuners.search.Search`.
         opt_level: of TVM's passes, 0 to 3.
+        converters: of PyTorch operators that TVM lacks: by operator's name, or "module:function"
+            of what returns them, see `converters.find_converters`.
         steps: package the import, tuning and build functions come from: "solutions", or
             "tvm_practice" for the learner's own.
     """
@@ -47,6 +49,7 @@ class ExportConfig(BaseModel):
     input_shapes: dict[str, tuple[Extent, ...]] | None = None
     search: Search = Field(default_factory=Search)
     opt_level: int = Field(default=3, ge=0, le=3)
+    converters: str | dict[str, Callable[..., Any]] | None = None
     steps: Literal["solutions", "tvm_practice"] = "solutions"
 
     @model_validator(mode="after")

@@ -186,6 +186,7 @@ def export_model(
     search: dict[str, Any] | None = None,
     input_shapes: dict[str, list[int | str]] | None = None,
     opt_level: int = 3,
+    converters: str | None = None,
     warmup: int = 50,
     repeats: int = 1000,
     dump_ir: bool = False,
@@ -207,6 +208,7 @@ def export_model(
         search: how, see `tuners.search.Search`.
         input_shapes: names and shapes of the inputs, see `ExportConfig`.
         opt_level: of TVM's passes.
+        converters: "module:function" of the person's own, see `converters.find_converters`.
         warmup: calls of the artifact that are not kept.
         repeats: calls of the artifact that are.
         dump_ir: write the model's IR after each stage to `artifacts`/ir.
@@ -247,13 +249,14 @@ def export_model(
         "search": search or {},
         "opt_level": opt_level,
         "input_shapes": input_shapes,
+        "converters": converters,
         "warmup": warmup,
         "repeats": repeats,
         "steps": steps,
         "dump_ir": dump_ir,
     }
     made_from = {
-        "software": origin.software(engine, steps=steps, space=settings.space),
+        "software": origin.software(engine, steps=steps, own=(settings.space, converters)),
         "records": origin.records(records) if tunes else None,
     }
     torch.set_num_threads(engines.thread_count())
@@ -271,7 +274,11 @@ def export_model(
     from tvm_practice.tvm_export.artifacts import read_metadata
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.lane import open_lane
-    from tvm_practice.tvm_export.targets import resolve_target, why_not_runnable
+    from tvm_practice.tvm_export.targets import (
+        require_buildable,
+        resolve_target,
+        why_not_runnable,
+    )
 
     call = as_call(
         loaded.module,
@@ -285,12 +292,10 @@ def export_model(
 
     resolved = resolve_target(target)
     cannot_run = why_not_runnable(resolved)
-    if resolved.kind.name != "llvm":
-        reason = f" ({cannot_run} here)" if cannot_run else ""
-        raise BadInput(f"target {target!r}: the exporter builds for processors only{reason}")
-    if cannot_run and tunes:
-        raise BadInput(f"target {target!r} cannot be tuned for here: {cannot_run}")
-    lane = open_lane(engine, call, target=target, steps=steps, opt_level=opt_level)
+    require_buildable(target, engine, tuned=tunes)
+    lane = open_lane(
+        engine, call, target=target, steps=steps, opt_level=opt_level, converters=converters
+    )
     if tuner is None or not tunes:
         graph_module = lane.untuned()
     elif tuner in lane.tuners:
@@ -311,7 +316,12 @@ def export_model(
         del verification["status"]
         latency = _own_latency(graph_module.run, chosen, warmup=warmup, repeats=repeats)
         # No more rounds than calls were asked for; fewer than 6 can show nothing at 95%.
-        ratio = _ratio_to_pytorch(loaded, graph_module, rounds=min(_ROUNDS, max(6, repeats)))
+        rounds = min(_ROUNDS, max(6, repeats))
+        device = "cpu" if resolved.kind.name == "llvm" else str(resolved.kind.name)
+        if device == "cpu" or torch.cuda.is_available():
+            ratio = _ratio_to_pytorch(loaded, graph_module, rounds=rounds, device=device)
+        else:
+            lane.notes.append("not compared with PyTorch, whose build here is not for CUDA")
     # The same command goes on with a search that ran out of time.
     complete = not settings.seconds or graph_module.tuning.get("trials", 0) >= trials
     report = {
@@ -346,14 +356,27 @@ def _told(
 
 
 def _ratio_to_pytorch(
-    loaded: "Loaded", graph_module: "GraphModule", *, rounds: int
+    loaded: "Loaded", graph_module: "GraphModule", *, rounds: int, device: str
 ) -> dict[str, Any]:
-    """The artifact's time over PyTorch's, timed in turns."""
+    """The artifact's time over PyTorch's on the same device, timed in turns."""
+    import copy
+
     import torch
+    from torch.utils import _pytree as pytree
+
+    def on_device(value: Any) -> Any:
+        return value.to(device) if isinstance(value, torch.Tensor) else value
+
+    module, args, kwargs = loaded.module, loaded.args, loaded.kwargs
+    if device != "cpu":
+        module = copy.deepcopy(module).to(device)
+        args, kwargs = pytree.tree_map(on_device, (args, kwargs))
 
     def run_pytorch() -> None:
         with torch.inference_mode():
-            loaded.module(*loaded.args, **loaded.kwargs)
+            module(*args, **kwargs)
+        if device != "cpu":
+            torch.cuda.synchronize()
 
     compared = compare_interleaved(
         {"pytorch": run_pytorch, "tvm": graph_module.run},

@@ -2,7 +2,7 @@
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,7 @@ from tvm_practice.tvm_export.tuners.search import Search
 
 if TYPE_CHECKING:
     from tvm_practice.tvm_export.calling import Call
+    from tvm_practice.tvm_export.converters import Converters
 
 
 class Lane(Protocol):
@@ -83,21 +84,47 @@ def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
         ) from error
 
 
-def open_lane(engine: str, call: "Call", *, target: str, steps: str, opt_level: int = 3) -> Lane:
+def open_lane(
+    engine: str,
+    call: "Call",
+    *,
+    target: str,
+    steps: str,
+    opt_level: int = 3,
+    converters: "str | Converters | None" = None,
+) -> Lane:
     """Import a model on the active engine, which must be `engine`.
 
-    Raises BadInput, in one line, for a model that the engine's frontend cannot take: it names
-    the operator or the line of the model at fault, and what to try.
+    Args:
+        engine: of the two.
+        call: the model and its example inputs.
+        target: in either engine's spelling.
+        steps: package of the import, tuning and build functions.
+        opt_level: of TVM's passes.
+        converters: the person's own, see `converters.find_converters`.
+
+    Raises:
+        BadInput: a model that the engine's frontend cannot take; one line that names the operator
+            or the line of the model at fault, and what to try.
     """
     from tvm_practice.engines import CLASSIC
+    from tvm_practice.tvm_export.converters import find_converters
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.targets import resolve_target
 
-    resolved = resolve_target(target)
+    kind: Callable[..., Lane]
     if engine == CLASSIC:
         from tvm_practice.tvm_export.relay import RelayLane
 
-        return RelayLane(call, target=resolved, steps=Steps(steps), opt_level=opt_level)
-    from tvm_practice.tvm_export.relax import RelaxLane
+        kind = RelayLane
+    else:
+        from tvm_practice.tvm_export.relax import RelaxLane
 
-    return RelaxLane(call, target=resolved, steps=Steps(steps), opt_level=opt_level)
+        kind = RelaxLane
+    return kind(
+        call,
+        target=resolve_target(target),
+        steps=Steps(steps),
+        opt_level=opt_level,
+        converters=find_converters(converters),
+    )

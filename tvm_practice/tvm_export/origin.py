@@ -88,7 +88,7 @@ def damage(folder: Path, metadata: dict[str, Any], *, dump_ir: bool) -> str | No
     return next((f"{each} is missing" for each in needed if not each.exists()), None)
 
 
-def software(engine: engines.Engine, *, steps: str, space: str | None) -> str:
+def software(engine: engines.Engine, *, steps: str, own: Iterable[str | None] = ()) -> str:
     """Digest of all that decides how a model is compiled, but for what is asked for.
 
     These are the versions, the processor and its threads, and the code of the exporter and the
@@ -97,12 +97,12 @@ def software(engine: engines.Engine, *, steps: str, space: str | None) -> str:
     Args:
         engine: whose TVM it is.
         steps: package of the import, tuning and build functions.
-        space: "module:function" of a design space, or a name.
+        own: "module:function" of the person's, whose module's code counts; others are passed over.
     """
     here = environment()
     code = [_PROJECT / part for part in ("engines", "measure", "tvm_export")]
     files = [file for folder in code for file in sorted(folder.rglob("*.py"))]
-    for package in (steps, (space or "").rpartition(":")[0]):
+    for package in (steps, *((each or "").rpartition(":")[0] for each in own)):
         files += _files_of(package)
     return _digest(
         {

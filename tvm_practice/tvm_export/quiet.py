@@ -14,22 +14,27 @@ def quiet_frontends() -> Iterator[None]:
     """Inside the block, hide the notices that say nothing of the person's model.
 
     These are PyTorch's deprecation of `torch.jit.trace` (Relay has no other way in) and of a
-    class that its own `torch.export` uses, and classic TVM's "not been tuned".
+    class that its own `torch.export` uses, its complaint of an attribute that its own `nn.LSTM`
+    sets, classic TVM's "not been tuned", and of the ONNX exporter that torchvision is missing and
+    which constants it could not fold.
     """
-    autotvm = logging.getLogger("autotvm")
-    level = autotvm.level
-    autotvm.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("autotvm", "torch.onnx", "onnxscript")]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             for message, category in (
                 (r"`torch\.jit\.trace", DeprecationWarning),
                 (r"distutils Version classes are deprecated", DeprecationWarning),
                 (r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning),
+                (r"The tensor attributes self\.(\w+\.)*_flat_weights", UserWarning),
             ):
                 warnings.filterwarnings("ignore", message=message, category=category)
             yield
     finally:
-        autotvm.setLevel(level)
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
 
 
 @contextmanager

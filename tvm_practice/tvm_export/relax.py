@@ -7,26 +7,31 @@ from typing import Any
 
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import compare_interleaved
+from tvm_practice.tvm_export import cpu_rules, gpu_rules
 from tvm_practice.tvm_export.calling import Call, as_array
-from tvm_practice.tvm_export.converters.relax import keeping_types
+from tvm_practice.tvm_export.converters import Converters
+from tvm_practice.tvm_export.converters.relax import corrections
 from tvm_practice.tvm_export.cpu_rules import (
     mark_constants,
     schedule_candidate,
     schedule_default,
-    schedule_defaults,
 )
+from tvm_practice.tvm_export.gpu_rules import compiling_kernels
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
-from tvm_practice.tvm_export.targets import why_not_runnable
+from tvm_practice.tvm_export.targets import device_of, why_not_runnable
 from tvm_practice.tvm_export.tuners import metaschedule, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import Search, searching
 
+_WAY_OUT = (
+    "--converters can give what it lacks; --tuner autotvm or ansor import by Relay, from a trace"
+)
 # Of the comparison of the tuned with the untuned model.
 _ROUNDS, _SECONDS = 15, 10.0
 
@@ -36,19 +41,29 @@ class RelaxLane:
 
     tuners: tuple[str, ...] = ("metaschedule",)
 
-    def __init__(self, call: Call, *, target: Any, steps: Steps, opt_level: int = 3):
+    def __init__(
+        self,
+        call: Call,
+        *,
+        target: Any,
+        steps: Steps,
+        opt_level: int = 3,
+        converters: Converters,
+    ):
         self._steps = steps
         self._opt_level = opt_level
-        self._target = target
+        self._target = with_host(target)
         self._inputs = list(call.names)
         watch = Stopwatch()
-        relax = told_in_a_line("Relax", "--tuner autotvm or ansor import by Relay, from a trace")
+        relax = told_in_a_line("Relax", _WAY_OUT)
         quiet = native_stderr_to(os.devnull)  # it warns of every gather
-        with watch("import"), relax, quiet_frontends(), quiet, keeping_types():
+        with watch("import"), relax, quiet_frontends(), quiet, corrections():
             if any(call.dynamic):
-                module = _import_dynamic(call)
+                module = _import_dynamic(call, converters)
             else:
-                module = steps.relay_import.import_relax(call.module, call.tensors)
+                module = steps.relay_import.import_relax(
+                    call.module, call.tensors, converters=dict(converters)
+                )
         with watch("optimize"), native_stderr_to(os.devnull):
             folded = fold_batch_normalization(module)
             self._module = mark_constants(steps.relay_import.optimize_relax(folded))
@@ -159,13 +174,16 @@ class RelaxLane:
         with watch("build"):
             module = schedule_defaults(module, self._target, report=rules)
         level = tvm.transform.PassContext(opt_level=self._opt_level)
-        with watch("build"), native_stderr_to(os.devnull), level:
+        with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(self._target):
             executable = self._steps.relay_import.build_relax(module, self._target)
         self.stages["scheduled"] = module
+        device = device_of(self._target)
         return GraphModule(
             engine=CURRENT,
             tuner=tuner,
-            runner=None if why_not_runnable(self._target) else RelaxRunner(executable),
+            runner=None
+            if why_not_runnable(self._target)
+            else RelaxRunner(executable, device=device),
             compiled=executable,
             graph_json=tvm.ir.save_json(self._module),
             target=str(self._target),
@@ -174,6 +192,24 @@ class RelaxLane:
             tuning=tuning,
             rules=dict(rules),
         )
+
+
+def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | None = None) -> Any:
+    """Every function of a module that no tuner has scheduled, scheduled by the target's rules.
+
+    See `cpu_rules.schedule_defaults` and `gpu_rules.schedule_defaults`.
+    """
+    rules = gpu_rules if str(target.kind.name) == "cuda" else cpu_rules
+    return rules.schedule_defaults(mod, target, report=report)
+
+
+def with_host(target: Any) -> Any:
+    """A target whose host code, on a GPU what launches its kernels, is for any such processor."""
+    import tvm
+
+    if str(target.kind.name) == "llvm" or target.host is not None:
+        return target
+    return tvm.target.Target(target, host="llvm")
 
 
 def fold_batch_normalization(module: Any) -> Any:
@@ -217,7 +253,7 @@ def _convolutions(module: Any) -> int:
     return found
 
 
-def _import_dynamic(call: Call) -> Any:
+def _import_dynamic(call: Call, converters: Converters) -> Any:
     """As phase 4's import_relax, for any value of the extents that have names."""
     import torch
     from tvm.relax.frontend.torch import from_exported_program
@@ -232,7 +268,9 @@ def _import_dynamic(call: Call) -> Any:
                 tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
     # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
     exported = torch.export.export(call.module, tuple(tensors), dynamic_shapes=(tuple(shapes),))
-    return from_exported_program(exported, unwrap_unit_return_tuple=True)
+    return from_exported_program(
+        exported, unwrap_unit_return_tuple=True, custom_convert_map=dict(converters)
+    )
 
 
 def _without_slower_records(module: Any, tuned: Any, target: Any) -> tuple[Any, int, int]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.calling import Call
-from tvm_practice.tvm_export.converters.relay import converters
+from tvm_practice.tvm_export.converters import Converters
+from tvm_practice.tvm_export.converters import relay as relay_converters
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
 from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
@@ -21,25 +22,38 @@ from tvm_practice.tvm_export.tuners import require_valid, summary
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import Search, searching
 
+_WAY_OUT = "--converters can give what it lacks; --tuner metaschedule imports by Relax"
+
 
 class RelayLane:
     """A model as a Relay module, to be built untuned or with a tuner's records."""
 
     tuners: tuple[str, ...] = ("autotvm", "ansor")
 
-    def __init__(self, call: Call, *, target: Any, steps: Steps, opt_level: int = 3):
+    def __init__(
+        self,
+        call: Call,
+        *,
+        target: Any,
+        steps: Steps,
+        opt_level: int = 3,
+        converters: Converters,
+    ):
         self._steps = steps
         self._opt_level = opt_level
         self._target = target
         self._inputs = list(call.names)
         watch = Stopwatch()
-        relay = told_in_a_line("Relay", "--tuner metaschedule imports by Relax")
+        relay = told_in_a_line("Relay", _WAY_OUT)
         quiet = native_stderr_to(os.devnull)
         with watch("import"), relay, quiet_frontends(), quiet, decisions_fixed() as self.notes:
             module, parameters = steps.relay_import.import_relay(
-                call.module, call.tensors, converters=converters()
+                call.module,
+                call.tensors,
+                converters=relay_converters.converters() | dict(converters),
             )
         with watch("optimize"), native_stderr_to(os.devnull):
+            module = relay_converters.sums_as_products(module)
             self._module = steps.relay_import.optimize_relay(module, parameters)
         self._seconds = watch.seconds
         self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}

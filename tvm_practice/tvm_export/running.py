@@ -94,6 +94,7 @@ class RelaxRunner:
         from tvm import relax
 
         self._device = device or tvm.cpu()
+        self._waits = self._device != tvm.cpu()
         self._machine = machine = relax.VirtualMachine(executable, self._device)
         self._arity = int(machine.module["get_function_arity"]("main"))
         self._main = machine["main"]
@@ -119,7 +120,10 @@ class RelaxRunner:
         self._inputs = [tvm.runtime.tensor(value, self._device) for value in inputs]
 
     def run(self) -> None:
+        """One call, and on a GPU the wait for it."""
         self._result = self._main(*self._inputs)
+        if self._waits:
+            self._device.sync()
 
     @contextmanager
     def instrumented(self, watch: Callable[..., int]) -> Iterator[None]:

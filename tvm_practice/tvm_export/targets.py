@@ -260,6 +260,54 @@ def _unknown_feature(described: dict[str, Any]) -> str | None:
     return found[1] if found else None
 
 
+def require_all_buildable(texts: list[str], engine: engines.Engine, *, tuned: bool) -> None:
+    """`require_buildable` of each, in a process that has loaded no engine yet."""
+    engines.activate(engine)
+    for text in texts:
+        require_buildable(text, engine, tuned=tuned)
+
+
+def require_buildable(text: str, engine: str, *, tuned: bool) -> None:
+    """Raises BadInput where `engine` makes no export, or no tuned one, for the target `text`.
+
+    Processors are for both engines, tuning for those that this machine can run code for; CUDA is
+    for the current engine, without tuning.
+    """
+    import tvm
+
+    target = resolve_target(text)
+    kind = str(target.kind.name)
+    if kind == "llvm":
+        if tuned and (reason := why_not_runnable(target)):
+            raise BadInput(f"target {text!r} cannot be tuned for here: {reason}")
+        return
+    if kind != "cuda":
+        raise BadInput(f"target {text!r}: exports are for llvm and cuda")
+    if engine == engines.CLASSIC:
+        raise BadInput(
+            f"target {text!r}: the classic engine exports for processors only, the current one "
+            "for CUDA too"
+        )
+    if tuned:
+        raise BadInput(
+            f"target {text!r}: tuning is for processors; without trials CUDA gets TVM's default "
+            "schedules"
+        )
+    arch_given = text in map(str, tvm.target.list_tags() or ()) or "arch" in to_dictionary(text)
+    if not arch_given and not tvm.cuda(0).exist:
+        raise BadInput(
+            f"target {text!r}: there is no CUDA device to ask for its architecture; name it, "
+            "cuda -arch=sm_80"
+        )
+
+
+def device_of(target: Any) -> Any:
+    """The first `tvm.device` that runs code for `target`."""
+    import tvm
+
+    return tvm.cuda(0) if str(target.kind.name) == "cuda" else tvm.cpu(0)
+
+
 def why_not_runnable(target: Any) -> str | None:
     """One line that says why this machine cannot run code for `target`; None if it can.
 

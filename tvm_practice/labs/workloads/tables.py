@@ -68,8 +68,9 @@ def page(figures: dict[str, Any]) -> str:
         "",
         "`first` is of a new process, from its start to its first verified result, caches on disk "
         "empty: `python -m tvm_practice.labs.workloads.first_result FRAMEWORK WORKLOAD`, the "
-        "median of several, of one where it tunes or is interpreted. `load` is the part of it for "
-        f"compiling, and tuning ({figures['trials']} trials). `/ eager` is time over PyTorch "
+        "median of several, of one where it tunes or is interpreted. `load` is compiling, and "
+        f"tuning ({figures['trials']} trials), in the process that is timed, which has had the "
+        "workloads above already. `/ eager` is time over PyTorch "
         "eager's, a process each, in turns, the median with its 95% interval. `pays` is the calls "
         "after which `load` has paid for itself.",
     ]

@@ -1,8 +1,8 @@
-"""Corrections of current TVM's converters."""
+"""Corrections of current TVM's PyTorch frontend."""
 
 import functools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 _CONVOLUTIONS = (
@@ -13,6 +13,26 @@ _CONVOLUTIONS = (
     "conv2d_transpose",
     "conv3d_transpose",
 )
+
+
+@contextmanager
+def corrections() -> Iterator[None]:
+    """All of this module's, inside the block."""
+    with keeping_types(), attention_as_products():
+        yield
+
+
+def attention_as_products() -> AbstractContextManager[None]:
+    """Inside the block, let PyTorch take attention apart as it is defined.
+
+    torch.export writes down the strides of the kernel that this machine would run, and the parts
+    must have them too: permutations that do nothing come of it, and for GPT-2 with eight examples
+    a view that cannot be taken.
+    """
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    context: AbstractContextManager[None] = sdpa_kernel(SDPBackend.MATH)
+    return context
 
 
 @contextmanager

@@ -174,6 +174,9 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
             if extent is not None and 2 * extent < cpu.lanes(out.dtype):
                 continue
             innermost = written[-1] in variables(origin[column])
+            prepack = packed.source in constants
+            if not (rows or innermost or prepack):
+                continue  # used once and packed for that: the images of a depthwise convolution
             found = Contraction(
                 block=block,
                 value=value,
@@ -185,7 +188,7 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
                 column=column,
                 packed=packed,
                 other=other,
-                prepack=packed.source in constants,
+                prepack=prepack,
                 transposed=not innermost and bool(rows),
             )
             score = 2 * found.prepack + innermost

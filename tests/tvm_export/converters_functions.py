@@ -1,0 +1,65 @@
+"""A model with an operator of its own, exported with a converter that only its author has."""
+
+from typing import Any
+
+import torch
+from torch import library
+
+
+@library.custom_op("tvm_practice_tests::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@doubled.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+class Doubles(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(24, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(doubled(self.layer(x)))
+
+
+def load() -> tuple[torch.nn.Module, torch.Tensor]:
+    """A model, and its input, of five rows."""
+    return Doubles(), torch.randn(5, 24)
+
+
+def own_converters() -> dict[str, Any]:
+    """For both engines."""
+
+    def in_relax(node: Any, importer: Any) -> Any:
+        from tvm.relax import op
+
+        x = importer.env[node.args[0]]
+        return importer.block_builder.emit(op.add(x, x))
+
+    def in_relay(inputs: Any, types: Any) -> Any:
+        from tvm import relay
+
+        return inputs[0] * relay.const(2.0)
+
+    return {"doubled.default": in_relax, "tvm_practice_tests::doubled": in_relay}
+
+
+def fails() -> dict[str, Any]:
+    raise ValueError("not today")
+
+
+def error_with(engine: str, converters: str | None, inline: bool = False) -> float:
+    """The largest difference of the exported model to PyTorch."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model, x = load()
+    given = own_converters() if inline else converters
+    config = ExportConfig.model_validate(
+        {"example_input": x, "engine": engine, "converters": given}
+    )
+    [output] = compile_pytorch_module(model, config)(x)
+    with torch.inference_mode():
+        return float(abs(output - model(x).numpy()).max())

@@ -1,0 +1,41 @@
+"""Converters of a person's own, on both engines."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.converters_functions"
+
+
+@pytest.fixture(scope="module", params=[engines.CURRENT, engines.CLASSIC])
+def session(request: pytest.FixtureRequest) -> Iterator[engines.Session]:
+    with engines.Session(request.param) as opened:
+        yield opened
+
+
+def error_with(session: engines.Session, converters: str | None, inline: bool = False) -> float:
+    given = {"engine": session.engine, "converters": converters, "inline": inline}
+    error: float = session.call(f"{FUNCTIONS}:error_with", given)
+    return error
+
+
+def test_an_operator_that_tvm_lacks(session: engines.Session) -> None:
+    with pytest.raises(engines.RemoteError, match=r"doubled.*--converters"):
+        error_with(session, None)
+    assert error_with(session, f"{FUNCTIONS}:own_converters") < 1e-5
+    assert error_with(session, None, inline=True) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("fails", "fails raised ValueError: not today"),
+        ("load", "not a dictionary of converters"),
+        ("own_convertres", "did you mean own_converters"),
+    ],
+)
+def test_a_mistake_is_one_line(session: engines.Session, named: str, message: str) -> None:
+    with pytest.raises(engines.RemoteError, match=message):
+        error_with(session, f"{FUNCTIONS}:{named}")
