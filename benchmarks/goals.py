@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 from beside_torch import geometric_mean
+from models import disturbance
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "speed.md"
@@ -54,6 +55,14 @@ class Measured:
                 found: dict[str, Any] = each
                 return found
         raise Missing
+
+    def was_disturbed(self, name: str, command: str) -> bool:
+        """Whether something else ran while `benchmarks/models.py` timed a model."""
+        try:
+            report = self.read(f"models/{name}/report.json")
+        except Missing:
+            return False
+        return "models.py" in command and disturbance(report) is not None
 
     def ratio(self, name: str, row: str) -> float:
         """A compiler's time on a model over PyTorch eager's."""
@@ -259,6 +268,8 @@ def page(measured: Measured) -> str:
             shown, verdict = goal.form.format(value), "yes" if goal.met(value) else "**no**"
             if not goal.met(value):
                 missed.append(goal)
+        if goal.profile and measured.was_disturbed(goal.profile[0], goal.command):
+            verdict += ", but [the machine was not quiet](models.md)"
         lines.append(f"| {goal.text} | {goal.limit} | {shown} | {verdict} | `{goal.command}` |")
     for goal in missed:
         lines += ["", f"## Missed: {goal.text}", ""]

@@ -104,6 +104,14 @@ def factory(name: str) -> str:
     return f"tvm_practice.models:load_{name}"
 
 
+def disturbance(report: dict[str, Any]) -> tuple[float, float] | None:
+    """PyTorch eager's least and largest time, in ms, where they are too far apart; else None."""
+    eager = [row["eager"]["p50"] for row in report["rows"] if row["eager"]]
+    if not eager or max(eager) <= _QUIET * min(eager):
+        return None
+    return min(eager), max(eager)
+
+
 def _is_tuner(compiler: str) -> bool:
     return compiler in ("autotvm", "ansor", "metaschedule")
 
@@ -130,11 +138,10 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             parts.append(
                 "MetaSchedule's row is of a revision that did not search register tiles.\n"
             )
-        eager = [row["eager"]["p50"] for row in report["rows"] if row["eager"]]
-        if eager and max(eager) > _QUIET * min(eager):
+        if disturbed := disturbance(report):
             parts.append(
                 "The machine was not quiet: PyTorch eager itself took from "
-                f"{min(eager):.3g} to {max(eager):.3g} ms beside one compiler and another. The "
+                f"{disturbed[0]:.3g} to {disturbed[1]:.3g} ms beside one compiler and another. The "
                 "errors stand; do not trust the times.\n"
             )
         parts.append("| | ms | / eager | error | trials |")
@@ -147,7 +154,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
                 parts.append(_line(label, rows[key]))
                 if rows[key]["status"] != "ok":
                     reasons.append(f"{label}: {rows[key]['reason']}")
-        parts += [f"\n{reason}" for reason in reasons]
+        parts += [f"\n{sentence}." for sentence in (*reasons, *report["notes"])]
     return "\n".join(parts) + "\n"
 
 
