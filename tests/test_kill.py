@@ -29,17 +29,24 @@ TUNERS = ["metaschedule", pytest.param("ansor", marks=needs_classic)]
 
 def _lines(file: Path) -> list[Any]:
     """The whole lines of a log of JSON texts."""
-    if not file.exists():
+    try:
+        text = file.read_text()
+    except FileNotFoundError:  # also of a journal, which goes when the log has what is in it
         return []
-    return [json.loads(each) for each in file.read_text().splitlines(True) if each.endswith("\n")]
+    return [json.loads(each) for each in text.splitlines(True) if each.endswith("\n")]
 
 
-def _measured(tuner: str, log: Path) -> set[str]:
+def _frozen(value: Any) -> Any:
+    """A JSON value as one that sets hold; 1 and true are equal in it, as a log and a journal say."""
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+
+
+def measured(tuner: str, log: Path) -> set[Any]:
     """What identifies each trial that is on disk, in the log or not yet."""
     if tuner == "metaschedule":
         records = _lines(log / "database_tuning_record.json")
         records += [each["record"] for each in _lines(log / "journal.jsonl")]
-        return {json.dumps([workload, trace]) for workload, (trace, *_) in records}
+        return {_frozen([workload, trace]) for workload, (trace, *_) in records}
     records = _lines(log) + _lines(log.with_name(f"{log.name}.journal"))
     keys = (each["i"] if tuner == "ansor" else [each["input"], each["config"]] for each in records)
     return {json.dumps(key) for key in keys}
@@ -60,7 +67,7 @@ def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: i
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     counts: list[int] = []
-    known: set[str] = set()
+    known: set[Any] = set()
     for number in range(kills):
         process = subprocess.Popen(
             command,
@@ -73,13 +80,13 @@ def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: i
             time.sleep(chance.random() * 4)
         else:  # while trials are measured
             wanted = min(trials, len(known) + chance.randint(1, max(1, trials // kills)))
-            while process.poll() is None and len(_measured(tuner, log)) < wanted:
+            while process.poll() is None and len(measured(tuner, log)) < wanted:
                 time.sleep(0.02)
             time.sleep(chance.random() * 0.2)
         assert process.poll() is None, "it ended before it was killed"
         process.kill()
         process.wait()
-        found = _measured(tuner, log)
+        found = measured(tuner, log)
         assert known <= found
         known = found
         counts.append(len(known))
@@ -87,7 +94,7 @@ def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: i
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=550
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert known <= _measured(tuner, log)
+    assert known <= measured(tuner, log)
     metadata = json.loads((artifacts / "metadata.json").read_text())
     assert metadata["verification"]["verified"] and metadata["tuning"]["trials"] == trials
     return counts

@@ -14,6 +14,7 @@ import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +27,7 @@ from tvm_practice.tvm_export.tuners.workers import unbound_threads, variable, wi
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 100
 _WAIT_SECONDS = 60.0
-_SESSION_WAIT_SECONDS = 10.0
+_TRIAL_WAIT_SECONDS = 30.0
 _POLL_SECONDS = 0.005
 
 
@@ -41,6 +42,26 @@ def _ask(worker: Any, function: Callable[[], Any]) -> Any:
     """Call a function in a process that TVM started (a PopenWorker)."""
     worker.send(function)
     return worker.recv()
+
+
+def _in_a_trial(server: psutil.Process) -> bool:
+    """Whether a server's session has loaded what was sent to it.
+
+    A session's process is there before the client knows of it, and a client whose server is lost
+    by then asks for another by itself.
+    """
+    try:
+        sessions = server.children(recursive=True)
+        if not hasattr(server, "memory_maps"):  # macOS does not tell what is loaded
+            return bool(sessions)
+        folder = Path(server.cwd())  # a session's files are there, and it ends with the session
+        return any(
+            Path(loaded.path).parent == folder
+            for session in sessions
+            for loaded in session.memory_maps()
+        )
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
 
 
 class LocalFarm:
@@ -139,11 +160,11 @@ class LocalFarm:
 
         Args:
             index: among those that are left.
-            serving: wait until it is in a session, if that comes soon.
+            serving: wait until it is in the middle of a trial, if that comes soon.
         """
         process = psutil.Process(self.pids[index])
-        until = time.monotonic() + _SESSION_WAIT_SECONDS
-        while serving and not process.children() and time.monotonic() < until:
+        until = time.monotonic() + _TRIAL_WAIT_SECONDS
+        while serving and not _in_a_trial(process) and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
         lost = self._servers.pop(index)
         lost.terminate()

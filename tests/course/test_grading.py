@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -64,12 +65,26 @@ def test_a_crash_is_reported_and_grading_goes_on(matmul: Exercise, tmp_path: Pat
 
 
 def test_a_check_is_cancelled_from_another_thread(matmul: Exercise, tmp_path: Path) -> None:
-    path = _file(tmp_path, "def matmul(m, n, k):\n    while True:\n        pass\n")
+    running = tmp_path / "running"
+    path = _file(
+        tmp_path,
+        f"def matmul(m, n, k):\n    open({str(running)!r}, 'w').close()\n"
+        "    while True:\n        pass\n",
+    )
+
+    def cancel_while_it_runs() -> None:
+        until = time.monotonic() + 120
+        while not running.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        grader.cancel()
+
     with Grader() as grader:
         grader.make_ready(matmul)
-        threading.Timer(0.5, grader.cancel).start()
+        thread = threading.Thread(target=cancel_while_it_runs)
+        thread.start()
         with pytest.raises(GradingCancelled):
             grader.grade(matmul, path)
+        thread.join()
 
 
 def test_a_file_saved_twice_within_a_second_is_read_anew(tmp_path: Path) -> None:

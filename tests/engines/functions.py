@@ -50,8 +50,8 @@ def die(status: int) -> None:
 
 
 def sleep_until_interrupted(started: str, interrupted: str) -> None:
-    Path(started).touch()
     try:
+        Path(started).touch()
         time.sleep(60)
     except KeyboardInterrupt:
         Path(interrupted).touch()

@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -56,46 +58,67 @@ def what_goes_wrong(folder: str) -> dict[str, Any]:
     from tvm_practice.local_farm import LocalFarm, SilentServer
     from tvm_practice.tvm_export.tuners.workers import without_torch
 
-    def hang(X: Any) -> Any:
-        k = te.reduce_axis((0, 10**12), name="k")
-        return te.sum(X[0] * te.exp(X[0] + k.var.astype("float32")), axis=k)
+    def sum_of(terms: int) -> Any:
+        def body(X: Any) -> Any:
+            k = te.reduce_axis((0, terms), name="k")
+            return te.sum(X[0] * te.exp(X[0] + k.var.astype("float32")), axis=k)
+
+        return body
 
     def crash(X: Any) -> Any:
         return X[0] + tvm.tirx.call_extern("float32", "abort")
 
-    trials = [a_trial(64, 64)] * 6
     seen: dict[str, Any] = {}
     with LocalFarm(2) as farm, without_torch():
-        runner = rpc_runner(
-            farm.host, farm.port, farm.key, workers=2, session_seconds=1, trial_seconds=3
-        )
 
-        def run(some: list[Any]) -> list[Any]:
+        @contextmanager
+        def measuring(*, session_seconds: float, trial_seconds: float) -> Iterator[Any]:
+            runner = rpc_runner(
+                farm.host,
+                farm.port,
+                farm.key,
+                workers=2,
+                session_seconds=session_seconds,
+                trial_seconds=trial_seconds,
+            )
+            try:
+                for each in [runner.pool.submit(time.sleep, 0.1) for _ in range(2)]:
+                    each.result()
+                yield runner
+            finally:
+                runner.pool.shutdown(wait=False)
+
+        def run(runner: Any, some: list[Any]) -> list[Any]:
             return [each.result() for each in runner.run(some)]
 
-        def note(name: str, results: list[Any]) -> None:
+        def note(name: str, results: list[Any], *, servers: int) -> None:
             errors = [str(each.error_msg) for each in results if each.error_msg]
-            time.sleep(0.3)  # the tracker has noticed
+            time.sleep(0.3)  # a server too many that is lost would be gone by then
+            until = time.monotonic() + 60
+            while len(farm.servers) != servers and time.monotonic() < until:
+                time.sleep(0.05)
             seen[name] = {"errors": errors, "servers": len(farm.servers)}
             farm.add(2 - len(farm.servers))
 
-        try:
-            for each in [runner.pool.submit(abs, 0) for _ in range(2)]:
-                each.result()
+        with measuring(session_seconds=10, trial_seconds=30) as runner:
+            # They take much longer than to find a server in the middle of one and to end it.
+            trials = [_built(folder, "slow", sum_of(5 * 10**7))] * 6
             for name, survive in (("killed", False), ("survived", True)):
                 killer = threading.Thread(target=farm.lose, kwargs={"serving": True})
                 killer.start()
                 results = (
-                    survive_lost_worker(runner, trials, attempts=3) if survive else run(trials)
+                    survive_lost_worker(runner, trials, attempts=3)
+                    if survive
+                    else run(runner, trials)
                 )
                 killer.join()
-                note(name, results)
-            note("hangs", run([_built(folder, "hangs", hang)]))
+                note(name, results, servers=1)
+            note("crashes", run(runner, [_built(folder, "crashes", crash)]), servers=1)
+        # These wait for the limits.
+        with measuring(session_seconds=5, trial_seconds=15) as runner:
+            note("hangs", run(runner, [_built(folder, "hangs", sum_of(10**12))]), servers=2)
             with SilentServer(farm.host, farm.port, farm.key) as silent:
                 silent.offer()
-                results = run(trials)
-            note("silent", results)
-            note("crashes", run([_built(folder, "crashes", crash)]))
-        finally:
-            runner.pool.shutdown(wait=False)
+                results = run(runner, [a_trial(64, 64)] * 6)
+            note("silent", results, servers=2)
     return seen

@@ -584,9 +584,9 @@ def deep_chain() -> dict[str, Any]:
     random = np.random.default_rng(7)
     module = _module((build, [(30, 40)], [_normal(random, (40, 50))]))
     x = _normal(random, (30, 40))
-    started = time.perf_counter()
+    started = time.process_time()  # whatever else the machine does
     scheduled = _run(schedule_defaults(module, _target(None)), _target(None), [x])
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     reference = _run(module, _target(None), [x])
     return {"error": float(np.abs(scheduled - reference).max()), "seconds": seconds}
 

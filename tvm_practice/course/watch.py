@@ -201,11 +201,11 @@ def is_silent(folder: Path) -> bool:
 
 @contextmanager
 def _saved(folder: Path, poll: bool, events: "Queue[_Event]") -> Iterator[None]:
-    """Report the names of the Python files in `folder` as they are saved.
+    """Report the names of the Python files in `folder` as they are saved in the block.
 
     The folder is watched and not a file, because many editors save by renaming a new file.
     """
-    stop = threading.Event()
+    stop, watching = threading.Event(), threading.Event()
 
     def report() -> None:
         if not poll:
@@ -215,22 +215,30 @@ def _saved(folder: Path, poll: bool, events: "Queue[_Event]") -> Iterator[None]:
                     watch_filter=lambda change, _: change != watchfiles.Change.deleted,
                     recursive=False,
                     step=_SETTLED_MS,
+                    rust_timeout=_SETTLED_MS,
+                    yield_on_timeout=True,  # the first says that the folder is watched
                     stop_event=stop,
                     force_polling=False,
                     raise_interrupt=False,
                 ):
+                    watching.set()
                     for name in {Path(path).name for _, path in changes}:
                         events.put(("saved", name))
             except (OSError, RuntimeError):
                 pass  # the system has no events left to give: look
-        _look(folder, events, stop)
+        _look(folder, events, stop, watching)
 
     with _thread(report, stop):
+        watching.wait(timeout=10)  # the first check reads the file: what is saved later is told
         yield
 
 
-def _look(folder: Path, events: "Queue[_Event]", stop: threading.Event) -> None:
+def _look(
+    folder: Path, events: "Queue[_Event]", stop: threading.Event, watching: threading.Event
+) -> None:
     """Report saved files by looking at them again and again, until `stop` is set.
+
+    `watching` is set after the first look.
 
     Not by watchfiles' own polling, which compares times in whole seconds and so does not see the
     second of two saves within one.
@@ -248,6 +256,7 @@ def _look(folder: Path, events: "Queue[_Event]", stop: threading.Event) -> None:
                 events.put(("saved", file.name))
             seen[file.name] = state
         first = False
+        watching.set()
 
 
 @contextmanager

@@ -141,9 +141,13 @@ class Session:
         started = time.monotonic()
         while True:
             ended = self._child.poll()  # before the look at the file: it may answer, then end
-            if reply.exists():
-                answer: dict[str, Any] = json.loads(reply.read_text())
-                reply.unlink()
+            try:
+                text = reply.read_text()
+            except FileNotFoundError:  # not yet, or the folder is gone: another thread closed this
+                pass
+            else:
+                reply.unlink(missing_ok=True)
+                answer: dict[str, Any] = json.loads(text)
                 return answer
             if ended is not None:
                 how = signal.Signals(-ended).name if ended < 0 else f"exit status {ended}"

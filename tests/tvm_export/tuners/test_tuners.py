@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.test_kill import measured
 from tests.tvm_export.tuners.tuner_functions import ENGINE_OF
 from tvm_practice import engines
 from tvm_practice.tvm_export.tuners import Trial, ansor, autotvm, count_errors, metaschedule
@@ -96,7 +97,7 @@ def test_workers_have_the_engine_and_its_threads(tuner: str, session: engines.Se
 
 def _records(tuner: str, log: Path) -> int:
     file = log / "database_tuning_record.json" if tuner == "metaschedule" else log
-    return len(file.read_text().splitlines()) if file.exists() else 0
+    return file.read_text().count("\n") if file.exists() else 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -113,14 +114,15 @@ def test_what_was_measured_survives(tuner: str, tmp_path: Path, how: signal.Sign
         workers = psutil.Process(process.pid).children(recursive=True)
         assert workers
         process.send_signal(how)
-        assert process.wait(60) == (130 if how == signal.SIGINT else -signal.SIGKILL)
+        assert process.wait(300) == (130 if how == signal.SIGINT else -signal.SIGKILL)
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert not [worker for worker in alive if worker.status() != psutil.STATUS_ZOMBIE]
     kept = HISTORY[tuner](log)
     assert len(kept) >= 2
+    on_disk = len(measured(tuner, log))  # some are in the journal alone
     subprocess.run([*command, "2"], check=True, stdout=subprocess.DEVNULL)
     trials = HISTORY[tuner](log)
-    assert len(trials) == len(kept) + 2
+    assert len(trials) == on_disk + 2
     assert [trial.seconds for trial in trials[: len(kept)]] == [trial.seconds for trial in kept]
 
 
