@@ -39,7 +39,7 @@ def measure(shape: tuple[int, int, int], seconds: float) -> dict[str, Any]:
         seconds: for measuring.
 
     Returns:
-        {"shape", "tile", "max_error" (to numpy), "comparison": see measure.Comparison.to_dict}.
+        {"shape", "blocking", "max_error" (to numpy), "comparison": see measure.Comparison.to_dict}.
     """
     import numpy as np
     import torch
@@ -49,18 +49,18 @@ def measure(shape: tuple[int, int, int], seconds: float) -> dict[str, Any]:
     from solutions.manual_schedule import packed_matmul
     from solutions.te_basics import matmul
     from tvm_practice import engines
-    from tvm_practice.manual_schedule import register_tile
+    from tvm_practice.manual_schedule import packed_blocking
     from tvm_practice.measure import compare_interleaved
 
     m, n, k = shape
     rng = np.random.default_rng(0)
     a = rng.standard_normal((m, k), dtype="float32")
     b = rng.standard_normal((k, n), dtype="float32")
-    rows, columns = register_tile()
+    blocking = packed_blocking(n)
     target = engines.host_target()
     out = {name: tvm.runtime.tensor(np.zeros((m, n), "float32")) for name in ("packed", "naive")}
     inputs = [tvm.runtime.tensor(each) for each in (a, b)]
-    packed = tvm.compile(packed_matmul(m, n, k, rows=rows, columns=columns).mod, target=target)
+    packed = tvm.compile(packed_matmul(m, n, k, **blocking).mod, target=target)
     left, right = torch.from_numpy(a), torch.from_numpy(b)
     runs: dict[str, Any] = {
         "torch": functools.partial(torch.matmul, left, right, out=torch.zeros(m, n)),
@@ -80,7 +80,7 @@ def measure(shape: tuple[int, int, int], seconds: float) -> dict[str, Any]:
     compared = compare_interleaved(runs, baseline="torch", rounds=200, warmup=5, time_limit=seconds)
     return {
         "shape": list(shape),
-        "tile": [rows, columns],
+        "blocking": blocking,
         "max_error": float(np.abs(out["packed"].numpy() - a @ b).max()),
         "comparison": compared.to_dict(),
         "naive": None if beside is None else beside.to_dict(),

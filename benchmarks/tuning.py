@@ -267,11 +267,10 @@ def _by_hand_current(shape: Sequence[int]) -> Any:
     import tvm
 
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.manual_schedule import register_tile
+    from tvm_practice.manual_schedule import packed_blocking
 
     m, n, k = shape
-    rows, columns = register_tile()
-    schedule = packed_matmul(m, n, k, rows=rows, columns=columns)
+    schedule = packed_matmul(m, n, k, **packed_blocking(n))
     return tvm.compile(schedule.mod, target=engines.host_target())["main"]
 
 
@@ -279,13 +278,12 @@ def _by_hand_classic(shape: Sequence[int]) -> Any:
     """The same blocking on the classic engine."""
     import tvm
 
-    from tvm_practice.manual_schedule import register_tile
+    from tvm_practice.manual_schedule import packed_blocking
     from tvm_practice.tvm_export.tuners.matmul_template import packed_matmul
 
     m, n, k = shape
-    rows, columns = register_tile()
     target = engines.host_target()
-    schedule, tensors = packed_matmul(m, n, k, rows=rows, columns=columns, unroll_k=4)
+    schedule, tensors = packed_matmul(m, n, k, unroll_k=4, **packed_blocking(n))
     return tvm.build(schedule, tensors, target=target)
 
 

@@ -87,19 +87,20 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 
 
 def packed_matmul(
-    m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int = 4
+    m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int = 4, rows_first: bool = False
 ) -> Any:  # a tvm.s_tir.Schedule
     """A matmul near the processor's peak: packed inputs, a register block, all threads.
 
     Declare and schedule a PrimFunc main(A, B, C) of float32 buffers (m, k), (k, n), (m, n):
 
-    - B_packed [n/columns][k][columns]: the columns of B that one tile reads, one row after the
-      other without a gap. Packed first, its outermost loop parallel.
-    - A_packed [m/rows][k][rows]: likewise for the rows of A. Packed inside the parallel loop
-      over row blocks, just before they are used.
+    - A_packed [m/rows][k][rows]: the rows of A that one tile reads, one column after the other
+      without a gap. Packed first, its outermost loop parallel.
+    - B_packed [n/columns][k][columns]: likewise for the columns of B. Packed inside the parallel
+      loop over column blocks, just before they are used, its columns vectorized.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
-    - The loop over row blocks is parallel.
+    - The loop over column blocks is parallel, that over row blocks is next: a column block of B
+      stays in a near cache while all of A passes by. With rows_first A and B change places.
 
     The packed buffers round m, n and k up and hold zeros there, so that the loop over k needs no
     guard whatever the sizes; only the write-back has one.
@@ -111,6 +112,8 @@ def packed_matmul(
         rows: rows of a tile.
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
+        rows_first: whether the parallel loop is over row blocks, with A packed inside it and B
+            before: where there are fewer column blocks than threads.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -150,20 +153,22 @@ def packed_matmul(
     block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
     row_block, column_block, i, j, k_loop = schedule.get_loops(block)
     k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(row_block, column_block, k_outer, k_inner, i, j)
+    A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
+    outer, near, inner, before = column_block, B_pack, row_block, A_pack
+    if rows_first:
+        outer, near, inner, before = row_block, A_pack, column_block, B_pack
+    schedule.reorder(outer, inner, k_outer, k_inner, i, j)
     schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, column_block)
+    schedule.reverse_compute_at(write_back, inner)
+    schedule.compute_at(near, outer)
     if columns > 1:  # a loop of one iteration is dropped, and the last would be another
         schedule.vectorize(schedule.get_loops(write_back)[-1])
+        schedule.vectorize(schedule.get_loops(B_pack)[-1])
     schedule.vectorize(j)
     schedule.unroll(i)
     schedule.unroll(k_inner)
-    schedule.parallel(row_block)
-
-    schedule.compute_at(schedule.get_sblock("A_packed"), row_block)
-    outermost, _, innermost = schedule.get_loops(schedule.get_sblock("B_packed"))
-    schedule.parallel(outermost)
-    schedule.vectorize(innermost)
+    schedule.parallel(outer)
+    schedule.parallel(schedule.get_loops(before)[0])
     schedule.decompose_reduction(block, k_outer)
     return schedule
 

@@ -245,7 +245,7 @@ def _current_lane(tuning: "_Tuning", quick: bool) -> None:
     from solutions.manual_schedule import packed_matmul
     from solutions.te_basics import matmul
     from tvm_practice.engines import host_target
-    from tvm_practice.manual_schedule import register_tile
+    from tvm_practice.manual_schedule import packed_blocking
     from tvm_practice.tvm_export.tuners import metaschedule, prediction
 
     size = tuning.size
@@ -282,8 +282,7 @@ def _current_lane(tuning: "_Tuning", quick: bool) -> None:
         if tuned is not None:
             tuning.add(name, "apply_metaschedule", tvm.compile(tuned, target=target)["main"])
 
-    rows, columns = register_tile()
-    packed = packed_matmul(size, size, size, rows=rows, columns=columns)
+    packed = packed_matmul(size, size, size, **packed_blocking(size))
     tuning.add_hand_written("packed_matmul", tvm.compile(packed.mod, target=target)["main"])
 
 

@@ -113,7 +113,10 @@ def packed_conv2d(
     schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
     schedule.fuse(*schedule.get_loops(schedule.get_sblock("T"))[:3])  # the row blocks, as one loop
     # Unrolled by the kernel's width: which pixel a step reads is then known at compile time.
-    matmul = packed_matmul(wide, filters, steps, rows=rows, columns=columns, unroll_k=kernel)
+    # Row blocks first: a layer has many more pixels than filters.
+    matmul = packed_matmul(
+        wide, filters, steps, rows=rows, columns=columns, unroll_k=kernel, rows_first=True
+    )
     matmul.trace.apply_to_schedule(schedule, remove_postproc=False)
     return schedule
 

@@ -121,6 +121,29 @@ def register_tile() -> tuple[int, int]:
     return 1 << (most_rows.bit_length() - 1), row_of_b * here.vector_lanes
 
 
+def packed_blocking(n: int) -> dict[str, Any]:
+    """Worked: the blocking of `packed_matmul` for n columns on this processor.
+
+    Its tiles need not divide the matrix, since the copies are padded, and can fill the registers.
+    An eighth of them holds a row of B, and rows are as many as leave one for the values of A. A
+    tile is wider than tall because A passes by once for every column block.
+
+    Returns:
+        rows and columns (6 x 64 where 32 registers hold 16 floats each, 6 x 16 where 16 hold 8),
+        and rows_first, which is set where there are not two column blocks for every thread.
+    """
+    from tvm_practice import engines
+
+    here = engines.host()
+    row_of_b = here.vector_registers // 8
+    columns = row_of_b * here.vector_lanes
+    return {
+        "rows": (here.vector_registers - row_of_b - 1) // row_of_b,
+        "columns": columns,
+        "rows_first": -(-n // columns) < 2 * engines.thread_count(),
+    }
+
+
 def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
     """Compute C tile by tile: split the rows and the columns, then reorder.
 
@@ -191,19 +214,20 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 
 
 def packed_matmul(
-    m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int = 4
+    m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int = 4, rows_first: bool = False
 ) -> Any:  # a tvm.s_tir.Schedule
     """A matmul near the processor's peak: packed inputs, a register block, all threads.
 
     Declare and schedule a PrimFunc main(A, B, C) of float32 buffers (m, k), (k, n), (m, n):
 
-    - B_packed [n/columns][k][columns]: the columns of B that one tile reads, one row after the
-      other without a gap. Packed first, its outermost loop parallel.
-    - A_packed [m/rows][k][rows]: likewise for the rows of A. Packed inside the parallel loop
-      over row blocks, just before they are used.
+    - A_packed [m/rows][k][rows]: the rows of A that one tile reads, one column after the other
+      without a gap. Packed first, its outermost loop parallel.
+    - B_packed [n/columns][k][columns]: likewise for the columns of B. Packed inside the parallel
+      loop over column blocks, just before they are used, its columns vectorized.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
-    - The loop over row blocks is parallel.
+    - The loop over column blocks is parallel, that over row blocks is next: a column block of B
+      stays in a near cache while all of A passes by. With rows_first A and B change places.
 
     The packed buffers round m, n and k up and hold zeros there, so that the loop over k needs no
     guard whatever the sizes; only the write-back has one.
@@ -215,6 +239,8 @@ def packed_matmul(
         rows: rows of a tile.
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
+        rows_first: whether the parallel loop is over row blocks, with A packed inside it and B
+            before: where there are fewer column blocks than threads.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -351,12 +377,14 @@ def _current_steps(matmuls: "_Matmuls") -> None:
         )
 
     size = matmuls.size
-    packed = matmuls.steps.attempt("packed_matmul", size, size, size, rows=rows, columns=columns)
+    blocking = packed_blocking(size)
+    packed = matmuls.steps.attempt("packed_matmul", size, size, size, **blocking)
     if matmuls.ran("packed_matmul"):
         matmuls.add(
             "packed_matmul",
             packed,
-            "the same tiles, reading copies of A and B in the order of use.",
+            f"tiles of {blocking['rows']}x{blocking['columns']} in registers, reading copies of A "
+            "and B in the order of use.",
             "no strides: each cache line and page that is fetched is used up",
         )
 
@@ -464,11 +492,11 @@ class _Matmuls:
             self._reasons[name] = why
 
     def packed(
-        self, size: int, rows: int, columns: int, *, quiet: bool = False
+        self, size: int, blocking: Mapping[str, Any], *, quiet: bool = False
     ) -> Callable[[], Any] | None:
         """packed_matmul of that size, built."""
         name = "packed_matmul"
-        schedule = self.steps.attempt(name, size, size, size, rows=rows, columns=columns)
+        schedule = self.steps.attempt(name, size, size, size, **blocking)
         return self.build(name, schedule, size, quiet=quiet) if self.ran(name) else None
 
     def time(self, *, seconds: float) -> dict[str, Any]:
@@ -498,14 +526,13 @@ def _against_torch(matmuls: _Matmuls) -> dict[str, Any]:
     from tvm_practice.measure import compare_interleaved
 
     torch.set_num_threads(engines.thread_count())
-    rows, columns = register_tile()
     figures = {}
     for size in _SIZES_AGAINST_TORCH:
         print(
             f"\npacked_matmul and torch.matmul in turns at {size}"
             + (", a prime:" if size % 2 else ":")
         )
-        run = matmuls.packed(size, rows, columns)
+        run = matmuls.packed(size, packed_blocking(size))
         if run is None:
             continue
         a, b = (torch.from_numpy(each) for each in matmuls.inputs(size))
@@ -535,12 +562,13 @@ def _on_a_convolution() -> dict[str, Any]:
 
 
 def _scan_tiles(matmuls: _Matmuls) -> dict[str, Any]:
-    """Time packed_matmul with other tiles than register_tile's."""
+    """Time packed_matmul with other tiles than packed_blocking's."""
     from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
 
     here = engines.host()
-    rows, columns = register_tile()
+    blocking = packed_blocking(_SCANNED_SIZE)
+    rows, columns = blocking["rows"], blocking["columns"]
     print(
         f"\nOther tiles of packed_matmul. A register holds {here.vector_lanes} floats: a tile "
         f"adds up in\nrows x columns / {here.vector_lanes} registers, of which there are "
@@ -555,7 +583,10 @@ def _scan_tiles(matmuls: _Matmuls) -> dict[str, Any]:
         (rows * 2, columns),
         (rows * 2, columns * 2),
     ]
-    built = {f"{r}x{c}": matmuls.packed(_SCANNED_SIZE, r, c, quiet=True) for r, c in tiles}
+    built = {
+        f"{r}x{c}": matmuls.packed(_SCANNED_SIZE, {**blocking, "rows": r, "columns": c}, quiet=True)
+        for r, c in tiles
+    }
     runs = {name: run for name, run in built.items() if run is not None}
     if len(runs) < len(tiles):
         return {}

@@ -312,10 +312,9 @@ def _packed(size: int) -> Any:
 
     from solutions.manual_schedule import packed_matmul
     from tvm_practice import engines
-    from tvm_practice.manual_schedule import register_tile
+    from tvm_practice.manual_schedule import packed_blocking
 
-    rows, columns = register_tile()
-    schedule = packed_matmul(size, size, size, rows=rows, columns=columns)
+    schedule = packed_matmul(size, size, size, **packed_blocking(size))
     return tvm.compile(schedule.mod, target=engines.host_target()).mod
 
 

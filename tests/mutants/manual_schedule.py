@@ -199,7 +199,7 @@ def does_not_unroll_the_rows(schedule, block, rows, columns, unroll_k):
 
 
 @mutant("packed_matmul", message="returns the tvm.s_tir.Schedule")
-def returns_the_module(m, n, k, *, rows, columns, unroll_k=4):
+def returns_the_module(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
 
@@ -211,7 +211,7 @@ def returns_the_module(m, n, k, *, rows, columns, unroll_k=4):
 
 
 @mutant("packed_matmul", message="A is packed: a statement that reads A")
-def packs_nothing(m, n, k, *, rows, columns, unroll_k=4):
+def packs_nothing(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
 
@@ -224,7 +224,7 @@ def packs_nothing(m, n, k, *, rows, columns, unroll_k=4):
 
 
 @mutant("packed_matmul", message="(?s)C of 23x17 by 17x45.*past the matrix's edge")
-def repeats_the_last_k_at_the_edge(m, n, k, *, rows, columns, unroll_k=4):
+def repeats_the_last_k_at_the_edge(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
 
@@ -253,21 +253,21 @@ def repeats_the_last_k_at_the_edge(m, n, k, *, rows, columns, unroll_k=4):
     block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
     row_block, column_block, i, j, k_loop = schedule.get_loops(block)
     k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(row_block, column_block, k_outer, k_inner, i, j)
+    schedule.reorder(column_block, row_block, k_outer, k_inner, i, j)
     schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, column_block)
+    schedule.reverse_compute_at(write_back, row_block)
     schedule.vectorize(j)
     schedule.unroll(i)
     schedule.unroll(k_inner)
-    schedule.parallel(row_block)
-    schedule.compute_at(schedule.get_sblock("A_packed"), row_block)
-    schedule.parallel(schedule.get_loops(schedule.get_sblock("B_packed"))[0])
+    schedule.parallel(column_block)
+    schedule.compute_at(schedule.get_sblock("B_packed"), column_block)
+    schedule.parallel(schedule.get_loops(schedule.get_sblock("A_packed"))[0])
     schedule.decompose_reduction(block, k_outer)
     return schedule
 
 
 @mutant("packed_matmul", message="what one tile reads at a step of k lies side by side")
-def packs_b_by_rows_of_the_tile(m, n, k, *, rows, columns, unroll_k=4):
+def packs_b_by_rows_of_the_tile(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
 
@@ -297,8 +297,8 @@ def packs_b_by_rows_of_the_tile(m, n, k, *, rows, columns, unroll_k=4):
     return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
 
 
-@mutant("packed_matmul", message="A is packed inside the loop over row blocks")
-def packs_all_of_a_first(m, n, k, *, rows, columns, unroll_k=4):
+@mutant("packed_matmul", message="B is packed inside the loop over column blocks")
+def packs_all_of_b_first(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
 
@@ -329,20 +329,21 @@ def packs_all_of_a_first(m, n, k, *, rows, columns, unroll_k=4):
     block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
     row_block, column_block, i, j, k_loop = schedule.get_loops(block)
     k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(row_block, column_block, k_outer, k_inner, i, j)
+    schedule.reorder(column_block, row_block, k_outer, k_inner, i, j)
     schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, column_block)
+    schedule.reverse_compute_at(write_back, row_block)
     schedule.vectorize(j)
     schedule.unroll(i)
     schedule.unroll(k_inner)
-    schedule.parallel(row_block)
+    schedule.parallel(column_block)
+    schedule.parallel(schedule.get_loops(schedule.get_sblock("A_packed"))[0])
     schedule.parallel(schedule.get_loops(schedule.get_sblock("B_packed"))[0])
     schedule.decompose_reduction(block, k_outer)
     return schedule
 
 
-@mutant("packed_matmul", message=r"the outermost loop is parallel\(4\), the row blocks")
-def runs_on_one_thread(m, n, k, *, rows, columns, unroll_k=4):
+@mutant("packed_matmul", message=r"the outermost loop is parallel\(2\), the column blocks")
+def runs_on_one_thread(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
 
@@ -373,15 +374,22 @@ def runs_on_one_thread(m, n, k, *, rows, columns, unroll_k=4):
     block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
     row_block, column_block, i, j, k_loop = schedule.get_loops(block)
     k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(row_block, column_block, k_outer, k_inner, i, j)
+    schedule.reorder(column_block, row_block, k_outer, k_inner, i, j)
     schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, column_block)
+    schedule.reverse_compute_at(write_back, row_block)
     schedule.vectorize(j)
     schedule.unroll(i)
     schedule.unroll(k_inner)
-    schedule.compute_at(schedule.get_sblock("A_packed"), row_block)
+    schedule.compute_at(schedule.get_sblock("B_packed"), column_block)
     schedule.decompose_reduction(block, k_outer)
     return schedule
+
+
+@mutant("packed_matmul", message=r"the row blocks, with rows_first=True")
+def knows_one_order(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
+    from solutions.manual_schedule import packed_matmul
+
+    return packed_matmul(m, n, k, rows=rows, columns=columns, unroll_k=unroll_k)
 
 
 @mutant("tile_classic", message="all of k within a tile")

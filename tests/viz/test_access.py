@@ -49,7 +49,7 @@ def test_a_schedule_changes_the_order_alone(
     assert packed["C"]["writes"] == [1] and packed["C"]["written"] == size * size
     assert not packed["C"]["reads"]
     assert packed["T_local"]["in_registers"] and packed["T_local"]["shape"] == [1, 1, rows, columns]
-    assert packed["A_packed"]["shape"][0] == 1  # cut to the row block that is in use
+    assert packed["B_packed"]["shape"][0] == 1  # cut to the column block that is in use
     assert all(buffer["inside"] for each in found.values() for buffer in each.values())
 
 

@@ -626,10 +626,9 @@ def _packed(size: int, folder: Path) -> Path:
     import tvm
 
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.manual_schedule import register_tile
+    from tvm_practice.manual_schedule import packed_blocking
 
-    rows, columns = register_tile()
-    schedule = packed_matmul(size, size, size, rows=rows, columns=columns)
+    schedule = packed_matmul(size, size, size, **packed_blocking(size))
     file = folder / "packed.so"
     tvm.compile(schedule.mod, target=_one_thread()).mod.export_library(str(file))
     return file

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def largest_errors(sizes: list[int]) -> dict[str, float]:
-    """The largest error: of the product columns first, and of a point of the space rows first."""
+    """The largest error: of the product rows first, and of a point of the space."""
     import tvm
 
     from tvm_practice.engines import host, host_target
@@ -23,8 +23,8 @@ def largest_errors(sizes: list[int]) -> dict[str, float]:
     space = task.config_space
     with target:
         made: dict[str, Any] = {
-            "columns first": packed_matmul(
-                *sizes, rows=4, columns=columns, unroll_k=8, columns_first=True
+            "rows first": packed_matmul(
+                *sizes, rows=4, columns=columns, unroll_k=8, rows_first=True
             ),
             "template": task.instantiate(space.get(space.get_next_index(len(space) // 3))),
         }

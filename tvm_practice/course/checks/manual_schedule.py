@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -536,21 +536,22 @@ def _expect_packed(schedule: Any, statement: Statement, *, blocks: int, k: int, 
         "from the start.",
         "C reads T[i // rows, j // columns, i % rows, j % columns]. set_scope(block, 0, "
         '"local") makes the sum\'s own buffer the accumulator, and C, moved to the loop over '
-        "column blocks by reverse_compute_at, is the write-back.",
-        "compute_at(A_packed's block, the row-block loop) packs A where it is used. Parallel on "
-        "the row-block loop and on B_packed's outermost; vectorize and unroll as in "
-        "register_block; decompose_reduction last.",
+        "row blocks by reverse_compute_at, is the write-back.",
+        "compute_at(B_packed's block, the column-block loop) packs B where it is used. Parallel on "
+        "the column-block loop and on A_packed's outermost; vectorize and unroll as in "
+        "register_block; decompose_reduction last. rows_first swaps the two loops, and which of "
+        "the copies is packed inside.",
     ),
     looks_like="""
-        for b in parallel(3):
+        for b in parallel(8):
             for r in serial(32):
-                for j in vectorized(16):
-                    B_packed: B_packed <- B
-        for bi in parallel(8):
-            for ax0 in serial(32):
-                for ax1 in serial(8):
+                for i in serial(8):
                     A_packed: A_packed <- A
-            for bj in serial(3):
+        for bj in parallel(3):
+            for ax0 in serial(32):
+                for ax1 in vectorized(16):
+                    B_packed: B_packed <- B
+            for bi in serial(8):
                 for i_init in unrolled(8):
                     for j_init in vectorized(16):
                         T_init: T_local <- constant
@@ -570,9 +571,23 @@ def _expect_packed(schedule: Any, statement: Statement, *, blocks: int, k: int, 
 def check_packed_matmul(packed_matmul: Function) -> None:
     import tvm
 
-    cases = ((20, 32, 15, 5, 16, 3), (23, 45, 17, 6, 16, 4), (1, 9, 3, 4, 8, 2))
-    for m, n, k, rows, columns, unroll_k in cases:
-        schedule = _accepted(packed_matmul, m, n, k, rows=rows, columns=columns, unroll_k=unroll_k)
+    cases = (
+        (20, 32, 15, 5, 16, 3, False),
+        (23, 45, 17, 6, 16, 4, False),
+        (23, 45, 17, 6, 16, 4, True),
+        (1, 9, 3, 4, 8, 2, False),
+    )
+    for m, n, k, rows, columns, unroll_k, rows_first in cases:
+        schedule = _accepted(
+            packed_matmul,
+            m,
+            n,
+            k,
+            rows=rows,
+            columns=columns,
+            unroll_k=unroll_k,
+            rows_first=rows_first,
+        )
         expect(
             isinstance(schedule, tvm.s_tir.Schedule),
             expected="packed_matmul returns the tvm.s_tir.Schedule",
@@ -603,7 +618,10 @@ def check_packed_matmul(packed_matmul: Function) -> None:
         )
         if k > unroll_k and m > rows:  # loops of one iteration may be simplified away
             _expect_register_block(schedule, rows, columns, unroll_k)
-            _expect_parallel(loops, a_loops, b_loops, _ceil(m, rows))
+            by_rows = _Side("row", "A", _ceil(m, rows), a_loops)
+            by_columns = _Side("column", "B", _ceil(n, columns), b_loops)
+            sides = (by_rows, by_columns) if rows_first else (by_columns, by_rows)
+            _expect_parallel(loops, *sides, f"rows_first={rows_first}")
         _expect_values(
             schedule,
             [(m, k), (k, n)],
@@ -611,27 +629,45 @@ def check_packed_matmul(packed_matmul: Function) -> None:
         )
 
 
-def _expect_parallel(
-    loops: Sequence[Loop], a_loops: Sequence[Loop], b_loops: Sequence[Loop], row_blocks: int
-) -> None:
+class _Side(NamedTuple):
+    """One operand of packed_matmul.
+
+    Attributes:
+        block: what its blocks are of.
+        source: its name.
+        blocks: how many there are.
+        packing: the loops around the statement that packs it.
+    """
+
+    block: str
+    source: str
+    blocks: int
+    packing: Sequence[Loop]
+
+
+def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: str) -> None:
+    """The loop over `near`'s blocks is parallel, and packs them; `before` is packed before it."""
     expect(
-        loops[0].kind == "parallel" and loops[0].extent == row_blocks,
-        expected=f"the outermost loop is parallel({row_blocks}), the row blocks",
+        loops[0].kind == "parallel" and loops[0].extent == near.blocks,
+        expected=f"the outermost loop is parallel({near.blocks}), the {near.block} blocks, with "
+        + when,
         seen=show(loops),
         look="schedule.parallel and the order of the loops",
     )
     expect(
-        _common(a_loops, loops) == 1,
-        expected="A is packed inside the loop over row blocks and outside that over columns",
-        seen=f"packed in {show(a_loops)}, used in {show(loops)}",
-        look="compute_at(A_packed's block, the row-block loop): packed by the thread that uses "
-        "it, once for all columns",
+        _common(near.packing, loops) == 1,
+        expected=f"{near.source} is packed inside the loop over {near.block} blocks and outside "
+        f"that over {before.block} blocks, with {when}",
+        seen=f"packed in {show(near.packing)}, used in {show(loops)}",
+        look=f"compute_at({near.source}_packed's block, the {near.block}-block loop): packed by "
+        f"the thread that uses it, once for all {before.block} blocks",
     )
     expect(
-        b_loops[0].kind == "parallel" and b_loops[0] is not loops[0],
-        expected="B is packed before, once for all rows, by all threads",
-        seen=f"packed in {show(b_loops)}, used in {show(loops)}",
-        look="schedule.parallel on the outermost loop of B_packed's block",
+        before.packing[0].kind == "parallel" and before.packing[0] is not loops[0],
+        expected=f"{before.source} is packed before, once for all {near.block} blocks, by all "
+        "threads",
+        seen=f"packed in {show(before.packing)}, used in {show(loops)}",
+        look=f"schedule.parallel on the outermost loop of {before.source}_packed's block",
     )
 
 

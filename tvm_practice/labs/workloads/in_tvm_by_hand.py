@@ -16,15 +16,14 @@ from solutions.manual_schedule import packed_matmul, register_block
 from tvm_practice import engines
 from tvm_practice.labs.workloads.loaded import Loaded
 from tvm_practice.labs.workloads.problems import EPSILON
-from tvm_practice.manual_schedule import register_tile
+from tvm_practice.manual_schedule import packed_blocking, register_tile
 from tvm_practice.tvm_export.cpu_rules.vector_math import vectorizable_math
 
 Shape = tuple[int, ...]
 
 
 def matmul(a: Shape, b: Shape) -> Any:
-    rows, columns = register_tile()
-    return packed_matmul(a[0], b[1], a[1], rows=rows, columns=columns)
+    return packed_matmul(a[0], b[1], a[1], **packed_blocking(b[1]))
 
 
 def softmax(x: Shape) -> Any:

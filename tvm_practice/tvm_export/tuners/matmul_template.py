@@ -33,7 +33,7 @@ def packed_matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:
     cfg.define_knob("rows", [1, 2, 3, 4, 6, 8, 10, 12, 14])
     cfg.define_knob("columns", [here.vector_lanes * vectors for vectors in (1, 2, 3, 4, 6)])
     cfg.define_knob("unroll_k", [1, 2, 4, 8])
-    cfg.define_knob("columns_first", [0, 1])
+    cfg.define_knob("rows_first", [0, 1])
     cfg.multi_filter(fits)
     cfg.add_flop(2 * m * n * k)
     return packed_matmul(
@@ -43,12 +43,12 @@ def packed_matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:
         rows=cfg["rows"].val,
         columns=cfg["columns"].val,
         unroll_k=cfg["unroll_k"].val,
-        columns_first=bool(cfg["columns_first"].val),
+        rows_first=bool(cfg["rows_first"].val),
     )
 
 
 def packed_matmul(
-    m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int, columns_first: bool = False
+    m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int, rows_first: bool = False
 ) -> tuple[Any, list[Any]]:
     """C[i, j] = sum over k of A[i, k] * B[k, j], inputs packed, tiles of C in registers.
 
@@ -64,8 +64,7 @@ def packed_matmul(
         rows: rows of a tile, unrolled.
         columns: columns of a tile, vectorized; a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
-        columns_first: whether the parallel loop is over blocks of columns, and not of rows as in
-            phase 2.
+        rows_first: whether the parallel loop is over blocks of rows, and not of columns.
 
     Returns:
         The classic te.Schedule and the tensors [A, B, C] of shapes (m, k), (k, n) and (m, n),
@@ -101,7 +100,7 @@ def packed_matmul(
     row_block, i_inner = schedule[C].split(i, factor=rows)
     column_block, j_inner = schedule[C].split(j, factor=columns)
     blocks = [(row_block, A_packed), (column_block, B_packed)]
-    (outer, near), (inner, before) = reversed(blocks) if columns_first else blocks
+    (outer, near), (inner, before) = blocks if rows_first else reversed(blocks)
     schedule[C].reorder(outer, inner, i_inner, j_inner)
     schedule[C].parallel(outer)
     schedule[C].vectorize(j_inner)
