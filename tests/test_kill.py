@@ -37,7 +37,7 @@ def _lines(file: Path) -> list[Any]:
 
 
 def _frozen(value: Any) -> Any:
-    """A JSON value as one that sets hold; 1 and true are equal in it, as a log and a journal say."""
+    """A JSON value as one that a set can hold; 1 and true, of a log and a journal, are equal."""
     return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
 
 
