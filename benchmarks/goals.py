@@ -1,5 +1,7 @@
 """The project's aims for speed beside what the other benchmarks measured; docs/speed.md.
 
+What each machine reached is kept in benchmarks/reached.json: the page has a column for each.
+
 python benchmarks/matmul.py && python benchmarks/tuning.py
 python benchmarks/models.py && python benchmarks/startup.py
 python benchmarks/goals.py
@@ -13,11 +15,12 @@ from statistics import median
 from typing import Any
 
 import click
-from beside_torch import geometric_mean
+from beside_torch import geometric_mean, rates
 from models import disturbance
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "speed.md"
+REACHED = ROOT / "benchmarks" / "reached.json"
 _SHOWN = 12  # operators of a profile
 _PROFILED = ("calls", "milliseconds", "alone")
 _WORTH_A_WORD = 0.05  # milliseconds
@@ -26,7 +29,9 @@ _HEAD = """# Speed: aims and figures
 Made by `python benchmarks/goals.py` from what the commands in the last column measured. Unless a
 unit is given a figure is a ratio of times, the two sides called in turns in one process with the
 same threads; under 1 is faster than what it is compared with. A tuned model is the better of the
-two engines' builds with 32 to 64 trials.
+two engines' builds with 32 to 64 trials. A column is one machine on one day; **bold** misses the
+aim. The rates tell how hard a rival is: MKL, behind `torch.matmul`, is made for Intel's
+processors.
 """
 
 
@@ -100,6 +105,20 @@ class Measured:
                 found: dict[str, Any] = row
                 return found
         raise Missing
+
+    def machine(self) -> tuple[dict[str, Any], int]:
+        """The environment that one of the files tells of, and the threads."""
+        for name in ("matmul.json", "tuning.json", "rivals.json", "startup.json"):
+            try:
+                found = self.read(name)
+            except Missing:
+                continue
+            return found["environment"], int(found["threads"])
+        raise Missing
+
+    def rate(self, side: str) -> float:
+        """GFLOP/s of a side at 1024³."""
+        return rates(self.matmul(1024, 1024, 1024)["comparison"], 1024**3)[side]
 
     def matmuls(self) -> float:
         """The geometric mean over the squares from 512 to 2048 and BERT's shapes."""
@@ -255,25 +274,75 @@ GOALS = (
 )  # fmt: skip
 
 
-def page(measured: Measured) -> str:
-    """docs/speed.md."""
-    lines = [_HEAD, "| | aim | reached | | command |", "|---|---|---|---|---|"]
-    missed: list[Goal] = []
-    for goal in GOALS:
+RATES = (
+    Goal(
+        "(the rate of torch.matmul at 1024³, GFLOP/s)",
+        "",
+        bool,
+        lambda all: all.rate("torch"),
+        "python benchmarks/matmul.py",
+        form="{:.0f}",
+    ),
+    Goal(
+        "(the rate of the hand-written matmul)",
+        "",
+        bool,
+        lambda all: all.rate("packed"),
+        "python benchmarks/matmul.py",
+        form="{:.0f}",
+    ),
+)
+
+
+def reached(measured: Measured) -> dict[str, Any]:
+    """What a machine reached.
+
+    Returns:
+        {"threads", "date", "cells": what the page shows by a goal's text, "missed": the lines below
+        the table by a missed goal's}.
+    """
+    machine, threads = measured.machine()
+    cells: dict[str, str] = {}
+    missed: dict[str, list[str]] = {}
+    for goal in (*GOALS, *RATES):
         try:
             value = goal.figure(measured)
         except Missing:
-            shown, verdict = "not measured", ""
-        else:
-            shown, verdict = goal.form.format(value), "yes" if goal.met(value) else "**no**"
-            if not goal.met(value):
-                missed.append(goal)
+            continue
+        cell = goal.form.format(value)
+        if not goal.met(value):
+            cell = f"**{cell}**"
+            missed[goal.text] = _profile(measured, goal)
         if goal.profile and measured.was_disturbed(goal.profile[0], goal.command):
-            verdict += ", but [the machine was not quiet](models.md)"
-        lines.append(f"| {goal.text} | {goal.limit} | {shown} | {verdict} | `{goal.command}` |")
-    for goal in missed:
-        lines += ["", f"## Missed: {goal.text}", ""]
-        lines += _profile(measured, goal)
+            cell += " (the machine was not quiet)"
+        cells[goal.text] = cell
+    return {
+        "processor": machine["processor"],
+        "threads": threads,
+        "date": machine["date"][:10],
+        "cells": cells,
+        "missed": missed,
+    }
+
+
+def page(machines: list[dict[str, Any]]) -> str:
+    """docs/speed.md."""
+    titles = [f"{each['processor']}, {each['threads']} threads" for each in machines]
+    columns = [f"{title}, {each['date']}" for title, each in zip(titles, machines, strict=True)]
+    lines = [
+        _HEAD,
+        f"| | aim | {' | '.join(columns)} | command |",
+        "|---|---" + "|---" * len(machines) + "|---|",
+    ]
+    for goal in (*GOALS, *RATES):
+        cells = [each["cells"].get(goal.text, "not measured") for each in machines]
+        lines.append(f"| {goal.text} | {goal.limit} | {' | '.join(cells)} | `{goal.command}` |")
+    for title, each in zip(titles, machines, strict=True):
+        if "note" in each:
+            lines += ["", f"{title}: {each['note']}"]
+    for title, each in zip(titles, machines, strict=True):
+        for text, profile in each["missed"].items():
+            lines += ["", f"## Missed on {title}: {text}", "", *profile]
     return "\n".join(lines) + "\n"
 
 
@@ -322,11 +391,16 @@ def _profile(measured: Measured, goal: Goal) -> list[str]:
     help="Where the benchmarks wrote.",
 )
 def main(runs: Path) -> None:
-    """Write docs/speed.md from the JSON files of the benchmarks."""
-    names = ("matmul.json", "tuning.json", "startup.json", "models")
+    """Write docs/speed.md from the JSON files of the benchmarks, this machine's column anew."""
+    names = ("matmul.json", "tuning.json", "rivals.json", "startup.json")
     if not any((runs / name).exists() for name in names):
         raise click.UsageError(f"{runs} has none of {', '.join(names)}: run the others first")
-    text = page(Measured(runs))
+    here = reached(Measured(runs))
+    kept = json.loads(REACHED.read_text()) if REACHED.exists() else []
+    machines = [each for each in kept if each["processor"] != here["processor"]]
+    machines = [here, *machines]
+    REACHED.write_text(json.dumps(machines, indent=1, ensure_ascii=False) + "\n")
+    text = page(machines)
     PAGE.write_text(text)
     click.echo(text[text.index("| |") :])
     click.echo(f"written: {PAGE}")

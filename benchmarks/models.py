@@ -57,6 +57,9 @@ in brackets). `failed` and `missing` say why below the table.
 The trials are few for a tuner; `--trials` gives it more. Both TVMs keep a record
 only where it is faster than the schedule the function has without it, but for Ansor, which
 replaces them all.
+
+How PyTorch compares depends on the processor: its matrix products are MKL's, which is made for
+Intel's. [The aims and figures](speed.md) have a column for each machine.
 """
 
 

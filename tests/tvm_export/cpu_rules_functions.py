@@ -415,6 +415,48 @@ def dense_loops() -> dict[str, Any]:
     return {"loops": loops, "weight": weight, "attributes": sorted(dict(function.attrs))}
 
 
+def prefetches(rows: int) -> dict[str, Any]:
+    """Of a dense layer of so many rows: lines that are prefetched, the weights' lines, the error."""
+    import tvm
+
+    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+    from tvm_practice.viz.loop_nest import loop_nest
+
+    random = np.random.default_rng(0)
+    weight = _normal(random, (256, 768))
+
+    def build(x: Any, weight: Any) -> Any:
+        from tvm.relax import op
+
+        return op.matmul(x, weight)
+
+    module = _module((build, [(rows, 256)], [weight]))
+    target = _target(None)
+    scheduled = schedule_defaults(module, target)
+    (function,) = (
+        each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    )
+    loop_nest(function)  # it can still be shown
+    executed = 0
+
+    def count(statement: Any, times: int) -> None:
+        nonlocal executed
+        if isinstance(statement, tvm.tirx.For):
+            count(statement.body, times * int(statement.extent))
+        elif isinstance(statement, tvm.tirx.SeqStmt):
+            for each in statement.seq:
+                count(each, times)
+        elif isinstance(statement, tvm.s_tir.SBlockRealize):
+            count(statement.block.body, times)
+        elif isinstance(statement, tvm.tirx.Evaluate):
+            executed += times * ("llvm.prefetch" in str(statement))
+
+    count(function.body, 1)
+    x = _normal(random, (rows, 256))
+    error = np.abs(_run(scheduled, target, [x]) - x @ weight).max()
+    return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
+
+
 def left_alone() -> dict[str, bool]:
     """What scheduling must not change: the module given, and functions scheduled before."""
     import tvm

@@ -96,6 +96,16 @@ def test_a_dense_layer_is_tiled_in_registers(session: engines.Session) -> None:
     assert "layout_free_buffers" not in made["attributes"]
 
 
+def test_weights_are_asked_for_ahead_where_many_row_tiles_share_them(
+    session: engines.Session,
+) -> None:
+    many = session.call(f"{FUNCTIONS}:prefetches", {"rows": 128})
+    assert many["weights"] <= many["asked for"] < 1.3 * many["weights"]
+    few = session.call(f"{FUNCTIONS}:prefetches", {"rows": 2})
+    assert few["asked for"] == 0
+    assert max(many["error"], few["error"]) < 1e-4
+
+
 def test_what_is_given_and_what_is_scheduled_already_stay(session: engines.Session) -> None:
     assert session.call(f"{FUNCTIONS}:left_alone") == {
         "given": True,

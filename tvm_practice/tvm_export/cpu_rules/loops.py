@@ -14,6 +14,8 @@ SPATIAL, REDUCTION = "S", "R"
 # The attribute that names those parameters of a PrimFunc that are constants of the model.
 CONSTANTS = "layout_free_buffers"
 
+_USUAL_CACHE = 1 << 20
+
 Axis = tuple[Hashable, Any, str]
 """An iterator of a nest: what it is called when the body is made, its extent, its kind."""
 
@@ -30,11 +32,13 @@ class Cpu:
         vector_bits: width of a vector register.
         registers: how many there are.
         threads: how many threads will run.
+        cache_bytes: of a core's second cache.
     """
 
     vector_bits: int
     registers: int
     threads: int
+    cache_bytes: int
 
     def lanes(self, dtype: Any) -> int:
         """Elements of `dtype` in a vector register, at least 4."""
@@ -48,6 +52,7 @@ def cpu_of(target: Any) -> Cpu:
     import tvm
 
     from tvm_practice.engines import thread_count
+    from tvm_practice.measure.environment import cache_bytes
 
     machine = str(target.attrs.get("mtriple", platform.machine())).lower()
     if machine.startswith(("x86", "amd64", "i686")):
@@ -56,7 +61,9 @@ def cpu_of(target: Any) -> Cpu:
         registers = 32 if bits == 512 else 16
     else:
         bits, registers = 128, 32
-    return Cpu(bits, registers, int(target.attrs.get("num-cores", 0)) or thread_count())
+    threads = int(target.attrs.get("num-cores", 0)) or thread_count()
+    cache = cache_bytes().get("L2", _USUAL_CACHE)  # a target leaves its caches open
+    return Cpu(bits, registers, threads, cache)
 
 
 def stages(func: Any) -> list[Any]:

@@ -38,6 +38,7 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
     variables,
     with_stages,
 )
+from tvm_practice.tvm_export.cpu_rules.prefetch import prefetch_next_panel
 
 # Row tiles from which packing an operand that is no constant pays for itself.
 _PACKING_PAYS = 3
@@ -82,6 +83,23 @@ class Rewriter:
         keys = [key for key, _, _ in axes[: [kind for _, _, kind in axes].index(REDUCTION)]]
         rows = sum(isinstance(key, tuple) and key[0] in self.tile.rows for key in keys)
         return len(keys), len(keys) - rows
+
+    @property
+    def panel_axes(self) -> int:
+        """Axes of the packed operand that pick a panel; 0 where there is but one."""
+        keys = [key for key, _, _ in self._pack_axes()]
+        tile = (self.found.column, "tile")
+        return keys.index(tile) + 1 if tile in keys else 0
+
+    @property
+    def row_tiles(self) -> list[int]:
+        """Which axes of the sum count row tiles."""
+        keys = [key for key, _, _ in self._sum_axes()]
+        return [
+            number
+            for number, key in enumerate(keys)
+            if isinstance(key, tuple) and key[1] == "tile" and key[0] in self.tile.rows
+        ]
 
     def _how_to_pack(self) -> str:
         found, tile = self.found, self.tile
@@ -361,7 +379,17 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
         schedule_stage(schedule, block, cpu)
     parallelize(schedule, outside, None if work is None else work // _WORK_AN_ELEMENT)
     schedule.decompose_reduction(total, first)
-    return schedule
+    if written.packs != "constant":
+        return schedule
+    fetched = prefetch_next_panel(
+        schedule.mod["main"],
+        f"{written.sum}_update",
+        written.pack,
+        panel_axes=written.panel_axes,
+        row_tiles=written.row_tiles,
+        cache_bytes=cpu.cache_bytes,
+    )
+    return tvm.s_tir.Schedule(fetched)
 
 
 def _tiles_together(
