@@ -416,7 +416,7 @@ def dense_loops() -> dict[str, Any]:
 
 
 def prefetches(rows: int) -> dict[str, Any]:
-    """Of a dense layer of so many rows: lines that are prefetched, the weights' lines, the error."""
+    """Of a dense layer of so many rows: lines prefetched, lines of the weights, the error."""
     import tvm
 
     from tvm_practice.tvm_export.cpu_rules import schedule_defaults
