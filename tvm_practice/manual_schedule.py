@@ -583,14 +583,17 @@ def _scan_tiles(matmuls: _Matmuls) -> dict[str, Any]:
         (rows * 2, columns),
         (rows * 2, columns * 2),
     ]
+    default = f"{rows}x{columns}"
     built = {
         f"{r}x{c}": matmuls.packed(_SCANNED_SIZE, {**blocking, "rows": r, "columns": c}, quiet=True)
         for r, c in tiles
     }
+    turned = {**blocking, "rows_first": not blocking["rows_first"]}
+    first = "rows" if turned["rows_first"] else "columns"
+    built[f"{default}, {first} first"] = matmuls.packed(_SCANNED_SIZE, turned, quiet=True)
     runs = {name: run for name, run in built.items() if run is not None}
-    if len(runs) < len(tiles):
+    if len(runs) < len(built):
         return {}
-    default = f"{rows}x{columns}"
     comparison = compare_interleaved(runs, baseline=default, rounds=15, time_limit=10)
     return _print_comparison(comparison, f"at {_SCANNED_SIZE}", _SCANNED_SIZE)
 
