@@ -383,8 +383,7 @@ def _current_steps(matmuls: "_Matmuls") -> None:
         matmuls.add(
             "packed_matmul",
             packed,
-            f"tiles of {blocking['rows']}x{blocking['columns']} in registers, reading copies of A "
-            "and B in the order of use.",
+            f"tiles of {blocking['rows']}x{blocking['columns']}; copies are read in order of use.",
             "no strides: each cache line and page that is fetched is used up",
         )
 
