@@ -417,7 +417,7 @@ def _profile(measured: Measured, goal: Goal) -> list[str]:
         "",
         "Alone: called again and again on the same operands, so that they are in the cache and "
         "nothing has to be fetched from memory or from the other core. What a function takes more "
-        "in the model is the limit there, and no schedule of that function alone will win it back.",
+        "in the model goes to fetching.",
         "",
         f"ONNX Runtime's own account of its operators, in ms: {theirs}.",
     ]
