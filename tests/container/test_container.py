@@ -83,14 +83,27 @@ def _json_part(said: str) -> str:
     return said[said.index("{") : said.rindex("}") + 1]
 
 
-@pytest.mark.parametrize("module", [phase.module for phase in phases()])
+@pytest.mark.parametrize("module", ["te_basics", "auto_tune"])
 def test_phase(person: Person, module: str) -> None:
+    """The simplest, and the one with the tuners' processes and compilers; test_main has all."""
     quick = [] if module == "te_basics" else ["--quick"]
     said = person.run("python", "-m", f"tvm_practice.{module}", "--solutions", *quick)
     assert "engine classic" in said and "engine current" in said
     assert "not available" not in said
 
 
+def test_an_export(person: Person) -> None:
+    """Tuned, built, verified and measured: what needs the compilers and the tuners' processes."""
+    tuned = ["--tuner", "metaschedule", "--tuning-trials", "8", "--artifacts", "runs/mlp"]
+    said = person.run(
+        "python", "-m", "tvm_practice.run_autotvm", "tvm_practice.models:load_mlp", *tuned
+    )
+    assert "verified" in said
+    metadata = json.loads((person.folder / "runs" / "mlp" / "metadata.json").read_text())
+    assert metadata["verification"]["verified"] and metadata["tuning"]["trials"] == 8
+
+
+@pytest.mark.slow
 def test_main(person: Person) -> None:
     said = person.run("python", "-m", "tvm_practice.main", "--solutions", "--quick")
     assert "ResNet-18" in said and "MLP" in said
@@ -141,8 +154,15 @@ def test_first_line_comes_soon(person: Person) -> None:
     assert min(seconds) < _FIRST_LINE_SECONDS, seconds
 
 
-def test_fast_tests(person: Person) -> None:
-    said = person.run("pytest", "-m", "not slow", "-q")
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(["tests/test_course.py", "-k", "test_solution"], id="solutions"),
+        pytest.param(["-m", "not slow"], id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_fast_tests(person: Person, chosen: list[str]) -> None:
+    said = person.run("pytest", "-q", "-n", "2", *chosen)
     assert " passed" in said
 
 

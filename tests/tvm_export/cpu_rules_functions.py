@@ -415,11 +415,18 @@ def dense_loops() -> dict[str, Any]:
     return {"loops": loops, "weight": weight, "attributes": sorted(dict(function.attrs))}
 
 
-def prefetches(rows: int) -> dict[str, Any]:
-    """Of a dense layer of so many rows: lines prefetched, lines of the weights, the error."""
+def prefetches(rows: int, chunks: int) -> dict[str, Any]:
+    """Of a dense layer of so many rows, its sum taken in so many parts.
+
+    Returns:
+        Lines prefetched, lines of the weights, the error.
+    """
+    from unittest.mock import patch
+
     import tvm
 
-    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+    from tvm_practice.tvm_export.cpu_rules import register_tiles, schedule_defaults
+    from tvm_practice.tvm_export.cpu_rules.contraction import TileChoice, tile_of
     from tvm_practice.viz.loop_nest import loop_nest
 
     random = np.random.default_rng(0)
@@ -432,7 +439,13 @@ def prefetches(rows: int) -> dict[str, Any]:
 
     module = _module((build, [(rows, 256)], [weight]))
     target = _target(None)
-    scheduled = schedule_defaults(module, target)
+
+    def chosen(found: Any, cpu: Any) -> list[Any]:
+        choice = TileChoice(4, 2, chunks=chunks)
+        return [(choice, tile_of(found, cpu, choice))]
+
+    with patch.object(register_tiles, "ranked_tiles", chosen):
+        scheduled = schedule_defaults(module, target)
     (function,) = (
         each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
     )

@@ -96,22 +96,3 @@ def targets(texts: list[str]) -> list[str]:
         except ValueError as error:
             found.append(f"ValueError: {error}")
     return found
-
-
-def slower_records() -> dict[str, list[int]]:
-    """How many functions keep a "record": of good schedules, and of loops without any."""
-    import tvm
-
-    from solutions.relay_import import import_relax, optimize_relax
-    from tvm_practice.engines import host_target
-    from tvm_practice.models import load_mlp
-    from tvm_practice.tvm_export.relax import _without_slower_records
-
-    module = optimize_relax(import_relax(*load_mlp()))
-    bad = module.clone()
-    for name, function in module.functions_items():
-        if isinstance(function, tvm.tirx.PrimFunc):
-            bad[name] = function.with_attr("tests.mark", 1)
-    chosen, kept, slower = _without_slower_records(module, bad, host_target())
-    back = sum(chosen[name].same_as(module[name]) for name in module.get_global_vars())
-    return {"unscheduled": [kept, slower, back]}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export import ExportConfig
 
@@ -30,11 +31,10 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("tuner", "trials", "engine"), VARIANTS)
 def test_artifacts_give_pytorchs_outputs_in_a_process_without_pytorch(
-    tuner: str | None, trials: int, engine: engines.Engine, tmp_path: Path
+    tuner: str | None, trials: int, engine: engines.Engine, tmp_path: Path, process_of: Processes
 ) -> None:
     folder = tmp_path / "artifacts"
-    made = engines.call(
-        engine,
+    made = process_of(engine).call(
         f"{FUNCTIONS}:round_trip",
         {"folder": str(folder), "tuner": tuner, "trials": trials, "engine": engine},
     )
@@ -58,23 +58,24 @@ def test_artifacts_give_pytorchs_outputs_in_a_process_without_pytorch(
         engine, f"{FUNCTIONS}:run_loaded", {"folder": str(folder), "x": made["x"]}
     )
     np.testing.assert_allclose(loaded["outputs"][0], made["expected"], rtol=1e-4, atol=1e-5)
-    if engine == "classic":  # importing current TVM imports PyTorch where it is installed
-        assert not loaded["torch"]
+    assert not loaded["torch"]
 
 
-def test_artifacts_of_another_schema_are_refused(tmp_path: Path) -> None:
+def test_artifacts_of_another_schema_are_refused(tmp_path: Path, process_of: Processes) -> None:
     (tmp_path / "metadata.json").write_text('{"schema_version": 99}')
     with pytest.raises(engines.RemoteError, match="schema_version 99"):
-        engines.call("current", f"{FUNCTIONS}:run_loaded", {"folder": str(tmp_path), "x": [[0.0]]})
+        process_of("current").call(
+            f"{FUNCTIONS}:run_loaded", {"folder": str(tmp_path), "x": [[0.0]]}
+        )
 
 
-def test_a_wrong_output_is_told_where() -> None:
-    message = engines.call("current", f"{FUNCTIONS}:wrong_reference")
+def test_a_wrong_output_is_told_where(process_of: Processes) -> None:
+    message = process_of("current").call(f"{FUNCTIONS}:wrong_reference")
     assert "output 0" in message and "1, 2" in message
 
 
-def test_misuse_of_a_graph_module_is_named() -> None:
-    said = engines.call("current", f"{FUNCTIONS}:misuse")
+def test_misuse_of_a_graph_module_is_named(process_of: Processes) -> None:
+    said = process_of("current").call(f"{FUNCTIONS}:misuse")
     assert "input_0" in said["unknown"] and "0 inputs given, the model has 1" in said["count"]
 
 
@@ -112,19 +113,11 @@ def test_the_tuner_and_the_engine_follow(
     assert (config.chosen_tuner, config.chosen_engine) == (tuner, engine)
 
 
-def test_targets_on_the_current_engine() -> None:
-    known, host, unknown, malformed = engines.call(
-        "current",
+def test_targets_on_the_current_engine(process_of: Processes) -> None:
+    known, host, unknown, malformed = process_of("current").call(
         f"{FUNCTIONS}:targets",
         {"texts": ["llvm -mcpu=core-avx2", "llvm", "llvm -nonsense=1", "llvm mcpu"]},
     )
     assert "core-avx2" in known and "num-cores" in host
     assert unknown.startswith("ValueError: target 'llvm -nonsense=1'")
     assert malformed.startswith("ValueError: target 'llvm mcpu'")
-
-
-@pytest.mark.slow
-def test_a_record_slower_than_the_default_is_taken_back() -> None:
-    """Loops without any schedule, passed off as records: the big matmuls at least must lose."""
-    kept, slower, back = engines.call("current", f"{FUNCTIONS}:slower_records")["unscheduled"]
-    assert slower >= 2 and back >= slower and kept + slower >= 3

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.models_export_functions"
@@ -24,9 +25,9 @@ def test_untuned_it_agrees_with_pytorch_and_nothing_is_left_scalar(name: str) ->
 @pytest.mark.pages
 @pytest.mark.parametrize("engine", ["current", pytest.param("classic", marks=needs_classic)])
 @pytest.mark.parametrize("name", ["bert", "mamba", "lstm"])
-def test_two_layers_of_it(name: str, engine: engines.Engine) -> None:
+def test_two_layers_of_it(name: str, engine: engines.Engine, process_of: Processes) -> None:
     """The operators of the large models, in seconds, on both engines."""
-    built = engines.call(engine, f"{FUNCTIONS}:small", {"name": name})
+    built = process_of(engine).call(f"{FUNCTIONS}:small", {"name": name})
     assert built["error"] < 1e-4
     # Its pictures for the report.
     assert 0 < built["kernels"] < built["operators"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.odd_models"
@@ -61,24 +62,26 @@ def test_each_is_right_or_refused(name: str, said: tuple[int, dict[str, str]]) -
         assert "\n" not in found[name]
 
 
-def test_a_persons_module_is_left_as_it_was() -> None:
-    kept = engines.call("current", f"{FUNCTIONS}:left_as_it_was")
+def test_a_persons_module_is_left_as_it_was(process_of: Processes) -> None:
+    kept = process_of("current").call(f"{FUNCTIONS}:left_as_it_was")
     assert all(kept.values()), kept
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 4])
-def test_one_artifact_takes_any_batch(batch: int) -> None:
+def test_one_artifact_takes_any_batch(batch: int, process_of: Processes) -> None:
     """Whatever the example's: PyTorch takes an extent of 1 for a constant."""
     given = {"shapes": {"image": ["batch", 784]}, "batch": batch}
-    errors = engines.call("current", f"{FUNCTIONS}:open_extent", given)
+    errors = process_of("current").call(f"{FUNCTIONS}:open_extent", given)
     assert len(errors) == 4 and max(errors.values()) < 1e-5
 
 
 @pytest.mark.parametrize(
     "shapes", [{"image": ["batch", 783]}, {"image": ["batch"]}, {"a": [4, 784], "b": [4, 784]}]
 )
-def test_shapes_that_are_not_the_examples_are_refused(shapes: dict[str, list[object]]) -> None:
+def test_shapes_that_are_not_the_examples_are_refused(
+    shapes: dict[str, list[object]], process_of: Processes
+) -> None:
     with pytest.raises(engines.RemoteError, match="input_shapes") as raised:
-        engines.call("current", f"{FUNCTIONS}:open_extent", {"shapes": shapes})
+        process_of("current").call(f"{FUNCTIONS}:open_extent", {"shapes": shapes})
     assert raised.value.kind.endswith(".BadInput")

@@ -5,6 +5,8 @@ import importlib.util
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -133,10 +135,29 @@ def activate(engine: Engine) -> None:
     global _active
     choose(engine)
     try:
-        import tvm  # noqa: F401
+        with _torch_left_for_later():
+            import tvm  # noqa: F401
     except Exception as error:  # any failure of a foreign package's import means: not usable
         raise EngineUnavailable(f"{engine} TVM does not load: {error}") from error
     _active = engine
+
+
+@contextmanager
+def _torch_left_for_later() -> Iterator[None]:
+    """Have `import torch` fail in the block, unless PyTorch is imported already.
+
+    Current TVM imports it where it is installed, which takes twice as long as all else that it
+    imports, for a faster exchange of tensors and for PyTorch's CUDA streams, neither of which is
+    used here. Imported afterwards it works with TVM as ever.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]  # what import takes for missing
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
 
 
 def describe() -> dict[str, Any]:

@@ -11,11 +11,7 @@ from tvm_practice.tvm_export import cpu_rules, gpu_rules
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.converters import Converters
 from tvm_practice.tvm_export.converters.relax import corrections
-from tvm_practice.tvm_export.cpu_rules import (
-    mark_constants,
-    schedule_candidate,
-    schedule_default,
-)
+from tvm_practice.tvm_export.cpu_rules import mark_constants
 from tvm_practice.tvm_export.gpu_rules import compiling_kernels
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
@@ -26,6 +22,7 @@ from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
 from tvm_practice.tvm_export.tuners import metaschedule, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
+from tvm_practice.tvm_export.tuners.finals import fastest_records
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import Search, searching
 
@@ -84,9 +81,9 @@ class RelaxLane:
     ) -> GraphModule:
         """Built with the best of `trials` measured schedules; `log` is a folder of records.
 
-        Trials go to the operators that take most of the untuned model's time. Functions without
-        a record, or with one slower than the default schedule, get the latter; and so does the
-        whole model if it is not faster with records.
+        Trials go to the operators that take most of the untuned model's time. A function's best
+        records are timed once more, in turns with its default schedule, which functions without a
+        faster record get; and so does the whole model if it is not faster with records.
         """
         watch = Stopwatch(self._seconds)
         default = self.untuned()
@@ -99,11 +96,10 @@ class RelaxLane:
             with watch("tune"), native_stderr_to(log / "stderr"):
                 tasks = self._tune(trials, before, times, log, search or Search())
             with watch("choose"):
-                database = metaschedule.open_database(log)
-                tuned = self._steps.auto_tune.apply_metaschedule(
-                    self._module, database, self._target
+                best, kept, slower = fastest_records(
+                    self._module, metaschedule.open_database(log), self._target
                 )
-                module, kept, slower = _without_slower_records(self._module, tuned, self._target)
+                module = self._steps.auto_tune.apply_metaschedule(self._module, best, self._target)
         measured = metaschedule.history(log)
         tuning = summary(measured, before) | {
             "tasks": len(tasks),
@@ -273,53 +269,6 @@ def _import_dynamic(call: Call, converters: Converters) -> Any:
     )
 
 
-def _without_slower_records(module: Any, tuned: Any, target: Any) -> tuple[Any, int, int]:
-    """Take back, function by function, each record that is slower than the default schedule.
-
-    Args:
-        module: before tuning; equal functions in it are timed once.
-        tuned: the same with records applied.
-
-    Returns:
-        The module, in which functions that lost their record are unscheduled; how many distinct
-        functions kept theirs; and how many lost it.
-    """
-    import tvm
-    import tvm_ffi
-
-    chosen = tuned.clone()
-    verdicts: dict[int, bool] = {}
-    for name, function in tuned.functions_items():
-        before = module[name]
-        if not isinstance(function, tvm.tirx.PrimFunc) or function.same_as(before):
-            continue
-        key = tvm_ffi.structural_hash(before.without_attr("global_symbol"))
-        if key not in verdicts:
-            verdicts[key] = _is_faster(
-                schedule_candidate(function, target), schedule_default(before, target), target
-            )
-        if not verdicts[key]:
-            chosen[name] = before
-    return chosen, sum(verdicts.values()), len(verdicts) - sum(verdicts.values())
-
-
-def _is_faster(one: Any, other: Any, target: Any) -> bool:
-    """Whether the "main" of `one` runs faster than that of `other`, timed in turns."""
-    import numpy as np
-    import tvm
-
-    device = tvm.cpu()
-    timers = []
-    for module in (one, other):
-        timer = tvm.compile(module, target=target).mod.time_evaluator(
-            "main", device, number=1, repeat=1, min_repeat_ms=10
-        )
-        timers.append((timer, _random_arguments(module["main"])))
-    rounds = [[timer(*arguments).mean for timer, arguments in timers] for _ in range(5)]
-    first, second = np.median(rounds, axis=0)
-    return bool(first < second)
-
-
 def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> bool:
     """Whether a whole model runs faster than another build of it, timed in turns."""
     for each in (one, other):
@@ -331,17 +280,3 @@ def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> boo
         time_limit=_SECONDS,
     )
     return compared.ratio["one"].value < 1
-
-
-def _random_arguments(function: Any) -> list[Any]:
-    """A tensor for each parameter of a PrimFunc: normal values, or zeros where it holds indices."""
-    import numpy as np
-    import tvm
-
-    random = np.random.default_rng(0)
-    arguments = []
-    for buffer in function.params:
-        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
-        value = random.standard_normal(shape) if "float" in dtype else np.zeros(shape)
-        arguments.append(tvm.runtime.tensor(value.astype(dtype)))
-    return arguments

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from tests.conftest import Processes
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.tuners.search_functions"
@@ -31,6 +32,11 @@ def _database(folder: Path, *lines: object) -> str:
     return str(folder)
 
 
+def _refusal(session: engines.Session, tuner: str, log: Path) -> str:
+    [said] = session.call(f"{FUNCTIONS}:refusals", {"cases": [[tuner, str(log)]]})
+    return str(said)
+
+
 CASES: list[tuple[str, Callable[[Path], str], str]] = [
     ("ansor", lambda folder: _write(folder / "log", ANSOR), "holds records for llvm -mcpu=core2"),
     ("autotvm", lambda folder: _write(folder / "log", AUTOTVM), "holds records for llvm -mcpu"),
@@ -52,7 +58,11 @@ CASES: list[tuple[str, Callable[[Path], str], str]] = [
 
 @pytest.mark.parametrize(("tuner", "make", "message"), CASES)
 def test_foreign_and_broken_logs(
-    tuner: str, make: Callable[[Path], str], message: str, tmp_path: Path
+    tuner: str,
+    make: Callable[[Path], str],
+    message: str,
+    tmp_path: Path,
+    process_of: Processes,
 ) -> None:
     engine: engines.Engine = "current" if tuner == "metaschedule" else "classic"
     if reason := engines.unavailable_reason(engine):
@@ -60,24 +70,20 @@ def test_foreign_and_broken_logs(
     log = Path(make(tmp_path))
     files = [log] if log.is_file() else [each for each in log.rglob("*") if each.is_file()]
     before = {each: each.read_bytes() for each in files}
-    [said] = engines.call(engine, f"{FUNCTIONS}:refusals", {"cases": [[tuner, str(log)]]})
+    said = _refusal(process_of(engine), tuner, log)
     assert message in said and "\n" not in said
     assert {each: each.read_bytes() for each in files} == before
 
 
-def test_two_runs_on_one_log_exclude_each_other(tmp_path: Path) -> None:
+def test_two_runs_on_one_log_exclude_each_other(tmp_path: Path, process_of: Processes) -> None:
     log = tmp_path / "records"
     with FileLock(f"{log}.lock"):
-        [said] = engines.call(
-            "current", f"{FUNCTIONS}:refusals", {"cases": [["metaschedule", str(log)]]}
-        )
+        said = _refusal(process_of("current"), "metaschedule", log)
     assert said == f"another run is tuning with {log}; wait for it, or name another"
 
 
-def test_a_log_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_a_log_where_nothing_can_be_written(tmp_path: Path, process_of: Processes) -> None:
     (tmp_path / "file").touch()
     log = tmp_path / "file" / "records"
-    [said] = engines.call(
-        "current", f"{FUNCTIONS}:refusals", {"cases": [["metaschedule", str(log)]]}
-    )
+    said = _refusal(process_of("current"), "metaschedule", log)
     assert said.startswith(f"tuning records cannot be written to {log}: ")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export import ExportConfig
 from tvm_practice.tvm_export.tuners import NothingMeasured
@@ -106,18 +107,19 @@ def test_other_errors_are_not_swallowed() -> None:
         ("autotvm", {"policy": "ga"}),
     ],
 )
-def test_other_ways_to_search(tuner: str, settings: dict[str, object], tmp_path: Path) -> None:
+def test_other_ways_to_search(
+    tuner: str, settings: dict[str, object], tmp_path: Path, process_of: Processes
+) -> None:
     engine: engines.Engine = "current" if tuner == "metaschedule" else "classic"
     if reason := engines.unavailable_reason(engine):
         pytest.skip(reason)
     log = str(tmp_path / "log")
     arguments = {"tuner": tuner, "trials": 4, "log": log, "search": settings}
-    found = engines.call(engine, f"{FUNCTIONS}:export", arguments)
+    session = process_of(engine)
+    found = session.call(f"{FUNCTIONS}:export", arguments)
     assert found["tuning"]["trials"] == 4 and found["error"] < 1e-4
-    again = engines.call(engine, f"{FUNCTIONS}:export", arguments)
+    again = session.call(f"{FUNCTIONS}:export", arguments)
     assert again["tuning"]["trials_of_earlier_runs"] == again["tuning"]["trials"] == 4
     if "seed" in settings:
-        other = engines.call(
-            engine, f"{FUNCTIONS}:export", {**arguments, "log": str(tmp_path / "other")}
-        )
+        other = session.call(f"{FUNCTIONS}:export", {**arguments, "log": str(tmp_path / "other")})
         assert other["traces"] == found["traces"]

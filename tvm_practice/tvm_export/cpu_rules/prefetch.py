@@ -68,18 +68,25 @@ def prefetch_next_panel(
     read = [each for each in loads(realize.block.body.value) if str(each.source.name) == packed]
     if not sums or len(read) != 1:
         return func
-    outermost, buffer = sums[0], read[0].source
-    within = {each.loop_var for each in loops[loops.index(outermost) :]}
+    buffer = read[0].source
     tile_of = [values[iterators[each].var] for each in row_tiles]
     panel = [substitute(each, values) for each in read[0].indices[:panel_axes]]
+    # Where a sum is taken in parts, a part of all row tiles comes before the next part of any.
+    around_tiles = [each for each in sums if variables(*tile_of) & _inside(loops, each)]
+    sums = sums[len(around_tiles) :]
+    if not sums:
+        return func
+    outermost = sums[0]
     tiles = [constant(iterators[each].dom.extent) for each in row_tiles]
+    chunks = [constant(each.extent) for each in around_tiles]
     shape = [constant(each) for each in buffer.shape]
     count = constant(outermost.extent)
     if (
         count is None
-        or None in (*tiles, *shape)
+        or None in (*chunks, *tiles, *shape)
         or math.prod(each or 1 for each in tiles) < _FEWEST_ROW_TILES
-        or variables(*tile_of, *panel) & within
+        or variables(*tile_of) & _inside(loops, outermost)
+        or variables(*panel) & _inside(loops, (around_tiles or sums)[0])
     ):
         return func
 
@@ -94,7 +101,11 @@ def prefetch_next_panel(
     if 2 * size * bits // 8 > cache_bytes:
         return func
     line = _LINE_BYTES * 8 // bits
-    parts = math.prod(each or 1 for each in tiles) * count  # of a panel, one a step
+    turns = [
+        *((each.loop_var, extent or 1) for each, extent in zip(around_tiles, chunks, strict=True)),
+        *((value, extent or 1) for value, extent in zip(tile_of, tiles, strict=True)),
+    ]
+    parts = math.prod(extent for _, extent in turns) * count  # of a panel, one a step
     lines_a_step = size / line / parts
     together = next(
         each
@@ -105,8 +116,8 @@ def prefetch_next_panel(
 
     part, step, one = (tirx.Var(each, index) for each in ("part", "step", "line"))
     position = number(0)
-    for value, extent in zip(tile_of, tiles, strict=True):
-        position = position * number(extent or 1) + value
+    for value, extent in turns:
+        position = position * number(extent) + value
     position = position * number(count // together) + part
     element = tirx.min((position * number(burst) + one) * number(line), number(size - 1))
     at: list[Any] = []
@@ -131,6 +142,11 @@ def prefetch_next_panel(
         return tirx.For(part, number(0), number(count // together), loop.kind, whole)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tirx.For, in_parts), order="pre"))
+
+
+def _inside(loops: list[Any], loop: Any) -> set[Any]:
+    """The variables of a loop and of those within it."""
+    return {each.loop_var for each in loops[loops.index(loop) :]}
 
 
 def _loops_around(statement: Any, block: str, loops: list[Any]) -> tuple[list[Any], Any] | None:

@@ -1,0 +1,61 @@
+"""What test_finals.py runs in the current engine's process."""
+
+from typing import Any
+from unittest.mock import patch
+
+_N = 256
+
+
+def _matmul() -> Any:
+    """Two equal functions in a module, as two layers of a model are."""
+    import tvm
+    from tvm import te
+
+    from solutions.te_basics import matmul
+
+    function = te.create_prim_func(matmul(_N, _N, _N)).without_attr("global_symbol")
+    return tvm.IRModule({"first": function, "second": function})
+
+
+def chosen() -> dict[str, Any]:
+    """How records fare, whose times in the database are not those that they take.
+
+    Returns:
+        By what the records are: how many functions got one, how many kept the default, the
+        time in the database of the record that was chosen, and how many functions of the module
+        have it applied.
+    """
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule.tune_context import _normalize_mod
+
+    from solutions.auto_tune import apply_metaschedule
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners import finals
+    from tvm_practice.tvm_export.tuners.tile_space import tile_space
+
+    target, module = host_target(), _matmul()
+    alone = _normalize_mod(module["first"])
+    loops = tvm.s_tir.Schedule(alone)
+    loops.split(loops.get_loops(loops.get_sblock("C"))[0], [None, 2])
+    tiles = tvm.s_tir.Schedule(alone)
+    tile_space(target)(tiles)
+
+    def choose(*records: tuple[Any, float]) -> list[Any]:
+        database = ms.database.MemoryDatabase()
+        workload = database.commit_workload(alone)
+        for schedule, seconds in records:
+            database.commit_tuning_record(
+                ms.database.TuningRecord(schedule.trace, workload, [seconds], target)
+            )
+        best, kept, slower = finals.fastest_records(module, database, target)
+        applied = apply_metaschedule(module, best, target)
+        changed = sum(not applied[name].same_as(module[name]) for name in ("first", "second"))
+        found = best.query_tuning_record(alone, target, "main")
+        return [kept, slower, None if found is None else float(found.run_secs[0]), changed]
+
+    verdicts = {"loops beside the default": choose((loops, 1e-6)), "none": choose()}
+    with patch.object(finals, "schedule_default", lambda *_: alone):
+        verdicts["loops and tiles beside loops"] = choose((loops, 1.0e-6), (tiles, 1.2e-6))
+        verdicts["tiles far behind"] = choose((loops, 1.0e-6), (tiles, 9e-6))
+    return verdicts

@@ -1,0 +1,157 @@
+"""The end of a search: its fastest schedules beside each other and the default one, in turns.
+
+Trials are seconds to minutes apart, and meanwhile a processor's clock may change by a third. Of
+two schedules alike in speed the one that was tried at the better moment has the shorter time. And
+a trial runs the same function again and again, its weights in the cache, as in no model.
+"""
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tvm_practice.tvm_export.cpu_rules import schedule_candidate, schedule_default
+from tvm_practice.tvm_export.cpu_rules.loops import CONSTANTS
+
+# So many of a function's records are timed again, and none that took this much longer than the
+# best: the clock does not explain more.
+_MOST, _CLOSE = 3, 1.4
+_ROUNDS, _SAMPLE_SECONDS = 7, 0.01
+# Weights that pass between two uses of one: more than a core's own caches hold.
+_PASSING_BYTES, _MOST_COPIES = 64 << 20, 256
+
+
+def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, int]:
+    """Time the best records of each function in turns with its default schedule.
+
+    Args:
+        module: an IRModule of unscheduled PrimFuncs; equal functions in it are timed once.
+        database: a meta_schedule.Database; it is only read.
+        target: what it was tuned for, this machine's processor.
+
+    Returns:
+        A database in memory with one record, the fastest, for each function that has one faster
+        than the default schedule; how many distinct functions that are; and for how many the
+        default was faster than every record.
+    """
+    import tvm
+    import tvm_ffi
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule.tune_context import _normalize_mod
+
+    best = ms.database.MemoryDatabase()
+    kept = slower = 0
+    seen: set[int] = set()
+    for _, function in module.functions_items():
+        if not isinstance(function, tvm.tirx.PrimFunc):
+            continue
+        alone = _normalize_mod(function)
+        key = tvm_ffi.structural_hash(alone)
+        if key in seen or not database.has_workload(alone):
+            continue
+        seen.add(key)
+        records = _contenders(database, alone)
+        if not records:
+            continue
+        programs = [schedule_candidate(_applied(each, alone), target) for each in records]
+        programs.append(schedule_default(function, target))
+        constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
+        winner = _fastest(programs, constants, target)
+        if winner == len(records):
+            slower += 1
+            continue
+        kept += 1
+        record = records[winner]
+        best.commit_tuning_record(
+            ms.database.TuningRecord(
+                record.trace,
+                best.commit_workload(alone),
+                record.run_secs,
+                record.target,
+                record.args_info,
+            )
+        )
+    return best, kept, slower
+
+
+def _contenders(database: Any, module: Any) -> list[Any]:
+    """The records of a module that ran, fastest first, as many as are timed again."""
+    records = list(database.get_top_k(database.commit_workload(module), _MOST))
+    return [each for each in records if _seconds(each) <= _CLOSE * _seconds(records[0])]
+
+
+def _seconds(record: Any) -> float:
+    return sum(float(each) for each in record.run_secs) / len(record.run_secs)
+
+
+def _applied(record: Any, module: Any) -> Any:
+    """The "main" of a module with a record's schedule."""
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(module)
+    record.trace.apply_to_schedule(schedule, remove_postproc=False)
+    return schedule.mod["main"]
+
+
+def _fastest(modules: list[Any], constants: set[int], target: Any) -> int:
+    """Which of several modules has the "main" that runs fastest, timed in turns.
+
+    Args:
+        modules: with parameters that mean the same.
+        constants: which parameters are weights. Between two runs of a model its other layers'
+            weights pass through the cache; here further copies of these do.
+        target: to compile for.
+    """
+    import numpy as np
+    import tvm
+
+    turns = []
+    for module in modules:
+        run = tvm.compile(module, target=target)["main"]
+        arguments = _arguments(module["main"], constants)
+        turns.append((run, arguments))
+        run(*next(arguments))
+    calls = [max(1, int(_SAMPLE_SECONDS / _seconds_of(*turn, calls=3))) for turn in turns]
+    rounds = [
+        [_seconds_of(*turn, calls=count) for turn, count in zip(turns, calls, strict=True)]
+        for _ in range(_ROUNDS)
+    ]
+    return int(np.argmin(np.median(rounds, axis=0)))
+
+
+def _seconds_of(run: Any, arguments: Iterator[list[Any]], *, calls: int) -> float:
+    """The seconds of a call, the mean of several."""
+    given = [next(arguments) for _ in range(calls)]
+    started = time.perf_counter()
+    for each in given:
+        run(*each)
+    return (time.perf_counter() - started) / calls
+
+
+def _arguments(function: Any, constants: set[int]) -> Iterator[list[Any]]:
+    """Tensors for a PrimFunc's parameters, without end, its constants other copies each time.
+
+    Normal values, or zeros where a tensor holds indices.
+    """
+    import numpy as np
+    import tvm
+
+    random = np.random.default_rng(0)
+    values = []
+    for buffer in function.params:
+        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
+        value = random.standard_normal(shape) if "float" in dtype else np.zeros(shape)
+        values.append(value.astype(dtype))
+    weights = sum(values[each].nbytes for each in constants)
+    copies = min(_MOST_COPIES, math.ceil(_PASSING_BYTES / weights)) if weights else 1
+    given = [tvm.runtime.tensor(each) for each in values]
+    return itertools.cycle(
+        [
+            [
+                tvm.runtime.tensor(values[index]) if copy and index in constants else each
+                for index, each in enumerate(given)
+            ]
+            for copy in range(copies)
+        ]
+    )
