@@ -70,7 +70,6 @@ rounds, MiB the most memory that was resident in that stage, in the process and 
 started (looked at every 20 ms; what they share counts for each). How fast a model runs when it is
 warm is in [the table of models](models.md).
 
-The current engine imports PyTorch where it is installed, in the process that loads an artifact too.
 The command's second run finds that nothing has changed and imports no TVM
 ([Exporting](export.md)).
 """

@@ -455,8 +455,8 @@ def page(report: dict[str, Any]) -> str:
             "Seconds count from the making of the task, in a process that has imported TVM. "
             "`time / torch` is of the schedule found, timed afterwards in turns with "
             "`torch.matmul` on the same threads: the median with its 95% interval; under 1 is "
-            "faster than PyTorch. As in an export, the first two tuners' three best schedules are "
-            "timed in turns once more before one is taken, in some five seconds that are not "
+            "faster than PyTorch. As in an export, the first two tuners' eight best schedules are "
+            "timed in turns once more before one is taken, in some ten seconds that are not "
             "counted. AutoTVM's search for few trials would update its model sooner "
             "than the longer one that is read here.",
             "",

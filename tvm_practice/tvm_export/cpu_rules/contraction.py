@@ -48,6 +48,8 @@ _SPILLS = 4
 _INEXACT = 1.1
 # Parts of a sum that are tried first, and what their sums' way through memory is taken for.
 _CHUNKS, _APART = 4, 1.1
+# What packing the other operand at every call is taken for.
+_COPIED = 1.05
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
 
@@ -82,6 +84,12 @@ class Contraction:
     transposed: bool
 
     @property
+    def windowless(self) -> bool:
+        """Whether every axis of `other` is one iterator, as in a matrix product."""
+        indices = [each for each in self.other.indices if constant(each) is None]
+        return all(each in self.extents for each in indices) and len(indices) == len(set(indices))
+
+    @property
     def of_group(self) -> bool:
         """Whether the column is part of an iterator, its number in a group."""
         return not self.origin[self.column].same_as(self.column)
@@ -99,6 +107,8 @@ class TileChoice:
         chunks: parts that the sum is taken in, where that divides. All tiles that share a piece
             of the packed operand take one part of it before any takes the next, so that a part
             is still in the cache; meanwhile their sums are in memory.
+        both: whether the other operand is packed too, at every call: a tile's rows lie side by
+            side for each step of the sum. Only where no window slides over it.
     """
 
     rows: int
@@ -106,6 +116,7 @@ class TileChoice:
     unroll: int = 1
     rows_first: bool = False
     chunks: int = 1
+    both: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,14 +266,16 @@ def _simplify_indices(expression: Any, analyzer: Any) -> Any:
 def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
-    for vectors, chunks in product(VECTORS, (1, _CHUNKS)):
+    packings = (False, True) if found.windowless and found.rows else (False,)
+    for vectors, chunks, both in product(VECTORS, (1, _CHUNKS), packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
-            choice = TileChoice(rows, vectors, chunks=chunks)
+            choice = TileChoice(rows, vectors, chunks=chunks, both=both)
             try:
                 cost, tile = _tile(found, cpu, choice)
             except NotApplicable:
                 continue
-            ranked.setdefault((*tile.rows.values(), tile.columns, chunks), (cost, choice, tile))
+            key = (*tile.rows.values(), tile.columns, chunks, both)
+            ranked.setdefault(key, (cost, choice, tile))
     if not ranked:
         raise NotApplicable("a group does not fill vector registers")
     return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
@@ -292,6 +305,7 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     )
     step += (size + choice.vectors) * _A_LOAD
     step *= 1 if choice.chunks == 1 else _APART
+    step *= _COPIED if choice.both else 1
     cost = tiles * step * (1 if exact_rows else _INEXACT) * (1 if exact_columns else _INEXACT)
     if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group

@@ -53,6 +53,7 @@ CHOICES: dict[str, list[int]] = {
     "unroll": [1, 2, 4, 8],
     "rows_first": [0, 1],
     "chunks": [1, 2, 4, 8],
+    "both": [0, 1],
 }
 # Bytes of sums that may wait in memory while other tiles take the same part of a sum.
 _WAITING = 1 << 16
@@ -68,8 +69,9 @@ class Rewriter:
             output, and pack and pad the operands.
     """
 
-    def __init__(self, func: Any, found: Contraction, tile: Tile, *, rows_first: bool = False):
-        self.found, self.tile, self._rows_first = found, tile, rows_first
+    def __init__(self, func: Any, found: Contraction, tile: Tile, choice: TileChoice):
+        self.found, self.tile, self._rows_first = found, tile, choice.rows_first
+        self._packs_both = choice.both and found.windowless and bool(found.rows)
         self.copy = str(found.block.name_hint)
         self.sum, self.pack, self.pad = (f"{self.copy}_{part}" for part in ("tile", "pack", "pad"))
         self.packs = self._how_to_pack()
@@ -133,7 +135,12 @@ class Rewriter:
         made: list[Any] = []
         buffers = list(func.body.block.alloc_buffers)
         other, packed = found.other.source, found.packed.source
-        if not self.tile.exact_rows:
+        if self._packs_both:
+            shape = [extent for _, extent, _ in self._other_axes()]
+            other = tirx.decl_buffer(shape, other.dtype, self.pad)
+            buffers.append(other)
+            made.append(self._rows_nest(other))
+        elif not self.tile.exact_rows:
             other = tirx.decl_buffer(self._padded_shape(), other.dtype, self.pad)
             buffers.append(other)
             made.append(self._pad_nest(other))
@@ -185,6 +192,17 @@ class Rewriter:
             *self._tiled("tile", found.column),
             *((each, found.extents[each], SPATIAL) for each in found.reduced if each in used),
             *self._tiled("lane", found.column),
+        ]
+
+    def _other_axes(self) -> list[tuple[Hashable, Any, str]]:
+        """Of the other operand, where it is packed too."""
+        found = self.found
+        used = variables(*found.other.indices)
+        return [
+            *((each, found.extents[each], SPATIAL) for each in found.outer if each in used),
+            *self._tiled("tile", *found.rows),
+            *((each, found.extents[each], SPATIAL) for each in found.reduced if each in used),
+            *self._tiled("lane", *found.rows),
         ]
 
     def _own(self, values: dict[Hashable, Any]) -> dict[Any, Any]:
@@ -247,19 +265,37 @@ class Rewriter:
         return nest(self.pad, axes, store)
 
     def _pack_nest(self, packed: Any) -> Any:
-        from tvm import tirx
+        edges = [] if self.tile.exact_columns else [self.found.column]
+        return self._packing(self.pack, self._pack_axes(), self.found.packed, packed, edges)
 
-        found = self.found
+    def _rows_nest(self, packed: Any) -> Any:
+        edges = [
+            each
+            for each, size in self.tile.rows.items()
+            if size > 1 and (constant(self.found.extents[each]) or 0) % size
+        ]
+        return self._packing(self.pad, self._other_axes(), self.found.other, packed, edges)
+
+    def _packing(
+        self,
+        name: str,
+        axes: list[tuple[Hashable, Any, str]],
+        operand: Any,
+        packed: Any,
+        edges: list[Any],
+    ) -> Any:
+        """A nest that copies a load of an operand to `packed`: zeros beyond the end of `edges`."""
+        from tvm import tirx
 
         def store(values: dict[Hashable, Any]) -> Any:
             own = self._own(values)
-            value = substitute(found.packed, own)
-            if not self.tile.exact_columns:
-                inside = own[found.column] < found.extents[found.column]
+            value = substitute(operand, own)
+            if edges:
+                inside = tirx.all(*(own[each] < self.found.extents[each] for each in edges))
                 value = tirx.if_then_else(inside, value, tirx.const(0, packed.dtype))
             return tirx.BufferStore(packed, value, list(values.values()))
 
-        return nest(self.pack, self._pack_axes(), store)
+        return nest(name, axes, store)
 
     def _sum_nest(self, total: Any, packed: Any, other: Any) -> Any:
         import tvm_ffi
@@ -281,6 +317,8 @@ class Rewriter:
                     if packed.same_as(found.packed.source):
                         return substitute(load, own)
                     return tirx.BufferLoad(packed, [values[key] for key, _, _ in self._pack_axes()])
+                if self._packs_both:
+                    return tirx.BufferLoad(other, [values[key] for key, _, _ in self._other_axes()])
                 return tirx.BufferLoad(other, [substitute(each, own) for each in load.indices])
 
             value = tvm_ffi.structural_map(found.value, (TensorLoad, renamed), order="post")
@@ -329,7 +367,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
         return None
     choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
     tile = tile_of(found, cpu, choice)
-    written = Rewriter(func, found, tile, rows_first=choice.rows_first)
+    written = Rewriter(func, found, tile, choice)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
     alone, epilogue = _inline_around(schedule, written)
@@ -441,12 +479,12 @@ def advice_of(func: Any) -> TileChoice | None:
 def _advice(block: Any) -> TileChoice | None:
     given = {str(key): constant(value) for key, value in block.annotations.items()}
     values = {name: given.get(f"{_ADVICE}{name}") for name in CHOICES}
-    if values["chunks"] is None:  # a record of before there was the choice
-        values["chunks"] = 1
+    for name, before in (("chunks", 1), ("both", 0)):  # a record of before there was the choice
+        values[name] = before if values[name] is None else values[name]
     if None in values.values():
         return None
-    rows, vectors, unroll, rows_first, chunks = (value or 0 for value in values.values())
-    return TileChoice(rows, vectors, unroll, bool(rows_first), chunks)
+    rows, vectors, unroll, rows_first, chunks, both = (value or 0 for value in values.values())
+    return TileChoice(rows, vectors, unroll, bool(rows_first), chunks, bool(both))
 
 
 def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:

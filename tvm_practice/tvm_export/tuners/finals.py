@@ -14,10 +14,10 @@ from typing import Any
 from tvm_practice.tvm_export.cpu_rules import schedule_candidate, schedule_default
 from tvm_practice.tvm_export.cpu_rules.loops import CONSTANTS
 
-# So many of a function's records are timed again, and none that took this much longer than the
-# best: the clock does not explain more.
-_MOST, _CLOSE = 3, 1.4
-_ROUNDS, _SAMPLE_SECONDS = 7, 0.01
+# So many of a function's records are timed again, more where functions are few, and none that took
+# this much longer than the best: the clock does not explain more.
+_FEWEST, _MOST, _IN_ALL, _CLOSE = 3, 8, 24, 1.4
+_ROUNDS, _SAMPLE_SECONDS = 11, 0.01
 # Weights that pass between two uses of one: more than a core's own caches hold.
 _PASSING_BYTES, _MOST_COPIES = 64 << 20, 256
 
@@ -42,16 +42,15 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
 
     best = ms.database.MemoryDatabase()
     kept = slower = 0
-    seen: set[int] = set()
+    searched: dict[int, tuple[Any, Any]] = {}
     for _, function in module.functions_items():
-        if not isinstance(function, tvm.tirx.PrimFunc):
-            continue
-        alone = _normalize_mod(function)
-        key = tvm_ffi.structural_hash(alone)
-        if key in seen or not database.has_workload(alone):
-            continue
-        seen.add(key)
-        records = _contenders(database, alone)
+        if isinstance(function, tvm.tirx.PrimFunc):
+            alone = _normalize_mod(function)
+            if database.has_workload(alone):
+                searched.setdefault(tvm_ffi.structural_hash(alone), (function, alone))
+    most = max(_FEWEST, min(_MOST, _IN_ALL // max(1, len(searched))))
+    for function, alone in searched.values():
+        records = _contenders(database, alone, most)
         if not records:
             continue
         programs = [schedule_candidate(_applied(each, alone), target) for each in records]
@@ -75,9 +74,9 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
     return best, kept, slower
 
 
-def _contenders(database: Any, module: Any) -> list[Any]:
+def _contenders(database: Any, module: Any, most: int) -> list[Any]:
     """The records of a module that ran, fastest first, as many as are timed again."""
-    records = list(database.get_top_k(database.commit_workload(module), _MOST))
+    records = list(database.get_top_k(database.commit_workload(module), most))
     return [each for each in records if _seconds(each) <= _CLOSE * _seconds(records[0])]
 
 

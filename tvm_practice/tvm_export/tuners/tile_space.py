@@ -75,9 +75,9 @@ def next_choices(
     """
     beside: list[TileChoice] = []
     fastest = sorted((each for each in times if times[each] < math.inf), key=lambda it: times[it])
-    tiles = {(each.rows, each.vectors) for each in ranked}
+    tiles = {_tile(each) for each in ranked}
     for choice in fastest[:_KEPT]:
-        beside += [each for each in _neighbours(choice) if (each.rows, each.vectors) in tiles]
+        beside += [each for each in _neighbours(choice) if _tile(each) in tiles]
     by_rank = iter([each for each in ranked if each not in times])
     by_turns = iter(dict.fromkeys(each for each in beside if each not in times))
     chosen: dict[TileChoice, None] = {}
@@ -92,12 +92,18 @@ def next_choices(
     return list(chosen)
 
 
+def _tile(choice: TileChoice) -> tuple[int, int, bool]:
+    """What of a choice not every contraction can have."""
+    return choice.rows, choice.vectors, choice.both
+
+
 def _neighbours(choice: TileChoice) -> list[TileChoice]:
     """The choices that differ in one decision, those first that most often matter."""
     at = VECTORS.index(choice.vectors)
     return [
         *(replace(choice, unroll=each) for each in CHOICES["unroll"] if each != choice.unroll),
         *(replace(choice, chunks=each) for each in CHOICES["chunks"] if each != choice.chunks),
+        replace(choice, both=not choice.both),
         replace(choice, rows_first=not choice.rows_first),
         *(replace(choice, rows=choice.rows + step) for step in (-1, 1, -2, 2)),
         *(replace(choice, vectors=each) for each in VECTORS[max(at - 1, 0) : at + 2]),
