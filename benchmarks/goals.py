@@ -149,12 +149,12 @@ class Measured:
         latency, ratio = judged["latency"], judged["ratio"]
         return [
             f"The fastest of the {count} trials took {times[0]:.2f} ms, {near} were within a tenth "
-            f"of it. In turns with torch what was chosen takes {latency[chosen]['p50']:.2f} ms, "
-            f"torch {latency['torch']['p50']:.2f}: the machine's speed is not the same throughout "
-            "a search, and of tiles that differ by less than it does the one measured at the best "
-            f"moment is chosen. A search of {report['seconds']:.0f} s found one that takes "
-            f"{ratio[longest]['value']:.2f} of torch's time; the same blocking by hand, with A "
-            f"packed too, {ratio['by hand']['value']:.2f}.",
+            "of it; the fastest of the best eight in turns was chosen. In turns with torch it "
+            f"takes {latency[chosen]['p50']:.2f} ms, torch {latency['torch']['p50']:.2f}: the "
+            "machine's speed is not the same throughout, and schedules that are alike while it is "
+            f"fast are not while it is slow. A search of {report['seconds']:.0f} s found one that "
+            f"takes {ratio[longest]['value']:.2f} of torch's time; the same blocking by hand, with "
+            f"A packed too, {ratio['by hand']['value']:.2f}.",
         ]
 
     def tuning_seconds(self) -> float:
