@@ -18,6 +18,21 @@ def version() -> str:
     return str(tvm.__version__)
 
 
+def torch_beside_tvm() -> dict[str, Any]:
+    """Whether TVM's import brought PyTorch along, and what both make of each other afterwards."""
+    brought = "torch" in sys.modules
+    import torch
+    import tvm
+
+    ours = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    there = tvm.runtime.from_dlpack(ours)
+    return {
+        "brought": brought,
+        "to TVM": there.numpy().tolist(),
+        "and back": torch.from_dlpack(there).tolist(),
+    }
+
+
 def threads_in_pool() -> int:
     import tvm
 

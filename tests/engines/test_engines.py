@@ -41,6 +41,12 @@ def test_each_engine_is_its_own_tvm(engine: engines.Engine) -> None:
         assert "already holds" in session.call(f"{FUNCTIONS}:activate_other")
 
 
+def test_pytorch_comes_when_it_is_asked_for() -> None:
+    seen = engines.call(engines.CURRENT, f"{FUNCTIONS}:torch_beside_tvm")
+    values = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert seen == {"brought": False, "to TVM": values, "and back": values}
+
+
 @both
 def test_threads_are_set_for_the_pool(
     engine: engines.Engine, monkeypatch: pytest.MonkeyPatch
