@@ -22,6 +22,7 @@ def torch_beside_tvm() -> dict[str, Any]:
     """Whether TVM's import brought PyTorch along, and what both make of each other afterwards."""
     brought = "torch" in sys.modules
     import torch
+    import torch.utils.dlpack
     import tvm
 
     ours = torch.arange(6, dtype=torch.float32).reshape(2, 3)
@@ -29,7 +30,7 @@ def torch_beside_tvm() -> dict[str, Any]:
     return {
         "brought": brought,
         "to TVM": there.numpy().tolist(),
-        "and back": torch.from_dlpack(there).tolist(),
+        "and back": torch.utils.dlpack.from_dlpack(there).tolist(),
     }
 
 
