@@ -1,12 +1,13 @@
 """The end of a search: its fastest schedules beside each other and the default one, in turns.
 
-Trials are seconds to minutes apart, and meanwhile a processor's clock may change by a third. Of
+Trials are seconds to minutes apart, and meanwhile a machine's speed may change by a third. Of
 two schedules alike in speed the one that was tried at the better moment has the shorter time. And
 a trial runs the same function again and again, its weights in the cache, as in no model.
 """
 
 import itertools
 import math
+import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from tvm_practice.tvm_export.cpu_rules import schedule_candidate, schedule_defau
 from tvm_practice.tvm_export.cpu_rules.loops import CONSTANTS
 
 # So many of a function's records are timed again, more where functions are few, and none that took
-# this much longer than the best: the clock does not explain more.
+# this much longer than the best: the machine does not explain more.
 _FEWEST, _MOST, _IN_ALL, _CLOSE = 3, 8, 24, 1.4
 _ROUNDS, _SAMPLE_SECONDS = 11, 0.01
 # Weights that pass between two uses of one: more than a core's own caches hold.
@@ -81,7 +82,7 @@ def _contenders(database: Any, module: Any, most: int) -> list[Any]:
 
 
 def _seconds(record: Any) -> float:
-    return sum(float(each) for each in record.run_secs) / len(record.run_secs)
+    return statistics.fmean(map(float, record.run_secs))
 
 
 def _applied(record: Any, module: Any) -> Any:
