@@ -154,8 +154,8 @@ class Measured:
             f"{latency['torch']['p50']:.2f}. A search of {report['seconds']:.0f} s found one that "
             f"takes {ratio[longest]['value']:.2f} of torch's time; the same blocking by hand, with "
             f"A packed too, {ratio['by hand']['value']:.2f}. Trials run in a loop, what is "
-            "compared one call at a time; why the schedules found lose more by that than the one by hand "
-            "is not known yet.",
+            "compared one call at a time; why the schedules found lose more by that than the one "
+            "by hand is not known yet.",
         ]
 
     def tuning_seconds(self) -> float:
