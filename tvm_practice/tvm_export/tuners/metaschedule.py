@@ -5,7 +5,7 @@ import importlib.util
 import json
 import logging
 import re
-import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +28,7 @@ from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, last_line
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.tile_space import ranked_choices, tile_search, tile_space
+from tvm_practice.tvm_export.tuners.trials import time_candidate
 from tvm_practice.tvm_export.tuners.workers import unbound_threads, without_torch
 
 _WORKLOADS = "database_workload.json"
@@ -44,8 +45,8 @@ _POSITIONAL = re.compile(
 )
 # What the database holds in place of times for a trial that failed.
 _FAILED_SECONDS = 1e9
-# A candidate that takes longer is timed by one call.
-_SLOW_SECONDS = 0.1
+# A candidate that takes longer is given up.
+_TRIAL_SECONDS = 10
 # A server ends a session after this; a trial is given up a little later.
 _SESSION_SECONDS = 60
 
@@ -250,7 +251,7 @@ def measuring(contexts: Sequence[Any], trials: int, work_dir: str | Path) -> Ite
                 callback = _callback(progress, names, folder / _TIMES, journal, recorder.times)
                 yield Measuring(builder, runner, callback)
             finally:
-                worker.pool.shutdown(wait=False)
+                worker.shutdown(wait=False)
         finally:
             pool.shutdown(wait=False)
 
@@ -295,6 +296,10 @@ class _Recorder:
         hashes = [line[0] for line in json_lines(folder / _WORKLOADS)]
         self._numbers = [hashes.index(each.as_json()[0]) for each in self._workloads]
 
+    def task_of(self, module: Any) -> int:
+        """The position of an unscheduled module's task."""
+        return next(i for i, each in enumerate(self._contexts) if each.mod.same_as(module))
+
     def add(self, module: Any, candidate: Any, seconds: Any, error: str | None) -> None:
         """Write one trial.
 
@@ -307,7 +312,7 @@ class _Recorder:
         from tvm.s_tir import meta_schedule as ms
 
         self.trials += 1
-        index = next(i for i, each in enumerate(self._contexts) if each.mod.same_as(module))
+        index = self.task_of(module)
         context = self._contexts[index]
         record = ms.database.TuningRecord(
             candidate.sch.trace,
@@ -340,47 +345,10 @@ def _as_json(record: Any) -> Any:
     return plain(_ffi_api.TuningRecordAsJSON(record))
 
 
-_kept_arguments: dict[str, Any] = {}
-
-
-def _arguments(device: Any, infos: Any, repeats: int) -> Any:
-    """A candidate's arguments, in a worker; those of the last candidate if they are alike."""
-    from tvm.s_tir.meta_schedule.runner.local_runner import default_alloc_argument
-
-    key = json.dumps(infos)
-    if key not in _kept_arguments:
-        _kept_arguments.clear()
-        _kept_arguments[key] = default_alloc_argument(device, infos, repeats)
-    return _kept_arguments[key]
-
-
-def _time(module: Any, device: Any, timing: Any, arguments: Any) -> list[float]:
-    """The seconds of a call, in a worker.
-
-    A slow candidate is called once. Of a fast one it is the median of a few short samples: as
-    telling as the mean of samples four times as long, because one that was disturbed drops out.
-    """
-    [given] = arguments
-    function = module["main"]
-    started = time.perf_counter()
-    function(*given)
-    once = time.perf_counter() - started
-    if once > _SLOW_SECONDS:
-        return [once]
-    timer = module.time_evaluator(
-        "main",
-        device,
-        number=timing.number,
-        repeat=timing.repeat,
-        min_repeat_ms=timing.min_repeat_ms,
-    )
-    return [float(statistics.median(timer(*given).results))]
-
-
 def _runner(
     recorder: _Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
 ) -> tuple[Any, Any]:
-    """A runner of one candidate after the other, and the worker that it keeps.
+    """A runner of one candidate after the other, and the pool of the one process it keeps.
 
     MetaSchedule's own goes on to build the next task's candidates while it measures. With an RPC
     tracker it is MetaSchedule's, as many candidates at a time as there are servers.
@@ -391,8 +359,8 @@ def _runner(
         progress: says when it is enough.
     """
     from tvm.s_tir import meta_schedule as ms
+    from tvm.support.popen_pool import PopenPoolExecutor
 
-    timing = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=5)
     search = going().search
     if search.tracker is not None:
         from solutions.labs.tuning_farm import rpc_runner
@@ -405,25 +373,32 @@ def _runner(
             session_seconds=_SESSION_SECONDS,
             trial_seconds=1.5 * _SESSION_SECONDS,  # a server that says nothing costs a trial
         )
-        return runner, runner
-    worker = ms.runner.LocalRunner(
-        timeout_sec=10,
-        evaluator_config=timing,
-        f_alloc_argument=_arguments,
-        f_run_evaluator=_time,
-        initializer=end_with_parent,
+        return runner, runner.pool
+    pool = PopenPoolExecutor(
+        1, timeout=_TRIAL_SECONDS, initializer=end_with_parent, stderr=subprocess.DEVNULL
     )
+    pool.submit(abs, 0)  # starts the process
 
     def one_by_one(inputs: Sequence[Any]) -> Iterator[Any]:
         for each in inputs:
             progress.measure_more(recorder.trials)
-            [future] = worker.run([each])
-            result = future.result()
-            error = last_line(str(result.error_msg)) if result.error_msg else None
-            recorder.add(*built.pop(str(each.artifact_path)), result.run_secs, error)
-            yield result
+            artifact = str(each.artifact_path)
+            module, candidate = built.pop(artifact)
+            infos = [info.as_json() for info in each.args_info]
+            trial = pool.submit(
+                time_candidate, recorder.task_of(module), artifact, str(each.device_type), infos
+            )
+            seconds = error = None
+            try:
+                seconds = trial.result()
+            except TimeoutError:
+                error = f"running took over {_TRIAL_SECONDS} s"
+            except Exception as failure:  # whatever a candidate raises costs that one
+                error = last_line(str(failure))
+            recorder.add(module, candidate, seconds, error)
+            yield ms.runner.RunnerResult(seconds, error)
 
-    return runner_of(one_by_one), worker
+    return runner_of(one_by_one), pool
 
 
 def runner_of(measure: Callable[[Sequence[Any]], Iterable[Any]]) -> Any:

@@ -1,0 +1,22 @@
+"""What a trial's time is."""
+
+import pytest
+
+from tests.conftest import Processes
+
+_RECORDED = "tests.tvm_export.tuners.trials_functions:recorded"
+
+
+def test_a_trial_is_timed_beside_the_first_of_its_task(process_of: Processes) -> None:
+    """Whatever the machine's speed is by then; another task has a reference of its own."""
+    first = (0, [1.0, 1.0, 9.0, 1.0, 1.1])
+    at_half_speed = (0, [4.0, 2.0, 4.0, 2.0, 90.0, 2.0, 4.2, 2.1, 4.0, 2.0])
+    other_task = (1, [6.0] * 5)
+    seconds = process_of("current").call(_RECORDED, {"trials": [first, at_half_speed, other_task]})
+    assert seconds == [1.0, 2.0, 6.0]
+
+
+def test_beside_itself_a_candidate_takes_as_long(process_of: Processes) -> None:
+    """By the real clock; the first is gone from the disk by then."""
+    one, again = process_of("current").call(_RECORDED, {"trials": [(0, []), (0, [])]})
+    assert again == pytest.approx(one, rel=0.5)

@@ -1,0 +1,83 @@
+"""One trial, in a worker process: a candidate timed beside the first one of its task.
+
+A machine that others share changes its speed by a third within seconds. The times of two trials
+then tell less about two schedules than about two moments, and a search follows the moments. So
+the first candidate of a task that runs is kept, and each later one is timed in turns with it.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# A candidate that takes longer is timed by one call.
+_SLOW_SECONDS = 0.1
+_SAMPLES, _SAMPLE_SECONDS = 5, 0.005
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A candidate that ran, and the seconds of a call when it was measured itself."""
+
+    timer: Any
+    arguments: Sequence[Any]
+    seconds: float
+
+
+# In a worker. One that is started anew, because a candidate hung, has to begin again too.
+_references: dict[int, _Reference] = {}
+_kept_arguments: dict[str, Any] = {}
+
+
+def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[Any]) -> list[float]:
+    """The seconds of a call, if the machine were as fast as when the task's reference was measured.
+
+    Args:
+        task: which candidates compute the same.
+        artifact: the library with the candidate.
+        device_type: "cpu", "cuda", ...
+        infos: MetaSchedule's description of each argument, as JSON.
+
+    Returns:
+        One figure, a median: a sample that was disturbed drops out.
+    """
+    import tvm
+
+    module = tvm.runtime.load_module(artifact)
+    device = tvm.runtime.device(device_type, 0)
+    arguments = _arguments(device, infos)
+    run = module["main"]
+    started = time.perf_counter()
+    run(*arguments)
+    once = time.perf_counter() - started
+    if once > _SLOW_SECONDS:
+        return [once]
+    calls = max(1, round(_SAMPLE_SECONDS / once))
+    timer = module.time_evaluator("main", device, number=calls, repeat=1)
+    reference = _references.get(task)
+    if reference is None:
+        seconds = statistics.median(_sample(timer, arguments) for _ in range(_SAMPLES))
+        _references[task] = _Reference(timer, arguments, seconds)
+        return [seconds]
+    ratios = [
+        _sample(timer, arguments) / _sample(reference.timer, reference.arguments)
+        for _ in range(_SAMPLES)
+    ]
+    return [reference.seconds * statistics.median(ratios)]
+
+
+def _sample(timer: Any, arguments: Sequence[Any]) -> float:
+    return float(timer(*arguments).mean)
+
+
+def _arguments(device: Any, infos: Sequence[Any]) -> Any:
+    """A candidate's arguments; those of the last candidate if they are alike."""
+    from tvm.s_tir.meta_schedule.runner.local_runner import default_alloc_argument
+
+    key = json.dumps(infos)
+    if key not in _kept_arguments:
+        _kept_arguments.clear()
+        [_kept_arguments[key]] = default_alloc_argument(device, infos, 1)
+    return _kept_arguments[key]
