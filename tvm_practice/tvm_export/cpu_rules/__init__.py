@@ -5,6 +5,7 @@
 Left to itself the current engine turns an operator into plain scalar loops on one thread. The
 rules here, first match first, are
 
+    winograd       3x3 convolutions of many channels, with fewer multiplications
     contraction    matrix products, convolutions: register tiles, weights packed at compile time
     reduction      softmax, normalizations, pooling, means, depthwise convolutions
     injective      elementwise, reshape, transpose, concatenate, gather
@@ -34,10 +35,12 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
 from tvm_practice.tvm_export.cpu_rules.reduction import schedule_reduction
 from tvm_practice.tvm_export.cpu_rules.register_tiles import advice_of, schedule_contraction
 from tvm_practice.tvm_export.cpu_rules.vector_math import vectorizable_math
+from tvm_practice.tvm_export.cpu_rules.winograd import schedule_winograd
 
 _log = logging.getLogger(__name__)
 _Rule = Callable[[Any, Cpu], Any]
 _RULES: tuple[tuple[str, _Rule], ...] = (
+    ("winograd", schedule_winograd),
     ("contraction", schedule_contraction),
     ("reduction", schedule_reduction),
     ("injective", schedule_injective),

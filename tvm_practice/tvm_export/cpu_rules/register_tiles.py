@@ -400,7 +400,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
         _vectorize_write_back(schedule, block, written)
 
     outside = around
-    if written.packs == "constant" and _can_prepack(schedule, written):
+    if written.packs == "constant" and can_prepack(schedule, written.pack):
         pack = schedule.get_sblock(written.pack)
         schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
     elif written.packs != "direct":
@@ -510,15 +510,14 @@ def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[An
     return alone, inline_cheap(schedule, epilogue)
 
 
-def _can_prepack(schedule: Any, written: Rewriter) -> bool:
-    """Whether packing reads one constant parameter, and nothing else reads that."""
+def can_prepack(schedule: Any, block: str) -> bool:
+    """Whether a block reads one constant parameter, and nothing else reads that."""
     func = schedule.mod["main"]
     constants = {func.params[int(each)] for each in func.attrs.get(CONSTANTS, ())}
-    pack = schedule.get_sblock(written.pack)
-    read = {each.source for each in schedule.get(pack).reads}
+    read = {each.source for each in schedule.get(schedule.get_sblock(block)).reads}
     if len(read) != 1 or not read <= constants:
         return False
-    others = [each for each in stages(func) if not _holds(each, written.pack)]
+    others = [each for each in stages(func) if not _holds(each, block)]
     return not any(read & variables(each) for each in others)
 
 
