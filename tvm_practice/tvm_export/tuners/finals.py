@@ -1,8 +1,9 @@
 """The end of a search: its fastest schedules beside each other and the default one, in turns.
 
-Trials are seconds to minutes apart, and meanwhile a machine's speed may change by a third. Of
-two schedules alike in speed the one that was tried at the better moment has the shorter time. And
-a trial runs the same function again and again, its weights in the cache, as in no model.
+A trial runs the same function again and again, its weights in the cache, as in no model. And a
+shared machine is not only slower at one moment than at another: while another processor takes part
+of a core's instructions, a schedule with fewer of them loses less. So a record is judged by two
+moments, its trial's and this one's.
 """
 
 import itertools
@@ -26,15 +27,17 @@ _PASSING_BYTES, _MOST_COPIES = 64 << 20, 256
 def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, int]:
     """Time the best records of each function in turns with its default schedule.
 
+    The best is the one with the least product of its trial's time and the time taken here. It has
+    to be faster than the default schedule here.
+
     Args:
         module: an IRModule of unscheduled PrimFuncs; equal functions in it are timed once.
         database: a meta_schedule.Database; it is only read.
         target: what it was tuned for, this machine's processor.
 
     Returns:
-        A database in memory with one record, the fastest, for each function that has one faster
-        than the default schedule; how many distinct functions that are; and for how many the
-        default was faster than every record.
+        A database in memory with the best record of each function where that is faster than the
+        default schedule; how many distinct functions that are; and for how many it is not.
     """
     import tvm
     import tvm_ffi
@@ -55,10 +58,17 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
         if not records:
             continue
         programs = [schedule_candidate(_applied(each, alone), target) for each in records]
-        programs.append(schedule_default(function, target))
+        default = schedule_default(function, target)
+        if not any(_same(default, each) for each in programs):  # else a record speaks for it
+            programs.append(default)
         constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
-        winner = _fastest(programs, constants, target)
-        if winner == len(records):
+        times = _times(programs, constants, target)
+        products = [
+            now * _seconds(record)
+            for now, record in zip(times[: len(records)], records, strict=True)
+        ]
+        winner = products.index(min(products))
+        if times[-1] < times[winner] and len(times) > len(records):
             slower += 1
             continue
         kept += 1
@@ -94,8 +104,20 @@ def _applied(record: Any, module: Any) -> Any:
     return schedule.mod["main"]
 
 
-def _fastest(modules: list[Any], constants: set[int], target: Any) -> int:
-    """Which of several modules has the "main" that runs fastest, timed in turns.
+def _same(one: Any, other: Any) -> bool:
+    """Whether the "main" of two modules are the same loops, whatever their attributes."""
+    import tvm
+    import tvm_ffi
+
+    first, second = (
+        tvm.tirx.PrimFunc(each["main"].params, each["main"].body, each["main"].ret_type)
+        for each in (one, other)
+    )
+    return bool(tvm_ffi.structural_equal(first, second))
+
+
+def _times(modules: list[Any], constants: set[int], target: Any) -> list[float]:
+    """The seconds of a call of each module's "main", timed in turns.
 
     Args:
         modules: with parameters that mean the same.
@@ -117,7 +139,7 @@ def _fastest(modules: list[Any], constants: set[int], target: Any) -> int:
         [_seconds_of(*turn, calls=count) for turn, count in zip(turns, calls, strict=True)]
         for _ in range(_ROUNDS)
     ]
-    return int(np.argmin(np.median(rounds, axis=0)))
+    return [float(each) for each in np.median(rounds, axis=0)]
 
 
 def _seconds_of(run: Any, arguments: Iterator[list[Any]], *, calls: int) -> float:
