@@ -36,13 +36,16 @@ def options(name: str) -> Callable[[Command], Command]:
     return add
 
 
-def measure_all(cases: Mapping[str, Callable[[], dict[str, Any]]], out: Path) -> None:
+def measure_all(
+    cases: Mapping[str, Callable[[], dict[str, Any]]], out: Path, *, side: str = "packed"
+) -> None:
     """Measure cases on the same threads for TVM, torch and numpy, and write them as JSON.
 
     Args:
         cases: by what to print, a function that measures it. Its result must hold "comparison",
-            as measure.Comparison.to_dict gives it, of a side "packed" with "torch".
+            as measure.Comparison.to_dict gives it, and "max_error" of `side`.
         out: the file, written anew after each case.
+        side: whose ratio to the baseline is printed.
     """
     from tvm_practice import engines
     from tvm_practice.icd.metrics import write_json
@@ -62,8 +65,11 @@ def measure_all(cases: Mapping[str, Callable[[], dict[str, Any]]], out: Path) ->
         row = measure()
         report["rows"].append(row)
         write_json(out, report)
-        ratio = row["comparison"]["ratio"]["packed"]
-        click.echo(f"{name:>24}  packed / torch {ratio['value']:.2f}, error {row['max_error']:.1e}")
+        comparison = row["comparison"]
+        click.echo(
+            f"{name:>24}  {side} / {comparison['baseline']} "
+            f"{comparison['ratio'][side]['value']:.2f}, error {row['max_error']:.1e}"
+        )
 
 
 def write_page(

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-NAMES = ("matmul", "conv2d", "startup", "tuning", "deploy_cpp", "goals", "rivals", "compilers")
+NAMES = (
+    *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
+    *("goals", "rivals", "compilers"),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -23,7 +26,7 @@ def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
     assert "Examples:" in shown.stdout
 
 
-@pytest.mark.parametrize("name", NAMES[:5])
+@pytest.mark.parametrize("name", NAMES[:6])
 def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, str(BENCHMARKS / f"{name}.py"), "--table"],

@@ -494,6 +494,66 @@ def prefetches(rows: int, chunks: int) -> dict[str, Any]:
     return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
 
 
+def winograd_cuts() -> dict[str, list[int] | None]:
+    """How a processor with 2 MiB of second cache cuts convolutions; None: not by Winograd.
+
+    Returns:
+        By the layer's name its tiles in a row, rows, tiles of a register tile, parts of filters.
+    """
+    from tvm import te, topi
+
+    from tvm_practice.tvm_export.cpu_rules import winograd
+    from tvm_practice.tvm_export.cpu_rules.contraction import find_contraction
+    from tvm_practice.tvm_export.cpu_rules.loops import CONSTANTS, Cpu
+
+    wide = Cpu(vector_bits=512, registers=32, threads=2, cache_bytes=2 << 20)
+    narrow = Cpu(vector_bits=256, registers=16, threads=8, cache_bytes=1 << 18)
+
+    def cut(
+        channels: int,
+        size: int,
+        cpu: Cpu = wide,
+        *,
+        filters: int | None = None,
+        kernel: int = 3,
+        stride: int = 1,
+        dilation: int = 1,
+        groups: int = 1,
+        constant: bool = True,
+        dtype: str = "float32",
+    ) -> list[int] | None:
+        filters = filters or channels
+        x = te.placeholder((1, channels, size, size), dtype)
+        weight = te.placeholder((filters, channels // groups, kernel, kernel), dtype)
+        if groups == 1:
+            out = topi.nn.conv2d(x, weight, stride, kernel // 2, dilation, "NCHW")
+        else:
+            out = topi.nn.group_conv2d_nchw(x, weight, stride, kernel // 2, dilation, groups)
+        func = te.create_prim_func([x, weight, out]).with_attr(CONSTANTS, [1] if constant else [])
+        found = find_contraction(func, cpu)
+        layer = None if found is None else winograd._layer(found, cpu)
+        return None if layer is None else [layer.row, layer.rows, layer.block, layer.parts]
+
+    return {
+        "64x56": cut(64, 56),
+        "128x28": cut(128, 28),
+        "256x14": cut(256, 14),
+        "64x56, AVX2": cut(64, 56, narrow),
+        "256x14, small cache": cut(256, 14, narrow),
+        "few pixels": cut(512, 7),
+        "few channels": cut(16, 56, filters=64),
+        "few filters": cut(64, 56, filters=16),
+        "much beyond the edge": cut(64, 18),
+        "1x1": cut(64, 56, kernel=1),
+        "5x5": cut(64, 56, kernel=5),
+        "stride": cut(64, 56, stride=2),
+        "dilation": cut(64, 56, dilation=2),
+        "groups": cut(64, 56, groups=2),
+        "weights given": cut(64, 56, constant=False),
+        "float64": cut(64, 56, dtype="float64"),
+    }
+
+
 def left_alone() -> dict[str, bool]:
     """What scheduling must not change: the module given, and functions scheduled before."""
     import tvm

@@ -119,6 +119,17 @@ def test_weights_are_asked_for_ahead_where_many_row_tiles_share_them(
     assert few["asked for"] == 0 and few["error"] < 1e-4
 
 
+def test_winograd_where_it_gains(session: engines.Session) -> None:
+    cuts = session.call(f"{FUNCTIONS}:winograd_cuts")
+    by_winograd = {name: cut for name, cut in cuts.items() if cut is not None}
+    assert by_winograd == {
+        "64x56": [32, 2, 64, 1],
+        "128x28": [16, 4, 64, 1],
+        "256x14": [8, 8, 64, 2],  # one chunk of rows: the threads divide the filters
+        "64x56, AVX2": [32, 1, 16, 2],
+    }
+
+
 def test_what_is_given_and_what_is_scheduled_already_stay(session: engines.Session) -> None:
     assert session.call(f"{FUNCTIONS}:left_alone") == {
         "given": True,

@@ -20,7 +20,7 @@ follows.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from tvm_practice.tvm_export.cpu_rules.injective import schedule_injective, schedule_loops
@@ -49,7 +49,13 @@ _RULES: tuple[tuple[str, _Rule], ...] = (
 _SCHEDULED = "tirx.is_scheduled"
 
 
-def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | None = None) -> Any:
+def schedule_defaults(
+    mod: Any,
+    target: Any,
+    *,
+    report: list[tuple[str, str]] | None = None,
+    without: Collection[str] = (),
+) -> Any:
     """Schedule every PrimFunc of a module that is not scheduled yet.
 
     Args:
@@ -57,6 +63,7 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
             by a tuner; it is left as it was.
         target: a tvm.target.Target of kind llvm.
         report: receives (function name, rule name) of each function scheduled here.
+        without: names of rules that are left out.
 
     Returns:
         A new IRModule. Constant weights that a schedule packs are packed in it already, in
@@ -78,7 +85,7 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
         if tuned and advice_of(func) is None:
             scheduled[name] = vectorizable_math(func)
             continue
-        scheduled[name], rule = _schedule(hint, func, constants.get(name, set()), cpu)
+        scheduled[name], rule = _schedule(hint, func, constants.get(name, set()), cpu, without)
         if report is not None and not tuned:
             report.append((hint, rule))
     if not constants:  # no call of any function, so nothing to pack ahead
@@ -186,12 +193,16 @@ def _preprocessing(stage: Any) -> Any | None:
     return found[0] if found else None
 
 
-def _schedule(hint: str, func: Any, constants: set[int], cpu: Cpu) -> tuple[Any, str]:
+def _schedule(
+    hint: str, func: Any, constants: set[int], cpu: Cpu, without: Collection[str] = ()
+) -> tuple[Any, str]:
     """A PrimFunc by the first rule that takes it, and that rule's name."""
     import tvm
 
     given = func.with_attr(CONSTANTS, sorted(constants))
     for name, rule in _RULES:
+        if name in without:
+            continue
         try:
             schedule = rule(given, cpu)
         except (NotApplicable, tvm.s_tir.ScheduleError) as error:

@@ -1,0 +1,128 @@
+"""3x3 convolutions by Winograd's algorithm beside direct ones; docs/winograd.md made of it.
+
+    python benchmarks/winograd.py                    # all layers, about a minute
+    python benchmarks/winograd.py --layer 64x56x56 --seconds 3
+    python benchmarks/winograd.py --table            # only write the page again
+
+Both are default schedules of the exporter. The sides use the same threads and are called in turns.
+"""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import click
+from beside_torch import geometric_mean, measure_all, options, rates, ratio_cell, write_page
+
+# Channels as many as filters, height as width, padding 1, one image: of ResNet-18 and VGG.
+LAYERS = {
+    "64x112x112": (64, 112),
+    "64x56x56": (64, 56),
+    "128x28x28": (128, 28),
+    "256x14x14": (256, 14),
+}
+_HEAD = """# Winograd's convolutions
+
+Made by `python benchmarks/winograd.py`: layers of 3×3 pixels and stride 1, as many filters as
+channels, one image, bias and ReLU, by the exporter's default rule `winograd`
+(tvm_practice/tvm_export/cpu_rules/winograd.py), by `contraction`, which it replaces, and by PyTorch
+eager, on the same threads and called in turns in one process. All count the operations of the
+direct algorithm. A ratio is of times, the median with its 95% interval; under 1 the first is
+faster. An error is the largest of an output, to PyTorch's in float64.
+"""
+
+
+def measure(layer: str, seconds: float) -> dict[str, Any]:
+    """One layer by both rules and PyTorch.
+
+    Args:
+        layer: a name in LAYERS.
+        seconds: for measuring.
+
+    Returns:
+        {"layer", "multiply_adds", "errors" (by side), "max_error", "comparison": see
+        measure.Comparison.to_dict}; sides are "winograd", "direct" and "torch".
+    """
+    import torch
+
+    from solutions.relay_import import build_relax, import_relax, optimize_relax
+    from tvm_practice import engines
+    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+    from tvm_practice.tvm_export.quiet import quiet_frontends
+    from tvm_practice.tvm_export.running import RelaxRunner
+
+    channels, size = LAYERS[layer]
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(channels, channels, 3, padding=1), torch.nn.ReLU()
+    ).eval()
+    x = torch.randn(1, channels, size, size)
+    with quiet_frontends():
+        imported = optimize_relax(import_relax(module, (x,)))
+    target = engines.host_target()
+    runs: dict[str, Any] = {}
+    outputs = {}
+    for side, without in (("winograd", ()), ("direct", ("winograd",))):
+        rules: list[tuple[str, str]] = []
+        scheduled = schedule_defaults(imported, target, report=rules, without=without)
+        if ("winograd" in dict(rules).values()) != (side == "winograd"):
+            raise click.ClickException(f"{layer} is not scheduled by winograd on this machine")
+        runner = RelaxRunner(build_relax(scheduled, target))
+        runner.set_inputs([x.numpy()])
+        runner.run()
+        outputs[side] = torch.from_numpy(runner.outputs()[0])
+        runs[side] = runner.run
+    with torch.inference_mode():
+        outputs["torch"] = module(x)
+        runs["torch"] = functools.partial(module, x)
+        compared = compare_interleaved(runs, baseline="direct", rounds=200, time_limit=seconds)
+        exact = module.double()(x.double())
+    errors = {side: float((each - exact).abs().max()) for side, each in outputs.items()}
+    return {
+        "layer": layer,
+        "multiply_adds": channels * channels * 9 * size * size,
+        "errors": errors,
+        "max_error": errors["winograd"],
+        "comparison": compared.to_dict(),
+    }
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """The page's table, and the mean below it."""
+    lines = [
+        "| channels × height × width | winograd, GFLOP/s | direct | torch | winograd / direct "
+        "| error: winograd | direct | torch |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        rate = rates(row["comparison"], row["multiply_adds"])
+        errors = row["errors"]
+        lines.append(
+            f"| {row['layer'].replace('x', ' × ')} | {rate['winograd']:.0f} | {rate['direct']:.0f} "
+            f"| {rate['torch']:.0f} | {ratio_cell(row['comparison']['ratio']['winograd'])} "
+            f"| {errors['winograd']:.1e} | {errors['direct']:.1e} | {errors['torch']:.1e} |"
+        )
+    mean = geometric_mean(row["comparison"]["ratio"]["winograd"]["value"] for row in rows)
+    return [*lines, "", f"Geometric mean of winograd / direct: {mean:.2f}."]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  python benchmarks/winograd.py\n"
+    "  python benchmarks/winograd.py --layer 64x56x56 --layer 256x14x14 --seconds 3\n"
+    "  python benchmarks/winograd.py --table"
+)
+@click.option("--layer", "layers", type=click.Choice(list(LAYERS)), multiple=True, help="[all]")
+@options("winograd")
+def main(layers: tuple[str, ...], seconds: float, out: Path, table: bool) -> None:
+    """Compare the two rules for 3x3 convolutions; write docs/winograd.md."""
+    if not table:
+        cases = {each: functools.partial(measure, each, seconds) for each in layers or LAYERS}
+        measure_all(cases, out, side="winograd")
+        if layers:
+            return  # a part of the layers is no page
+    write_page("winograd", out, _HEAD, table_lines)
+
+
+if __name__ == "__main__":
+    main()
