@@ -21,7 +21,7 @@ def scaled() -> "tuple[torch.nn.Module, tuple[torch.Tensor]]":
 def export(
     folder: str, *, weight: float = 1.0, path: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """What `run_autotvm` calls, on the model above; and whether this process has imported TVM.
+    """What `run_autotvm` calls, on the model above; and what this process has imported.
 
     Args:
         folder: of the artifacts.
@@ -37,4 +37,4 @@ def export(
         sys.path.insert(0, path)
     given = {"engine": "current", "reuse": True, "warmup": 0, "repeats": 1, **options}
     result = export_model(f"{__name__}:scaled", folder, **given)
-    return {**result, "tvm_imported": "tvm" in sys.modules}
+    return {**result, "imported": sorted(sys.modules)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
 from tvm_practice.engines import Engine
+from tvm_practice.engines.imports import import_for_good
 from tvm_practice.measure import Latency, compare_interleaved
 from tvm_practice.tvm_export.steps import Steps
 
@@ -227,6 +228,7 @@ def export_model(
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
     """
+    import_for_good("torch")
     import torch
 
     from tvm_practice.tvm_export import origin
