@@ -9,9 +9,11 @@ _RECORDED = "tests.tvm_export.tuners.trials_functions:recorded"
 
 def test_a_trial_is_timed_beside_the_first_of_its_task(process_of: Processes) -> None:
     """Whatever the machine's speed is by then; another task has a reference of its own."""
-    first = (0, [1.0, 1.0, 9.0, 1.0, 1.1])
-    at_half_speed = (0, [4.0, 2.0, 4.0, 2.0, 90.0, 2.0, 4.2, 2.1, 4.0, 2.0])
-    other_task = (1, [6.0] * 5)
+    a_call = [0.01]
+    first = (0, [*a_call, 1.0, 1.0, 9.0, 1.0, 1.1, 0.9, 1.0])
+    disturbed = [90.0, 2.0, 2.0, 2.0]
+    at_half_speed = (0, [*a_call, *[4.0, 2.0] * 2, *disturbed, *[4.0, 2.0] * 2, 4.2, 2.1])
+    other_task = (1, [*a_call, *[6.0] * 7])
     seconds = process_of("current").call(_RECORDED, {"trials": [first, at_half_speed, other_task]})
     assert seconds == [1.0, 2.0, 6.0]
 

@@ -27,14 +27,14 @@ def recorded(trials: Sequence[tuple[int, Sequence[float]]]) -> list[float]:
     infos = [each.as_json() for each in ArgInfo.from_prim_func(function)]
     compiled = tvm.compile(function, target=host_target())
     found = []
-    really = timing._sample
+    really = timing._Candidate.sample
     with tempfile.TemporaryDirectory() as folder, patch.dict(timing._references, clear=True):
         for number, (task, seconds) in enumerate(trials):
             artifact = Path(folder) / f"{number}.so"
             compiled.export_library(str(artifact))
             left = iter(seconds)
             sample = (lambda *_, left=left: next(left)) if seconds else really
-            with patch.object(timing, "_sample", sample):
+            with patch.object(timing._Candidate, "sample", sample):
                 found += timing.time_candidate(task, str(artifact), "cpu", infos)
             artifact.unlink()  # as MetaSchedule does; a reference is called again all the same
             assert not list(left), "a sample was not taken"

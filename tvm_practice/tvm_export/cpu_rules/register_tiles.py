@@ -43,7 +43,7 @@ from tvm_practice.tvm_export.cpu_rules.prefetch import prefetch_next_panel
 # Row tiles from which packing an operand that is no constant pays for itself.
 _PACKING_PAYS = 3
 # Multiply-adds that take as long as an element of an elementwise operator.
-_WORK_AN_ELEMENT = 4
+WORK_AN_ELEMENT = 4
 
 # The annotations of a tuner's choice, and the values that each can have.
 _ADVICE = "tvm_practice.register_tile."
@@ -415,7 +415,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
             vectorize(schedule, pack, cpu)
     for block in alone:
         schedule_stage(schedule, block, cpu)
-    parallelize(schedule, outside, None if work is None else work // _WORK_AN_ELEMENT)
+    parallelize(schedule, outside, None if work is None else work // WORK_AN_ELEMENT)
     schedule.decompose_reduction(total, first)
     if written.packs != "constant":
         return schedule

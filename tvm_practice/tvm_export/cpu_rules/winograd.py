@@ -48,7 +48,11 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
     stages,
     with_stages,
 )
-from tvm_practice.tvm_export.cpu_rules.register_tiles import advice_of, can_prepack
+from tvm_practice.tvm_export.cpu_rules.register_tiles import (
+    WORK_AN_ELEMENT,
+    advice_of,
+    can_prepack,
+)
 
 _INPUT = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))  # B^T
 _WEIGHTS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))  # G
@@ -386,7 +390,7 @@ def _schedule(written: Any, layer: Layer, block: str, cpu: Cpu) -> Any:
     schedule.vectorize(lanes)
     for each in (inner, filter_, vectors):
         schedule.unroll(each)
-    parallelize(schedule, [image, part, chunk], None if work is None else work // 4)
+    parallelize(schedule, [image, part, chunk], None if work is None else work // WORK_AN_ELEMENT)
     schedule.decompose_reduction(blocks["products"], outer)
     return schedule
 

@@ -9,25 +9,35 @@ import json
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 # A candidate that takes longer is timed by one call.
 _SLOW_SECONDS = 0.1
-_SAMPLES, _SAMPLE_SECONDS = 5, 0.005
+_SAMPLES, _SAMPLE_SECONDS = 7, 0.005
 
 
 @dataclass(frozen=True)
-class _Reference:
-    """A candidate that ran, and the seconds of a call when it was measured itself."""
+class _Candidate:
+    """What a sample calls, and how often."""
 
-    timer: Any
+    run: Any
     arguments: Sequence[Any]
-    seconds: float
+    device: Any
+    calls: int
+
+    def sample(self) -> float:
+        """The seconds of a call."""
+        started = time.perf_counter()
+        for _ in range(self.calls):
+            self.run(*self.arguments)
+        self.device.sync()
+        return (time.perf_counter() - started) / self.calls
 
 
-# In a worker. One that is started anew, because a candidate hung, has to begin again too.
-_references: dict[int, _Reference] = {}
+# In a worker: a task's first candidate, and the seconds of a call when it was measured itself. A
+# worker that is started anew, because a candidate hung, begins without.
+_references: dict[int, tuple[_Candidate, float]] = {}
 _kept_arguments: dict[str, Any] = {}
 
 
@@ -47,29 +57,18 @@ def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[A
 
     module = tvm.runtime.load_module(artifact)
     device = tvm.runtime.device(device_type, 0)
-    arguments = _arguments(device, infos)
-    run = module["main"]
-    started = time.perf_counter()
-    run(*arguments)
-    once = time.perf_counter() - started
+    candidate = _Candidate(module["main"], _arguments(device, infos), device, calls=1)
+    once = candidate.sample()
     if once > _SLOW_SECONDS:
         return [once]
-    calls = max(1, round(_SAMPLE_SECONDS / once))
-    timer = module.time_evaluator("main", device, number=calls, repeat=1)
-    reference = _references.get(task)
-    if reference is None:
-        seconds = statistics.median(_sample(timer, arguments) for _ in range(_SAMPLES))
-        _references[task] = _Reference(timer, arguments, seconds)
+    candidate = replace(candidate, calls=max(1, round(_SAMPLE_SECONDS / once)))
+    if task not in _references:
+        seconds = statistics.median(candidate.sample() for _ in range(_SAMPLES))
+        _references[task] = candidate, seconds
         return [seconds]
-    ratios = [
-        _sample(timer, arguments) / _sample(reference.timer, reference.arguments)
-        for _ in range(_SAMPLES)
-    ]
-    return [reference.seconds * statistics.median(ratios)]
-
-
-def _sample(timer: Any, arguments: Sequence[Any]) -> float:
-    return float(timer(*arguments).mean)
+    reference, seconds = _references[task]
+    ratios = [candidate.sample() / reference.sample() for _ in range(_SAMPLES)]
+    return [seconds * statistics.median(ratios)]
 
 
 def _arguments(device: Any, infos: Sequence[Any]) -> Any:
