@@ -18,6 +18,15 @@ def test_a_trial_is_timed_beside_the_first_of_its_task(process_of: Processes) ->
     assert seconds == [1.0, 2.0, 6.0]
 
 
+def test_one_that_is_much_faster_is_what_the_next_are_timed_beside(process_of: Processes) -> None:
+    """On the scale of the first, whatever the machine's speed is."""
+    first = (0, [0.01, *[8.0] * 7])
+    faster = (0, [0.01, *[3.0, 12.0] * 7])
+    next_one = (0, [0.01, *[2.0, 1.0] * 7])
+    seconds = process_of("current").call(_RECORDED, {"trials": [first, faster, next_one]})
+    assert seconds == [8.0, 2.0, 4.0]
+
+
 def test_beside_itself_a_candidate_takes_as_long(process_of: Processes) -> None:
     """By the real clock; the first is gone from the disk by then."""
     one, again = process_of("current").call(_RECORDED, {"trials": [(0, []), (0, [])]})

@@ -1,8 +1,9 @@
-"""One trial, in a worker process: a candidate timed beside the first one of its task.
+"""One trial, in a worker process: a candidate timed beside an earlier one of its task.
 
 A machine that others share changes its speed by a third within seconds. The times of two trials
 then tell less about two schedules than about two moments, and a search follows the moments. So
-the first candidate of a task that runs is kept, and each later one is timed in turns with it.
+the first candidate of a task that runs is kept, and each later one is timed in turns with it. One
+that is much faster takes its place, so that trials do not wait for the slower.
 """
 
 import json
@@ -35,14 +36,17 @@ class _Candidate:
         return (time.perf_counter() - started) / self.calls
 
 
-# In a worker: a task's first candidate, and the seconds of a call when it was measured itself. A
-# worker that is started anew, because a candidate hung, begins without.
+# So many times as fast as the reference is a candidate that becomes it.
+_MUCH_FASTER = 2
+
+# In a worker: a task's reference, and the seconds of a call when it was measured itself. A worker
+# that is started anew, because a candidate hung, begins without.
 _references: dict[int, tuple[_Candidate, float]] = {}
 _kept_arguments: dict[str, Any] = {}
 
 
 def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[Any]) -> list[float]:
-    """The seconds of a call, if the machine were as fast as when the task's reference was measured.
+    """The seconds of a call, if the machine were as fast as at the task's first trial.
 
     Args:
         task: which candidates compute the same.
@@ -68,7 +72,10 @@ def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[A
         return [seconds]
     reference, seconds = _references[task]
     ratios = [candidate.sample() / reference.sample() for _ in range(_SAMPLES)]
-    return [seconds * statistics.median(ratios)]
+    corrected = seconds * statistics.median(ratios)
+    if corrected * _MUCH_FASTER < seconds:
+        _references[task] = candidate, corrected
+    return [corrected]
 
 
 def _arguments(device: Any, infos: Sequence[Any]) -> Any:
