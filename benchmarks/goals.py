@@ -149,13 +149,12 @@ class Measured:
         latency, ratio = judged["latency"], judged["ratio"]
         return [
             f"The fastest of the {count} trials of this one search took {times[0]:.2f} ms, {near} "
-            "were within a tenth of it; of the best eight the fastest in turns was chosen. In "
-            f"turns with torch that takes {latency[chosen]['p50']:.2f} ms, torch "
-            f"{latency['torch']['p50']:.2f}. A search of {report['seconds']:.0f} s found one that "
-            f"takes {ratio[longest]['value']:.2f} of torch's time; the same blocking by hand, with "
-            f"A packed too, {ratio['by hand']['value']:.2f}. Trials run in a loop, what is "
-            "compared one call at a time; why the schedules found lose more by that than the one "
-            "by hand is not known yet.",
+            "were within a tenth of it; of the best eight the one with the least product of its "
+            "trial's time and its time in turns with the others was chosen. In turns with torch "
+            f"that takes {latency[chosen]['p50']:.2f} ms, torch {latency['torch']['p50']:.2f}. A "
+            f"search of {report['seconds']:.0f} s found one that takes {ratio[longest]['value']:.2f} "
+            "of torch's time; the same blocking by hand, with A packed too, "
+            f"{ratio['by hand']['value']:.2f}.",
         ]
 
     def tuning_seconds(self) -> float:
