@@ -153,8 +153,8 @@ class Measured:
             "trial's time and its time in turns with the others was chosen. In turns with torch "
             f"that takes {latency[chosen]['p50']:.2f} ms, torch {latency['torch']['p50']:.2f}. A "
             f"search of {report['seconds']:.0f} s found one that takes "
-            f"{ratio[longest]['value']:.2f} of torch's time; the same blocking by hand, with A packed too, "
-            f"{ratio['by hand']['value']:.2f}.",
+            f"{ratio[longest]['value']:.2f} of torch's time; the same blocking by hand, with A "
+            f"packed too, {ratio['by hand']['value']:.2f}.",
         ]
 
     def tuning_seconds(self) -> float:
