@@ -50,6 +50,8 @@ _INEXACT = 1.1
 _CHUNKS, _APART = 4, 1.1
 # What packing the other operand at every call is taken for.
 _COPIED = 1.05
+# Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
+_UNROLLED = (8, 4, 2, 1)
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
 
@@ -269,7 +271,7 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     packings = (False, True) if found.windowless and found.rows else (False,)
     for vectors, chunks, both in product(VECTORS, (1, _CHUNKS), packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
-            choice = TileChoice(rows, vectors, chunks=chunks, both=both)
+            choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
             try:
                 cost, tile = _tile(found, cpu, choice)
             except NotApplicable:
@@ -279,6 +281,14 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     if not ranked:
         raise NotApplicable("a group does not fill vector registers")
     return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
+
+
+def _unroll(found: Contraction, chunks: int) -> int:
+    """The most steps of the innermost sum that divide it, its parts if it is taken in parts."""
+    innermost = constant(found.extents[found.reduced[-1]]) or 1
+    if len(found.reduced) == 1:  # it is what parts are made of
+        innermost //= chunks
+    return next(steps for steps in _UNROLLED if innermost % steps == 0)
 
 
 def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:
