@@ -494,6 +494,19 @@ def prefetches(rows: int, chunks: int) -> dict[str, Any]:
     return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
 
 
+def left_out() -> list[list[str]]:
+    """The rules of a 3x3 convolution: as it is, without Winograd's, without contractions' too."""
+    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+
+    module = _module(_convolution_3x3(np.random.default_rng(0)))
+    taken = []
+    for without in ((), ("winograd",), ("winograd", "contraction")):
+        report: list[tuple[str, str]] = []
+        schedule_defaults(module, _target(None), report=report, without=without)
+        taken.append([rule for _, rule in report])
+    return taken
+
+
 def winograd_cuts() -> dict[str, list[int] | None]:
     """How a processor with 2 MiB of second cache cuts convolutions; None: not by Winograd.
 

@@ -119,6 +119,10 @@ def test_weights_are_asked_for_ahead_where_many_row_tiles_share_them(
     assert few["asked for"] == 0 and few["error"] < 1e-4
 
 
+def test_a_rule_that_is_left_out(session: engines.Session) -> None:
+    assert session.call(f"{FUNCTIONS}:left_out") == [["winograd"], ["contraction"], ["reduction"]]
+
+
 def test_winograd_where_it_gains(session: engines.Session) -> None:
     cuts = session.call(f"{FUNCTIONS}:winograd_cuts")
     by_winograd = {name: cut for name, cut in cuts.items() if cut is not None}
