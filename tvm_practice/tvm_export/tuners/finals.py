@@ -1,9 +1,9 @@
 """The end of a search: its fastest schedules beside each other and the default one, in turns.
 
-A trial runs the same function again and again, its weights in the cache, as in no model. And a
-shared machine is not only slower at one moment than at another: while another processor takes part
-of a core's instructions, a schedule with fewer of them loses less. So a record is judged by two
-moments, its trial's and this one's.
+A trial runs the same function again and again, its weights in the cache, as in no model. And which
+of two schedules is faster can change with the moment on a machine that others share: of a product
+of 1024 on two cores, tiles of 6 x 64 took 9.4 ms and of 4 x 64 10.4 at one moment, and 7.4 and 7.1
+at another. So a record is judged by two moments, its trial's and this one's.
 """
 
 import itertools
