@@ -412,7 +412,7 @@ def model(name: str) -> dict[str, Any]:
     }
 
 
-def dense_loops() -> dict[str, Any]:
+def dense_loops(rows: int) -> dict[str, Any]:
     """The loops of a scheduled dense layer, innermost of the sum last, and of its write-back."""
     import tvm
 
@@ -426,7 +426,7 @@ def dense_loops() -> dict[str, Any]:
 
         return op.nn.relu(op.matmul(x, weight))
 
-    module = _module((build, [(128, 256)], [_normal(random, (256, 512))]))
+    module = _module((build, [(rows, 256)], [_normal(random, (256, 512))]))
     scheduled = schedule_defaults(module, _target(None))
     (function,) = (
         each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)

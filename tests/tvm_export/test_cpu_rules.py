@@ -95,8 +95,10 @@ def test_models_agree_with_pytorch_and_nothing_is_left_scalar(
     assert built["views"], "a reshape would be copied"
 
 
-def test_a_dense_layer_is_tiled_in_registers(session: engines.Session) -> None:
-    made = session.call(f"{FUNCTIONS}:dense_loops")
+@pytest.mark.parametrize("rows", [128, 131])
+def test_a_dense_layer_is_tiled_in_registers(session: engines.Session, rows: int) -> None:
+    made = session.call(f"{FUNCTIONS}:dense_loops", {"rows": rows})
+    # Nothing is copied beforehand, though no tile divides 131 rows.
     assert sorted(made["loops"]) == ["compute", "matmul_tile_init", "matmul_tile_update"]
     update = made["loops"]["matmul_tile_update"]
     assert update[0] == "parallel" and update[-1] == "vectorized"

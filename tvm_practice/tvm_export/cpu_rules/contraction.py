@@ -11,8 +11,8 @@ registers for the whole sum and is written back once, through the operators fuse
                                                                      rows n, y, x, column f
 
 The packed operand of a layer is a constant: its packing is split off and done at compile time.
-Tiles need not divide: the packed operand is padded with zeros, the other is copied to a padded
-buffer where its rows need it, and only what exists is written back.
+Tiles need not divide: the packed operand is padded with zeros, of the other the last row is read
+again for those beyond it, and only what exists is written back.
 """
 
 import math
@@ -44,7 +44,7 @@ VECTORS = (1, 2, 3, 4, 6, 8)
 # A tile written back across its vectors goes through shuffles, and LLVM spills larger ones.
 _TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
 _SPILLS = 4
-# Padding costs, beside wasted arithmetic, a copy or bounds checks at write-back.
+# Columns beyond the last cost, beside wasted arithmetic, bounds checks at write-back.
 _INEXACT = 1.1
 # Parts of a sum that are tried first, and what their sums' way through memory is taken for.
 _CHUNKS, _APART = 4, 1.1
@@ -316,7 +316,7 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     step += (size + choice.vectors) * _A_LOAD
     step *= 1 if choice.chunks == 1 else _APART
     step *= _COPIED if choice.both else 1
-    cost = tiles * step * (1 if exact_rows else _INEXACT) * (1 if exact_columns else _INEXACT)
+    cost = tiles * step * (1 if exact_columns else _INEXACT)
     if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
         cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
@@ -329,7 +329,7 @@ def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, boo
     tiles, exact = 1, True
     for row in reversed(found.rows):
         extent = constant(found.extents[row])
-        # Of a symbolic extent one: that a padded tile covers the output could not be proved.
+        # Of a symbolic extent one: that tiles of more cover the output could not be proved.
         tile[row] = 1 if extent is None else min(budget, extent)
         budget = budget // tile[row] if tile[row] == extent else 1
         tiles *= math.ceil((extent or UNKNOWN) / tile[row])

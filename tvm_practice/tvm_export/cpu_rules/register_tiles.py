@@ -27,7 +27,6 @@ from tvm_practice.tvm_export.cpu_rules.loops import (
     REDUCTION,
     SPATIAL,
     Cpu,
-    NotApplicable,
     constant,
     is_copy,
     kind_of,
@@ -65,15 +64,20 @@ class Rewriter:
     Attributes:
         packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
             at every call) or "direct" (as it lies).
-        sum, copy, pack, pad: names of the blocks of `func` that sum a tile, copy it to the
-            output, and pack and pad the operands.
+        sum, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, copy it to the
+            output, and pack the operand of the columns and the other.
     """
 
     def __init__(self, func: Any, found: Contraction, tile: Tile, choice: TileChoice):
         self.found, self.tile, self._rows_first = found, tile, choice.rows_first
         self._packs_both = choice.both and found.windowless and bool(found.rows)
+        self._edges = [  # of a symbolic extent a tile has one row
+            row for row, size in tile.rows.items() if (constant(found.extents[row]) or 0) % size
+        ]
         self.copy = str(found.block.name_hint)
-        self.sum, self.pack, self.pad = (f"{self.copy}_{part}" for part in ("tile", "pack", "pad"))
+        self.sum, self.pack, self.pack_rows = (
+            f"{self.copy}_{part}" for part in ("tile", "pack", "pack_rows")
+        )
         self.packs = self._how_to_pack()
         self._index = str(found.column.ty.dtype)
         self.func = self._rewrite(func)
@@ -137,13 +141,9 @@ class Rewriter:
         other, packed = found.other.source, found.packed.source
         if self._packs_both:
             shape = [extent for _, extent, _ in self._other_axes()]
-            other = tirx.decl_buffer(shape, other.dtype, self.pad)
+            other = tirx.decl_buffer(shape, other.dtype, self.pack_rows)
             buffers.append(other)
             made.append(self._rows_nest(other))
-        elif not self.tile.exact_rows:
-            other = tirx.decl_buffer(self._padded_shape(), other.dtype, self.pad)
-            buffers.append(other)
-            made.append(self._pad_nest(other))
         if self.packs != "direct":
             shape = [extent for _, extent, _ in self._pack_axes()]
             packed = tirx.decl_buffer(shape, packed.dtype, self.pack)
@@ -217,64 +217,25 @@ class Rewriter:
                 own[var] = values[var]
         return own
 
-    def _padded_shape(self) -> list[Any]:
-        """The shape that `other` needs for its rows to be whole tiles."""
-        import tvm
+    def _existing(self, own: dict[Any, Any]) -> dict[Any, Any]:
+        """The contraction's iterators where the other operand is read: none beyond the last row.
+
+        What the last tile has beyond it is computed from the last row again, and not written.
+        """
         from tvm import tirx
 
-        analyzer = tvm.sym.Analyzer()
-        for var, extent in self.found.extents.items():
-            whole = self._count(var) * self._size(var) if var in self.tile.rows else extent
-            analyzer.bind(var, tvm.ir.Range(tirx.const(0, self._index), whole))
-        shape = []
-        for index, extent in zip(
-            self.found.other.indices, self.found.other.source.shape, strict=True
-        ):
-            rows = variables(index) & set(self.tile.rows)
-            bound = analyzer.const_int_bound(index)
-            if not rows:
-                shape.append(extent)
-            elif constant(extent) is not None and bound.min_value >= 0:
-                reach = int(bound.max_value) + 1
-                shape.append(tirx.const(max(constant(extent) or 0, reach), self._index))
-            elif any(index.same_as(row) for row in rows):
-                shape.append(analyzer.simplify(self._count(index) * self._size(index)))
-            else:
-                raise NotApplicable("the padded size of a symbolic window is not known")
-        return shape
-
-    def _pad_nest(self, padded: Any) -> Any:
-        from tvm import tirx
-
-        source = self.found.other.source
-        axes = [(number, extent, SPATIAL) for number, extent in enumerate(padded.shape)]
-
-        def store(values: dict[Hashable, Any]) -> Any:
-            indices = list(values.values())
-            inside = [
-                index < extent
-                for index, extent, whole in zip(indices, source.shape, padded.shape, strict=True)
-                if constant(extent) is None or constant(extent) != constant(whole)
-            ]
-            value = tirx.BufferLoad(source, indices)
-            if inside:
-                zero = tirx.const(0, source.dtype)
-                value = tirx.if_then_else(tirx.all(*inside), value, zero)
-            return tirx.BufferStore(padded, value, indices)
-
-        return nest(self.pad, axes, store)
+        return {
+            var: tirx.min(value, self.found.extents[var] - 1) if var in self._edges else value
+            for var, value in own.items()
+        }
 
     def _pack_nest(self, packed: Any) -> Any:
         edges = [] if self.tile.exact_columns else [self.found.column]
         return self._packing(self.pack, self._pack_axes(), self.found.packed, packed, edges)
 
     def _rows_nest(self, packed: Any) -> Any:
-        edges = [
-            each
-            for each, size in self.tile.rows.items()
-            if size > 1 and (constant(self.found.extents[each]) or 0) % size
-        ]
-        return self._packing(self.pad, self._other_axes(), self.found.other, packed, edges)
+        axes = self._other_axes()
+        return self._packing(self.pack_rows, axes, self.found.other, packed, self._edges)
 
     def _packing(
         self,
@@ -319,7 +280,7 @@ class Rewriter:
                     return tirx.BufferLoad(packed, [values[key] for key, _, _ in self._pack_axes()])
                 if self._packs_both:
                     return tirx.BufferLoad(other, [values[key] for key, _, _ in self._other_axes()])
-                return tirx.BufferLoad(other, [substitute(each, own) for each in load.indices])
+                return substitute(load, self._existing(own))
 
             value = tvm_ffi.structural_map(found.value, (TensorLoad, renamed), order="post")
             return tirx.BufferStore(total, substitute(value, own), at(values))
@@ -488,9 +449,9 @@ def _advice(block: Any) -> TileChoice | None:
 
 
 def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:
-    """Inline the stages before the sum into its packing and padding, those after into the last.
+    """Inline the stages before the sum into the packing, those after it into the last.
 
-    Returns the stages before that stay on their own, which are the padding and what the sum
+    Returns the stages before that stay on their own, which are the rows' packing and what the sum
     reads; and those after that stay, the output last.
     """
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
@@ -500,7 +461,7 @@ def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[An
     for name, block in zip(names[:here], blocks[:here], strict=True):
         readers = {str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)}
         read_by_sum = written.sum in readers and not is_copy(schedule.get(block))
-        if name == written.pad or (read_by_sum and name != written.pack):
+        if name == written.pack_rows or (read_by_sum and name != written.pack):
             alone.append(block)
         elif name != written.pack:
             schedule.compute_inline(block)
