@@ -118,7 +118,8 @@ def onnx_operators(file: Path, feed: dict[str, Any], *, runs: int = 20) -> dict[
 def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> None:
     """Compare tuned artifacts with PyTorch, torch.compile and ONNX Runtime.
 
-    What was measured of other models stays in --out.
+    Of a model each engine's artifact that is there. What was measured of other models stays in
+    --out.
     """  # fmt: skip
     from models import factory
 
@@ -128,17 +129,24 @@ def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> Non
     report = json.loads(out.read_text()) if out.exists() else {"models": {}}
     report |= {"environment": environment(), "threads": engines.thread_count()}
     for name in names or ("resnet18", "bert_base"):
-        for engine, tuner in TUNERS.items():
-            artifact = models / name / engine / tuner
-            if not (artifact / "metadata.json").exists():
-                raise click.UsageError(
-                    f"there is no {artifact}: python benchmarks/models.py --model {name}"
-                )
+        artifacts = {engine: models / name / engine / tuner for engine, tuner in TUNERS.items()}
+        there = {
+            engine: folder
+            for engine, folder in artifacts.items()
+            if (folder / "metadata.json").exists()
+        }
+        if not there:
+            missing = " and no ".join(map(str, artifacts.values()))
+            raise click.UsageError(
+                f"there is no {missing}: python benchmarks/models.py --model {name}"
+            )
+        report["models"][name] = {}
+        for engine, artifact in there.items():
             arguments = {
                 "factory": factory(name), "artifact": str(artifact.resolve()), "seconds": seconds,
             }  # fmt: skip
             found = engines.call(engine, "benchmarks.rivals:measure", arguments)
-            report["models"].setdefault(name, {})[engine] = found
+            report["models"][name][engine] = found
             out.parent.mkdir(parents=True, exist_ok=True)
             write_json(out, report)
             shown = ", ".join(
@@ -147,7 +155,7 @@ def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> Non
                 for rival, each in found["ratio"].items()
                 if rival != "tvm"
             )
-            click.echo(f"{name}, {tuner}: {shown}")
+            click.echo(f"{name}, {TUNERS[engine]}: {shown}")
 
 
 if __name__ == "__main__":
