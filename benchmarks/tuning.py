@@ -85,8 +85,8 @@ each in a process of its own.
 
 - **MetaSchedule, register tiles**: the packed blocking of the export's own rules, their tile and
   its order searched.
-- **MetaSchedule, its own space**: "post-order-apply", with the builder, the runner and the small
-  population of the course.
+- **MetaSchedule, its own space**: "post-order-apply", with the builder, the runner and the
+  population of the course, 256.
 - **MetaSchedule as it comes**: `tune_tir` with nothing set but the trials. Its rounds are of 64
   trials, and it has no result before a round's end.
 - **Ansor** and **AutoTVM, the course's template**: phase 5.
