@@ -80,8 +80,8 @@ _NO_BUILD = (
 )
 _HEAD = """# How fast the tuners search
 
-Made by `python benchmarks/tuning.py`: one float32 matmul, searched by every tuner of the project,
-each in a process of its own.
+Made by `python benchmarks/tuning.py`: one float32 matmul, searched once by every tuner of the
+project, each in a process of its own.
 
 - **MetaSchedule, register tiles**: the packed blocking of the export's own rules, their tile and
   its order searched.
