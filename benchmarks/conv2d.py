@@ -26,7 +26,7 @@ LAYERS = {
 }
 _HEAD = """# A convolution written by hand
 
-Made by `python benchmarks/conv2d.py`: `packed_conv2d` (tvm_practice/convolution.py), which replays
+Made by `python benchmarks/conv2d.py`: `packed_conv2d` (course/tours/convolution.py), which replays
 the schedule of phase 2's `packed_matmul`, against `torch.nn.functional.conv2d` on the same threads,
 called in turns in one process. The layers are ResNet-18's of 3×3 pixels, one image, NCHW; both
 sides get plain weights and reorder them in every call. A ratio is time over torch's, the median
@@ -45,7 +45,7 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
         {"layer", "multiply_adds", "tile", "max_error" (to torch), "comparison": see
         measure.Comparison.to_dict}.
     """
-    from tvm_practice.convolution import beside_torch, output_size, pixel_tile
+    from tvm_practice.course.tours.convolution import beside_torch, output_size, pixel_tile
 
     channels, height, width, filters, stride = LAYERS[layer]
     comparison, error = beside_torch(channels, height, width, filters, stride, seconds=seconds)

@@ -36,8 +36,8 @@ def load(name: str) -> Any:
 def measure(name: str, rounds: int) -> dict[str, Any]:
     """One model: {"model", "comparison": see measure.Comparison.to_dict}."""
     from solutions.labs.deploy_cpp import export_model
-    from tvm_practice.cpp import build_project, describe_main, write_project
-    from tvm_practice.cpp.latency import compare_calls
+    from tvm_practice.labs.native.latency import compare_calls
+    from tvm_practice.tvm_export.cpp import build_project, describe_main, write_project
 
     model, example = load(name)
     with tempfile.TemporaryDirectory(prefix="tvm-practice-") as parent:

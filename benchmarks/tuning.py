@@ -252,7 +252,7 @@ def _build_current(name: str, shape: Sequence[int], log: str) -> Any:
     import tvm
 
     from solutions.auto_tune import apply_metaschedule
-    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.tuners.finals import fastest_records
     from tvm_practice.tvm_export.tuners.metaschedule import open_database
 

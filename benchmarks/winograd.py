@@ -25,7 +25,7 @@ _HEAD = """# Winograd's convolutions
 
 Made by `python benchmarks/winograd.py`: layers of 3×3 pixels and stride 1, as many filters as
 channels, one image, bias and ReLU, by the exporter's default rule `winograd`
-(tvm_practice/tvm_export/cpu_rules/winograd.py), by `contraction`, which it replaces, and by PyTorch
+(tvm_practice/tvm_export/rules/cpu/winograd.py), by `contraction`, which it replaces, and by PyTorch
 eager, on the same threads and called in turns in one process. All count the operations of the
 direct algorithm. A ratio is of times, the median with its 95% interval; under 1 the first is
 faster. An error is the largest of an output, to PyTorch's in float64.
@@ -48,8 +48,8 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
-    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
     from tvm_practice.tvm_export.quiet import quiet_frontends
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.running import RelaxRunner
 
     channels, size = LAYERS[layer]

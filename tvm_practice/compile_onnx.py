@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.cpp import PROJECT, write_project
+from tvm_practice.tvm_export.cpp import PROJECT, write_project
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,6 @@ def compile_file(
     """
     from solutions.relay_import import build_relax, optimize_relax
     from tvm_practice import engines
-    from tvm_practice.tvm_export.gpu_rules import compiling_kernels
     from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.quiet import native_stderr_to
     from tvm_practice.tvm_export.relax import (
@@ -61,6 +60,7 @@ def compile_file(
         schedule_defaults,
         with_host,
     )
+    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.targets import (
         require_buildable,
         resolve_target,
@@ -121,9 +121,9 @@ def check(
 
     from solutions.relay_import import verify
     from tvm_practice.tvm_export.baselines import open_onnx_session
-    from tvm_practice.tvm_export.gpu_rules import compiling_kernels
     from tvm_practice.tvm_export.job import ATOL, RTOL
     from tvm_practice.tvm_export.loading import describe
+    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner
     from tvm_practice.tvm_export.targets import device_of, to_dictionary
 
@@ -300,7 +300,7 @@ def _imported(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
 
 def _output_tensors(model: Any, module: Any) -> list[dict[str, Any]]:
     """The outputs as [{"name", "shape", "dtype"}]; an extent that depends on values is a name."""
-    from tvm_practice.cpp import describe_tensor, result_types
+    from tvm_practice.tvm_export.cpp import describe_tensor, result_types
 
     return [
         describe_tensor(output.name, kind)

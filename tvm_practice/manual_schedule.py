@@ -547,13 +547,13 @@ def _against_torch(matmuls: _Matmuls) -> dict[str, Any]:
 
 def _on_a_convolution() -> dict[str, Any]:
     """Worked: the trace of packed_matmul replayed on one of ResNet-18's convolutions."""
-    from tvm_practice.convolution import beside_torch
+    from tvm_practice.course.tours.convolution import beside_torch
 
     comparison, error = beside_torch(128, 28, 28, 128, 1, seconds=1)
     ratio = comparison.ratio["packed"]
     print(
         "\nA schedule is data: the reference packed_matmul's is replayed on a convolution\n"
-        f"of 128x28x28 by 128 filters of 3x3 (tvm_practice/convolution.py). It takes\n"
+        f"of 128x28x28 by 128 filters of 3x3 (tvm_practice/course/tours/convolution.py). It takes\n"
         f"{ratio.value:.2f} of torch's time [{ratio.low:.2f}, {ratio.high:.2f}]: {ratio.verdict}; "
         f"largest difference\nfrom torch {error:.1e}."
     )

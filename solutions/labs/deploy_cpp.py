@@ -22,14 +22,14 @@ def export_model(
 
     Returns:
         The IRModule that was compiled, before it was optimized: `describe_main` of
-        tvm_practice.cpp reads off it what goes in and what comes out.
+        tvm_practice.tvm_export.cpp reads off it what goes in and what comes out.
     """
     import os
 
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice import engines
-    from tvm_practice.tvm_export.cpu_rules import schedule_defaults
     from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
 
     target = engines.host_target()
     folder.mkdir(parents=True, exist_ok=True)

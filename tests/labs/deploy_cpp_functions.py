@@ -34,9 +34,9 @@ def export_labels(folder: str) -> dict[str, Any]:
     from pathlib import Path
 
     from solutions.labs.deploy_cpp import export_model, image_to_label
-    from tvm_practice.cpp import describe_main
     from tvm_practice.labs.deploy_cpp import MEAN, STD
     from tvm_practice.models import load_small_resnet
+    from tvm_practice.tvm_export.cpp import describe_main
 
     model, example = load_small_resnet()
     ends = lambda mod: image_to_label(mod, MEAN, STD)

@@ -17,8 +17,8 @@ from solutions.labs.deploy_cpp import call_on_threads, wrap_buffer
 from tests.pages import ROOT, blocks, run_blocks
 from tests.test_command_lines import run
 from tvm_practice import engines
-from tvm_practice.cpp import PROJECT, build_project, missing_tool
 from tvm_practice.labs.deploy_cpp import tensor_fields
+from tvm_practice.tvm_export.cpp import PROJECT, build_project, missing_tool
 
 FUNCTIONS = "tests.labs.deploy_cpp_functions"
 PAGE = "labs/2-deploy_cpp.md"

@@ -446,7 +446,7 @@ class _Lab:
         from rich.console import Console
         from rich.table import Table
 
-        from tvm_practice.gpu.source import NO_COMPILER, CudaCompilerError, compiled, compiler
+        from tvm_practice.tvm_export.cuda import NO_COMPILER, CudaCompilerError, compiled, compiler
 
         print("\nThe same product for GPUs, a thread for each element; no GPU is needed for it.")
         module = threaded_matmul(self.size)

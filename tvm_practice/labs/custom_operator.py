@@ -291,7 +291,7 @@ class _Study:
 
         from solutions.relay_import import build_relay, import_relay, optimize_relay
         from tvm_practice import engines
-        from tvm_practice.tvm_export.converters.relay import converters
+        from tvm_practice.tvm_export.importers.converters.relay import converters
         from tvm_practice.tvm_export.running import RelayRunner
         from tvm_practice.viz.graph import graph, print_operators
         from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
@@ -371,7 +371,7 @@ class _Study:
 
         from tvm_practice import engines
         from tvm_practice.labs.gated_layer import rms_norm_gate as in_pytorch
-        from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+        from tvm_practice.tvm_export.rules.cpu import schedule_defaults
         from tvm_practice.viz.loop_nest import loop_nest, print_nest
 
         target = engines.host_target()
@@ -399,7 +399,7 @@ class _Study:
         _say(
             "PyTorch runs the operator as eight, six of which pass a whole tensor through memory. "
             "`as declared` calls the C library's exp for each element; in TVM's other rows it is "
-            "arithmetic that vectorizes (tvm_export/cpu_rules)."
+            "arithmetic that vectorizes (tvm_export/rules)."
         )
         self.figures["operator"] = self._time(f"operator on {self.shape}", runs)
 
@@ -434,7 +434,7 @@ class _Study:
         """
         from solutions.relay_import import build_relax, optimize_relax
         from tvm_practice import engines
-        from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+        from tvm_practice.tvm_export.rules.cpu import schedule_defaults
         from tvm_practice.tvm_export.running import RelaxRunner
         from tvm_practice.viz.graph import graph, print_kernels
 

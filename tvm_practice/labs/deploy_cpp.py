@@ -11,7 +11,7 @@ both. This lab does the same from PyTorch and then what a program needs beyond a
     call_on_stream     CUDA: kernel, model, kernel on one stream
 
 The last three are C++: the functions return its text, which is compiled and tried at once. How
-TVMModel itself does these things is in tvm_practice/cpp/project/tvm_model.h.
+TVMModel itself does these things is in tvm_practice/tvm_export/cpp/project/tvm_model.h.
 
 The worked example shows what a tensor is when two libraries hand it over. Write the functions
 below it, then run
@@ -96,7 +96,7 @@ def export_model(
 
     Returns:
         The IRModule that was compiled, before it was optimized: `describe_main` of
-        tvm_practice.cpp reads off it what goes in and what comes out.
+        tvm_practice.tvm_export.cpp reads off it what goes in and what comes out.
     """
     raise NotImplementedError("phase 4's steps, then export_library to model.so")
 
@@ -238,8 +238,13 @@ def _export(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     """From PyTorch to a C++ program; what could be done of it."""
     import json
 
-    from tvm_practice.cpp import DoesNotCompile, ToolMissing, describe_main, write_project
     from tvm_practice.models import load_resnet18, load_small_resnet
+    from tvm_practice.tvm_export.cpp import (
+        DoesNotCompile,
+        ToolMissing,
+        describe_main,
+        write_project,
+    )
 
     name, load = ("a small ResNet", load_small_resnet) if quick else ("ResNet-18", load_resnet18)
     model, example = load()
@@ -276,7 +281,7 @@ def _export_with_ends(
 
     import numpy as np
 
-    from tvm_practice.cpp import describe_main
+    from tvm_practice.tvm_export.cpp import describe_main
 
     wrapped: list[Any] = []
 
@@ -298,7 +303,7 @@ def _export_with_ends(
 def _attempt_ends(steps: "Steps", model: Any, example: tuple[Any, ...]) -> None:
     """`image_to_label` by itself, while there is no library to put it into."""
     from solutions.relay_import import import_relax
-    from tvm_practice.cpp import describe_main
+    from tvm_practice.tvm_export.cpp import describe_main
     from tvm_practice.tvm_export.quiet import quiet_frontends
 
     with quiet_frontends():
@@ -334,7 +339,7 @@ def _verify(folder: Path, model: Any, example: tuple[Any, ...]) -> bool:
 def _build(folder: Path) -> Path:
     import time
 
-    from tvm_practice.cpp import build_project
+    from tvm_practice.tvm_export.cpp import build_project
 
     print(f"\nCMake builds {folder / 'cpp'}: tvm_model.h, main.cpp, patterns.cpp")
     started = time.perf_counter()
@@ -379,7 +384,7 @@ def _time(programs: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     from rich.table import Table
 
     from tvm_practice import engines
-    from tvm_practice.cpp.latency import compare_calls
+    from tvm_practice.labs.native.latency import compare_calls
 
     found = compare_calls(programs / "main", folder, rounds=rounds)
     title = f"A call, {engines.thread_count()} threads, {rounds} samples each, in turns"
@@ -398,7 +403,8 @@ def _try_cpp(name: str, answer: str, arguments: tuple[int, ...], shown: tuple[st
     """Compile a function with the program that tries it, and show what that says."""
     import textwrap
 
-    from tvm_practice.cpp import DoesNotCompile, ToolMissing, run_exercise
+    from tvm_practice.labs.native import run_exercise
+    from tvm_practice.tvm_export.cpp import DoesNotCompile, ToolMissing
 
     print(f"\n{name}, tried with {', '.join(map(str, arguments))}")
     try:

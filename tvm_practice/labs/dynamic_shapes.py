@@ -567,7 +567,7 @@ class _Encoders:
 
         from solutions.relay_import import build_relax
         from tvm_practice import engines
-        from tvm_practice.tvm_export.cpu_rules import schedule_defaults
+        from tvm_practice.tvm_export.rules.cpu import schedule_defaults
 
         started = time.perf_counter()
         target = engines.host_target()
@@ -718,8 +718,8 @@ def _tiled(steps: "Steps", fused: Any) -> Any:
     import tvm
 
     from tvm_practice import engines
-    from tvm_practice.tvm_export.cpu_rules.injective import extent_of, schedule_stage
-    from tvm_practice.tvm_export.cpu_rules.loops import cpu_of, is_reduction
+    from tvm_practice.tvm_export.rules.cpu.injective import extent_of, schedule_stage
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of, is_reduction
 
     rows, columns = _tile()
     cpu = cpu_of(engines.host_target())

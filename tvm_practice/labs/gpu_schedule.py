@@ -21,7 +21,7 @@ of the product, and TVM puts barriers where threads have to wait for each other.
 `bind` too: schedule[C].bind(axis, te.thread_axis("threadIdx.x")).
 
 No GPU is needed. TVM writes the CUDA text without one; what a kernel asks of memory is counted
-from its IR (tvm_practice.gpu); its values are computed on the CPU, thread after thread. With a
+from its IR (tvm_practice.labs.gpu); its values are computed on the CPU, thread after thread. With a
 GPU the same run verifies and times all kernels beside cuBLAS.
 
 The worked examples are a transposition through shared memory, double buffering, and the tiling
@@ -40,7 +40,7 @@ from tvm_practice.course.phase import phase_command
 
 if TYPE_CHECKING:
     from tvm_practice.course import Steps
-    from tvm_practice.gpu.occupancy import Gpu
+    from tvm_practice.labs.gpu.occupancy import Gpu
 
 FRAGMENT = 16  # rows and columns of what tensor cores multiply at once
 
@@ -473,7 +473,7 @@ def _pipelined(calls: _Calls, m: int, n: int, k: int) -> Any:
 def _tensorized(
     calls: _Calls, m: int, n: int, k: int, *, pad: bool = False
 ) -> tuple[Any, list[Any], Any]:
-    from tvm_practice.gpu.wmma import wmma_intrinsics
+    from tvm_practice.labs.gpu.wmma import wmma_intrinsics
 
     schedule, block = declare(m, n, k, "float16")
     tiles = warp_tiles(schedule, block)
@@ -527,8 +527,8 @@ class _Kernels:
         """Make a kernel, check its values on the CPU, show it and count its accesses."""
         from rich.console import Console
 
-        from tvm_practice.gpu.counting import count_accesses
-        from tvm_practice.gpu.source import cuda_source, kernel_of, why_no_text
+        from tvm_practice.labs.gpu.counting import count_accesses
+        from tvm_practice.tvm_export.cuda import cuda_source, kernel_of, why_no_text
 
         before = len(self.calls.steps.todo) + len(self.calls.steps.failed)
         try:
@@ -561,7 +561,7 @@ class _Kernels:
 
     def figures(self, *, quick: bool) -> dict[str, Any]:
         """Print what the kernels ask of memory and how many fit; returns it."""
-        from tvm_practice.gpu.occupancy import GPUS
+        from tvm_practice.labs.gpu.occupancy import GPUS
 
         if not self.counts:
             return {}
@@ -572,7 +572,7 @@ class _Kernels:
 
     def on_device(self) -> dict[str, Any]:
         """Run, verify and time the kernels where there is a GPU; returns the times."""
-        from tvm_practice.gpu.running import beside_cublas, why_no_gpu
+        from tvm_practice.labs.gpu.running import beside_cublas, why_no_gpu
 
         reason = why_no_gpu()
         if reason is not None:
@@ -594,7 +594,7 @@ def _off_on_cpu(schedule: Any, sizes: tuple[int, int, int]) -> str:
     """
     import numpy as np
 
-    from tvm_practice.gpu.on_cpu import matmul_on_cpu
+    from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
 
     m, n, k = sizes
     got, want = matmul_on_cpu(schedule, declare, m, n, k)
@@ -622,7 +622,7 @@ def _show_transposition(steps: "Steps", n: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tvm_practice.gpu.counting import count_accesses
+    from tvm_practice.labs.gpu.counting import count_accesses
 
     print(
         f"\nWorked example: a transposition of {n}x{n}, 32 x 32 a block. What a warp's 32\n"
@@ -696,8 +696,8 @@ def _print_occupancy(kernels: dict[str, tuple[int, str]], gpus: Sequence["Gpu"])
     from rich.console import Console
     from rich.table import Table
 
-    from tvm_practice.gpu.occupancy import occupancy
-    from tvm_practice.gpu.source import CudaCompilerError, compiler, resources
+    from tvm_practice.labs.gpu.occupancy import occupancy
+    from tvm_practice.tvm_export.cuda import CudaCompilerError, compiler, resources
 
     print(
         "\nWarps that a multiprocessor holds of the most it could, and what keeps more out"
@@ -742,8 +742,8 @@ def _classic_lane(steps: "Steps") -> dict[str, Any]:
     import numpy as np
 
     from solutions.te_basics import matmul
-    from tvm_practice.gpu.classic import cuda_source, run_on_cpu
-    from tvm_practice.gpu.source import kernel_of
+    from tvm_practice.labs.gpu.classic import cuda_source, run_on_cpu
+    from tvm_practice.tvm_export.cuda import kernel_of
     from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
 
     m, n, k = 100, 128, 64

@@ -285,7 +285,7 @@ def load_artifacts(folder: Path | str) -> GraphModule:
     import tvm
 
     from tvm_practice.tvm_export import running
-    from tvm_practice.tvm_export.gpu_rules import compiling_kernels
+    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.targets import device_of, to_dictionary
 
     graph_json = (folder / GRAPH).read_text(encoding="utf-8")

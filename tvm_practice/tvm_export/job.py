@@ -155,7 +155,7 @@ def export_lane(
 def _operators(graph_module: "GraphModule") -> list[dict[str, Any]]:
     """Each function's part of a run; see profiling.OperatorTime.
 
-    "schedule" is the default rule that made it (see `cpu_rules`), or "record".
+    "schedule" is the default rule that made it (see `rules.cpu`), or "record".
     """
     from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 

@@ -12,7 +12,7 @@ from tvm_practice.tvm_export.tuners.search import Search
 
 if TYPE_CHECKING:
     from tvm_practice.tvm_export.calling import Call
-    from tvm_practice.tvm_export.converters import Converters
+    from tvm_practice.tvm_export.importers.converters import Converters
 
 
 class Lane(Protocol):
@@ -108,7 +108,7 @@ def open_lane(
             or the line of the model at fault, and what to try.
     """
     from tvm_practice.engines import CLASSIC
-    from tvm_practice.tvm_export.converters import find_converters
+    from tvm_practice.tvm_export.importers.converters import find_converters
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.targets import resolve_target
 

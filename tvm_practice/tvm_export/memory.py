@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_practice.tvm_export.cpu_rules.loops import constant, substitute
+from tvm_practice.tvm_export.rules.cpu.loops import constant, substitute
 
 # The virtual machine's pool rounds up to pages, and gives a block again for the same size only.
 PAGE = 4096

@@ -7,16 +7,17 @@ from typing import Any
 
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import compare_interleaved
-from tvm_practice.tvm_export import cpu_rules, gpu_rules
 from tvm_practice.tvm_export.calling import Call, as_array
-from tvm_practice.tvm_export.converters import Converters
-from tvm_practice.tvm_export.converters.relax import corrections
-from tvm_practice.tvm_export.cpu_rules import mark_constants
-from tvm_practice.tvm_export.gpu_rules import compiling_kernels
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.importers.converters import Converters
+from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.rules import cpu as cpu_rules
+from tvm_practice.tvm_export.rules import gpu as gpu_rules
+from tvm_practice.tvm_export.rules.cpu import mark_constants
+from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
@@ -71,7 +72,7 @@ class RelaxLane:
         self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
 
     def untuned(self) -> GraphModule:
-        """Built with the adapter's own default schedules, see `cpu_rules`."""
+        """Built with the adapter's own default schedules, see `rules.cpu`."""
         if self._default is None:
             self._default = self._build(self._module, None, Stopwatch(self._seconds), {})
         return self._default
@@ -193,7 +194,7 @@ class RelaxLane:
 def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | None = None) -> Any:
     """Every function of a module that no tuner has scheduled, scheduled by the target's rules.
 
-    See `cpu_rules.schedule_defaults` and `gpu_rules.schedule_defaults`.
+    See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.
     """
     rules = gpu_rules if str(target.kind.name) == "cuda" else cpu_rules
     return rules.schedule_defaults(mod, target, report=report)

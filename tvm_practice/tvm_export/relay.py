@@ -8,9 +8,9 @@ from typing import Any
 
 from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.calling import Call
-from tvm_practice.tvm_export.converters import Converters
-from tvm_practice.tvm_export.converters import relay as relay_converters
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.importers.converters import Converters
+from tvm_practice.tvm_export.importers.converters import relay as relay_converters
 from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
 from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.running import RelayRunner

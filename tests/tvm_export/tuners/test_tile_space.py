@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.cpu_rules.contraction import TileChoice
+from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
 from tvm_practice.tvm_export.tuners.tile_space import next_choices
 
 FUNCTIONS = "tests.tvm_export.tuners.search_functions"

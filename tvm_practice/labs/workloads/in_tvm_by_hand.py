@@ -17,7 +17,7 @@ from tvm_practice import engines
 from tvm_practice.labs.workloads.loaded import Loaded
 from tvm_practice.labs.workloads.problems import EPSILON
 from tvm_practice.manual_schedule import packed_blocking, register_tile
-from tvm_practice.tvm_export.cpu_rules.vector_math import vectorizable_math
+from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
 
 Shape = tuple[int, ...]
 

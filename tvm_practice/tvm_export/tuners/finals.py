@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tvm_practice.tvm_export.cpu_rules import schedule_candidate, schedule_default
-from tvm_practice.tvm_export.cpu_rules.loops import CONSTANTS
+from tvm_practice.tvm_export.rules.cpu import schedule_candidate, schedule_default
+from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
 
 # So many of a function's records are timed again, more where functions are few, and none that took
 # this much longer than the best: the machine does not explain more.

@@ -437,7 +437,7 @@ def build_candidate(candidate: tuple[Any, Any, bool]) -> str:
     import tvm
     from tvm.support.tar import tar
 
-    from tvm_practice.tvm_export.cpu_rules import schedule_candidate
+    from tvm_practice.tvm_export.rules.cpu import schedule_candidate
 
     module, target, remote = candidate
     library = tvm.tirx.build(schedule_candidate(module["main"], target), target=target)

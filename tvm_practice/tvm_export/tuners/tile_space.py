@@ -2,7 +2,7 @@
 
 MetaSchedule's own space for a contraction has every way to split its loops, and trials by the
 hundred go to tiles that do not fit the vector registers. Here the loops are those of
-`cpu_rules.contraction`, weights packed at compile time and what is fused after it in the
+`rules.cpu.contraction`, weights packed at compile time and what is fused after it in the
 write-back, and the space is what that rule has to guess: rows and width of the tile, how far the
 sum is unrolled and in how many parts it is taken, which tiles follow each other. Its guess ranks
 the tiles, and is measured first.
@@ -16,15 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tvm_practice.tvm_export.cpu_rules import schedule_candidate
-from tvm_practice.tvm_export.cpu_rules.contraction import (
+from tvm_practice.tvm_export.rules.cpu import schedule_candidate
+from tvm_practice.tvm_export.rules.cpu.contraction import (
     VECTORS,
     TileChoice,
     find_contraction,
     ranked_tiles,
 )
-from tvm_practice.tvm_export.cpu_rules.loops import NotApplicable, cpu_of
-from tvm_practice.tvm_export.cpu_rules.register_tiles import CHOICES, advice_of, advise
+from tvm_practice.tvm_export.rules.cpu.loops import NotApplicable, cpu_of
+from tvm_practice.tvm_export.rules.cpu.register_tiles import CHOICES, advice_of, advise
 
 # Of the fastest so far: how many have what is beside them tried.
 _KEPT = 3

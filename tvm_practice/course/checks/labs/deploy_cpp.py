@@ -10,8 +10,9 @@ import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
-from tvm_practice.cpp import DoesNotCompile, ToolMissing, describe_main, run_exercise
 from tvm_practice.engines import CURRENT
+from tvm_practice.labs.native import run_exercise
+from tvm_practice.tvm_export.cpp import DoesNotCompile, ToolMissing, describe_main
 
 PHASE = Phase(
     number=2,
@@ -90,7 +91,7 @@ def _export_here(export_model: Function) -> str:
     title="from PyTorch to one shared library",
     hints=(
         "These are phase 4's steps, import_relax, optimize_relax, build_relax, with "
-        "tvm_practice.tvm_export.cpu_rules.schedule_defaults before the build, and `ends` on what "
+        "tvm_practice.tvm_export.rules.cpu.schedule_defaults before the build, and `ends` on what "
         "was imported.",
         "What build_relax returns has export_library(path). The ending of the path decides: .so "
         "links a shared library, .tar packs object files. engines.host_target() is this machine.",

@@ -18,9 +18,9 @@ from tvm_practice.course.expect import (
     show_nest,
 )
 from tvm_practice.engines import CURRENT
-from tvm_practice.tvm_export.cpu_rules.loops import constant
 from tvm_practice.tvm_export.memory import MemoryPlan, read_memory
 from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.rules.cpu.loops import constant
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.viz.loop_nest import Node, format_nest, loop_nest, paths
 

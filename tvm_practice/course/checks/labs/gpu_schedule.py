@@ -57,14 +57,14 @@ def _nest(schedule: Any) -> list[Node]:
 
 
 def _counts(schedule: Any) -> Any:
-    from tvm_practice.gpu.counting import count_accesses
+    from tvm_practice.labs.gpu.counting import count_accesses
 
     return count_accesses(schedule.mod["main"])
 
 
 def _expect_product(schedule: Any, m: int, n: int, k: int) -> None:
     """The schedule's loops, run on the CPU thread after thread, give numpy's product."""
-    from tvm_practice.gpu.on_cpu import matmul_on_cpu
+    from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
 
     got, want = matmul_on_cpu(schedule, _lab().declare, m, n, k)
     expect_close(got, want, what=f"C of {m}x{k} by {k}x{n}", look="the primitives")
@@ -491,7 +491,7 @@ def _expect_returned(schedule: Any, block: Any, returned: Any) -> None:
     demonstrate=lambda pad_shared: _wavefronts(pad_shared),
 )
 def check_pad_shared(pad_shared: Function) -> None:
-    from tvm_practice.gpu.on_cpu import run_on_cpu
+    from tvm_practice.labs.gpu.on_cpu import run_on_cpu
 
     schedule, copy = _lab().transposed(64, staged=True)
     pad_shared(schedule, copy, 1)
@@ -592,9 +592,9 @@ _INTRINSICS = {
     demonstrate=lambda tensor_cores: _wmma_calls(tensor_cores),
 )
 def check_tensor_cores(tensor_cores: Function) -> None:
-    from tvm_practice.gpu.on_cpu import matmul_on_cpu, untensorized
-    from tvm_practice.gpu.source import cuda_source, why_no_text
-    from tvm_practice.gpu.wmma import wmma_intrinsics
+    from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu, untensorized
+    from tvm_practice.labs.gpu.wmma import wmma_intrinsics
+    from tvm_practice.tvm_export.cuda import cuda_source, why_no_text
 
     schedule, tiles = _fragments()
     tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
@@ -629,8 +629,8 @@ def check_tensor_cores(tensor_cores: Function) -> None:
 
 def _wmma_calls(tensor_cores: Function) -> str:
     """The tensor-core calls of the CUDA text, in their order, with their loops."""
-    from tvm_practice.gpu.source import cuda_source, kernel_of
-    from tvm_practice.gpu.wmma import wmma_intrinsics
+    from tvm_practice.labs.gpu.wmma import wmma_intrinsics
+    from tvm_practice.tvm_export.cuda import cuda_source, kernel_of
 
     schedule, tiles = _fragments()
     tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
@@ -673,7 +673,7 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     from tvm import te
 
     from solutions.te_basics import matmul
-    from tvm_practice.gpu.classic import run_on_cpu
+    from tvm_practice.labs.gpu.classic import run_on_cpu
 
     for m, n, k in ((24, 96, 13), (26, 70, 13)):  # sizes that divide, sizes that do not
         tensors = matmul(m, n, k)

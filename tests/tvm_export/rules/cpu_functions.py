@@ -1,0 +1,822 @@
+"""Functions that the tests of the default schedules call in a process of the current engine."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Random = np.random.Generator
+# A draw: operators as a function of relax variables, their shapes, constants, the inputs' type.
+Draw = tuple[Callable[..., Any], list[tuple[int, ...]], list[np.ndarray]]
+
+
+def _sizes(random: Random, count: int, low: int, high: int) -> tuple[int, ...]:
+    return tuple(int(each) for each in random.integers(low, high, count, endpoint=True))
+
+
+def _normal(random: Random, shape: tuple[int, ...]) -> np.ndarray:
+    return random.standard_normal(shape).astype("float32")
+
+
+def _matmul(random: Random) -> Draw:
+    """Batched or not, either operand transposed."""
+    from tvm.relax import op
+
+    m, n, k = _sizes(random, 3, 8, 90)
+    batch = _sizes(random, int(random.integers(0, 3)), 1, 4)
+    first, second = random.random(2) < 0.4
+
+    def build(a: Any, b: Any) -> Any:
+        axes = [*range(len(batch)), len(batch) + 1, len(batch)]
+        a = op.permute_dims(a, axes) if first else a
+        return op.matmul(a, op.permute_dims(b, axes) if second else b)
+
+    shapes = [(*batch, k, m) if first else (*batch, m, k)]
+    return build, [*shapes, (*batch, n, k) if second else (*batch, k, n)], []
+
+
+def _dense(random: Random) -> Draw:
+    """A constant weight, a bias, a residual, an activation."""
+    from tvm.relax import op
+
+    n, k = _sizes(random, 2, 8, 300)
+    rows = _sizes(random, int(random.integers(1, 3)), 1, 40)
+    activation = [op.nn.relu, op.nn.gelu, op.nn.silu, op.tanh][random.integers(4)]
+
+    def build(x: Any, residual: Any, weight: Any, bias: Any) -> Any:
+        product = op.add(op.matmul(x, weight), bias)
+        return activation(op.add(product, residual))
+
+    constants = [_normal(random, (k, n)) / np.float32(k**0.5), _normal(random, (n,))]
+    return build, [(*rows, k), (*rows, n)], constants
+
+
+def _convolution(random: Random, *, group_filters: bool = False) -> Draw:
+    from tvm.relax import op
+
+    groups = int(random.integers(2, 5)) if group_filters else 1
+    inputs, filters = groups * int(random.integers(1, 9)), groups * int(random.integers(8, 40))
+    if group_filters and random.random() < 0.5:
+        filters = groups * 16 * int(random.integers(1, 3))  # whole registers
+    kernel = _sizes(random, 2, 1, 4)
+    stride, padding = int(random.integers(1, 4)), int(random.integers(0, 3))
+    dilation = int(random.integers(1, 3))
+    scale = _normal(random, (1, filters, 1, 1))
+
+    def build(x: Any, weight: Any, scale: Any) -> Any:
+        out = op.nn.conv2d(
+            x, weight, strides=stride, padding=padding, dilation=dilation, groups=groups
+        )
+        return op.nn.relu(op.multiply(out, scale))
+
+    shape = (int(random.integers(1, 3)), inputs, *_sizes(random, 2, 9, 40))
+    return build, [shape], [_normal(random, (filters, inputs // groups, *kernel)), scale]
+
+
+def _convolution_3x3(random: Random) -> Draw:
+    """Of many channels and pixels: two images or one, with a bias, and perhaps a residual."""
+    from tvm.relax import op
+
+    inputs, filters = (4 * int(random.integers(8, 13)) for _ in range(2))
+    padding, residual = int(random.integers(0, 3)), bool(random.integers(2))
+    images = int(random.integers(1, 3))
+    size = [int(random.integers(low, low + 3)) for low in random.choice([14, 30], 2)]
+    bias = _normal(random, (1, filters, 1, 1))
+
+    def build(x: Any, other: Any, weight: Any, bias: Any) -> Any:
+        out = op.add(op.nn.conv2d(x, weight, padding=padding), bias)
+        return op.nn.relu(op.add(out, other) if residual else op.multiply(out, other))
+
+    shape = (images, inputs, *(each + 2 - 2 * padding for each in size))
+    return (
+        build,
+        [shape, (images, filters, *size)],
+        [_normal(random, (filters, inputs, 3, 3)), bias],
+    )
+
+
+def _grouped(random: Random) -> Draw:
+    return _convolution(random, group_filters=True)
+
+
+def _convolution_nhwc(random: Random) -> Draw:
+    from tvm.relax import op
+
+    inputs, filters = _sizes(random, 2, 1, 40)
+
+    def build(x: Any, weight: Any) -> Any:
+        return op.nn.relu(
+            op.nn.conv2d(x, weight, padding=1, data_layout="NHWC", kernel_layout="OHWI")
+        )
+
+    shape = (1, *_sizes(random, 2, 5, 30), inputs)
+    return build, [shape], [_normal(random, (filters + 8, 3, 3, inputs))]
+
+
+def _convolution_transposed(random: Random) -> Draw:
+    from tvm.relax import op
+
+    inputs, filters = _sizes(random, 2, 8, 20)
+    stride = int(random.integers(1, 3))
+
+    def build(x: Any, weight: Any) -> Any:
+        return op.nn.conv2d_transpose(x, weight, strides=stride, padding=1)
+
+    shape = (1, inputs, *_sizes(random, 2, 4, 20))
+    return build, [shape], [_normal(random, (inputs, filters, 3, 3))]
+
+
+def _depthwise(random: Random) -> Draw:
+    from tvm.relax import op
+
+    channels, size = int(random.integers(1, 30)), int(random.integers(2, 6))
+    stride = int(random.integers(1, 3))
+
+    def build(x: Any, weight: Any) -> Any:
+        out = op.nn.conv2d(x, weight, strides=stride, padding=1, groups=channels)
+        return op.clip(out, 0, 6)
+
+    images = int(random.choice([1, 2, 8, 16]))  # the last two would fill vectors
+    shape = (images, channels, *_sizes(random, 2, 8, 70))
+    return build, [shape], [_normal(random, (channels, 1, size, size))]
+
+
+def _softmax(random: Random) -> Draw:
+    from tvm.relax import op
+
+    shape = _sizes(random, int(random.integers(1, 4)), 1, 12) + _sizes(random, 1, 1, 150)
+    axis = -1 if random.random() < 0.5 else int(random.integers(len(shape)))
+    function = op.nn.softmax if random.random() < 0.5 else op.nn.log_softmax
+    return lambda x: function(x, axis), [shape], []
+
+
+def _normalization(random: Random) -> Draw:
+    from tvm.relax import op
+
+    kind = int(random.integers(3))
+    channels = 2 * int(random.integers(1, 60))
+    scales = [_normal(random, (channels,)) for _ in range(2)]
+    rows = _sizes(random, 2, 1, 20)
+    if kind == 0:
+        return lambda x, g, b: op.nn.layer_norm(x, g, b, axes=-1), [(*rows, channels)], scales
+    if kind == 1:
+        return lambda x, g: op.nn.rms_norm(x, g, axes=-1), [(*rows, channels)], scales[:1]
+    return (
+        lambda x, g, b: op.nn.group_norm(x, g, b, 2, channel_axis=1, axes=[2, 3]),
+        [(2, channels, *rows)],
+        scales,
+    )
+
+
+def _pooling(random: Random) -> Draw:
+    from tvm.relax import op
+
+    function = [op.nn.max_pool2d, op.nn.avg_pool2d][random.integers(2)]
+    size = int(random.integers(2, 4))
+    stride, padding = int(random.integers(1, 3)), int(random.integers(0, 2))
+    shape = (*_sizes(random, 2, 1, 20), *_sizes(random, 2, 6, 70))
+    return lambda x: function(x, (size, size), stride, padding), [shape], []
+
+
+def _sums(random: Random) -> Draw:
+    from tvm.relax import op
+
+    shape = _sizes(random, int(random.integers(1, 4)), 1, 40)
+    axes = sorted({int(each) for each in random.integers(0, len(shape), 2)})
+    function = [op.sum, op.mean, op.max, op.min, op.variance][random.integers(5)]
+    return lambda x: op.nn.relu(function(op.multiply(x, x), axes)), [shape], []
+
+
+def _movement(random: Random) -> Draw:
+    from tvm import relax
+    from tvm.relax import op
+
+    shape = _sizes(random, int(random.integers(2, 5)), 1, 33)
+    axes = [int(each) for each in random.permutation(len(shape))]
+
+    def build(x: Any) -> Any:
+        double = op.multiply(op.nn.gelu(x), relax.const(2.0, "float32"))
+        joined = relax.Tuple([op.permute_dims(x, axes), op.permute_dims(double, axes)])
+        return op.exp(op.flip(op.concat(joined, axis=-1), axis=0))
+
+    return build, [shape], []
+
+
+def _gather(random: Random) -> Draw:
+    from tvm import relax
+    from tvm.relax import op
+
+    rows, columns = _sizes(random, 2, 1, 70)
+    where = relax.const(random.integers(0, rows, (3, 7)), "int64")
+    return lambda x: op.take(x, where, axis=0), [(rows, columns)], []
+
+
+FAMILIES = {
+    "matmul": _matmul,
+    "dense": _dense,
+    "convolution": _convolution,
+    "3x3 convolution": _convolution_3x3,
+    "grouped convolution": _grouped,
+    "convolution, channels last": _convolution_nhwc,
+    "transposed convolution": _convolution_transposed,
+    "depthwise convolution": _depthwise,
+    "softmax": _softmax,
+    "normalization": _normalization,
+    "pooling": _pooling,
+    "sums": _sums,
+    "movement": _movement,
+    "gather": _gather,
+}
+
+
+def _module(draw: Draw) -> Any:
+    """The drawn operators as a fused module, constants bound."""
+    from tvm import relax
+
+    from solutions.relay_import import optimize_relax
+
+    build, shapes, constants = draw
+    builder = relax.BlockBuilder()
+    inputs = [
+        relax.Var(f"x{number}", relax.TensorType(shape, "float32"))
+        for number, shape in enumerate(shapes)
+    ]
+    with builder.function("main", inputs):
+        with builder.dataflow():
+            weights = [relax.const(each, str(each.dtype)) for each in constants]
+            output = builder.emit_output(builder.emit(build(*inputs, *weights)))
+        builder.emit_func_output(output)
+    return optimize_relax(builder.finalize())
+
+
+def _run(module: Any, target: Any, inputs: list[np.ndarray]) -> np.ndarray:
+    import tvm
+    from tvm import relax
+
+    machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
+    result: np.ndarray = machine["main"](*(tvm.runtime.tensor(each) for each in inputs)).numpy()
+    return result
+
+
+def _target(mcpu: str | None) -> Any:
+    import tvm
+
+    from tvm_practice import engines
+
+    return tvm.target.Target({"kind": "llvm", "mcpu": mcpu}) if mcpu else engines.host_target()
+
+
+def _check_bounds(module: Any) -> None:
+    """Raise if a function of the module reads or writes outside a buffer."""
+    import tvm
+
+    functions = {
+        name: each for name, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    }
+    tvm.s_tir.analysis.OOBChecker()(tvm.IRModule(functions))
+
+
+def _advised(module: Any, random: Random, target: Any) -> Any:
+    """The module with a drawn choice of tile at each contraction, as a tuner would leave it."""
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
+    from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, advise
+    from tvm_practice.tvm_export.tuners.tile_space import ranked_choices
+
+    advised = module.clone()
+    for name, func in module.functions_items():
+        if not isinstance(func, tvm.tirx.PrimFunc) or not (ranked := ranked_choices(func, target)):
+            continue
+        found = find_contraction(func, cpu_of(target))
+        assert found is not None
+        tile = ranked[random.integers(len(ranked))]
+        drawn = {"rows": tile.rows, "vectors": tile.vectors}
+        schedule = tvm.s_tir.Schedule(func.with_attr("global_symbol", "main"))
+        block = schedule.get_sblock(found.block.name_hint)
+
+        def decide(key: str, values: list[int], drawn: dict[str, int] = drawn) -> int:
+            return drawn.get(key, int(random.choice(values)))
+
+        advise(schedule, block, decide)
+        tuned = schedule.mod["main"].with_attr("global_symbol", name.name_hint)
+        advised[name] = tuned.with_attr("tirx.is_scheduled", True)
+        assert advice_of(advised[name]) is not None
+    return advised
+
+
+def compare(
+    family: str, seed: int, mcpu: str | None = None, advised: bool = False
+) -> dict[str, Any]:
+    """The largest error of a family's drawn operators, scheduled against not, and their rules.
+
+    The error is in units of the largest value; the unscheduled functions are TVM's own loops.
+
+    Args:
+        family: of `FAMILIES`.
+        seed: of the draw.
+        mcpu: the processor; None: this machine's.
+        advised: with a drawn tile at each contraction in place of the rule's.
+    """
+    from tvm_practice.tvm_export.rules.cpu import mark_constants, schedule_defaults
+
+    random = np.random.default_rng(seed)
+    draw = FAMILIES[family](random)
+    module, target = _module(draw), _target(mcpu)
+    inputs = [_normal(random, shape) for shape in draw[1]]
+    report: list[tuple[str, str]] = []
+    given = _advised(mark_constants(module), random, target) if advised else module
+    scheduled_module = schedule_defaults(given, target, report=report)
+    # The checker does not see that packing by itself is guarded, nor a guard of 2 * x + odd.
+    if not advised and "winograd" not in {rule for _, rule in report}:
+        _check_bounds(scheduled_module)
+    scheduled = _run(scheduled_module, target, inputs)
+    reference = _run(module, target, inputs)
+    error = np.abs(scheduled - reference).max() / max(np.abs(reference).max(), 1e-3)
+    return {
+        "error": float(error),
+        "shapes": [list(scheduled.shape), list(reference.shape)],
+        "finite": bool(np.isfinite(scheduled).all()),
+        "inputs": draw[1],
+        "rules": [rule for _, rule in report],
+    }
+
+
+class _Attention:
+    """Built lazily: a class of PyTorch's cannot be named before it is imported."""
+
+    @staticmethod
+    def model() -> tuple[Any, tuple[Any, ...]]:
+        """A transformer encoder layer, 5 heads of 12, and an input (2, 33, 60)."""
+        import torch
+        from torch import nn
+
+        class Layer(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.project = nn.Linear(60, 180)
+                self.out, self.up, self.down = (
+                    nn.Linear(60, 60),
+                    nn.Linear(60, 250),
+                    nn.Linear(250, 60),
+                )
+                self.first, self.second = nn.LayerNorm(60), nn.LayerNorm(60)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                heads = self.project(x).view(2, 33, 3, 5, 12).permute(2, 0, 3, 1, 4)
+                query, key, value = heads[0], heads[1], heads[2]
+                weights = torch.softmax(query @ key.transpose(-1, -2) / 12**0.5, -1)
+                mixed = (weights @ value).transpose(1, 2).reshape(2, 33, 60)
+                x = self.first(x + self.out(mixed))
+                y: torch.Tensor = self.second(x + self.down(nn.functional.gelu(self.up(x))))
+                return y
+
+        torch.manual_seed(0)
+        return Layer().eval(), (torch.randn(2, 33, 60),)
+
+
+def model(name: str) -> dict[str, Any]:
+    """A model built with the default schedules: its error against PyTorch, its rules."""
+    import torch
+    import tvm
+    from tvm import relax
+
+    from solutions.relay_import import import_relax, optimize_relax
+    from tvm_practice import models
+    from tvm_practice.tvm_export.quiet import quiet_frontends
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    module, example = _Attention.model() if name == "transformer" else getattr(models, name)()
+    with quiet_frontends():
+        imported = optimize_relax(import_relax(module, example))
+    report: list[tuple[str, str]] = []
+    scheduled = schedule_defaults(imported, _target(None), report=report)
+    output = _run(scheduled, _target(None), [each.numpy() for each in example])
+    with torch.no_grad():
+        expected = module(*example).numpy()
+    functions = [
+        name for name, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    ]
+    reshapes = [
+        relax.analysis.has_reshape_pattern(scheduled[each])
+        for each in functions
+        if str(each.name_hint).startswith("reshape")
+    ]
+    return {
+        "error": float(np.abs(output - expected).max() / np.abs(expected).max()),
+        "rules": dict(report),
+        "prepacked": sum(str(each.name_hint).endswith("_prepacked") for each in functions),
+        "left_to_pack": sum("weight_prepack" in str(each.name_hint) for each in functions),
+        "views": all(reshapes),
+    }
+
+
+def dense_loops(rows: int) -> dict[str, Any]:
+    """The loops of a scheduled dense layer, innermost of the sum last, and of its write-back."""
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+    from tvm_practice.viz.loop_nest import loop_nest, paths
+
+    random = np.random.default_rng(0)
+
+    def build(x: Any, weight: Any) -> Any:
+        from tvm.relax import op
+
+        return op.nn.relu(op.matmul(x, weight))
+
+    module = _module((build, [(rows, 256)], [_normal(random, (256, 512))]))
+    scheduled = schedule_defaults(module, _target(None))
+    (function,) = (
+        each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    )
+    loops = {
+        statement.name: [loop.kind for loop in above]
+        for above, statement in paths(loop_nest(function))
+    }
+    weight = [int(each) for each in function.params[1].shape]
+    return {"loops": loops, "weight": weight, "attributes": sorted(dict(function.attrs))}
+
+
+def prefetches(rows: int, chunks: int) -> dict[str, Any]:
+    """Of a dense layer of so many rows, its sum taken in so many parts.
+
+    Returns:
+        Lines prefetched, lines of the weights, the error.
+    """
+    from unittest.mock import patch
+
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu import register_tiles, schedule_defaults
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice, tile_of
+    from tvm_practice.viz.loop_nest import loop_nest
+
+    random = np.random.default_rng(0)
+    weight = _normal(random, (256, 768))
+
+    def build(x: Any, weight: Any) -> Any:
+        from tvm.relax import op
+
+        return op.matmul(x, weight)
+
+    module = _module((build, [(rows, 256)], [weight]))
+    target = _target(None)
+
+    def chosen(found: Any, cpu: Any) -> list[Any]:
+        choice = TileChoice(4, 2, chunks=chunks)
+        return [(choice, tile_of(found, cpu, choice))]
+
+    with patch.object(register_tiles, "ranked_tiles", chosen):
+        scheduled = schedule_defaults(module, target)
+    (function,) = (
+        each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    )
+    loop_nest(function)  # it can still be shown
+    executed = 0
+
+    def count(statement: Any, times: int) -> None:
+        nonlocal executed
+        if isinstance(statement, tvm.tirx.For):
+            count(statement.body, times * int(statement.extent))
+        elif isinstance(statement, tvm.tirx.SeqStmt):
+            for each in statement.seq:
+                count(each, times)
+        elif isinstance(statement, tvm.s_tir.SBlockRealize):
+            count(statement.block.body, times)
+        elif isinstance(statement, tvm.tirx.Evaluate):
+            executed += times * ("llvm.prefetch" in str(statement))
+
+    count(function.body, 1)
+    x = _normal(random, (rows, 256))
+    error = np.abs(_run(scheduled, target, [x]) - x @ weight).max()
+    return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
+
+
+def left_out() -> list[list[str]]:
+    """The rules of a 3x3 convolution: as it is, without Winograd's, without contractions' too."""
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    module = _module(_convolution_3x3(np.random.default_rng(0)))
+    taken = []
+    for without in ((), ("winograd",), ("winograd", "contraction")):
+        report: list[tuple[str, str]] = []
+        schedule_defaults(module, _target(None), report=report, without=without)
+        taken.append([rule for _, rule in report])
+    return taken
+
+
+def winograd_cuts() -> dict[str, list[int] | None]:
+    """How a processor with 2 MiB of second cache cuts convolutions; None: not by Winograd.
+
+    Returns:
+        By the layer's name its tiles in a row, rows, tiles of a register tile, parts of filters.
+    """
+    from tvm import te, topi
+
+    from tvm_practice.tvm_export.rules.cpu import winograd
+    from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction
+    from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
+
+    wide = Cpu(vector_bits=512, registers=32, threads=2, cache_bytes=2 << 20)
+    narrow = Cpu(vector_bits=256, registers=16, threads=8, cache_bytes=1 << 18)
+
+    def cut(
+        channels: int,
+        size: int,
+        cpu: Cpu = wide,
+        *,
+        filters: int | None = None,
+        kernel: int = 3,
+        stride: int = 1,
+        dilation: int = 1,
+        groups: int = 1,
+        constant: bool = True,
+        dtype: str = "float32",
+    ) -> list[int] | None:
+        filters = filters or channels
+        x = te.placeholder((1, channels, size, size), dtype)
+        weight = te.placeholder((filters, channels // groups, kernel, kernel), dtype)
+        if groups == 1:
+            out = topi.nn.conv2d(x, weight, stride, kernel // 2, dilation, "NCHW")
+        else:
+            out = topi.nn.group_conv2d_nchw(x, weight, stride, kernel // 2, dilation, groups)
+        func = te.create_prim_func([x, weight, out]).with_attr(CONSTANTS, [1] if constant else [])
+        found = find_contraction(func, cpu)
+        layer = None if found is None else winograd._layer(found, cpu)
+        return None if layer is None else [layer.row, layer.rows, layer.block, layer.parts]
+
+    return {
+        "64x56": cut(64, 56),
+        "128x28": cut(128, 28),
+        "256x14": cut(256, 14),
+        "64x56, AVX2": cut(64, 56, narrow),
+        "256x14, small cache": cut(256, 14, narrow),
+        "few pixels": cut(512, 7),
+        "few channels": cut(16, 56, filters=64),
+        "few filters": cut(64, 56, filters=16),
+        "much beyond the edge": cut(64, 18),
+        "1x1": cut(64, 56, kernel=1),
+        "5x5": cut(64, 56, kernel=5),
+        "stride": cut(64, 56, stride=2),
+        "dilation": cut(64, 56, dilation=2),
+        "groups": cut(64, 56, groups=2),
+        "weights given": cut(64, 56, constant=False),
+        "float64": cut(64, 56, dtype="float64"),
+    }
+
+
+def left_alone() -> dict[str, bool]:
+    """What scheduling must not change: the module given, and functions scheduled before."""
+    import tvm
+    import tvm_ffi
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    module = _module(_dense(np.random.default_rng(1)))
+    before = module.clone()
+    (name,) = (
+        name for name, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    )
+    marked = module.clone()
+    marked[name] = marked[name].with_attr("tirx.is_scheduled", True)
+    report: list[tuple[str, str]] = []
+    after = schedule_defaults(marked, _target(None), report=report)
+    schedule_defaults(module, _target(None))
+    return {
+        "given": bool(tvm_ffi.structural_equal(module, before)),
+        "scheduled before": bool(tvm_ffi.structural_equal(after[name], marked[name])),
+        "reported": bool(report),
+    }
+
+
+def refused() -> dict[str, Any]:
+    """Rules and error where every rule but the last one fails, and where even that does."""
+    from tvm_practice.tvm_export.rules import cpu as cpu_rules
+    from tvm_practice.tvm_export.rules.cpu.loops import NotApplicable
+
+    def broken(func: Any, cpu: Any) -> Any:
+        raise ZeroDivisionError("a mistake in a rule")
+
+    def unfit(func: Any, cpu: Any) -> Any:
+        raise NotApplicable("not this one")
+
+    kept = cpu_rules._RULES
+    results = {}
+    random = np.random.default_rng(2)
+    draw = _matmul(random)
+    module, target = _module(draw), _target(None)
+    inputs = [_normal(random, shape) for shape in draw[1]]
+    reference = _run(module, target, inputs)
+    rules = (("broken", broken), ("unfit", unfit))
+    for case, tried in (("fallback", (*rules, kept[-1])), ("unscheduled", rules)):
+        report: list[tuple[str, str]] = []
+        cpu_rules._RULES = tried
+        try:
+            scheduled = cpu_rules.schedule_defaults(module, target, report=report)
+        finally:
+            cpu_rules._RULES = kept
+        error = float(np.abs(_run(scheduled, target, inputs) - reference).max())
+        results[case] = {"error": error, "rules": [rule for _, rule in report]}
+    return results
+
+
+def unknown_operator() -> dict[str, Any]:
+    """An operator that no rule is made for, argmax: right, in parallel, and told as fallback."""
+    from tvm.relax import op
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    x = _normal(np.random.default_rng(3), (17, 9, 31))
+    module = _module((lambda x: op.argmax(x, axis=1), [x.shape], []))
+    report: list[tuple[str, str]] = []
+    scheduled = schedule_defaults(module, _target(None), report=report)
+    same = (_run(scheduled, _target(None), [x]) == x.argmax(1)).all()
+    text = str(scheduled.script(show_meta=False))
+    return {
+        "same": bool(same),
+        "rules": [each for _, each in report],
+        "parallel": text.count("parallel("),
+    }
+
+
+def _product(kind: str, total: str) -> Any:
+    """The PrimFunc C = A B of shapes (21, 35) and (35, 50), summed in type `total`."""
+    from tvm import te
+
+    A = te.placeholder((21, 35), kind, name="A")
+    B = te.placeholder((35, 50), kind, name="B")
+    k = te.reduce_axis((0, 35), name="k")
+    C = te.compute(
+        (21, 50),
+        lambda i, j: te.sum(A[i, k].astype(total) * B[k, j].astype(total), axis=k),
+        name="C",
+    )
+    return te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
+
+
+def other_types() -> dict[str, float]:
+    """Relative errors of matrix products in other types than float32."""
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    random = np.random.default_rng(4)
+    errors = {}
+    for kind, total in (("float64", "float64"), ("float16", "float32"), ("int8", "int32")):
+        a, b = (random.integers(-9, 9, shape).astype(kind) for shape in ((21, 35), (35, 50)))
+        module = tvm.IRModule({"main": _product(kind, total)})
+        report: list[tuple[str, str]] = []
+        scheduled = schedule_defaults(module, _target(None), report=report)
+        assert report == [("main", "contraction")], report
+        out = tvm.runtime.tensor(np.zeros((21, 50), total))
+        library = tvm.compile(scheduled, target=_target(None))
+        library["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), out)
+        exact = a.astype("float64") @ b.astype("float64")
+        errors[kind] = float(np.abs(out.numpy() - exact).max() / np.abs(exact).max())
+    return errors
+
+
+def any_batch() -> list[dict[str, Any]]:
+    """A model exported for any batch size, built once, against PyTorch at several sizes."""
+    import torch
+    import tvm
+    from torch import nn
+    from tvm import relax
+    from tvm.relax.frontend.torch import from_exported_program
+
+    from solutions.relay_import import optimize_relax
+    from tvm_practice.tvm_export.quiet import quiet_frontends
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 20, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(500, 30),
+        nn.LayerNorm(30),
+        nn.Softmax(-1),
+    ).eval()
+    batch = torch.export.Dim("batch", min=2, max=64)
+    with quiet_frontends(), torch.no_grad():
+        exported = torch.export.export(
+            net, (torch.randn(4, 3, 11, 11),), dynamic_shapes=({0: batch},)
+        )
+        imported = from_exported_program(exported, unwrap_unit_return_tuple=True)
+    report: list[tuple[str, str]] = []
+    scheduled = schedule_defaults(optimize_relax(imported), _target(None), report=report)
+    machine = relax.VirtualMachine(tvm.compile(scheduled, _target(None)), tvm.cpu())
+    results = []
+    for size in (2, 7, 33):
+        x = torch.randn(size, 3, 11, 11)
+        with torch.no_grad():
+            error = np.abs(machine["main"](tvm.runtime.tensor(x.numpy())).numpy() - net(x).numpy())
+        results.append({"batch": size, "error": float(error.max())})
+    assert not {rule for _, rule in report} - {"contraction", "reduction", "injective"}, report
+    return results
+
+
+def deep_chain() -> dict[str, Any]:
+    """Operators that use their input more than once, one after the other, after a product."""
+    import time
+
+    from tvm.relax import op
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    def build(x: Any, weight: Any) -> Any:
+        y = op.matmul(x, weight)
+        for _ in range(6):
+            y = op.multiply(y, op.tanh(op.log(op.add(op.exp(y), op.sigmoid(y)))))
+        return y
+
+    random = np.random.default_rng(7)
+    module = _module((build, [(30, 40)], [_normal(random, (40, 50))]))
+    x = _normal(random, (30, 40))
+    started = time.process_time()  # whatever else the machine does
+    scheduled = _run(schedule_defaults(module, _target(None)), _target(None), [x])
+    seconds = time.process_time() - started
+    reference = _run(module, _target(None), [x])
+    return {"error": float(np.abs(scheduled - reference).max()), "seconds": seconds}
+
+
+def weight_or_not() -> dict[str, Any]:
+    """One function called with a constant and with an input in the place of its weight."""
+    from tvm import relax
+
+    from solutions.relay_import import optimize_relax
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    random = np.random.default_rng(5)
+    x, weight = _normal(random, (40, 48)), _normal(random, (48, 48))
+    builder = relax.BlockBuilder()
+    shapes = {"x": (40, 48), "given": (48, 48)}
+    inputs = [relax.Var(key, relax.TensorType(shape, "float32")) for key, shape in shapes.items()]
+    with builder.function("main", inputs):
+        with builder.dataflow():
+            first = builder.emit(relax.op.matmul(inputs[0], relax.const(weight, "float32")))
+            output = builder.emit_output(relax.op.matmul(first, inputs[1]))
+        builder.emit_func_output(output)
+    module = optimize_relax(builder.finalize())
+    scheduled = schedule_defaults(module, _target(None))
+    exact = x.astype("float64") @ weight @ weight
+    error = np.abs(_run(scheduled, _target(None), [x, weight]) - exact).max() / np.abs(exact).max()
+    names = [str(name.name_hint) for name, _ in scheduled.functions_items()]
+    return {"error": float(error), "functions": names}
+
+
+def _elementwise(function: Callable[[Any], Any], size: int) -> Any:
+    """The PrimFunc Y[i] = function(X[i])."""
+    from tvm import te
+
+    X = te.placeholder((size,), "float32", name="X")
+    Y = te.compute((size,), lambda i: function(X[i]), name="Y")
+    return te.create_prim_func([X, Y]).with_attr("global_symbol", "main")
+
+
+def arithmetic() -> dict[str, dict[str, Any]]:
+    """Of each function that becomes arithmetic: errors in units in the last place, special values.
+
+    Against float64 where that is normal in float32; the special values are NaN, both infinities,
+    zero and 1e-30.
+    """
+    import tvm
+    from scipy import special
+    from tvm import tirx
+
+    from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
+
+    random = np.random.default_rng(6)
+    results = {}
+    for name, low, high, exact in (
+        ("exp", -86.5, 88.7, np.exp),
+        ("log", 1e-3, 1e3, np.log),
+        ("log", 1e-3, 1e30, np.log),
+        ("erf", -5.0, 5.0, special.erf),
+        ("tanh", -10.0, 10.0, np.tanh),
+        ("sigmoid", -80.0, 80.0, special.expit),
+        ("cube", -9.0, 9.0, lambda x: x**3),
+    ):
+        wide = random.uniform(low, high, 50_000)
+        small = random.uniform(-1, 1, 50_000) * 10.0 ** random.uniform(-6, 0, 50_000)
+        if name == "log":
+            small = np.abs(small)
+        x = np.concatenate([[np.nan, np.inf, -np.inf, 0.0, 1e-30], wide, small]).astype("float32")
+        function = getattr(tirx, name, lambda value: tirx.power(value, tirx.const(3.0, "float32")))
+        before = _elementwise(function, len(x))
+        after = vectorizable_math(before)
+        out = tvm.runtime.tensor(np.zeros_like(x))
+        library = tvm.compile(tvm.IRModule({"main": after}), target=_target(None))
+        library["main"](tvm.runtime.tensor(x), out)
+        want = exact(x[5:].astype("float64"))
+        unit = np.spacing(np.abs(want).astype("float32"))
+        results[name] = {
+            "ulp": float((np.abs(out.numpy()[5:] - want) / unit).max()),
+            "special": [str(each) for each in out.numpy()[:5]],
+            "called": f"T.{name}(" in after.script() or "T.pow(" in after.script(),
+            "called before": f"T.{name}(" in before.script() or "T.pow(" in before.script(),
+        }
+    return results

@@ -1,0 +1,196 @@
+"""The default schedules: right values at odd sizes, the rule meant, the loops meant, no crash."""
+
+import platform
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tvm_export.rules.cpu_functions import FAMILIES
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.rules.cpu_functions"
+SEEDS = range(3)
+
+# What the sum of a few families may also be: a sum of one element is none to tile.
+RULES = {
+    "matmul": {"contraction", "injective"},
+    "dense": {"contraction"},
+    "convolution": {"contraction", "reduction"},
+    "3x3 convolution": {"winograd"},
+    "grouped convolution": {"contraction", "reduction"},
+    "convolution, channels last": {"contraction"},
+    "transposed convolution": {"contraction"},
+    "depthwise convolution": {"reduction"},
+    "softmax": {"reduction"},
+    "normalization": {"reduction"},
+    "pooling": {"reduction"},
+    "sums": {"reduction", "injective"},
+    "movement": {"injective"},
+    "gather": {"injective"},
+}
+
+x86 = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="not an x86-64 machine"
+)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[engines.Session]:
+    with engines.Session(engines.CURRENT) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_at_odd_sizes(session: engines.Session, family: str, seed: int) -> None:
+    drawn = session.call(f"{FUNCTIONS}:compare", {"family": family, "seed": seed})
+    assert drawn["shapes"][0] == drawn["shapes"][1] and drawn["finite"], drawn
+    assert drawn["error"] < 1e-5, drawn
+    assert set(drawn["rules"]) <= RULES[family], drawn
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "family",
+    [
+        "matmul",
+        "dense",
+        "convolution",
+        "3x3 convolution",
+        "grouped convolution",
+        "transposed convolution",
+    ],
+)
+def test_values_with_a_tuners_tiles(session: engines.Session, family: str, seed: int) -> None:
+    arguments = {"family": family, "seed": 50 + seed, "advised": True}
+    drawn = session.call(f"{FUNCTIONS}:compare", arguments)
+    assert drawn["error"] < 1e-5, drawn
+    assert set(drawn["rules"]) <= RULES[family] - {"winograd"}, drawn
+
+
+@x86
+@pytest.mark.parametrize("mcpu", ["x86-64-v2", "haswell"])
+@pytest.mark.parametrize(
+    "family", ["dense", "convolution", "3x3 convolution", "softmax", "depthwise convolution"]
+)
+def test_values_with_narrower_vectors(session: engines.Session, family: str, mcpu: str) -> None:
+    if mcpu == "haswell" and engines.host().vector_lanes < 8:
+        pytest.skip("no AVX2 here")
+    drawn = session.call(f"{FUNCTIONS}:compare", {"family": family, "seed": 9, "mcpu": mcpu})
+    assert drawn["error"] < 1e-5 and set(drawn["rules"]) <= RULES[family], drawn
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["transformer", "load_small_resnet", pytest.param("load_resnet18", marks=pytest.mark.slow)],
+)
+def test_models_agree_with_pytorch_and_nothing_is_left_scalar(
+    session: engines.Session, name: str
+) -> None:
+    built = session.call(f"{FUNCTIONS}:model", {"name": name})
+    assert built["error"] < 1e-5
+    used = {"contraction", "reduction", "injective"} | ({"winograd"} if "resnet" in name else set())
+    assert set(built["rules"].values()) == used
+    assert built["prepacked"] > 3 and built["left_to_pack"] == 0
+    assert built["views"], "a reshape would be copied"
+
+
+@pytest.mark.parametrize("rows", [128, 131])
+def test_a_dense_layer_is_tiled_in_registers(session: engines.Session, rows: int) -> None:
+    made = session.call(f"{FUNCTIONS}:dense_loops", {"rows": rows})
+    # Nothing is copied beforehand, though no tile divides 131 rows.
+    assert sorted(made["loops"]) == ["compute", "matmul_tile_init", "matmul_tile_update"]
+    update = made["loops"]["matmul_tile_update"]
+    assert update[0] == "parallel" and update[-1] == "vectorized"
+    assert update[-3:-1] == ["unrolled", "unrolled"] and "serial" in update
+    assert made["loops"]["compute"][-1] == "vectorized"
+    tiles, inner, columns = made["weight"]
+    assert inner == 256 and tiles * columns == 512 and columns % engines.host().vector_lanes == 0
+    assert "tirx.is_scheduled" in made["attributes"]
+    assert "layout_free_buffers" not in made["attributes"]
+
+
+def test_weights_are_asked_for_ahead_where_many_row_tiles_share_them(
+    session: engines.Session,
+) -> None:
+    for chunks in (1, 4):
+        many = session.call(f"{FUNCTIONS}:prefetches", {"rows": 128, "chunks": chunks})
+        assert many["weights"] <= many["asked for"] < 1.3 * many["weights"]
+        assert many["error"] < 1e-4
+    few = session.call(f"{FUNCTIONS}:prefetches", {"rows": 2, "chunks": 1})
+    assert few["asked for"] == 0 and few["error"] < 1e-4
+
+
+def test_a_rule_that_is_left_out(session: engines.Session) -> None:
+    assert session.call(f"{FUNCTIONS}:left_out") == [["winograd"], ["contraction"], ["reduction"]]
+
+
+def test_winograd_where_it_gains(session: engines.Session) -> None:
+    cuts = session.call(f"{FUNCTIONS}:winograd_cuts")
+    by_winograd = {name: cut for name, cut in cuts.items() if cut is not None}
+    assert by_winograd == {
+        "64x56": [32, 2, 64, 1],
+        "128x28": [16, 4, 64, 1],
+        "256x14": [8, 8, 64, 2],  # one chunk of rows: the threads divide the filters
+        "64x56, AVX2": [32, 1, 16, 2],
+    }
+
+
+def test_what_is_given_and_what_is_scheduled_already_stay(session: engines.Session) -> None:
+    assert session.call(f"{FUNCTIONS}:left_alone") == {
+        "given": True,
+        "scheduled before": True,
+        "reported": False,
+    }
+
+
+def test_a_rule_that_fails_leaves_the_function_to_the_next(session: engines.Session) -> None:
+    refused = session.call(f"{FUNCTIONS}:refused")
+    for case in ("fallback", "unscheduled"):
+        assert set(refused[case]["rules"]) == {case} and refused[case]["error"] < 1e-4
+
+
+def test_an_operator_without_a_rule_runs_in_parallel(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:unknown_operator")
+    assert made["same"] and made["parallel"] and made["rules"] == ["fallback"]
+
+
+def test_other_types_than_float32(session: engines.Session) -> None:
+    errors = session.call(f"{FUNCTIONS}:other_types")
+    assert errors["int8"] == 0 and errors["float64"] < 1e-15 and errors["float16"] < 1e-6
+
+
+def test_any_batch_size(session: engines.Session) -> None:
+    for each in session.call(f"{FUNCTIONS}:any_batch"):
+        assert each["error"] < 1e-5, each
+
+
+def test_a_chain_of_operators_does_not_double_with_each(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:deep_chain")
+    assert made["error"] < 1e-4
+    assert made["seconds"] < 60  # a second or two; written out whole, hours
+
+
+def test_a_weight_that_is_an_input_elsewhere_is_not_packed_ahead(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:weight_or_not")
+    assert made["error"] < 1e-5
+    assert not any("prepack" in each for each in made["functions"])
+
+
+@pytest.mark.parametrize(
+    ("name", "special"),
+    [
+        ("exp", ["nan", "inf", "0.0", "1.0", "1.0"]),
+        ("log", ["nan", "inf", "nan", "-inf", "-69.07755"]),
+        ("erf", ["nan", "1.0", "-1.0", "0.0", "1.1283791e-30"]),
+        ("tanh", ["nan", "1.0", "-1.0", "0.0", "1e-30"]),
+        ("sigmoid", ["nan", "1.0", "0.0", "0.5", "0.5"]),
+        ("cube", ["nan", "inf", "-inf", "0.0", "0.0"]),
+    ],
+)
+def test_arithmetic_in_place_of_calls(
+    session: engines.Session, name: str, special: list[str]
+) -> None:
+    made = session.call(f"{FUNCTIONS}:arithmetic")[name]
+    assert made["ulp"] < 4 and made["special"] == special
+    assert made["called before"] and not made["called"]

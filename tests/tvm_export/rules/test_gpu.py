@@ -1,0 +1,40 @@
+"""The default schedules for CUDA without a GPU: threads one by one on the CPU, kernels compiled."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tvm_export.rules.cpu_functions import FAMILIES
+from tvm_practice import engines
+from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
+
+FUNCTIONS = "tests.tvm_export.rules.gpu_functions"
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[engines.Session]:
+    with engines.Session(engines.CURRENT) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_at_odd_sizes(session: engines.Session, family: str) -> None:
+    drawn = session.call(f"{FUNCTIONS}:compare", {"family": family, "seed": 3})
+    assert drawn["finite"] and drawn["error"] < 1e-5, drawn
+    assert "unscheduled" not in drawn["rules"] and drawn["bound"] == len(drawn["rules"]), drawn
+
+
+@pytest.mark.parametrize("with_compiler", [True, False])
+def test_a_model_is_exported_for_a_gpu_that_is_not_here(
+    session: engines.Session, tmp_path: Path, with_compiler: bool
+) -> None:
+    if with_compiler and compiler() is None:
+        pytest.skip(NO_COMPILER)
+    given = {"out": str(tmp_path / "out"), "with_compiler": with_compiler}
+    made = session.call(f"{FUNCTIONS}:exported", given)
+    assert "matmul" in made["rules"].values() and "unscheduled" not in made["rules"].values()
+    assert made["kernels"] >= len(made["rules"])
+    assert made["library"] > 100_000 and "sm_80" in made["target"]
+    if with_compiler:
+        assert made["compiled"] > 1000

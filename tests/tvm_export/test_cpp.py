@@ -1,0 +1,31 @@
+"""`tvm_practice.tvm_export.cpp`: the project's files, and what is said where a tool is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from tvm_practice.labs import native
+from tvm_practice.tvm_export import cpp
+
+
+def test_the_project_is_written_and_what_is_added_stays(tmp_path: Path) -> None:
+    folder = cpp.write_project(tmp_path / "new")
+    assert folder == tmp_path / "new" / "cpp"
+    files = {each.name for each in folder.iterdir()}
+    assert {"tvm_model.h", "main.cpp", "patterns.cpp", "cuda.cu", "CMakeLists.txt"} <= files
+    (folder / "mine.cpp").write_text("int main() {}\n")
+    (folder / "tvm_model.h").write_text("of an earlier version")
+    cpp.write_project(tmp_path / "new")
+    assert (folder / "mine.cpp").exists()
+    assert "class TVMModel" in (folder / "tvm_model.h").read_text()
+
+
+def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    assert "'.[cpp]'" in str(cpp.missing_tool())
+    with pytest.raises(cpp.ToolMissing, match="CMake"):
+        cpp.build_project(tmp_path)
+    with pytest.raises(cpp.ToolMissing, match=r"C\+\+ compiler"):
+        native.run_exercise("wrap_buffer", "")

@@ -1,0 +1,1 @@
+"""What running a chapter shows: tables, plots, comparisons. A learner need not read them."""

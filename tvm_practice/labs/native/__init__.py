@@ -1,0 +1,54 @@
+"""Lab 2's exercises in C++: each is compiled with the program that tries it."""
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tvm_practice.tvm_export.cpp import ToolMissing, compiler, missing_compiler, run_tool
+
+_EXERCISES = Path(__file__).with_name("exercises")
+
+
+def run_exercise(name: str, answer: str, *runs: Sequence[int]) -> list[dict[str, str]]:
+    """Compile a C++ function together with the program that tries it, and run that.
+
+    Args:
+        name: of the program in exercises/; it includes the function as answer.h.
+        answer: the function's text.
+        runs: the program's arguments, run by run.
+
+    Returns:
+        For each run what it printed, by the first word of each line; "exit" is its exit code, or
+        minus the signal that ended it, or "timeout".
+
+    Raises:
+        ToolMissing: no compiler.
+        DoesNotCompile: the text is refused.
+    """
+    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
+        program = compile_exercise(name, answer, Path(folder))
+        return [_run_once([str(program), *map(str, arguments)]) for arguments in runs]
+
+
+def _run_once(command: list[str]) -> dict[str, str]:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return {"exit": "timeout"}
+    said = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+    return said | {"exit": str(done.returncode)}
+
+
+def compile_exercise(name: str, answer: str, folder: Path) -> Path:
+    """Compile the program of an exercise with a function of C++ text; see `run_exercise`."""
+    if reason := missing_compiler():
+        raise ToolMissing(reason)
+    from tvm_ffi import libinfo
+
+    (folder / "answer.h").write_text(answer)
+    program = folder / name
+    command = [str(compiler()), "-std=c++17", "-O0", "-Wall", "-pthread", f"-I{folder}"]
+    command += [f"-I{libinfo.find_dlpack_include_path()}", str(_EXERCISES / f"{name}.cpp")]
+    run_tool([*command, "-o", str(program)])
+    return program

@@ -1,0 +1,1 @@
+"""Default schedules: `cpu` for processors, `gpu` for CUDA."""

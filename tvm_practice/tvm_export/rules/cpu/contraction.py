@@ -1,0 +1,337 @@
+"""Matrix products and convolutions: register tiles over a packed operand.
+
+A contraction multiplies two operands and sums. One spatial axis that only one operand has, the
+*column*, is made the vector: that operand is packed so that a tile of columns lies contiguous
+for each step of the sum. Axes that only the other operand has are the *rows*: a few of them are
+unrolled, and each broadcasts one element a step. The tile of rows x columns stays in vector
+registers for the whole sum and is written back once, through the operators fused after it.
+
+    dense    Y[i, j] = sum_k X[i, k] W[k, j]                         row i, column j
+    conv2d   Y[n, f, y, x] = sum_crs X[n, c, y + r, x + s] W[f, c, r, s]
+                                                                     rows n, y, x, column f
+
+The packed operand of a layer is a constant: its packing is split off and done at compile time.
+Tiles need not divide: the packed operand is padded with zeros, of the other the last row is read
+again for those beyond it, and only what exists is written back.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.loops import (
+    CONSTANTS,
+    REDUCTION,
+    SPATIAL,
+    Cpu,
+    NotApplicable,
+    constant,
+    is_reduction,
+    kind_of,
+    loads,
+    only_block,
+    stages,
+    substitute,
+    variables,
+)
+
+# Two multiply-adds and two loads start in a cycle; a multiply-add takes four.
+_A_CYCLE, _LATENCY = 2, 4
+# Loads that hide behind multiply-adds still cost a little.
+_A_LOAD = 0.1
+VECTORS = (1, 2, 3, 4, 6, 8)
+# A tile written back across its vectors goes through shuffles, and LLVM spills larger ones.
+_TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
+_SPILLS = 4
+# Columns beyond the last cost, beside wasted arithmetic, bounds checks at write-back.
+_INEXACT = 1.1
+# Parts of a sum that are tried first, and what their sums' way through memory is taken for.
+_CHUNKS, _APART = 4, 1.1
+# What packing the other operand at every call is taken for.
+_COPIED = 1.05
+# Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
+_UNROLLED = (8, 4, 2, 1)
+# What a symbolic extent is taken for when tiles are chosen.
+UNKNOWN = 64
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The reduction out[outer, rows, column] = sum over `reduced` of packed * other.
+
+    Attributes:
+        block: the block that computes it.
+        value: what the block stores at each step.
+        extents: of every iterator below; those of extent 1 are replaced by 0 everywhere.
+        origin: every spatial iterator below in terms of the block's own: a filter of a grouped
+            convolution is taken apart into its group and its number in the group.
+        outer, rows, column: the spatial iterators; see the module's description.
+        packed, other: the two loads in `value`.
+        prepack: whether `packed` is a constant of the model.
+        transposed: whether the column is not the innermost axis of the output.
+    """
+
+    block: Any
+    value: Any
+    extents: dict[Any, Any]
+    origin: dict[Any, Any]
+    reduced: list[Any]
+    outer: list[Any]
+    rows: list[Any]
+    column: Any
+    packed: Any
+    other: Any
+    prepack: bool
+    transposed: bool
+
+    @property
+    def windowless(self) -> bool:
+        """Whether every axis of `other` is one iterator, as in a matrix product."""
+        indices = [each for each in self.other.indices if constant(each) is None]
+        return all(each in self.extents for each in indices) and len(indices) == len(set(indices))
+
+    @property
+    def of_group(self) -> bool:
+        """Whether the column is part of an iterator, its number in a group."""
+        return not self.origin[self.column].same_as(self.column)
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """A point of the space of register tiles: what a tuner decides, and the rules guess.
+
+    Attributes:
+        rows: the most rows of a tile.
+        vectors: vector registers that a tile is wide.
+        unroll: steps of the sum that are unrolled, where that divides.
+        rows_first: whether the tiles of a column are far apart, and not those of a row.
+        chunks: parts that the sum is taken in, where that divides. All tiles that share a piece
+            of the packed operand take one part of it before any takes the next, so that a part
+            is still in the cache; meanwhile their sums are in memory.
+        both: whether the other operand is packed too, at every call: a tile's rows lie side by
+            side for each step of the sum. Only where no window slides over it.
+    """
+
+    rows: int
+    vectors: int
+    unroll: int = 1
+    rows_first: bool = False
+    chunks: int = 1
+    both: bool = False
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows (by iterator) and columns kept in registers; whether each divides its extent."""
+
+    rows: dict[Any, int]
+    columns: int
+    exact_rows: bool
+    exact_columns: bool
+
+
+def find_contraction(func: Any, cpu: Cpu) -> Contraction | None:
+    """The contraction that `func` computes, if that is its only reduction."""
+    blocks = [only_block(each) for each in stages(func)]
+    if any(each is None for each in blocks):
+        return None
+    reductions = [each for each in blocks if is_reduction(each)]
+    return _analyse(reductions[0], _constants(func), cpu) if len(reductions) == 1 else None
+
+
+def _constants(func: Any) -> set[Any]:
+    """Buffers that hold nothing but constants of the model: weights, and what is made of them."""
+    attributes = func.attrs or {}
+    known = {func.params[int(each)] for each in attributes.get(CONSTANTS, ())}
+    for block in map(only_block, stages(func)):
+        if block is not None and block.reads and {each.source for each in block.reads} <= known:
+            known |= {each.source for each in block.writes}
+    return known
+
+
+def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
+    """The block's best contraction: a constant packed before all, then columns innermost."""
+    import tvm
+    from tvm import tirx
+
+    if not all(isinstance(each, tirx.BufferStore) for each in (block.body, block.init)):
+        return None
+    out = block.body.buffer
+    values, extents, origin = _iterators(block)
+    analyzer = tvm.sym.Analyzer()
+    for var, extent in extents.items():
+        analyzer.bind(var, tvm.ir.Range(tirx.const(0, str(var.ty.dtype)), extent))
+    value = _simplify_indices(substitute(block.body.value, values), analyzer)
+    operands = [each for each in loads(value) if not each.source.same_as(out)]
+    spatial = {each.var for each in block.iter_vars if kind_of(each) == SPATIAL}
+    indices = [each for each in block.body.indices if constant(each) is None]
+    written = [each for each in indices if each in spatial and constant(values[each]) is None]
+    if len(operands) != 2 or not written or not set(indices) <= spatial:
+        return None
+    if len(extents) == len(origin):
+        return None  # a sum of one element
+
+    best: tuple[int, Contraction] | None = None
+    reduced = [each for each in extents if each not in origin]
+    for packed, other in (operands, operands[::-1]):
+        in_other, in_packed = variables(*other.indices), variables(*packed.indices)
+        rows = [each for each in origin if each in in_other - in_packed]
+        if any(not origin[each].same_as(each) for each in rows):
+            continue  # where tiles of part of an iterator are written could not be told
+        for column in origin:
+            held = [variables(each) for each in packed.indices if column in variables(each)]
+            if column in in_other or not held or any(each & set(reduced) for each in held):
+                continue  # not of `packed` alone, or a window slides along it
+            extent = constant(extents[column])
+            if extent is not None and 2 * extent < cpu.lanes(out.dtype):
+                continue
+            innermost = written[-1] in variables(origin[column])
+            prepack = packed.source in constants
+            if not (rows or innermost or prepack):
+                continue  # used once and packed for that: the images of a depthwise convolution
+            found = Contraction(
+                block=block,
+                value=value,
+                extents=extents,
+                origin=origin,
+                reduced=reduced,
+                outer=[each for each in origin if each not in rows and not each.same_as(column)],
+                rows=rows,
+                column=column,
+                packed=packed,
+                other=other,
+                prepack=prepack,
+                transposed=not innermost and bool(rows),
+            )
+            score = 2 * found.prepack + innermost
+            if best is None or score > best[0]:
+                best = score, found
+    return best[1] if best else None
+
+
+def _iterators(block: Any) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
+    """What replaces a block's iterators; extents and origin of what is left, as in Contraction."""
+    from tvm import tirx
+
+    values: dict[Any, Any] = {}
+    extents: dict[Any, Any] = {}
+    origin: dict[Any, Any] = {}
+    for each in block.iter_vars:
+        var, extent = each.var, each.dom.extent
+        size = None if constant(extent) is None else _group_size(each, block.body.value)
+        if constant(extent) == 1:
+            values[var] = tirx.const(0, str(var.ty.dtype))
+        elif kind_of(each) == REDUCTION:
+            values[var], extents[var] = var, extent
+        elif size is None:
+            values[var], extents[var], origin[var] = var, extent, var
+        else:
+            dtype = str(var.ty.dtype)
+            group = tirx.Var(f"{var.name}_group", dtype)
+            number = tirx.Var(f"{var.name}_number", dtype)
+            values[var] = group * size + number
+            extents[group] = tirx.floordiv(extent, size)
+            extents[number] = tirx.const(size, dtype)
+            origin[group], origin[number] = tirx.floordiv(var, size), tirx.floormod(var, size)
+    return values, extents, origin
+
+
+def _group_size(iterator: Any, value: Any) -> int | None:
+    """The size where `value` is indexed by iterator // size, as in a grouped convolution."""
+    import tvm_ffi
+    from tvm import tirx
+
+    sizes: set[int] = set()
+
+    def keep(division: Any) -> None:
+        size = constant(division.b)
+        if division.a.same_as(iterator.var) and size is not None and size > 1:
+            sizes.add(size)
+
+    tvm_ffi.structural_walk(value, (tirx.FloorDiv, keep))
+    divides = len(sizes) == 1 and (constant(iterator.dom.extent) or 0) % min(sizes) == 0
+    return sizes.pop() if divides else None
+
+
+def _simplify_indices(expression: Any, analyzer: Any) -> Any:
+    import tvm_ffi
+    from tvm import tirx
+    from tvm.ir.expr import TensorLoad
+
+    def simplified(load: Any) -> Any:
+        return tirx.BufferLoad(load.source, [analyzer.simplify(each) for each in load.indices])
+
+    return tvm_ffi.structural_map(expression, (TensorLoad, simplified), order="post")
+
+
+def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
+    """The tiles that fit the vector registers, by the cycles that they should take."""
+    ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
+    packings = (False, True) if found.windowless and found.rows else (False,)
+    for vectors, chunks, both in product(VECTORS, (1, _CHUNKS), packings):
+        for rows in range(1, (cpu.registers - 1) // vectors):
+            choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
+            try:
+                cost, tile = _tile(found, cpu, choice)
+            except NotApplicable:
+                continue
+            key = (*tile.rows.values(), tile.columns, chunks, both)
+            ranked.setdefault(key, (cost, choice, tile))
+    if not ranked:
+        raise NotApplicable("a group does not fill vector registers")
+    return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
+
+
+def _unroll(found: Contraction, chunks: int) -> int:
+    """The most steps of the innermost sum that divide it, its parts if it is taken in parts."""
+    innermost = constant(found.extents[found.reduced[-1]]) or 1
+    if len(found.reduced) == 1:  # it is what parts are made of
+        innermost //= chunks
+    return next(steps for steps in _UNROLLED if innermost % steps == 0)
+
+
+def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:
+    """The tile that a choice stands for."""
+    return _tile(found, cpu, choice)[1]
+
+
+def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile]:
+    """The cycles that a tile should take over the whole contraction, and the tile."""
+    lanes = cpu.lanes(found.block.body.buffer.dtype)
+    extent = constant(found.extents[found.column])
+    columns, width = extent or UNKNOWN, choice.vectors * lanes
+    if found.of_group and width != columns:
+        raise NotApplicable("the write-back would reach into the next group")
+    rows, tiles, exact_rows = _row_tile(found, choice.rows)
+    steps = constant(found.extents[found.reduced[0]]) or 1
+    if choice.chunks > 1 and (tiles == 1 or steps % choice.chunks):
+        raise NotApplicable("no two tiles share a part of the sum")
+    size = math.prod(rows.values())
+    exact_columns = extent is not None and columns % width == 0
+    tiles *= math.ceil(columns / width)
+    step = max(
+        size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, float(_LATENCY)
+    )
+    step += (size + choice.vectors) * _A_LOAD
+    step *= 1 if choice.chunks == 1 else _APART
+    step *= _COPIED if choice.both else 1
+    cost = tiles * step * (1 if exact_columns else _INEXACT)
+    if found.transposed and choice.chunks == 1:  # else it is read from memory
+        wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
+        cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
+    return cost, Tile(rows, width, exact_rows, exact_columns)
+
+
+def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, bool]:
+    """Up to `budget` rows, innermost first; how many such tiles there are; whether they divide."""
+    tile: dict[Any, int] = {}
+    tiles, exact = 1, True
+    for row in reversed(found.rows):
+        extent = constant(found.extents[row])
+        # Of a symbolic extent one: that tiles of more cover the output could not be proved.
+        tile[row] = 1 if extent is None else min(budget, extent)
+        budget = budget // tile[row] if tile[row] == extent else 1
+        tiles *= math.ceil((extent or UNKNOWN) / tile[row])
+        exact &= extent is None or extent % tile[row] == 0
+    return tile, tiles, exact

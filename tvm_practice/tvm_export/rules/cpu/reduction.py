@@ -1,0 +1,264 @@
+"""Reductions: softmax, normalizations, pooling, means, depthwise convolutions.
+
+Two kinds, by what lies contiguous in memory:
+
+    along the sum      row sums and maxima, softmax, layer norm: each lane of a vector register
+                       takes every n-th element of a row, and the lanes are joined at the end
+    across the sum     pooling windows, depthwise convolutions, sums over a leading axis: each
+                       lane is another output
+
+Rows, or outputs, run in parallel.
+"""
+
+import math
+from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.injective import (
+    SERIAL_ELEMENTS,
+    TASKS,
+    extent_of,
+    inline_cheap,
+    parallelize,
+    product,
+    schedule_stage,
+    split_lanes,
+    vectorize,
+)
+from tvm_practice.tvm_export.rules.cpu.lanes import operand_of, over_lanes, separate
+from tvm_practice.tvm_export.rules.cpu.loops import (
+    REDUCTION,
+    SPATIAL,
+    Cpu,
+    constant,
+    is_reduction,
+    kind_of,
+    loads,
+    only_block,
+    stages,
+    substitute,
+)
+
+# Longest reduction that is unrolled whole: a 5 x 5 window, the lanes of a register and a rest.
+_UNROLL = 32
+
+
+def schedule_reduction(func: Any, cpu: Cpu) -> Any | None:
+    """Reductions over lanes or windows, in parallel; None if there is none or one is not known."""
+    import tvm
+
+    func = separate(func)
+    blocks = [only_block(each) for each in stages(func)]
+    if any(each is None for each in blocks) or not any(is_reduction(each) for each in blocks):
+        return None
+    if any(is_reduction(each) and operand_of(each) is None for each in blocks):
+        return None
+    schedule = tvm.s_tir.Schedule(func)
+    _inline_single_use(schedule)
+    written, by_lane = over_lanes(schedule.mod["main"], cpu)
+    schedule = tvm.s_tir.Schedule(written)
+    kinds = {}
+    for block in map(only_block, stages(written)):
+        name = str(block.name_hint)
+        if not is_reduction(block):
+            kinds[name] = "injective"
+        elif name in by_lane:
+            kinds[name] = "lanes"
+        else:
+            kinds[name] = "join" if f"{name}_lanes" in by_lane else "across"
+    rows = 0 if "across" in kinds.values() else _common_rows(written, cpu)
+    if 0 < rows <= len(schedule.get_loops(_children(schedule)[-1])):
+        _by_rows(schedule, rows, kinds, cpu)
+    else:
+        _by_stages(schedule, kinds, cpu)
+    return schedule
+
+
+def _children(schedule: Any) -> list[Any]:
+    return list(schedule.get_child_blocks(schedule.get_sblock("root")))
+
+
+def _elements(block: Any) -> int | None:
+    """How often a block runs; None if that is not constant."""
+    extents = [constant(each.dom.extent) for each in block.iter_vars]
+    return None if None in extents else math.prod(each or 0 for each in extents)
+
+
+def _inline_single_use(schedule: Any) -> None:
+    """Inline what one stage alone reads, unless it would be computed more often there."""
+    from tvm.ir.expr import TensorLoad
+
+    for block in _children(schedule):
+        statement = schedule.get(block)
+        consumers = schedule.get_consumers(block)
+        if is_reduction(statement) or len(consumers) != 1:
+            continue
+        often = _elements(schedule.get(consumers[0])) != _elements(statement)
+        if often and not isinstance(statement.body.value, TensorLoad):
+            continue
+        inline_cheap(schedule, [block])
+
+
+def _common_rows(func: Any, cpu: Cpu) -> int:
+    """How many leading axes all stages share as spatial; 0 if they are too few rows to share."""
+    import tvm_ffi
+
+    blocks = [only_block(each) for each in stages(func)]
+    last = blocks[-1].iter_vars
+    count = 0
+    while count < len(last) and all(
+        count < len(block.iter_vars)
+        and kind_of(block.iter_vars[count]) == SPATIAL
+        and tvm_ffi.structural_equal(block.iter_vars[count].dom, last[count].dom)
+        for block in blocks
+    ):
+        count += 1
+    rows = 1
+    for axis in last[:count]:
+        extent = constant(axis.dom.extent)
+        if extent is None:
+            return count
+        rows *= extent
+    return count if rows >= cpu.threads or rows == _elements(blocks[-1]) else 0
+
+
+def _by_rows(schedule: Any, count: int, kinds: dict[str, str], cpu: Cpu) -> None:
+    """All stages of a row one after the other, while it is in the cache; rows in parallel."""
+    blocks = _children(schedule)
+    work = max((_elements(schedule.get(each)) or SERIAL_ELEMENTS) for each in blocks)
+    loops = schedule.get_loops(blocks[-1])
+    row = parallelize(schedule, loops[:count], work)
+    for block in reversed(blocks[:-1]):
+        schedule.compute_at(block, row, preserve_unit_loops=True)
+    for block in blocks:
+        inside = schedule.get_loops(block)[1:]
+        _schedule_inside(schedule, block, inside, kinds[str(schedule.get(block).name_hint)], cpu)
+
+
+def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
+    """Each stage on its own, in parallel."""
+    done: set[str] = set()
+    for block in _children(schedule):
+        statement = schedule.get(block)
+        name = str(statement.name_hint)
+        if name in done:
+            continue
+        kind = kinds[name]
+        if kind == "injective":
+            readers = [str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)]
+            if len(readers) != 1 or kinds[readers[0]] != "across":  # else that takes it along
+                schedule_stage(schedule, block, cpu)
+        elif kind == "across":
+            before = [
+                each
+                for each in schedule.get_producers(block)
+                if kinds[str(schedule.get(each).name_hint)] == "injective"
+                and len(schedule.get_consumers(each)) == 1
+            ]
+            done.add(_across(schedule, block, before, cpu))
+        else:
+            loops = schedule.get_loops(block)
+            spatial = sum(kind_of(each) == SPATIAL for each in statement.iter_vars)
+            spatial -= kind == "lanes"
+            _schedule_inside(schedule, block, loops[spatial:], kind, cpu)
+            if spatial:
+                parallelize(schedule, loops[:spatial], _elements(statement))
+
+
+def _schedule_inside(schedule: Any, block: Any, loops: list[Any], kind: str, cpu: Cpu) -> None:
+    """Schedule the loops of one row of a stage."""
+    reduced = sum(kind_of(each) == REDUCTION for each in schedule.get(block).iter_vars)
+    if not loops:
+        return
+    if kind == "lanes":
+        schedule.vectorize(loops[-1])
+        schedule.decompose_reduction(block, loops[-1 - reduced])
+    elif kind == "join":
+        if (extent_of(schedule, loops[-1]) or _UNROLL + 1) <= _UNROLL:
+            schedule.unroll(loops[-1])
+        schedule.decompose_reduction(block, loops[-1])
+    else:
+        vectorize(schedule, block, cpu)
+
+
+def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
+    """A reduction in which each lane is an output; the name of the stage that writes it.
+
+    `before` are stages that it alone reads, a padding say. They are computed image by image, just
+    before their image is read, where the images busy the threads.
+    """
+    statement = schedule.get(block)
+    if not any(kind_of(each) == SPATIAL for each in statement.iter_vars):
+        for each in before:
+            schedule_stage(schedule, each, cpu)
+        return str(statement.name_hint)  # a single, short sum
+    consumers = schedule.get_consumers(block)
+    if len(consumers) == 1 and _elementwise_use(schedule.get(block), schedule.get(consumers[0])):
+        output = consumers[0]
+    else:
+        output = schedule.cache_write(block, 0, "global")
+    statement = schedule.get(block)
+    work = _elements(statement)
+    inner = split_lanes(schedule, output, cpu)
+    loops = schedule.get_loops(output)
+    if len(loops) < 2:
+        loops = [schedule.add_unit_loop(loops[0]), *loops]
+    schedule.compute_at(block, loops[-2], preserve_unit_loops=True)
+    count = sum(kind_of(each) == REDUCTION for each in statement.iter_vars)
+    own = schedule.get_loops(block)
+    reduced, lanes = own[-count:], own[-count - 1]
+    schedule.reorder(*reduced, lanes)
+    if inner is not None:
+        if not _strided(statement):
+            schedule.vectorize(lanes)
+        schedule.vectorize(inner)
+    unrolled = 1
+    for loop in reversed(reduced):
+        unrolled *= extent_of(schedule, loop) or _UNROLL + 1
+        if unrolled > _UNROLL:
+            break
+        schedule.unroll(loop)
+    images = loops[: max(len(statement.iter_vars) - 2 * count, 0)]
+    if before and (product(schedule, images) or 0) >= TASKS * cpu.threads:
+        image = parallelize(schedule, images, work)
+        for each in before:
+            schedule.compute_at(each, image, preserve_unit_loops=True)
+            vectorize(schedule, each, cpu)
+    else:
+        parallelize(schedule, loops[:-1], work)
+        for each in before:
+            schedule_stage(schedule, each, cpu)
+    schedule.decompose_reduction(block, reduced[0])
+    return str(schedule.get(output).name_hint)
+
+
+def _strided(block: Any) -> bool:
+    """Whether the lanes of a block's innermost spatial iterator are apart in what it reads.
+
+    TVM loads such lanes one by one; LLVM, left a loop, loads whole registers and shuffles them.
+    """
+    import tvm
+    from tvm import tirx
+
+    var = [each.var for each in block.iter_vars if kind_of(each) == SPATIAL][-1]
+    one = tirx.const(1, str(var.ty.dtype))
+    analyzer = tvm.sym.Analyzer()
+    steps = [
+        constant(
+            analyzer.simplify(substitute(load.indices[-1], {var: var + one}) - load.indices[-1])
+        )
+        for load in loads(block.body)
+    ]
+    return any(step is not None and step > 1 for step in steps)
+
+
+def _elementwise_use(producer: Any, consumer: Any) -> bool:
+    """Whether an injective consumer has the producer's axes and reads it element by element."""
+    if is_reduction(consumer):
+        return False
+    own = [each.var for each in consumer.iter_vars]
+    reads = [each for each in loads(consumer.body) if each.source.same_as(producer.body.buffer)]
+    return all(
+        len(read.indices) == len(own)
+        and all(index.same_as(var) for index, var in zip(read.indices, own, strict=True))
+        for read in reads
+    )

@@ -1,0 +1,497 @@
+"""Contractions written anew in register tiles, and the schedule of such a function."""
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.contraction import (
+    UNKNOWN,
+    VECTORS,
+    Contraction,
+    Tile,
+    TileChoice,
+    find_contraction,
+    ranked_tiles,
+    tile_of,
+)
+from tvm_practice.tvm_export.rules.cpu.injective import (
+    extent_of,
+    inline_cheap,
+    parallelize,
+    product,
+    schedule_stage,
+    vectorize,
+)
+from tvm_practice.tvm_export.rules.cpu.loops import (
+    CONSTANTS,
+    REDUCTION,
+    SPATIAL,
+    Cpu,
+    constant,
+    is_copy,
+    kind_of,
+    nest,
+    only_block,
+    stages,
+    substitute,
+    variables,
+    with_stages,
+)
+from tvm_practice.tvm_export.rules.cpu.prefetch import prefetch_next_panel
+
+# Row tiles from which packing an operand that is no constant pays for itself.
+_PACKING_PAYS = 3
+# Multiply-adds that take as long as an element of an elementwise operator.
+WORK_AN_ELEMENT = 4
+
+# The annotations of a tuner's choice, and the values that each can have.
+_ADVICE = "tvm_practice.register_tile."
+CHOICES: dict[str, list[int]] = {
+    "rows": list(range(1, 31)),
+    "vectors": list(VECTORS),
+    "unroll": [1, 2, 4, 8],
+    "rows_first": [0, 1],
+    "chunks": [1, 2, 4, 8],
+    "both": [0, 1],
+}
+# Bytes of sums that may wait in memory while other tiles take the same part of a sum.
+_WAITING = 1 << 16
+
+
+class Rewriter:
+    """Writes a contraction anew, in tiles.
+
+    Attributes:
+        packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
+            at every call) or "direct" (as it lies).
+        sum, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, copy it to the
+            output, and pack the operand of the columns and the other.
+    """
+
+    def __init__(self, func: Any, found: Contraction, tile: Tile, choice: TileChoice):
+        self.found, self.tile, self._rows_first = found, tile, choice.rows_first
+        self._packs_both = choice.both and found.windowless and bool(found.rows)
+        self._edges = [  # of a symbolic extent a tile has one row
+            row for row, size in tile.rows.items() if (constant(found.extents[row]) or 0) % size
+        ]
+        self.copy = str(found.block.name_hint)
+        self.sum, self.pack, self.pack_rows = (
+            f"{self.copy}_{part}" for part in ("tile", "pack", "pack_rows")
+        )
+        self.packs = self._how_to_pack()
+        self._index = str(found.column.ty.dtype)
+        self.func = self._rewrite(func)
+
+    @property
+    def outside(self) -> tuple[int, int]:
+        """Loops around a tile's sum, and how many of them pick what is packed."""
+        axes = self._sum_axes()
+        keys = [key for key, _, _ in axes[: [kind for _, _, kind in axes].index(REDUCTION)]]
+        rows = sum(isinstance(key, tuple) and key[0] in self.tile.rows for key in keys)
+        return len(keys), len(keys) - rows
+
+    @property
+    def panel_axes(self) -> int:
+        """Axes of the packed operand that pick a panel; 0 where there is but one."""
+        keys = [key for key, _, _ in self._pack_axes()]
+        tile = (self.found.column, "tile")
+        return keys.index(tile) + 1 if tile in keys else 0
+
+    @property
+    def row_tiles(self) -> list[int]:
+        """Which axes of the sum count row tiles."""
+        keys = [key for key, _, _ in self._sum_axes()]
+        return [
+            number
+            for number, key in enumerate(keys)
+            if isinstance(key, tuple) and key[1] == "tile" and key[0] in self.tile.rows
+        ]
+
+    def _how_to_pack(self) -> str:
+        found, tile = self.found, self.tile
+        if found.prepack:
+            return "constant"
+        row_tiles = math.prod(
+            math.ceil((constant(found.extents[row]) or UNKNOWN) / size)
+            for row, size in tile.rows.items()
+        )
+        contiguous = found.packed.indices[-1].same_as(found.column)
+        return (
+            "direct" if row_tiles < _PACKING_PAYS and contiguous and tile.exact_columns else "run"
+        )
+
+    def _count(self, var: Any) -> Any:
+        """Tiles along a row iterator or the column."""
+        import tvm
+
+        size = self._size(var)
+        extent = self.found.extents[var]
+        whole = tvm.tirx.floordiv(extent + (size - 1), tvm.tirx.const(size, self._index))
+        return tvm.sym.Analyzer().simplify(whole)
+
+    def _size(self, var: Any) -> int:
+        return self.tile.columns if var.same_as(self.found.column) else self.tile.rows[var]
+
+    def _rewrite(self, func: Any) -> Any:
+        from tvm import tirx
+
+        found = self.found
+        made: list[Any] = []
+        buffers = list(func.body.block.alloc_buffers)
+        other, packed = found.other.source, found.packed.source
+        if self._packs_both:
+            shape = [extent for _, extent, _ in self._other_axes()]
+            other = tirx.decl_buffer(shape, other.dtype, self.pack_rows)
+            buffers.append(other)
+            made.append(self._rows_nest(other))
+        if self.packs != "direct":
+            shape = [extent for _, extent, _ in self._pack_axes()]
+            packed = tirx.decl_buffer(shape, packed.dtype, self.pack)
+            buffers.append(packed)
+            made.append(self._pack_nest(packed))
+        shape = [extent for _, extent, kind in self._sum_axes() if kind == SPATIAL]
+        total = tirx.decl_buffer(shape, found.block.body.buffer.dtype, self.sum)
+        buffers.append(total)
+        made += [self._sum_nest(total, packed, other), self._copy_nest(total)]
+        statements = []
+        for stage in stages(func):
+            block = only_block(stage)
+            statements += made if block.same_as(found.block) else [stage]
+        return with_stages(func, statements, buffers)
+
+    # An iterator's key is the iterator itself, or (iterator, "tile") and (iterator, "lane"); where
+    # there is but one tile, its axis is left out.
+
+    def _tiled(self, part: str, *names: Any) -> list[tuple[Hashable, Any, str]]:
+        from tvm import tirx
+
+        if part == "tile":
+            counts = [(each, self._count(each)) for each in names]
+            return [((each, part), n, SPATIAL) for each, n in counts if constant(n) != 1]
+        return [
+            ((each, part), tirx.const(self._size(each), self._index), SPATIAL) for each in names
+        ]
+
+    def _sum_axes(self) -> list[tuple[Hashable, Any, str]]:
+        found = self.found
+        order = (found.column, *found.rows)
+        if self._rows_first:
+            order = (*found.rows, found.column)
+        return [
+            *((each, found.extents[each], SPATIAL) for each in found.outer),
+            *self._tiled("tile", *order),
+            *((each, found.extents[each], REDUCTION) for each in found.reduced),
+            *self._tiled("lane", *found.rows, found.column),
+        ]
+
+    def _pack_axes(self) -> list[tuple[Hashable, Any, str]]:
+        found = self.found
+        used = variables(*found.packed.indices)
+        return [
+            *((each, found.extents[each], SPATIAL) for each in found.outer if each in used),
+            *self._tiled("tile", found.column),
+            *((each, found.extents[each], SPATIAL) for each in found.reduced if each in used),
+            *self._tiled("lane", found.column),
+        ]
+
+    def _other_axes(self) -> list[tuple[Hashable, Any, str]]:
+        """Of the other operand, where it is packed too."""
+        found = self.found
+        used = variables(*found.other.indices)
+        return [
+            *((each, found.extents[each], SPATIAL) for each in found.outer if each in used),
+            *self._tiled("tile", *found.rows),
+            *((each, found.extents[each], SPATIAL) for each in found.reduced if each in used),
+            *self._tiled("lane", *found.rows),
+        ]
+
+    def _own(self, values: dict[Hashable, Any]) -> dict[Any, Any]:
+        """The contraction's iterators in terms of a nest's."""
+        own = {}
+        for var in self.found.extents:
+            if (var, "tile") in values:
+                own[var] = values[var, "tile"] * self._size(var) + values[var, "lane"]
+            elif (var, "lane") in values:
+                own[var] = values[var, "lane"]
+            elif var in values:
+                own[var] = values[var]
+        return own
+
+    def _existing(self, own: dict[Any, Any]) -> dict[Any, Any]:
+        """The contraction's iterators where the other operand is read: none beyond the last row.
+
+        What the last tile has beyond it is computed from the last row again, and not written.
+        """
+        from tvm import tirx
+
+        return {
+            var: tirx.min(value, self.found.extents[var] - 1) if var in self._edges else value
+            for var, value in own.items()
+        }
+
+    def _pack_nest(self, packed: Any) -> Any:
+        edges = [] if self.tile.exact_columns else [self.found.column]
+        return self._packing(self.pack, self._pack_axes(), self.found.packed, packed, edges)
+
+    def _rows_nest(self, packed: Any) -> Any:
+        axes = self._other_axes()
+        return self._packing(self.pack_rows, axes, self.found.other, packed, self._edges)
+
+    def _packing(
+        self,
+        name: str,
+        axes: list[tuple[Hashable, Any, str]],
+        operand: Any,
+        packed: Any,
+        edges: list[Any],
+    ) -> Any:
+        """A nest that copies a load of an operand to `packed`: zeros beyond the end of `edges`."""
+        from tvm import tirx
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            own = self._own(values)
+            value = substitute(operand, own)
+            if edges:
+                inside = tirx.all(*(own[each] < self.found.extents[each] for each in edges))
+                value = tirx.if_then_else(inside, value, tirx.const(0, packed.dtype))
+            return tirx.BufferStore(packed, value, list(values.values()))
+
+        return nest(name, axes, store)
+
+    def _sum_nest(self, total: Any, packed: Any, other: Any) -> Any:
+        import tvm_ffi
+        from tvm import tirx
+        from tvm.ir.expr import TensorLoad
+
+        found = self.found
+
+        def at(values: dict[Hashable, Any]) -> list[Any]:
+            return [values[key] for key, _, kind in self._sum_axes() if kind == SPATIAL]
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            own = self._own(values)
+
+            def renamed(load: Any) -> Any:
+                if load.source.same_as(found.block.body.buffer):
+                    return tirx.BufferLoad(total, at(values))
+                if tvm_ffi.structural_equal(load, found.packed):
+                    if packed.same_as(found.packed.source):
+                        return substitute(load, own)
+                    return tirx.BufferLoad(packed, [values[key] for key, _, _ in self._pack_axes()])
+                if self._packs_both:
+                    return tirx.BufferLoad(other, [values[key] for key, _, _ in self._other_axes()])
+                return substitute(load, self._existing(own))
+
+            value = tvm_ffi.structural_map(found.value, (TensorLoad, renamed), order="post")
+            return tirx.BufferStore(total, substitute(value, own), at(values))
+
+        def init(values: dict[Hashable, Any]) -> Any:
+            return tirx.BufferStore(total, found.block.init.value, at(values))
+
+        return nest(self.sum, self._sum_axes(), store, init=init)
+
+    def _copy_nest(self, total: Any) -> Any:
+        from tvm import tirx
+
+        found = self.found
+        own = [each for each in found.block.iter_vars if kind_of(each) == SPATIAL]
+        axes = [(each.var, each.dom.extent, SPATIAL) for each in own]
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            indices = []
+            for key, _, kind in self._sum_axes():
+                if kind == REDUCTION:
+                    continue
+                var, part = key if isinstance(key, tuple) else (key, "")
+                index = substitute(found.origin[var], values)
+                if part == "tile":
+                    index = tirx.floordiv(index, self._size(var))
+                elif part == "lane" and constant(self._count(var)) != 1:
+                    index = tirx.floormod(index, self._size(var))
+                indices.append(index)
+            at = [substitute(each, values) for each in found.block.body.indices]
+            return tirx.BufferStore(found.block.body.buffer, tirx.BufferLoad(total, indices), at)
+
+        return nest(self.copy, axes, store)
+
+
+def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
+    """The function in register tiles; None if it is no contraction.
+
+    The tile is the one that the contraction's block is annotated with (see `advise`), else the
+    best guess.
+    """
+    import tvm
+
+    found = find_contraction(func, cpu)
+    if found is None:
+        return None
+    choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
+    tile = tile_of(found, cpu, choice)
+    written = Rewriter(func, found, tile, choice)
+    schedule = tvm.s_tir.Schedule(written.func)
+    total = schedule.get_sblock(written.sum)
+    alone, epilogue = _inline_around(schedule, written)
+
+    loops = schedule.get_loops(total)
+    sums, panels = written.outside
+    if not panels:  # one panel: there has to be a loop to compute it in
+        loops = [schedule.add_unit_loop(loops[0]), *loops]
+        sums, panels = sums + 1, 1
+    work = product(schedule, loops)
+    around, reduced = loops[:sums], loops[sums : sums + len(found.reduced)]
+    *rows, lanes = loops[sums + len(found.reduced) :]
+    first = reduced[0]
+    together = 0 if choice.rows_first else _tiles_together(schedule, written, around, panels, cpu)
+    if together and choice.chunks > 1 and (extent_of(schedule, first) or 1) % choice.chunks == 0:
+        first, part = schedule.split(first, [choice.chunks, None])
+        around, inside = around[:-together], around[-together:]
+        schedule.reorder(first, *inside, part)
+        reduced = [part, *reduced[1:]]
+    vectors, lanes = schedule.split(lanes, [None, cpu.lanes(found.block.body.buffer.dtype)])
+    schedule.vectorize(lanes)
+    for loop in (*rows, vectors):
+        schedule.unroll(loop)
+    if choice.unroll > 1 and (extent_of(schedule, reduced[-1]) or 0) % choice.unroll == 0:
+        outer, inner = schedule.split(reduced[-1], [None, choice.unroll])
+        schedule.unroll(inner)
+        first = outer if first is reduced[-1] else first
+    for block in epilogue:
+        schedule.reverse_compute_at(block, around[-1])
+        _vectorize_write_back(schedule, block, written)
+
+    outside = around
+    if written.packs == "constant" and can_prepack(schedule, written.pack):
+        pack = schedule.get_sblock(written.pack)
+        schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
+    elif written.packs != "direct":
+        pack = schedule.get_sblock(written.pack)
+        shared = product(schedule, loops[:panels])
+        few = shared is not None and shared < 2 * cpu.threads
+        if written.packs == "constant" or choice.rows_first or few:
+            alone.append(pack)  # all of it first: panels come again, or do not busy the threads
+        else:
+            outside = loops[:panels]
+            schedule.compute_at(pack, outside[-1])
+            vectorize(schedule, pack, cpu)
+    for block in alone:
+        schedule_stage(schedule, block, cpu)
+    parallelize(schedule, outside, None if work is None else work // WORK_AN_ELEMENT)
+    schedule.decompose_reduction(total, first)
+    if written.packs != "constant":
+        return schedule
+    fetched = prefetch_next_panel(
+        schedule.mod["main"],
+        f"{written.sum}_update",
+        written.pack,
+        panel_axes=written.panel_axes,
+        row_tiles=written.row_tiles,
+        cache_bytes=cpu.cache_bytes,
+    )
+    return tvm.s_tir.Schedule(fetched)
+
+
+def _tiles_together(
+    schedule: Any, written: Rewriter, around: list[Any], panels: int, cpu: Cpu
+) -> int:
+    """How many of the innermost loops around a tile's sum its parts can be taken outside of.
+
+    Their tiles' sums have to fit the cache, and the loops left outside have to busy the threads.
+    """
+    size = math.prod(written.tile.rows.values()) * written.tile.columns * 4
+    for count, loop in enumerate(reversed(around[panels:]), start=1):
+        extent = extent_of(schedule, loop)
+        tasks = product(schedule, around[:-count])
+        size *= extent or _WAITING
+        if size > _WAITING or tasks is None or tasks < 2 * cpu.threads:
+            return count - 1
+    return len(around) - panels
+
+
+def advise(schedule: Any, block: Any, decide: Callable[[str, list[int]], Any]) -> None:
+    """Annotate a contraction's block with a `TileChoice`, for `schedule_contraction` to follow.
+
+    Args:
+        schedule: of the function as it was before any schedule.
+        block: the contraction's.
+        decide: from a field of `TileChoice` and the values it can have to one of them, or to
+            the random variable of a sample.
+    """
+    for name, values in CHOICES.items():
+        schedule.annotate(block, f"{_ADVICE}{name}", decide(name, values))
+
+
+def advice_of(func: Any) -> TileChoice | None:
+    """What the block that `advise` annotated is annotated with, None without such a block."""
+    import tvm_ffi
+    from tvm.s_tir import SBlock
+
+    advice: list[TileChoice] = []
+
+    def look(block: Any) -> None:
+        choice = _advice(block)
+        if choice is not None:
+            advice.append(choice)
+
+    tvm_ffi.structural_walk(func.body, (SBlock, look))
+    return advice[0] if advice else None
+
+
+def _advice(block: Any) -> TileChoice | None:
+    given = {str(key): constant(value) for key, value in block.annotations.items()}
+    values = {name: given.get(f"{_ADVICE}{name}") for name in CHOICES}
+    for name, before in (("chunks", 1), ("both", 0)):  # a record of before there was the choice
+        values[name] = before if values[name] is None else values[name]
+    if None in values.values():
+        return None
+    rows, vectors, unroll, rows_first, chunks, both = (value or 0 for value in values.values())
+    return TileChoice(rows, vectors, unroll, bool(rows_first), chunks, bool(both))
+
+
+def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:
+    """Inline the stages before the sum into the packing, those after it into the last.
+
+    Returns the stages before that stay on their own, which are the rows' packing and what the sum
+    reads; and those after that stay, the output last.
+    """
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    names = [str(schedule.get(each).name_hint) for each in blocks]
+    here = names.index(written.sum)
+    alone = []
+    for name, block in zip(names[:here], blocks[:here], strict=True):
+        readers = {str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)}
+        read_by_sum = written.sum in readers and not is_copy(schedule.get(block))
+        if name == written.pack_rows or (read_by_sum and name != written.pack):
+            alone.append(block)
+        elif name != written.pack:
+            schedule.compute_inline(block)
+    epilogue = blocks[here + 1 :]
+    if len(epilogue) > 1:
+        schedule.compute_inline(epilogue.pop(0))  # the copy of the tile
+    return alone, inline_cheap(schedule, epilogue)
+
+
+def can_prepack(schedule: Any, block: str) -> bool:
+    """Whether a block reads one constant parameter, and nothing else reads that."""
+    func = schedule.mod["main"]
+    constants = {func.params[int(each)] for each in func.attrs.get(CONSTANTS, ())}
+    read = {each.source for each in schedule.get(schedule.get_sblock(block)).reads}
+    if len(read) != 1 or not read <= constants:
+        return False
+    others = [each for each in stages(func) if not _holds(each, block)]
+    return not any(read & variables(each) for each in others)
+
+
+def _holds(stage: Any, name: str) -> bool:
+    block = only_block(stage)
+    return block is not None and str(block.name_hint) == name
+
+
+def _vectorize_write_back(schedule: Any, block: Any, written: Rewriter) -> None:
+    """Vectorize the write-back along the output's innermost axis; see `vectorize` for edges."""
+    tile = written.tile
+    exact = tile.exact_rows if written.found.transposed else tile.exact_columns
+    loops = schedule.get_loops(block)
+    extent = extent_of(schedule, loops[-1])
+    if exact and extent is not None and extent > 1:
+        schedule.vectorize(loops[-1])
