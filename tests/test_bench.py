@@ -174,7 +174,7 @@ def test_a_compiler_that_computes_something_else() -> None:
     [
         (engines.EngineUnavailable("it is not here"), "missing"),
         (engines.EngineDied("it is not here"), "failed"),
-        (engines.RemoteError("a.Kind", "a\nit is not here", ""), "failed"),
+        (engines.RemoteError("a.Kind", "it is not here\nmore", ""), "failed"),
     ],
 )
 def test_an_engine_that_ends_has_rows(

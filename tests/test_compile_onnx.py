@@ -11,7 +11,7 @@ import pytest
 from tests.test_command_lines import run
 from tvm_practice import engines
 from tvm_practice.compile_onnx import check, input_tensors, read_model
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 onnx: Any = pytest.importorskip("onnx")
 helper = onnx.helper

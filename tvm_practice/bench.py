@@ -103,7 +103,8 @@ def main(
     from pydantic import ValidationError
 
     from tvm_practice import engines
-    from tvm_practice.tvm_export.loading import BadInput, ExampleTensor
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import ExampleTensor
 
     tuners = [name for name, tuner in _tuners().items() if tuner]
     if not trials and (idle := [name for name in tuners if name in names]):
@@ -181,6 +182,7 @@ def run(
     from tvm_practice import engines
     from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.errors import BadInput
 
     rivals = [name for name in ("compile", "onnx") if name in asked]
     arguments: dict[str, Any] = {"model": model, "example": example}
@@ -189,10 +191,8 @@ def run(
             measured = session.call(
                 f"{_BASELINES}:measure_baselines", arguments | {"names": rivals}
             )
-    except engines.RemoteError as error:
-        if error.kind.endswith(".BadInput"):
-            raise _Mistake(error.message) from None
-        raise
+    except BadInput as error:
+        raise _Mistake(str(error)) from None
     out.mkdir(parents=True, exist_ok=True)
     rows = [_row("eager", {"status": "ok", "latency": measured["pytorch"]}, None)]
     report: dict[str, Any] = {
@@ -240,9 +240,8 @@ def _lane(engine: Any, arguments: dict[str, Any], output: IO[Any] | None) -> dic
     except engines.EngineUnavailable as missing:
         return {"instead": {"status": "missing", "reason": str(missing)}}
     except engines.RemoteError as error:
-        lines = error.message.strip().splitlines() or ["no message"]
-        reason = f"{error.kind.rpartition('.')[2]}: {lines[-1]}"
-    except (engines.EngineError, OSError) as error:
+        reason = error.line
+    except (engines.PlainError, OSError) as error:
         reason = str(error)
     return {"instead": {"status": "failed", "reason": reason}}
 

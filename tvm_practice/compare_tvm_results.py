@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.icd.metrics import write_json, write_whole
 from tvm_practice.icd.reporting import one_line
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tvm_practice.tvm_export.cpp import PROJECT, write_project
+from tvm_practice.tvm_export.errors import CannotImport
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,10 +23,6 @@ METADATA = "model.json"
 SCHEMA_VERSION = 1
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "numpy")
 _DOMAINS = ("", "ai.onnx")  # two names of ONNX's own
-
-
-class Unsupported(RuntimeError):
-    """TVM's importer cannot convert the model; the message names the operator."""
 
 
 # In a child process, with the current engine active.
@@ -48,7 +45,7 @@ def compile_file(
 
     Raises:
         BadInput: the file, a shape or the target; the message is one line.
-        Unsupported: the model, for an operator in it.
+        CannotImport: the model, for an operator in it.
         RuntimeError: no C++ compiler to link the library with.
     """
     from solutions.relay_import import build_relax, optimize_relax
@@ -161,7 +158,8 @@ def read_model(file: str) -> Any:
     Raises BadInput if it is none.
     """
     onnx: Any = importlib.import_module("onnx")  # optional, hence not a plain import
-    from tvm_practice.tvm_export.loading import BadInput, describe
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import describe
 
     try:
         model = onnx.load(file, load_external_data=False)
@@ -186,7 +184,8 @@ def input_tensors(model: Any, shapes: Mapping[str, Sequence[int]]) -> list[dict[
     Raises BadInput for a symbolic dimension without a shape, a shape that does not fit, and a
     name of `shapes` that is no input.
     """
-    from tvm_practice.tvm_export.loading import BadInput, did_you_mean
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import did_you_mean
 
     weights = {each.name for each in model.graph.initializer}
     inputs = {each.name: each for each in model.graph.input if each.name not in weights}
@@ -245,7 +244,7 @@ def _extents(
     name: str, declared: Sequence[int | str] | None, bound: Mapping[str, int]
 ) -> list[int]:
     """The extents of an input that --shape does not name. Raises BadInput if one is unknown."""
-    from tvm_practice.tvm_export.loading import BadInput
+    from tvm_practice.tvm_export.errors import BadInput
 
     if declared is None:
         raise BadInput(f"input {name} has no shape; give it, as in --shape {name}=1x3x224x224")
@@ -270,7 +269,7 @@ def _dtype_name(code: int) -> str:
 
 
 def _imported(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
-    """The model as a Relax module with the shapes of `inputs`. Raises Unsupported."""
+    """The model as a Relax module with the shapes of `inputs`. Raises CannotImport."""
     import contextlib
     import io
     import warnings
@@ -295,7 +294,7 @@ def _imported(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
         use = f"this use of {found[1]}" if found else "the model"
         problem = f"cannot convert {use}: {describe(error)}"
     # Not within the except block: that would keep the builder, which complains when it ends.
-    raise Unsupported(f"TVM's importer {problem}")
+    raise CannotImport(f"TVM's importer {problem}")
 
 
 def _output_tensors(model: Any, module: Any) -> list[dict[str, Any]]:
@@ -388,10 +387,12 @@ def main(
         if cpp:
             write_project(out)
     except engines.RemoteError as error:
-        lines = error.message.strip().splitlines() or [error.kind]
-        click.echo(f"compile_onnx: {lines[-1]}", err=True)
-        sys.exit(2 if error.kind.endswith(".BadInput") else 1)
-    except (engines.EngineError, OSError) as error:
+        click.echo(f"compile_onnx: {error.line}", err=True)
+        sys.exit(1)
+    except engines.PlainError as error:
+        click.echo(f"compile_onnx: {error}", err=True)
+        sys.exit(error.exit_code)
+    except OSError as error:
         click.echo(f"compile_onnx: {error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:

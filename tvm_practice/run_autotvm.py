@@ -147,7 +147,7 @@ def main(
     from pydantic import ValidationError
 
     from tvm_practice.tvm_export.config import ExportConfig
-    from tvm_practice.tvm_export.loading import BadInput
+    from tvm_practice.tvm_export.errors import BadInput
 
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = str(threads)
@@ -247,7 +247,7 @@ def _as_name(target: str) -> str:
 
 def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | None:
     """{"image": ("batch", 3, 224, 224)} of "image=batch,3,224,224"; None for nothing."""
-    from tvm_practice.tvm_export.loading import BadInput
+    from tvm_practice.tvm_export.errors import BadInput
 
     shapes: dict[str, tuple[int | str, ...]] = {}
     for text in given:
@@ -265,7 +265,8 @@ def _example(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[str,
     """[{"shape", "dtype"}] of what was given; None for nothing."""
     from pydantic import ValidationError
 
-    from tvm_practice.tvm_export.loading import BadInput, ExampleTensor
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import ExampleTensor
 
     if not shapes:
         return None
@@ -308,11 +309,10 @@ def _call(
             with engines.Session(engine, output=progress) as session:
                 return session.call(function, arguments, activate=False)
     except engines.RemoteError as error:
-        said = (error.message or error.kind).strip().splitlines()
-        line = said[-1] if said and said[0].startswith("Traceback") else (said or [error.kind])[0]
-        wrong = error.kind.endswith((".BadInput", ".ValidationError"))
-        raise _Failed(line, 2 if wrong else 1) from None
-    except (engines.EngineError, OSError) as error:
+        raise _Failed(error.line, 1) from None
+    except engines.PlainError as error:
+        raise _Failed(str(error), error.exit_code) from None
+    except OSError as error:
         raise _Failed(str(error), 1) from None
     except KeyboardInterrupt:
         click.echo("\nstopped; tuning records are kept", err=True)

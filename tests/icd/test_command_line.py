@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from tvm_practice.icd import runner
 from tvm_practice.icd.__main__ import main
 from tvm_practice.icd.metrics import Metrics
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
 QUICK = ["--override", "measure.warmup=1", "--override", "measure.repeats=5"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tvm_practice.icd.config import keys, load_config
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
 MINIMAL = {"model": {"loader": "tests.icd.models:small"}}

@@ -15,7 +15,7 @@ from tvm_practice.icd import runner, search
 from tvm_practice.icd.config import RunConfig
 from tvm_practice.icd.metrics import Metrics
 from tvm_practice.measure import Comparison, Latency, Ratio
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 MODELS = "tests.icd.models"
 FUNCTIONS = "tests.icd.functions"

@@ -11,6 +11,7 @@ import pytest
 from tests.pages import ROOT, run_blocks
 from tvm_practice import engines
 from tvm_practice.tvm_export import cross
+from tvm_practice.tvm_export.errors import Missing
 
 FUNCTIONS = "tests.labs.cross_compile_functions"
 # Of 64 products a step of the inner loop: by registers of 16, 8 or 4.
@@ -50,7 +51,7 @@ def test_the_function_runs_on_each_machine(
     try:
         cross.compiler(triple)
         cross.launcher(triple)
-    except cross.Missing as missing:
+    except Missing as missing:
         pytest.skip(str(missing))
     found = session.call(f"{FUNCTIONS}:run_for", {"machine": machine, "folder": str(tmp_path)})
     assert found["error"] < 1e-4

@@ -4,6 +4,7 @@ import pytest
 
 from tvm_practice.labs import native
 from tvm_practice.tvm_export import cpp
+from tvm_practice.tvm_export.errors import DoesNotCompile
 
 needs_compiler = pytest.mark.skipif(
     cpp.missing_compiler() is not None, reason=str(cpp.missing_compiler())
@@ -12,7 +13,7 @@ needs_compiler = pytest.mark.skipif(
 
 @needs_compiler
 def test_the_first_error_of_a_text() -> None:
-    with pytest.raises(cpp.DoesNotCompile, match=r"answer\.h:2:.*nothing"):
+    with pytest.raises(DoesNotCompile, match=r"answer\.h:2:.*nothing"):
         native.run_exercise("wrap_buffer", "\nint i = nothing;\n", [1])
 
 

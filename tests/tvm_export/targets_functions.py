@@ -6,7 +6,7 @@ from unittest import mock
 
 from tvm_practice import engines
 from tvm_practice.tvm_export import targets
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 
 def resolved(texts: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from tvm_practice import engines
 from tvm_practice.tvm_export.artifact_schema import Metadata, Summary
 from tvm_practice.tvm_export.artifacts import require_free
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "artifacts.md"
@@ -140,7 +140,7 @@ def test_another_models_artifacts_are_not_overwritten(
 ) -> None:
     before = contents(artifacts)
     given = {"folder": str(artifacts), "model": "tests:two", "seed": 1}
-    with pytest.raises(engines.RemoteError, match=r"holds the artifacts of tests:one.*--force"):
+    with pytest.raises(BadInput, match=r"holds the artifacts of tests:one.*--force"):
         session.call(f"{FUNCTIONS}:export", given)
     assert contents(artifacts) == before
     session.call(f"{FUNCTIONS}:export", given | {"force": True})
@@ -151,9 +151,9 @@ def test_without_a_name_the_inputs_tell_the_model(session: engines.Session, tmp_
     given = {"folder": str(tmp_path / "artifacts"), "model": None}
     session.call(f"{FUNCTIONS}:export", given)
     session.call(f"{FUNCTIONS}:export", given | {"seed": 1})
-    with pytest.raises(engines.RemoteError, match="other inputs"):
+    with pytest.raises(BadInput, match="other inputs"):
         session.call(f"{FUNCTIONS}:export", given | {"rows": 3})
-    with pytest.raises(engines.RemoteError, match="without a name"):
+    with pytest.raises(BadInput, match="without a name"):
         session.call(f"{FUNCTIONS}:export", given | {"model": "tests:one"})
 
 

@@ -22,7 +22,7 @@ def error_with(session: engines.Session, converters: str | None, inline: bool = 
 
 
 def test_an_operator_that_tvm_lacks(session: engines.Session) -> None:
-    with pytest.raises(engines.RemoteError, match=r"doubled.*--converters"):
+    with pytest.raises(engines.PlainError, match=r"doubled.*--converters"):
         error_with(session, None)
     assert error_with(session, f"{FUNCTIONS}:own_converters") < 1e-5
     assert error_with(session, None, inline=True) < 1e-5
@@ -37,5 +37,5 @@ def test_an_operator_that_tvm_lacks(session: engines.Session) -> None:
     ],
 )
 def test_a_mistake_is_one_line(session: engines.Session, named: str, message: str) -> None:
-    with pytest.raises(engines.RemoteError, match=message):
+    with pytest.raises(engines.PlainError, match=message):
         error_with(session, f"{FUNCTIONS}:{named}")

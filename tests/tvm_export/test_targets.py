@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.targets import to_dictionary
 
 FUNCTIONS = "tests.tvm_export.targets_functions"

@@ -5,30 +5,24 @@ A Python process holds one TVM. `activate(engine)` chooses it; after that everyt
 
     engines.call("classic", "tvm_practice.te_basics:lane", {"quick": True})
 
-Exceptions:
-
-    EngineError
-    ├── EngineUnavailable   the engine is not installed here, or the process holds the other one
-    ├── EngineDied          the child process ended without an answer (a crash, a kill)
-    ├── EngineTimeout       the call outlived the time it was given; the child was stopped
-    └── RemoteError         the function called raised; carries its type, message and traceback
+What goes wrong is drawn in `engines.errors`.
 """
 
-from tvm_practice.engines.host import Host, host, host_target
-from tvm_practice.engines.process import (
+from tvm_practice.engines.errors import (
     EngineDied,
+    EngineError,
     EngineTimeout,
+    EngineUnavailable,
+    PlainError,
     RemoteError,
-    Session,
-    call,
 )
+from tvm_practice.engines.host import Host, host, host_target
+from tvm_practice.engines.process import Session, call
 from tvm_practice.engines.selection import (
     CLASSIC,
     CURRENT,
     ENGINES,
     Engine,
-    EngineError,
-    EngineUnavailable,
     activate,
     active,
     describe,
@@ -46,6 +40,7 @@ __all__ = [
     "EngineTimeout",
     "EngineUnavailable",
     "Host",
+    "PlainError",
     "RemoteError",
     "Session",
     "activate",

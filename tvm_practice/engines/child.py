@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tvm_practice.engines.errors import PlainError, RemoteError
 from tvm_practice.engines.selection import ENGINES, activate, choose
 
 _PR_SET_PDEATHSIG = 1
@@ -37,6 +38,7 @@ def _answer(request: dict[str, Any], engine: str) -> dict[str, Any]:
         return {
             "error": {
                 "kind": f"{kind.__module__}.{kind.__qualname__}",
+                "plain": isinstance(error, PlainError) and not isinstance(error, RemoteError),
                 "message": str(error),
                 "traceback": traceback.format_exc(),
             }

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.engines.selection import CLASSIC, EngineError, active, thread_count
+from tvm_practice.engines.errors import EngineError
+from tvm_practice.engines.selection import CLASSIC, active, thread_count
 
 # The x86-64 micro-architecture levels, best first, by the flags that Linux reports, and the
 # processor of each that LLVM 10 (classic TVM) knows. https://gitlab.com/x86-psABIs/x86-64-ABI

@@ -1,5 +1,6 @@
 """A child process that holds one engine and answers calls in JSON."""
 
+import importlib
 import json
 import os
 import signal
@@ -12,44 +13,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from tvm_practice.engines.selection import (
-    Engine,
+from tvm_practice.engines.errors import (
+    EngineDied,
     EngineError,
+    EngineTimeout,
     EngineUnavailable,
-    thread_count,
-    unavailable_reason,
+    PlainError,
+    RemoteError,
 )
+from tvm_practice.engines.selection import Engine, thread_count, unavailable_reason
 
 _POLL_SECONDS = 0.01
 _GRACE_SECONDS = 10.0
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-class EngineDied(EngineError):
-    """The child process ended without an answer; the message has its exit status."""
-
-
-class EngineTimeout(EngineError):
-    """The call took longer than it was given; the child was stopped."""
-
-
-class RemoteError(EngineError):
-    """The function called in the child raised.
-
-    Attributes:
-        kind: qualified name of the exception's type in the child, `builtins.ValueError` say.
-        message: its text.
-        remote_traceback: the child's traceback, causes included.
-    """
-
-    def __init__(self, kind: str, message: str, remote_traceback: str):
-        super().__init__(f"{kind.removeprefix('builtins.')}: {message}")
-        self.kind = kind
-        self.message = message
-        self.remote_traceback = remote_traceback
+def _plain(kind: str, message: str) -> PlainError:
+    """The exception that a child raised, as its own type."""
+    module, _, name = kind.rpartition(".")
+    found: type[PlainError] = getattr(importlib.import_module(module), name)
+    return found(message)
 
 
 class Session:
@@ -102,9 +84,9 @@ class Session:
         """Call `function` ("module:name") in the child with keyword `arguments`.
 
         Arguments and result are JSON values. The child imports TVM first; with `activate=False`
-        that is left to the function, which may find that it needs none. Raises RemoteError if the
-        function raised, EngineDied if the child ended, EngineTimeout after `timeout` seconds (both
-        end the session).
+        that is left to the function, which may find that it needs none. A `PlainError` that the
+        function raised is raised here. Raises RemoteError if it raised anything else, EngineDied
+        if the child ended, EngineTimeout after `timeout` seconds (both end the session).
         """
         self._calls += 1
         reply = Path(self._folder.name) / f"{self._calls}.json"
@@ -130,10 +112,8 @@ class Session:
             error = answer["error"]
             if error["kind"] == "builtins.KeyboardInterrupt":
                 raise KeyboardInterrupt
-            if error["kind"] == _name(EngineUnavailable):
-                raise EngineUnavailable(error["message"])
-            if error["kind"] == _name(EngineError):
-                raise EngineError(error["message"])
+            if error["plain"]:
+                raise _plain(error["kind"], error["message"])
             raise RemoteError(error["kind"], error["message"], error["traceback"])
         return answer["result"]
 

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import psutil
 
+from tvm_practice.engines.errors import EngineError, EngineUnavailable
+
 Engine: TypeAlias = Literal["classic", "current"]
 CLASSIC: Engine = "classic"
 CURRENT: Engine = "current"
@@ -28,14 +30,6 @@ _TUNERS = {CLASSIC: ("AutoTVM", "Ansor"), CURRENT: ("MetaSchedule",)}
 
 _chosen: Engine | None = None
 _active: Engine | None = None
-
-
-class EngineError(Exception):
-    """Base of what goes wrong with an engine."""
-
-
-class EngineUnavailable(EngineError):
-    """The engine cannot be used in this process; the message says why and what to do."""
 
 
 def thread_count() -> int:

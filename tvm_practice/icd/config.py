@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, did_you_mean
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.loading import ExampleTensor, did_you_mean
 
 Mode = Literal["eager", "compiled", "iterative"]
 Tuner = Literal["autotvm", "ansor", "metaschedule"]

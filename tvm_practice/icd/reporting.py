@@ -24,7 +24,7 @@ def one_line(*, verbose: bool) -> Iterator[None]:
     Exit code 2 for the person's mistake, 130 for Ctrl-C, 1 for anything else. With `verbose` the
     traceback comes first.
     """
-    from tvm_practice.tvm_export.loading import BadInput
+    from tvm_practice.tvm_export.errors import BadInput
 
     try:
         yield

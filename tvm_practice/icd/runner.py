@@ -19,7 +19,8 @@ from tvm_practice.icd.metrics import (
     write_json,
 )
 from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord, VerificationRecord
-from tvm_practice.tvm_export.loading import BadInput, Loaded, describe, flattened, load
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.loading import Loaded, describe, flattened, load
 
 if TYPE_CHECKING:
     from tvm_practice.icd.search import Variant
@@ -295,19 +296,12 @@ def measure_tvm(
     except engines.RemoteError as error:
         absent = error.kind in ("builtins.ModuleNotFoundError", "builtins.ImportError")
         status = "missing_dependencies" if absent else "failed"
-        found = {"status": status, "reason": _last_line(error)}
+        found = {"status": status, "reason": error.line}
     except (ValidationError, KeyError, TypeError, AttributeError) as error:
         reason = f"the export answered something else: {describe(error)}"
         found = {"status": "failed", "reason": reason}
-    except (engines.EngineError, OSError) as error:
+    except (engines.PlainError, OSError) as error:
         found = {"status": "failed", "reason": describe(error)}
     if found["reason"]:
         say(f"TVM: {found['status']}: {found['reason']}")
     return planned.model_copy(update=found)
-
-
-def _last_line(error: engines.RemoteError) -> str:
-    """A remote exception as one line: TVM's own put the cause last, after a traceback."""
-    lines = [line.strip() for line in error.message.splitlines() if line.strip()]
-    kind = error.kind.rpartition(".")[2]
-    return f"{kind}: {lines[-1]}"[:300] if lines else kind

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.icd.metrics import SearchStep
 from tvm_practice.tvm_export.artifact_schema import RatioRecord, VerificationRecord
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.loading import Loaded, copied, describe, flattened
 
 if TYPE_CHECKING:
     import torch
 
 Run = Callable[[], Any]
-
-
-class NotApplicable(Exception):
-    """The choice makes no sense for this model; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.phase import phase_command
+from tvm_practice.tvm_export.errors import Missing
 
 if TYPE_CHECKING:
     from tvm_practice.course import Steps
@@ -375,7 +376,7 @@ class _Lab:
                 command = cross.launcher(triple)
                 cross.link([file, self.steps.folder / f"{machine}.o"], triple, program)
                 written = cross.run_program(program, triple, a.tobytes() + b.tobytes())
-            except cross.Missing as missing:
+            except Missing as missing:
                 machines[machine]["missing"] = str(missing)
                 table.add_row(machine, "", f"- {missing}", "")
                 continue
@@ -397,12 +398,11 @@ class _Lab:
         """Raises Missing for a processor of this architecture that can more than this one."""
         import tvm
 
-        from tvm_practice.tvm_export import cross
         from tvm_practice.tvm_export.targets import why_not_runnable
 
         reason = why_not_runnable(tvm.target.Target(dict(target)))
         if reason and not reason.startswith("code for"):
-            raise cross.Missing(reason)
+            raise Missing(reason)
 
     def time_here(self, *, seconds: float) -> dict[str, Any]:
         """The machines that this one is, in turns."""

@@ -239,12 +239,8 @@ def _export(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     import json
 
     from tvm_practice.models import load_resnet18, load_small_resnet
-    from tvm_practice.tvm_export.cpp import (
-        DoesNotCompile,
-        ToolMissing,
-        describe_main,
-        write_project,
-    )
+    from tvm_practice.tvm_export.cpp import describe_main, write_project
+    from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
 
     name, load = ("a small ResNet", load_small_resnet) if quick else ("ResNet-18", load_resnet18)
     model, example = load()
@@ -264,7 +260,7 @@ def _export(steps: "Steps", *, quick: bool) -> dict[str, Any]:
     whole = _export_with_ends(steps, model, example)
     try:
         programs = _build(folder)
-    except (ToolMissing, DoesNotCompile) as error:
+    except (Missing, DoesNotCompile) as error:
         print(f"The C++ program is not built: {error}")
         return {}
     _run_main(programs, folder, [example[0].numpy()])
@@ -404,12 +400,12 @@ def _try_cpp(name: str, answer: str, arguments: tuple[int, ...], shown: tuple[st
     import textwrap
 
     from tvm_practice.labs.native import run_exercise
-    from tvm_practice.tvm_export.cpp import DoesNotCompile, ToolMissing
+    from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
 
     print(f"\n{name}, tried with {', '.join(map(str, arguments))}")
     try:
         [said] = run_exercise(name, answer, arguments)
-    except (ToolMissing, DoesNotCompile) as error:
+    except (Missing, DoesNotCompile) as error:
         print(textwrap.fill(f"not compiled: {error}", 76, initial_indent="  ")[:400])
         return
     for word in shown:

@@ -21,8 +21,8 @@ def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
     """
     engines.activate(config.chosen_engine)
     from tvm_practice.tvm_export.calling import as_array, as_call, in_eval_mode
+    from tvm_practice.tvm_export.errors import BadInput
     from tvm_practice.tvm_export.lane import open_lane
-    from tvm_practice.tvm_export.loading import BadInput
     from tvm_practice.tvm_export.targets import require_buildable
 
     tuned = config.chosen_tuner is not None and config.tuning_trials > 0

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from tvm_practice import engines
 from tvm_practice.measure import environment
 from tvm_practice.tvm_export.artifact_schema import SCHEMA_VERSION, Metadata, Summary
+from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.loading import BadInput
 from tvm_practice.tvm_export.quiet import native_stderr_to
 
 if TYPE_CHECKING:

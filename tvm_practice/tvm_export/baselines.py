@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
+from tvm_practice.tvm_export.errors import Missing
 from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, copied, describe, flattened
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _ROUNDS = 30
 _MEASURE_SECONDS = 20.0
-
-
-class Missing(Exception):
-    """What a baseline needs is not installed here; the message is one line that says what."""
 
 
 def measure_baselines(

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from tvm_practice.tvm_export.loading import BadInput, flattened
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.loading import flattened
 
 
 @dataclass(frozen=True)

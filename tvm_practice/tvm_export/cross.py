@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from tvm_practice.tvm_export.artifacts import LIBRARY, read_metadata, require_whole
+from tvm_practice.tvm_export.errors import Missing
 from tvm_practice.tvm_export.targets import to_dictionary
 
 # manylinux's oldest C library among the wheels of TVM 0.27, and so of what is linked with them.
@@ -52,10 +53,6 @@ const module_ = new WebAssembly.Module(readFileSync(program));
 const instance = new WebAssembly.Instance(module_, { wasi_snapshot_preview1: wasi.wasiImport });
 process.exitCode = wasi.start(instance);
 """
-
-
-class Missing(RuntimeError):
-    """Something that is not installed here; the message says what and how to get it."""
 
 
 def architecture(triple: str) -> str:

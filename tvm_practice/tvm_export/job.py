@@ -233,7 +233,8 @@ def export_model(
 
     from tvm_practice.tvm_export import origin
     from tvm_practice.tvm_export.artifacts import export_artifacts, require_free
-    from tvm_practice.tvm_export.loading import BadInput, ExampleTensor, load
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import ExampleTensor, load
     from tvm_practice.tvm_export.tuners.search import Search
 
     engine = engine or engines.active()

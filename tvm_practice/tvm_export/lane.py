@@ -69,7 +69,8 @@ def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
 
     A step that is still to do is not a mistake of the model and passes through.
     """
-    from tvm_practice.tvm_export.loading import BadInput, describe
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import describe
 
     try:
         yield

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tvm_practice.tvm_export.errors import BadInput
+
 if TYPE_CHECKING:
     import torch
 
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
 Dtype = Literal[
     "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"
 ]
-
-
-class BadInput(ValueError):
-    """The person's mistake; the message is one line that says what to do."""
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

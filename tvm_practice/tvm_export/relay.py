@@ -107,7 +107,7 @@ class RelayLane:
 
     def _tune_task(self, task: Any, trials: int, log: Path, search: Search) -> None:
         """Tune one of a model's tasks; that all its trials fail is said, and no reason to stop."""
-        from tvm_practice.tvm_export.tuners import NothingMeasured
+        from tvm_practice.tvm_export.errors import NothingMeasured
 
         tune = autotvm_tuner.tune if search.policy else self._steps.auto_tune.tune_autotvm
         try:

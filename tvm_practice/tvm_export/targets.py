@@ -15,7 +15,8 @@ from typing import Any
 
 from tvm_practice import engines
 from tvm_practice.engines.host import flags
-from tvm_practice.tvm_export.loading import BadInput, did_you_mean
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.loading import did_you_mean
 from tvm_practice.tvm_export.quiet import native_stderr_to
 
 # Processors that LLVM 10, classic TVM's, does not know, and the nearest of its own: the one whose

@@ -361,7 +361,8 @@ def _makers(
         rows, columns = tile or register_tile()
         source = MINE if mine else SOLUTIONS
         return dict(matmul_makers(size, rows=rows, columns=columns, source=source))
-    from tvm_practice.tvm_export.loading import BadInput, find_factory
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import find_factory
 
     try:
         return {what.partition(":")[2] or what: find_factory(what)}

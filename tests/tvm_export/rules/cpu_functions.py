@@ -593,8 +593,8 @@ def left_alone() -> dict[str, bool]:
 
 def refused() -> dict[str, Any]:
     """Rules and error where every rule but the last one fails, and where even that does."""
+    from tvm_practice.tvm_export.errors import NotApplicable
     from tvm_practice.tvm_export.rules import cpu as cpu_rules
-    from tvm_practice.tvm_export.rules.cpu.loops import NotApplicable
 
     def broken(func: Any, cpu: Any) -> Any:
         raise ZeroDivisionError("a mistake in a rule")

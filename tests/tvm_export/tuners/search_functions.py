@@ -41,7 +41,7 @@ def export(
 
 def refusals(cases: list[list[str]]) -> list[str]:
     """What each (tuner, log) is refused with."""
-    from tvm_practice.tvm_export.loading import BadInput
+    from tvm_practice.tvm_export.errors import BadInput
 
     lane, _, _ = _lane()
     said = []

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.tuners import (
-    NothingMeasured,
     Trial,
     ansor,
     autotvm,

@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from tvm_practice.tvm_export.tuners import NothingMeasured, Progress
+from tvm_practice.tvm_export.errors import NothingMeasured
+from tvm_practice.tvm_export.tuners import Progress
 from tvm_practice.tvm_export.tuners.progress import Outcome, Stopped
 
 

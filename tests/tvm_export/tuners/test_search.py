@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export import ExportConfig
-from tvm_practice.tvm_export.tuners import NothingMeasured
+from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, Stopped
 from tvm_practice.tvm_export.tuners.search import Search, going, searching
 

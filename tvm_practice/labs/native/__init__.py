@@ -5,7 +5,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tvm_practice.tvm_export.cpp import ToolMissing, compiler, missing_compiler, run_tool
+from tvm_practice.tvm_export.cpp import compiler, missing_compiler, run_tool
+from tvm_practice.tvm_export.errors import Missing
 
 _EXERCISES = Path(__file__).with_name("exercises")
 
@@ -23,7 +24,7 @@ def run_exercise(name: str, answer: str, *runs: Sequence[int]) -> list[dict[str,
         minus the signal that ended it, or "timeout".
 
     Raises:
-        ToolMissing: no compiler.
+        Missing: no compiler.
         DoesNotCompile: the text is refused.
     """
     with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
@@ -43,7 +44,7 @@ def _run_once(command: list[str]) -> dict[str, str]:
 def compile_exercise(name: str, answer: str, folder: Path) -> Path:
     """Compile the program of an exercise with a function of C++ text; see `run_exercise`."""
     if reason := missing_compiler():
-        raise ToolMissing(reason)
+        raise Missing(reason)
     from tvm_ffi import libinfo
 
     (folder / "answer.h").write_text(answer)

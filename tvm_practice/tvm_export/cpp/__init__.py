@@ -15,16 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
+
 PROJECT = "cpp"  # the project's folder, beside the library
 _FILES = Path(__file__).with_name("project")
-
-
-class ToolMissing(RuntimeError):
-    """CMake or a C++ compiler is not installed; the message says how to get it."""
-
-
-class DoesNotCompile(RuntimeError):
-    """The compiler refuses a program; the message is its first error."""
 
 
 def describe_tensor(name: str, kind: Any) -> dict[str, Any]:
@@ -113,11 +107,11 @@ def build_project(
         The folder with the programs.
 
     Raises:
-        ToolMissing: no CMake or no compiler.
+        Missing: no CMake or no compiler.
         DoesNotCompile: a file that is refused.
     """
     if reason := missing_tool():
-        raise ToolMissing(reason)
+        raise Missing(reason)
     build = build or folder / PROJECT / "build"
     cmake = str(_cmake())
     python = f"-DPython_EXECUTABLE={sys.executable}"

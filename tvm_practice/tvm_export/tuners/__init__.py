@@ -9,9 +9,9 @@ Each of `autotvm`, `ansor` and `metaschedule` has
 and helpers to make tasks. Nothing here imports a TVM before it is called.
 """
 
+from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.tuners.budget import plan_size, trials_per_round
 from tvm_practice.tvm_export.tuners.history import (
-    NothingMeasured,
     Trial,
     best_so_far,
     best_trial,

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NothingMeasured
+
 # Numbers of MeasureErrorNo, which AutoTVM and Ansor share and write to their logs.
 CLASSIC_ERRORS = {
     1: "the schedule could not be made",
@@ -21,10 +23,6 @@ CLASSIC_ERRORS = {
     7: "running took too long",
     8: "unknown error",
 }
-
-
-class NothingMeasured(RuntimeError):
-    """Every trial of a tuner failed; the message has the counts and the reasons."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from math import inf
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tvm_practice.tvm_export.tuners.history import NothingMeasured, nothing_measured
+from tvm_practice.tvm_export.errors import NothingMeasured
+from tvm_practice.tvm_export.tuners.history import nothing_measured
 from tvm_practice.tvm_export.tuners.search import going
 
 # Without a terminal a line is printed this many times in a run.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.tvm_export.loading import BadInput
+from tvm_practice.tvm_export.errors import BadInput
 
 _RECORDS = "database_tuning_record.json"
 # Of a log's line, the target it was measured on; KeyError and the like for another format.

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu import schedule_candidate
 from tvm_practice.tvm_export.rules.cpu.contraction import (
     VECTORS,
@@ -23,7 +24,7 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     find_contraction,
     ranked_tiles,
 )
-from tvm_practice.tvm_export.rules.cpu.loops import NotApplicable, cpu_of
+from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.rules.cpu.register_tiles import CHOICES, advice_of, advise
 
 # Of the fastest so far: how many have what is beside them tried.

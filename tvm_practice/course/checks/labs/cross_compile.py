@@ -12,6 +12,7 @@ import numpy as np
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, fresh_rng
 from tvm_practice.engines import CURRENT, host_target
+from tvm_practice.tvm_export.errors import Missing
 
 PHASE = Phase(
     number=3,
@@ -420,7 +421,7 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
         tvm.compile(module, target=host_target()).mod.write_to_file(str(folder / "f.o"), "o")
         try:
             cross.link([folder / "harness.c", folder / "f.o"], triple, folder / "program")
-        except cross.Missing:
+        except Missing:
             return None
         data = b"".join(each.tobytes() for each in inputs)
         written = cross.run_program(folder / "program", triple, data)

@@ -12,7 +12,8 @@ from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT
 from tvm_practice.labs.native import run_exercise
-from tvm_practice.tvm_export.cpp import DoesNotCompile, ToolMissing, describe_main
+from tvm_practice.tvm_export.cpp import describe_main
+from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
 
 PHASE = Phase(
     number=2,
@@ -279,7 +280,7 @@ def _tried(name: str, function: Function, *runs: Sequence[int]) -> list[dict[str
     except DoesNotCompile as error:
         look = "the line after answer.h: it counts from the first line of the text"
         raise fail("C++17 that compiles", str(error)[:300], look) from None
-    except ToolMissing as error:
+    except Missing as error:
         raise fail("a C++ compiler", str(error), "apt install g++, or its like") from None
 
 

@@ -21,7 +21,8 @@ def find_converters(given: str | Converters | None) -> dict[str, Callable[..., A
     Raises:
         BadInput: there is no such function, or it raises, or returns something else; one line.
     """
-    from tvm_practice.tvm_export.loading import BadInput, describe, find_factory
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import describe, find_factory
 
     if given is None:
         return {}

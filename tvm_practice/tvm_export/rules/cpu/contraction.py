@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.loops import (
     CONSTANTS,
     REDUCTION,
     SPATIAL,
     Cpu,
-    NotApplicable,
     constant,
     is_reduction,
     kind_of,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
+
 SPATIAL, REDUCTION = "S", "R"
 
 # The attribute that names those parameters of a PrimFunc that are constants of the model.
@@ -18,10 +20,6 @@ _USUAL_CACHE = 1 << 20
 
 Axis = tuple[Hashable, Any, str]
 """An iterator of a nest: what it is called when the body is made, its extent, its kind."""
-
-
-class NotApplicable(Exception):
-    """The rule does not fit the function after all; another one may."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.contraction import Contraction, find_contraction
 from tvm_practice.tvm_export.rules.cpu.injective import (
     inline_cheap,
@@ -40,7 +41,6 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     SPATIAL,
     Axis,
     Cpu,
-    NotApplicable,
     constant,
     kind_of,
     nest,

@@ -1,0 +1,44 @@
+"""What goes wrong with an export, as types.
+
+engines.PlainError          the message is one line for the person; raised by its own type in
+│                           the process that called, whichever it was raised in
+└── ExportError             ends a command with exit code 1
+    ├── BadInput            the person's mistake; exit code 2
+    ├── CannotImport        TVM's importer does not take the model; names operator or line
+    ├── Missing             a package, compiler or other tool is not installed here
+    ├── DoesNotCompile      a compiler refuses a program; its first error
+    ├── NothingMeasured     every trial of a tuner failed; the counts and the reasons
+    └── NotApplicable       a rule, or a choice, does not fit after all; another may
+"""
+
+from tvm_practice.engines import PlainError
+
+
+class ExportError(PlainError):
+    """Base of what goes wrong with an export."""
+
+
+class BadInput(ExportError, ValueError):
+    """The person's mistake; the message says what to do."""
+
+    exit_code = 2
+
+
+class CannotImport(ExportError):
+    """TVM's importer does not take the model; the message names the operator or the line."""
+
+
+class Missing(ExportError):
+    """Something is not installed here; the message says what and how to get it."""
+
+
+class DoesNotCompile(ExportError):
+    """A compiler refuses a program; the message is its first error."""
+
+
+class NothingMeasured(ExportError):
+    """Every trial of a tuner failed; the message has the counts and the reasons."""
+
+
+class NotApplicable(ExportError):
+    """A rule, or a choice, does not fit after all; the message says why. Another may."""
