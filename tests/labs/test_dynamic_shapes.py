@@ -9,7 +9,7 @@ import pytest
 from tvm_practice import engines
 from tvm_practice.course.catalog import SOLUTIONS
 from tvm_practice.course.steps import Steps
-from tvm_practice.labs.dynamic_shapes import _part, report
+from tvm_practice.course.tours.labs.dynamic_shapes import _part, report
 
 FUNCTIONS = "tests.labs.dynamic_shapes_functions"
 

@@ -2,7 +2,8 @@
 
 import importlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,26 @@ class Steps:
                 ),
                 "",
             )
-            text = (str(error).strip().splitlines() or ["(no message)"])[-1]
-            self.failed[name] = f"{type(error).__name__}: {text}{line}"
-            self._say("red", "fails", f"{name}: {self.failed[name]}")
+            self.fail(name, f"{_in_a_line(error)}{line}")
         return None
+
+    def fail(self, name: str, reason: str) -> None:
+        """Record, and say, that the function `name` is wrong, though it returned."""
+        self.failed[name] = reason
+        self._say("red", "fails", f"{name}: {reason}")
+
+    @contextmanager
+    def blaming(self, name: str) -> Iterator[None]:
+        """A context in which an exception is recorded as a failure of the function `name`."""
+        try:
+            yield
+        except Exception as error:  # whatever TVM finds wrong with what the person made
+            self.fail(name, _in_a_line(error))
 
     def _say(self, colour: str, word: str, text: str) -> None:
         self._console.print(Text.assemble((word, colour), "  ", text))
+
+
+def _in_a_line(error: Exception) -> str:
+    """The exception's type, and the last line of its message."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or ['(no message)'])[-1]}"

@@ -61,8 +61,8 @@ def fragments(pad: bool) -> dict[str, Any]:
 
 def _fragments(pad: bool) -> Any:
     from solutions.labs import gpu_schedule as reference
-    from tvm_practice.labs.gpu.wmma import wmma_intrinsics
-    from tvm_practice.labs.gpu_schedule import declare, warp_tiles
+    from tvm_practice.labs.gpu.matmul import declare
+    from tvm_practice.labs.gpu.wmma import warp_tiles, wmma_intrinsics
 
     schedule, block = declare(128, 128, 64, "float16")
     tiles = warp_tiles(schedule, block)
@@ -162,15 +162,16 @@ def values_on_cpu() -> float:
     import numpy as np
 
     from solutions.labs import gpu_schedule as reference
-    from tvm_practice.labs import gpu_schedule as lab
+    from tvm_practice.labs.gpu.matmul import declare
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
+    from tvm_practice.labs.gpu_schedule import double_buffer
 
-    schedule, block = lab.declare(64, 64, 32)
+    schedule, block = declare(64, 64, 32)
     k_outer, *readers = reference.register_tile_gpu(schedule, block, 4, 16, 8, 4, 8)
     copies = [reference.stage_shared(schedule, reader, 0, k_outer, 4, 16, 4) for reader in readers]
     schedule.decompose_reduction(block, k_outer)
-    lab.double_buffer(schedule, copies, k_outer)
-    got, want = matmul_on_cpu(schedule, lab.declare, 64, 64, 32)
+    double_buffer(schedule, copies, k_outer)
+    got, want = matmul_on_cpu(schedule, 64, 64, 32)
     return float(np.abs(got - want).max())
 
 

@@ -10,8 +10,9 @@ it uses it. It is slow (each thread fetches what all do), and it does not see
 """
 
 import re
-from collections.abc import Callable
 from typing import Any
+
+from tvm_practice.labs.gpu.matmul import declare
 
 # As TVM's printer writes them.
 _THREAD = re.compile(r'T\.thread_binding\((.*?), thread="[^"]*"')
@@ -55,14 +56,17 @@ def run_on_cpu(mod: Any, inputs: list[Any], shape: tuple[int, ...], dtype: str =
     return output.numpy()
 
 
-def matmul_on_cpu(
-    schedule: Any, declare: Callable[..., tuple[Any, Any]], m: int, n: int, k: int
-) -> tuple[Any, Any]:
+def matmul_on_cpu(schedule: Any, m: int, n: int, k: int) -> tuple[Any, Any]:
     """C of a scheduled matmul on new inputs, and numpy's.
 
     Args:
-        schedule: of main(A, B, C), A (m, k) and B (k, n).
-        declare: from (m, n, k, dtype) to a schedule with nothing done, for `untensorized`.
+        schedule: of what `declare` gives for m, n and k.
+        m: rows of A and C.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+
+    Returns:
+        Two float32 arrays of shape (m, n).
     """
     import numpy as np
 

@@ -1,11 +1,75 @@
-"""TVM's intrinsics for tensor cores by CUDA's `wmma`, the five that a float16 matmul needs."""
+"""Tensor cores by CUDA's `wmma`: a matmul tiled for them, and the five intrinsics of TVM for it."""
 
 import ast
 import types
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
+FRAGMENT = 16  # rows and columns of what tensor cores multiply at once
 _PREFIX = "tvm_practice_"
+
+
+class WarpTiles(NamedTuple):
+    """What `warp_tiles` leaves.
+
+    Attributes:
+        product: the block of one product of 16 x 16 x 16.
+        load_a: copies A to fragments, loops of rows and columns last.
+        load_b: likewise B.
+        store: copies the sum to C, likewise.
+        k_outer: the loop in which A and B are to be staged.
+        warps: of a block of threads, on threadIdx.y; threadIdx.x is for the 32 threads of a warp.
+    """
+
+    product: Any
+    load_a: Any
+    load_b: Any
+    store: Any
+    k_outer: Any
+    warps: int
+
+
+def warp_tiles(
+    schedule: Any,
+    block: Any,
+    *,
+    warps: tuple[int, int] = (4, 2),
+    tiles: tuple[int, int] = (2, 4),
+    step: int = 32,
+) -> WarpTiles:
+    """Worked: tile a matmul for tensor cores, which a warp feeds as one.
+
+    A *fragment* is a matrix of 16 x 16 that is spread over the registers of a warp. The loops
+    inside a product of three fragments become a block of their own (`blockize`): tensorize will
+    replace that block. A block of threads has warps[0] x warps[1] warps, each with
+    tiles[0] x tiles[1] accumulators.
+
+    Args:
+        block: the matmul block, its loops as declared; all sizes divide.
+        step: of k_outer: columns of A that are staged at once, a multiple of 16.
+    """
+    i, j, k = schedule.get_loops(block)
+    (i, i_in), (j, j_in), (k, k_in) = (schedule.split(loop, [None, FRAGMENT]) for loop in (i, j, k))
+    schedule.reorder(i, j, k, i_in, j_in, k_in)
+    product = schedule.blockize(i_in)
+    block_i, warp_i, i = schedule.split(i, [None, warps[0], tiles[0]])
+    block_j, warp_j, j = schedule.split(j, [None, warps[1], tiles[1]])
+    k_outer, k_inner = schedule.split(k, [None, step // FRAGMENT])
+    schedule.reorder(block_i, block_j, warp_i, warp_j, k_outer, k_inner, i, j)
+    warp = schedule.fuse(warp_i, warp_j)
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+    schedule.bind(warp, "threadIdx.y")
+    schedule.unroll(i)
+    schedule.unroll(j)
+    store = schedule.cache_write(product, 0, "wmma.accumulator")
+    schedule.reverse_compute_at(store, warp)
+    load_a = schedule.cache_read(product, 0, "wmma.matrix_a")
+    load_b = schedule.cache_read(product, 1, "wmma.matrix_b")
+    schedule.compute_at(load_a, k_inner)
+    schedule.compute_at(load_b, k_inner)
+    return WarpTiles(product, load_a, load_b, store, k_outer, warps[0] * warps[1])
 
 
 @cache

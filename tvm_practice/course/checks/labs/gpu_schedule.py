@@ -14,6 +14,8 @@ from tvm_practice.course.expect import (
     statements,
 )
 from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.labs.gpu.matmul import declare
+from tvm_practice.labs.gpu.wmma import warp_tiles
 from tvm_practice.viz.loop_nest import (
     Loop,
     Node,
@@ -39,13 +41,6 @@ PHASE = Phase(
 Function = Callable[..., Any]
 
 
-def _lab() -> Any:
-    """The lab's worked parts; it imports the course, which imports this."""
-    from tvm_practice.labs import gpu_schedule
-
-    return gpu_schedule
-
-
 def _reference() -> Any:
     from solutions.labs import gpu_schedule
 
@@ -66,7 +61,7 @@ def _expect_product(schedule: Any, m: int, n: int, k: int) -> None:
     """The schedule's loops, run on the CPU thread after thread, give numpy's product."""
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
 
-    got, want = matmul_on_cpu(schedule, _lab().declare, m, n, k)
+    got, want = matmul_on_cpu(schedule, m, n, k)
     expect_close(got, want, what=f"C of {m}x{k} by {k}x{n}", look="the primitives")
 
 
@@ -136,7 +131,7 @@ _BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
 )
 def check_bind_threads(bind_threads: Function) -> None:
     for m, n, k in ((24, 96, 13), (26, 70, 13)):  # sizes that divide, sizes that do not
-        schedule, block = _lab().declare(m, n, k)
+        schedule, block = declare(m, n, k)
         bind_threads(schedule, block, 8, 32)
         loops = path_to(_nest(schedule), "C", look="the primitives")
         missing = [tag for tag in _BOUND if tag not in [loop.thread for loop in loops]]
@@ -164,14 +159,14 @@ def check_bind_threads(bind_threads: Function) -> None:
 
 
 def _after(function: Function, m: int, n: int, k: int, *arguments: int) -> str:
-    schedule, block = _lab().declare(m, n, k)
+    schedule, block = declare(m, n, k)
     function(schedule, block, *arguments)
     return format_nest(_nest(schedule))
 
 
 def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
     """A matmul with a thread for each element and k split: schedule, block, k_outer."""
-    schedule, block = _lab().declare(m, n, k)
+    schedule, block = declare(m, n, k)
     _reference().bind_threads(schedule, block, 8, 32)
     k_outer, _ = schedule.split(schedule.get_loops(block)[-1], [None, step])
     return schedule, block, k_outer
@@ -220,7 +215,7 @@ def check_stage_shared(stage_shared: Function) -> None:
         _expect_staged(schedule, copy, name, lanes, tile=(256, 1024)[index])
         _expect_product(schedule, m, n, k)
     # Both, of a matmul whose blocks that read are copies to registers.
-    schedule, block = _lab().declare(32, 64, 16)
+    schedule, block = declare(32, 64, 16)
     k_outer, *readers = _reference().register_tile_gpu(schedule, block, 4, 8, 4, 4, 8)
     for reader, name, tile in zip(readers, "AB", (128, 256), strict=True):
         copy = stage_shared(schedule, reader, 0, k_outer, 4, 8, 4)
@@ -358,7 +353,7 @@ def _name(schedule: Any, block: Any) -> str:
 def check_register_tile_gpu(register_tile_gpu: Function) -> None:
     for threads_y, threads_x, rows, columns, step in ((4, 8, 3, 4, 5), (2, 16, 6, 2, 3)):
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
-        schedule, block = _lab().declare(m, n, k)
+        schedule, block = declare(m, n, k)
         returned = register_tile_gpu(schedule, block, threads_y, threads_x, rows, columns, step)
         nest = _nest(schedule)
         loops, update = _product(nest)
@@ -493,7 +488,7 @@ def _expect_returned(schedule: Any, block: Any, returned: Any) -> None:
 def check_pad_shared(pad_shared: Function) -> None:
     from tvm_practice.labs.gpu.on_cpu import run_on_cpu
 
-    schedule, copy = _lab().transposed(64, staged=True)
+    schedule, copy = _staged_transposition(64)
     pad_shared(schedule, copy, 1)
     counts = _counts(schedule)
     read = counts.of("X_shared", write=False)
@@ -505,7 +500,7 @@ def check_pad_shared(pad_shared: Function) -> None:
         look="the axis (rows are -2), the factor (32 banks) and the offset of storage_align",
     )
     for offset in (1, 4):
-        schedule, copy = _lab().transposed(64, staged=True)
+        schedule, copy = _staged_transposition(64)
         pad_shared(schedule, copy, offset)
         taken, wanted = _counts(schedule).shared_bytes, 32 * (32 + offset) * 4
         expect(
@@ -532,10 +527,29 @@ def check_pad_shared(pad_shared: Function) -> None:
     )
 
 
+def _staged_transposition(n: int) -> tuple[Any, Any]:
+    """Y[i, j] = X[j, i], whose warps read columns of a tile of X: schedule, block of the copy."""
+    import tvm
+    from tvm import te
+
+    X = te.placeholder((n, n), name="X")
+    Y = te.compute((n, n), lambda i, j: X[j, i], name="Y")
+    function = te.create_prim_func([X, Y]).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    block = schedule.get_sblock("Y")
+    i, j = schedule.get_loops(block)
+    block_i, step, thread_i = schedule.split(i, [None, 4, 8])
+    block_j, thread_j = schedule.split(j, [None, 32])
+    schedule.reorder(block_i, block_j, step, thread_i, thread_j)
+    for loop, name in zip((block_i, block_j, thread_i, thread_j), _BOUND, strict=True):
+        schedule.bind(loop, name)
+    return schedule, _reference().stage_shared(schedule, block, 0, block_j, 8, 32, 1)
+
+
 def _wavefronts(pad_shared: Function) -> str:
     lines = []
     for offset in (0, 1, 2, 4):
-        schedule, copy = _lab().transposed(64, staged=True)
+        schedule, copy = _staged_transposition(64)
         if offset:
             pad_shared(schedule, copy, offset)
         counts = _counts(schedule)
@@ -549,8 +563,8 @@ def _wavefronts(pad_shared: Function) -> str:
 
 def _fragments(stage: Any = None) -> tuple[Any, Any]:
     """A float16 matmul of 64x64x32 tiled for tensor cores, its inputs staged."""
-    schedule, block = _lab().declare(64, 64, 32, "float16")
-    tiles = _lab().warp_tiles(schedule, block, warps=(2, 1), tiles=(1, 2), step=16)
+    schedule, block = declare(64, 64, 32, "float16")
+    tiles = warp_tiles(schedule, block, warps=(2, 1), tiles=(1, 2), step=16)
     for reader in (tiles.load_a, tiles.load_b):
         _reference().stage_shared(schedule, reader, 0, tiles.k_outer, tiles.warps, 32, 8)
     return schedule, tiles
@@ -607,7 +621,7 @@ def check_tensor_cores(tensor_cores: Function) -> None:
             seen=f"{text.count(f'T.{name}(')}",
             look=f"tensorize of {where}",
         )
-    plain = untensorized(schedule, _lab().declare(64, 64, 32, "float16")[0].mod)
+    plain = untensorized(schedule, declare(64, 64, 32, "float16")[0].mod)
     loops = {each.name: path for path, each in paths(loop_nest(plain["main"]))}
     start, update = loops["C_init"], loops["C"]
     expect(
@@ -623,7 +637,7 @@ def check_tensor_cores(tensor_cores: Function) -> None:
         seen="it does not",
         look="tensorize",
     )
-    got, want = matmul_on_cpu(schedule, _lab().declare, 64, 64, 32)
+    got, want = matmul_on_cpu(schedule, 64, 64, 32)
     expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
 
 

@@ -1,0 +1,336 @@
+"""What lab 1 shows: a matmul's kernels on a GPU, each counted, checked and, with a GPU, timed."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from tvm_practice.course.steps import Steps
+from tvm_practice.course.tours.labs.gpu_kernels import KERNELS, THREADS, Calls, Make, ToDo
+from tvm_practice.course.tours.printing import number_table, say, show, show_code
+
+if TYPE_CHECKING:
+    from tvm_practice.labs.gpu.counting import KernelCounts
+    from tvm_practice.labs.gpu.occupancy import Gpu
+
+_ARCH = "sm_80"  # of the texts that are shown and saved
+_SMALL = (256, 128, 64)  # m, n, k of the values on the CPU: two thread blocks, some steps of k
+_SHOWN_LINES = 40  # of a CUDA text
+
+
+def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
+    """Show, count and check each kernel on the active engine; with a GPU, time them."""
+    from tvm_practice import engines
+
+    if engines.active() == engines.CLASSIC:
+        return _classic_lane(steps)
+    _show_transposition(steps, 4096)
+    kernels = _Kernels(steps, 1024 if quick else 4096)
+    for name, what, make in KERNELS:
+        if name != "x on rows" or "bind" in kernels.schedules:
+            kernels.add(name, what, make)
+    figures = kernels.figures(quick=quick)
+    figures["measured"] = kernels.on_device()
+    return figures
+
+
+def _classic_lane(steps: Steps) -> dict[str, Any]:
+    """bind_threads_classic: its loops, its values, its CUDA text."""
+    import numpy as np
+
+    from solutions.te_basics import matmul
+    from tvm_practice.labs.gpu.classic import cuda_source, run_on_cpu
+    from tvm_practice.tvm_export.cuda import kernel_of
+    from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
+
+    m, n, k = 100, 128, 64
+    tensors = matmul(m, n, k)
+    schedule = steps.attempt("bind_threads_classic", tensors, *THREADS)
+    if not steps.ran("bind_threads_classic"):
+        return {}
+    print(f"\nbind_threads_classic: one thread for each element of a {m}x{n}x{k} matmul.")
+    print_nest("bind_threads_classic", loop_nest(classic_statement(schedule)))
+    rng = np.random.default_rng()
+    a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n)))
+    off = float(np.abs(run_on_cpu(schedule, tensors, [a, b]) - a @ b).max())
+    print(f"on the CPU: largest difference from numpy {off:.1e}")
+    _show_cuda("bind_threads_classic", kernel_of(cuda_source(schedule, tensors, _ARCH)))
+    return {"max_error": off}
+
+
+def _show_transposition(steps: Steps, n: int) -> None:
+    """The worked example: three ways to transpose, counted."""
+    print(
+        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 a block. What a warp's 32\n"
+        "threads ask for at once, as sectors of 32 bytes and wavefronts of the banks:"
+    )
+    transposed = steps.chapter.transposed
+    ways = {
+        "directly": transposed(n, staged=False)[0],
+        "staged": transposed(n, staged=True)[0],
+    }
+    schedule, copy = transposed(n, staged=True)
+    steps.attempt("pad_shared", schedule, copy, 1)
+    if steps.ran("pad_shared"):
+        ways["staged, padded"] = schedule
+    show(_requests_table(ways))
+    print(
+        "32 floats in a row are 4 sectors; in a column, 32. A wavefront serves 32 threads\n"
+        "whose words are in 32 banks; 32 wavefronts are one bank's, in turn."
+    )
+
+
+def _requests_table(ways: Mapping[str, Any]) -> Table:
+    """Transactions per request of a transposition's accesses, for each schedule."""
+    from tvm_practice.labs.gpu.counting import count_accesses
+
+    order = (("X", False), ("Y", True), ("X_shared", True), ("X_shared", False))
+    table = number_table("transposed", "read X", "write Y", "write tile", "read tile")
+    for name, schedule in ways.items():
+        cells = {
+            (each.buffer, each.write): f"{each.transactions / each.requests:.0f}"
+            for each in count_accesses(schedule.mod["main"]).accesses
+        }
+        table.add_row(name, *(cells.get(key, "") for key in order))
+    return table
+
+
+class _Kernels:
+    """Kernels of one matmul: each shown, counted and checked as it comes.
+
+    Attributes:
+        size: of A, B and C, which are square.
+        schedules: of that size, those that were right, by name.
+        counts: what a thread block of each asks of memory.
+        texts: their CUDA texts.
+    """
+
+    def __init__(self, steps: Steps, size: int):
+        print(f"\nMatmul of {size}x{size}x{size}: from one thread an element to tensor cores.")
+        self.steps = steps
+        self.size = size
+        self.schedules: dict[str, Any] = {}
+        self.counts: dict[str, KernelCounts] = {}
+        self.texts: dict[str, str] = {}
+        self._calls = Calls(steps)
+
+    def add(self, name: str, what: str, make: Make) -> None:
+        """Make a kernel, check its values on the CPU, show it and count its accesses."""
+        from tvm_practice.labs.gpu.counting import count_accesses
+        from tvm_practice.tvm_export.cuda import cuda_source, why_no_text
+
+        unusable = len(self.steps.todo) + len(self.steps.failed)
+        try:
+            schedule = make(self._calls, self.size, self.size, self.size)
+            small = make(self._calls, *_SMALL)
+        except ToDo:
+            if len(self.steps.todo) + len(self.steps.failed) == unusable:
+                print(f"       {name} needs it too.")
+            return
+        print(f"\n{name}: {what}")
+        with self.steps.blaming(self._calls.about):
+            off = _off_on_cpu(small, _SMALL)
+            counts = count_accesses(schedule.mod["main"])
+            text = cuda_source(schedule.mod, _ARCH) if why_no_text() is None else ""
+            self.schedules[name], self.counts[name] = schedule, counts
+            print(off)
+            self._keep_text(name, text)
+
+    def _keep_text(self, name: str, text: str) -> None:
+        """Save a kernel's CUDA text, and show some of the texts."""
+        from tvm_practice.tvm_export.cuda import kernel_of, why_no_text
+
+        if not text:
+            print(f"No CUDA text: {why_no_text()}.")
+            return
+        self.texts[name] = text
+        file = self.steps.folder / (re.sub(r"\W", "_", name) + ".cu")
+        file.write_text(text)
+        if name in ("bind", "shared"):
+            _show_cuda(name, kernel_of(text))
+        print(f"CUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
+
+    def figures(self, *, quick: bool) -> dict[str, Any]:
+        """Print what the kernels ask of memory and how many fit; returns it."""
+        from tvm_practice.labs.gpu.occupancy import GPUS
+
+        if not self.counts:
+            return {}
+        traffic = _traffic(self.counts, self.size)
+        _print_traffic(traffic, self.size)
+        kernels = {name: (self.counts[name].threads, text) for name, text in self.texts.items()}
+        held = _occupancy(kernels, GPUS[1:2] if quick else GPUS)
+        return {"size": self.size, "traffic": traffic, "resources": held}
+
+    def on_device(self) -> dict[str, Any]:
+        """Run, verify and time the kernels where there is a GPU; returns the times."""
+        from tvm_practice.labs.gpu.running import beside_cublas, why_no_gpu
+
+        reason = why_no_gpu()
+        if reason is not None:
+            print(
+                f"\nNothing is timed: {reason}.\nOn a machine with a GPU this runs, "
+                "verifies and times all of it beside cuBLAS:\n"
+                "    python -m tvm_practice.labs.gpu_schedule --solutions"
+            )
+            return {}
+        moved = {name: counts.global_bytes for name, counts in self.counts.items()}
+        return beside_cublas(self.schedules, self.size, moved, self.steps.folder)
+
+
+def _off_on_cpu(schedule: Any, sizes: tuple[int, int, int]) -> str:
+    """Run a kernel's loops on the CPU; a line that says how far it is from numpy.
+
+    Raises:
+        ValueError: it is too far.
+    """
+    import numpy as np
+
+    from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
+
+    m, n, k = sizes
+    got, want = matmul_on_cpu(schedule, m, n, k)
+    off = float(np.abs(got - want).max())
+    if not off <= 1e-5 * k:  # NaN is wrong too
+        raise ValueError(f"at {m}x{n}x{k} its values differ from numpy's by {off:.3g}")
+    return f"on the CPU, {m}x{n}x{k}: largest difference from numpy {off:.1e}"
+
+
+def _show_cuda(name: str, text: str) -> None:
+    lines = text.splitlines()
+    if len(lines) > _SHOWN_LINES:
+        lines = [*lines[:_SHOWN_LINES], f"// … {len(lines) - _SHOWN_LINES} more lines"]
+    show_code(f"{name}, CUDA for {_ARCH}", lines, "cuda")
+
+
+def _traffic(counts: Mapping[str, "KernelCounts"], size: int) -> dict[str, dict[str, float]]:
+    """What each kernel of a matmul of `size` asks of memory, by name."""
+    found = {}
+    for name, each in counts.items():
+        memory, banks = each.total("global"), each.total("shared")
+        # Instructions of a thread block, if each did 32 multiply-adds.
+        work = size**3 / each.blocks / 32
+        found[name] = {
+            "global_bytes": each.global_bytes,
+            "needed": memory.fewest / memory.transactions,
+            "intensity": 2 * size**3 / each.global_bytes,
+            "wavefronts": banks.transactions / work,
+            "conflicts": (banks.transactions - banks.fewest) / work,
+        }
+    return found
+
+
+def _print_traffic(traffic: Mapping[str, Mapping[str, float]], size: int) -> None:
+    print(
+        f"\nCounted from the IR at {size}³, all blocks: bytes of the sectors that warps touch,\n"
+        "the share of them that is needed, operations per byte; wavefronts of shared\n"
+        "memory for 32 multiply-adds, and how many of them are bank conflicts."
+    )
+    headings = ("global GB", "needed", "FLOP/byte", "wavefronts", "conflicts")
+    table = number_table("kernel", *headings)
+    for name, row in traffic.items():
+        table.add_row(
+            name,
+            f"{row['global_bytes'] / 1e9:.2f}",
+            f"{row['needed']:.0%}",
+            f"{row['intensity']:.3g}",
+            f"{row['wavefronts']:.3f}",
+            f"{row['conflicts']:.3f}",
+        )
+    show(table)
+
+
+def _occupancy(
+    kernels: Mapping[str, tuple[int, str]], gpus: Sequence["Gpu"]
+) -> dict[str, dict[str, Any]]:
+    """Print registers, shared memory and occupancy of (threads, CUDA text) by kernel.
+
+    Returns:
+        By kernel and GPU what is printed and what bounds it; empty without a CUDA compiler.
+    """
+    from tvm_practice.tvm_export.cuda import CudaCompilerError, compiler
+
+    print(
+        "\nWarps that a multiprocessor holds of the most it could, and what keeps more out"
+        + (":" if compiler() else ".\nNo CUDA compiler is here: registers are not known.")
+    )
+    if compiler() is None or not kernels:
+        return {}
+    table = Table("kernel", "threads", *(f"{gpu.name}, {gpu.arch}" for gpu in gpus))
+    found: dict[str, dict[str, Any]] = {name: {} for name in kernels}
+    refused: dict[str, str] = {}
+    for name, (threads, text) in kernels.items():
+        cells = []
+        for gpu in gpus:
+            if gpu.arch not in refused:
+                try:
+                    found[name][gpu.name] = _held(gpu, threads, text)
+                except CudaCompilerError as error:
+                    refused[gpu.arch] = str(error)
+            cells.append(_held_text(found[name].get(gpu.name)))
+        table.add_row(name, str(threads), *cells)
+    show(table)
+    for reason in refused.values():
+        say(f"- is not known: {reason}")
+    return found
+
+
+def _held(gpu: "Gpu", threads: int, text: str) -> dict[str, Any]:
+    """What a kernel takes of a GPU, and its occupancy; raises CudaCompilerError."""
+    from tvm_practice.labs.gpu.occupancy import occupancy
+    from tvm_practice.tvm_export.cuda import resources
+
+    took = resources(text, gpu.arch)
+    held = occupancy(gpu, threads=threads, registers=took.registers, shared_bytes=took.shared_bytes)
+    return {
+        "registers": took.registers,
+        "shared_bytes": took.shared_bytes,
+        "stack_bytes": took.stack_bytes,
+        "occupancy": held.share,
+        "limit": held.limit,
+    }
+
+
+def _held_text(held: Mapping[str, Any] | None) -> str:
+    if held is None:
+        return "-"
+    return f"{held['occupancy']:.0%} {held['limit']}\n{held['registers']} registers"
+
+
+def report(results: dict[str, Any], folder: Path) -> None:
+    """Save the figures; plot operations per byte and wavefronts of each kernel."""
+    figures = {engine: lane.get("figures") or {} for engine, lane in results.items()}
+    (folder / "figures.json").write_text(json.dumps(figures, indent=2))
+    current = figures.get("current", {})
+    if current.get("traffic"):
+        print(
+            f"\nplot: {_plot_traffic(folder / 'traffic.png', current['traffic'], current['size'])}"
+        )
+
+
+def _plot_traffic(file: Path, traffic: Mapping[str, Mapping[str, float]], size: int) -> Path:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 1.4 + 0.35 * len(traffic)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    names = list(traffic)
+    rows = list(traffic.values())
+    bars = left.barh(names, [row["intensity"] for row in rows])
+    left.bar_label(bars, fmt="%.3g", padding=3)
+    left.set_xscale("log")
+    left.margins(x=0.2)
+    left.invert_yaxis()
+    left.set_xlabel("operations per byte of global memory (log scale)")
+    conflicts = [row["conflicts"] for row in rows]
+    useful = [row["wavefronts"] - row["conflicts"] for row in rows]
+    right.barh(names, useful, label="needed")
+    right.barh(names, conflicts, left=useful, label="bank conflicts")
+    right.set_xlabel("wavefronts of shared memory for 32 multiply-adds")
+    right.margins(x=0.1)
+    right.legend(loc="lower right")
+    figure.suptitle(f"Counted from the IR, matmul {size}³")
+    figure.savefig(file, dpi=120)
+    return file
