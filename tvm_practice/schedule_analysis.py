@@ -250,10 +250,10 @@ def _show_roofline(steps: "Steps", quick: bool) -> str:
     from rich.console import Console
     from rich.table import Table
 
+    from tvm_practice.course.tours.matmuls import matmul_roofline
     from tvm_practice.viz.drawing import standalone
-    from tvm_practice.viz.studies import roofline_study
 
-    study = roofline_study(256 if quick else 512, seconds=2 if quick else 5)
+    study = matmul_roofline(256 if quick else 512, seconds=2 if quick else 5)
     limits = study["limits"]
     _say(
         f"\nThe limits of this machine on {limits['threads']} threads, by two kernels that TVM "
