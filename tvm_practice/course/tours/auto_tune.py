@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.course.tours.printing import number_table, say, show, show_code
 
 
 def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
@@ -259,10 +259,6 @@ def _add_tile_classic(tuning: _Tuning) -> None:
 
 
 def _print_code(tuner: str, code: str | None) -> None:
-    from rich.console import Console
-    from rich.panel import Panel
-    from rich.syntax import Syntax
-
     if code is None:
         print(f"{tuner}'s log has no valid record")
         return
@@ -270,8 +266,7 @@ def _print_code(tuner: str, code: str | None) -> None:
     for line in code.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + 4)
         lines += textwrap.wrap(line, 74, subsequent_indent=indent, break_long_words=False)
-    shown = Syntax("\n".join(lines), "python", background_color="default")
-    Console().print(Panel(shown, title=f"the schedule that {tuner} found", title_align="left"))
+    show_code(f"the schedule that {tuner} found", lines, "python")
 
 
 def report(results: Mapping[str, Any], folder: Path) -> None:

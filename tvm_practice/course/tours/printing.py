@@ -1,9 +1,13 @@
-"""What the tours print with: paragraphs, and tables of numbers."""
+"""What the tours print with: paragraphs, source text, and tables of numbers."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.panel import Panel
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -13,9 +17,20 @@ def say(text: str) -> None:
     Console().print(Text(text))
 
 
-def show(table: Table) -> None:
-    """Print a table."""
-    Console().print(table)
+def show(drawing: RenderableType) -> None:
+    """Print a table or a panel."""
+    Console().print(drawing)
+
+
+def show_code(title: str, lines: Sequence[str], language: str) -> None:
+    """Print source text in a panel, in colour where the terminal has it."""
+    code = Syntax("\n".join(lines), language, background_color="default", word_wrap=True)
+    show(Panel(code, title=title, title_align="left"))
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` characters of a line."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def number_table(first: str, *numbers: str, title: str | None = None, **options: Any) -> Table:
@@ -35,8 +50,6 @@ def number_table(first: str, *numbers: str, title: str | None = None, **options:
 
 def cell(value: float | None, digits: int = 3) -> str:
     """A number with that many digits that count; a dash for None."""
-    import math
-
     if value is None:
         return "-"
     decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
