@@ -17,7 +17,7 @@ import pytest
 from solutions.labs.compilers_compared import count_lines, time_to_first_result
 from tests.pages import run_blocks
 from tvm_practice import engines
-from tvm_practice.labs.workloads import problems
+from tvm_practice.labs.workloads import problems, verifying
 from tvm_practice.labs.workloads.comparing import Processes, first_result_command, measure
 from tvm_practice.labs.workloads.counting import implementation
 from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, Framework, missing
@@ -51,7 +51,7 @@ def _prepared(framework: str, tmp_path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("framework", QUICK_ONES)
 def test_workloads(framework: str, tmp_path: Path) -> None:
     for prepared in _prepared(framework, tmp_path):
-        assert prepared["error"] <= problems.TOLERANCE and not prepared["interpreted"]
+        assert prepared["error"] <= verifying.TOLERANCE and not prepared["interpreted"]
 
 
 @pytest.mark.pages
@@ -59,7 +59,7 @@ def test_workloads(framework: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each not in QUICK_ONES])
 def test_workloads_that_take_longer(framework: str, tmp_path: Path) -> None:
     for prepared in _prepared(framework, tmp_path):
-        assert prepared["error"] <= problems.TOLERANCE
+        assert prepared["error"] <= verifying.TOLERANCE
 
 
 @pytest.mark.parametrize("workload", problems.PROBLEMS)
@@ -72,7 +72,7 @@ def test_exact_results_are_pytorchs(workload: str) -> None:
     inputs = problems.draw(workload, "quick", seed=1)
     tensors = [torch.from_numpy(each.astype("float64")) for each in inputs]
     wanted = getattr(in_torch, workload)(*tensors).numpy()
-    np.testing.assert_allclose(problems.exact(workload, inputs), wanted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(verifying.exact(workload, inputs), wanted, rtol=1e-9, atol=1e-12)
     assert wanted.shape == problems.PROBLEMS[workload]["quick"].result
 
 
@@ -87,10 +87,10 @@ def test_exact_results_are_pytorchs(workload: str) -> None:
 )
 def test_a_wrong_result_is_refused(spoil: Callable[[Any], Any], word: str) -> None:
     inputs = problems.draw("layer_norm", "quick")
-    right = problems.exact("layer_norm", inputs).astype("float32")
-    assert problems.verify("layer_norm", inputs, right) < 1e-6
-    with pytest.raises(problems.WrongResult, match=word):
-        problems.verify("layer_norm", inputs, spoil(right))
+    right = verifying.exact("layer_norm", inputs).astype("float32")
+    assert verifying.verify("layer_norm", inputs, right) < 1e-6
+    with pytest.raises(verifying.WrongResult, match=word):
+        verifying.verify("layer_norm", inputs, spoil(right))
 
 
 def test_a_softmax_that_overflows_is_refused() -> None:
@@ -98,8 +98,8 @@ def test_a_softmax_that_overflows_is_refused() -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         exponent = np.exp(inputs[0])
         naive = exponent / exponent.sum(axis=1, keepdims=True)
-    with pytest.raises(problems.WrongResult):
-        problems.verify("softmax", inputs, naive)
+    with pytest.raises(verifying.WrongResult):
+        verifying.verify("softmax", inputs, naive)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=lambda each: each.name)

@@ -24,17 +24,8 @@ def run_lane(phase: str, source: str, quick: bool, folder: str) -> dict[str, Any
 
 
 def _tour(phase: str) -> ModuleType:
-    """The module with a phase's `lane`, and its `report` if it has one.
-
-    It is tours/<phase>.py. A lab without a tour has both in its chapter.
-    """
-    name = f"tvm_practice.course.tours.{phase}"
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        if missing.name not in (name, name.rpartition(".")[0]):
-            raise
-        return importlib.import_module(f"{MINE}.{phase}")
+    """The module with a phase's `lane`, and its `report` if it has one: tours/<phase>.py."""
+    return importlib.import_module(f"tvm_practice.course.tours.{phase}")
 
 
 def run_phase(

@@ -1,6 +1,7 @@
 """Five workloads in nine ways: what the lab `compilers_compared` counts, runs and times.
 
-    problems        the workloads: shapes, inputs, the exact result
+    problems        the workloads: shapes and inputs
+    verifying       the exact results, and whether another is near enough
     frameworks      what they are written in, and what is missing here
     in_numpy …      a file for each framework; in it a function for each workload, and `load`
     process         a process that holds one framework

@@ -46,13 +46,13 @@ def prepare(framework: str, workload: str, size: "Size", trials: int) -> dict[st
         trials: schedules that a tuner may measure.
 
     Returns:
-        {"seconds": {"import", "load", "call"}, "error" (see `problems.verify`), "interpreted"}.
-        Raises problems.WrongResult.
+        {"seconds": {"import", "load", "call"}, "error" (see `verifying.verify`), "interpreted"}.
+        Raises verifying.WrongResult.
     """
     set_threads()
     started = time.perf_counter()
-    from tvm_practice.labs.workloads import problems
     from tvm_practice.labs.workloads.frameworks import FRAMEWORKS
+    from tvm_practice.labs.workloads.problems import draw
 
     chosen = FRAMEWORKS[framework]
     if chosen.uses_tvm:
@@ -60,14 +60,16 @@ def prepare(framework: str, workload: str, size: "Size", trials: int) -> dict[st
 
         engines.activate("current")
     module: Any = importlib.import_module(chosen.module)
-    inputs = problems.draw(workload, size)
+    inputs = draw(workload, size)
     imported = time.perf_counter()
     options = {"trials": trials} if chosen.tuned else {}
     loaded: Loaded = module.load(workload, inputs, **options)
     ready = time.perf_counter()
     result = loaded.result()
     called = time.perf_counter()
-    error = problems.verify(workload, inputs, result)
+    from tvm_practice.labs.workloads.verifying import verify
+
+    error = verify(workload, inputs, result)
     _loaded[workload] = loaded
     return {
         "seconds": {
