@@ -40,11 +40,12 @@ The worked example is a transposition in blocks, in both. Write the functions be
 
 from typing import Any
 
+from tvm_practice.course.phase import phase_command
+
 # register_tile() -> (rows, columns): the largest tile of C that this processor's registers hold.
 # packed_blocking(n) -> {"rows", "columns", "rows_first"} of packed_matmul with n columns, on it.
-from tvm_practice.course.blocking import packed_blocking as packed_blocking
-from tvm_practice.course.blocking import register_tile as register_tile
-from tvm_practice.course.phase import phase_command
+from tvm_practice.engines.blocking import packed_blocking as packed_blocking
+from tvm_practice.engines.blocking import register_tile as register_tile
 
 
 def transpose(n: int) -> list[Any]:

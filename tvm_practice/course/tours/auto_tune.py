@@ -191,8 +191,8 @@ def _spaces(tuning: _Tuning, module: Any, quick: bool) -> dict[str, Any]:
 
 def _add_packed_matmul(tuning: _Tuning) -> None:
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.course.blocking import packed_blocking
     from tvm_practice.course.tours.products import compiled
+    from tvm_practice.engines.blocking import packed_blocking
 
     size = tuning.size
     packed = packed_matmul(size, size, size, **packed_blocking(size))
@@ -250,8 +250,8 @@ def _tune_with_ansor(tuning: _Tuning) -> None:
 def _add_tile_classic(tuning: _Tuning) -> None:
     from solutions.manual_schedule import tile_classic
     from solutions.te_basics import matmul
-    from tvm_practice.course.blocking import register_tile
     from tvm_practice.course.tours.products import compiled
+    from tvm_practice.engines.blocking import register_tile
 
     tensors = matmul(tuning.size, tuning.size, tuning.size)
     by_hand = tile_classic(tensors, *register_tile())

@@ -9,7 +9,7 @@ convolution that is declared as a matmul needs no schedule of its own: it replay
 import functools
 from typing import TYPE_CHECKING, Any
 
-from tvm_practice.course.blocking import register_tile
+from tvm_practice.engines.blocking import register_tile
 
 if TYPE_CHECKING:
     from tvm_practice.measure import Comparison

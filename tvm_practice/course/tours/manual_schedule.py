@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_practice.course.blocking import packed_blocking, register_tile
 from tvm_practice.course.catalog import MINE
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.engines.blocking import packed_blocking, register_tile
 
 if TYPE_CHECKING:
     from tvm_practice.measure import Comparison

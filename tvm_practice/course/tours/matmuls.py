@@ -9,8 +9,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tvm_practice.course.blocking import register_tile
 from tvm_practice.course.catalog import MINE, SOLUTIONS
+from tvm_practice.engines.blocking import register_tile
 from tvm_practice.viz.access import AccessProgram, access_program
 from tvm_practice.viz.access_picture import Window, access_svg, animation, window
 from tvm_practice.viz.studies import cache_study, make_all, pictured, roofline_study

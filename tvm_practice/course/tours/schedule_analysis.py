@@ -111,8 +111,8 @@ def _show_spinning(analysis: Analysis) -> dict[str, float]:
 def _packed(size: int) -> Any:
     """Phase 2's packed product, compiled on current TVM."""
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.course.blocking import packed_blocking
     from tvm_practice.course.tours.products import compiled
+    from tvm_practice.engines.blocking import packed_blocking
 
     return compiled(packed_matmul(size, size, size, **packed_blocking(size)), ())
 

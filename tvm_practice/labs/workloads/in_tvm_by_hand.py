@@ -14,9 +14,9 @@ from tvm import te
 
 from solutions.manual_schedule import packed_matmul, register_block
 from tvm_practice import engines
+from tvm_practice.engines.blocking import packed_blocking, register_tile
 from tvm_practice.labs.workloads.loaded import Loaded
 from tvm_practice.labs.workloads.problems import EPSILON
-from tvm_practice.manual_schedule import packed_blocking, register_tile
 from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
 
 Shape = tuple[int, ...]

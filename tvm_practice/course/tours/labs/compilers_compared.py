@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.course.blocking import register_tile
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.engines.blocking import register_tile
 
 # In full and, second, with --quick.
 _WORKLOADS = (("matmul", "softmax", "layer_norm", "mlp", "attention"), ("softmax",))

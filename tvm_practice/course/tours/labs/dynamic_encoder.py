@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from tvm_practice.course.blocking import register_tile
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.labs.dynamic_artifacts import (
     array_function,
@@ -16,6 +15,7 @@ from tvm_practice.course.tours.labs.dynamic_artifacts import (
     unplanned,
 )
 from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.engines.blocking import register_tile
 
 if TYPE_CHECKING:
     from tvm_practice.tvm_export.memory import MemoryPlan

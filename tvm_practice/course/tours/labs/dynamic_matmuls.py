@@ -4,10 +4,10 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tvm_practice.course.blocking import register_tile
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.labs.dynamic_artifacts import ratio_cell, show_script
 from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.engines.blocking import register_tile
 
 
 def show_matmuls(steps: Steps, *, quick: bool) -> list[dict[str, Any]]:

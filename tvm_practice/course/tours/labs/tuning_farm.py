@@ -406,7 +406,7 @@ def _packed(size: int, folder: Path) -> Path:
     import tvm
 
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.course.blocking import packed_blocking
+    from tvm_practice.engines.blocking import packed_blocking
 
     schedule = packed_matmul(size, size, size, **packed_blocking(size))
     file = folder / "packed.so"

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tvm_practice import engines
+from tvm_practice.engines.host import host
+from tvm_practice.engines.selection import thread_count
 
 
 def register_tile() -> tuple[int, int]:
@@ -17,7 +18,7 @@ def register_tile() -> tuple[int, int]:
     Returns:
         (rows, columns): 8 x 32 where 32 registers hold 16 floats each.
     """
-    here = engines.host()
+    here = host()
     row_of_b = 2
     most_rows = (here.vector_registers - row_of_b - 1) // row_of_b
     return 1 << (most_rows.bit_length() - 1), row_of_b * here.vector_lanes
@@ -34,11 +35,11 @@ def packed_blocking(n: int) -> dict[str, Any]:
         rows and columns (6 x 64 where 32 registers hold 16 floats each, 6 x 16 where 16 hold 8),
         and rows_first, which is set where there are not two column blocks for every thread.
     """
-    here = engines.host()
+    here = host()
     row_of_b = here.vector_registers // 8
     columns = row_of_b * here.vector_lanes
     return {
         "rows": (here.vector_registers - row_of_b - 1) // row_of_b,
         "columns": columns,
-        "rows_first": -(-n // columns) < 2 * engines.thread_count(),
+        "rows_first": -(-n // columns) < 2 * thread_count(),
     }
