@@ -48,8 +48,8 @@ def measure_all(
         side: whose ratio to the baseline is printed.
     """
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.writing import write_json
 
     threads = engines.thread_count()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # numpy's

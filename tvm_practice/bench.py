@@ -180,9 +180,9 @@ def run(
         engines.EngineError: PyTorch itself could not be measured.
     """
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
     from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.writing import write_json
 
     rivals = [name for name in ("compile", "onnx") if name in asked]
     arguments: dict[str, Any] = {"model": model, "example": example}

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import BaseModel, ConfigDict, Field
 
-from tvm_practice.icd.metrics import write_json, write_whole
 from tvm_practice.icd.reporting import one_line
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.writing import write_json, write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table

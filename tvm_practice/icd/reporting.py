@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tvm_practice.icd.metrics import Metrics
-from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from tvm_practice.icd.metrics import (
     PipelineRecord,
     TensorRecord,
     TvmBaseline,
-    write_json,
 )
-from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord, VerificationRecord
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import Loaded, describe, flattened, load
+from tvm_practice.tvm_export.loading import Loaded, describe, load
+from tvm_practice.tvm_export.nested import flattened
+from tvm_practice.tvm_export.writing import write_json
 
 if TYPE_CHECKING:
     from tvm_practice.icd.search import Variant
@@ -273,7 +274,6 @@ def measure_tvm(
         "force": True,  # the run's folder is its own
         "warmup": measure.tvm_warmup,
         "repeats": measure.tvm_repeats,
-        "steps": "solutions",
     }
     trials = f"{planned.tuner}, {measure.tvm_trials} trials" if planned.tuner else "untuned"
     say(f"TVM: engine {planned.engine}, target {measure.tvm_target}, {trials}")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import Missing
-from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, copied, describe, flattened
+from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, describe
+from tvm_practice.tvm_export.nested import copied, flattened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -221,7 +222,7 @@ def _judged(
 
     try:
         judged = verify_against_pytorch(
-            outputs, reference, call, Steps().relay_import.verify, atol=ATOL, rtol=RTOL
+            outputs, reference, call, Steps().verify, atol=ATOL, rtol=RTOL
         )
     except ValueError as error:
         reason = describe(error)
