@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.run_autotvm import _example, _ShapesAsWords
+from tvm_practice.tvm_export.cli import ShapesAsWords, example_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,7 +45,7 @@ class _Mistake(Exception):
 
 
 @click.command(
-    cls=_ShapesAsWords,
+    cls=ShapesAsWords,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_mlp\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_resnet18 --trials 300\n"
@@ -110,7 +110,7 @@ def main(
     if not trials and (idle := [name for name in tuners if name in names]):
         raise click.UsageError(f"--only {idle[0]} needs --trials: it is a tuner")
     try:
-        example = _example(shape, dtype)
+        example = example_of(shape, dtype)
         for each in example or ():
             ExampleTensor.model_validate(each)
     except BadInput as error:
@@ -180,9 +180,9 @@ def run(
         engines.EngineError: PyTorch itself could not be measured.
     """
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
     from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.files import write_json
 
     rivals = [name for name in ("compile", "onnx") if name in asked]
     arguments: dict[str, Any] = {"model": model, "example": example}

@@ -425,8 +425,8 @@ def run(
         engines.EngineError: as `engines.Session.call` does, or where a package is missing.
     """
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.tvm_export.baselines import onnx_missing
+    from tvm_practice.tvm_export.files import write_json
 
     if missing := onnx_missing(["onnx"] + ["onnxruntime"] * bool(checked)):
         raise engines.EngineError(missing)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from tvm_practice.icd.reporting import child_output, one_line, run_table
+from tvm_practice.icd.reporting import run_table
+from tvm_practice.tvm_export.cli import child_output, one_line
 
 _RUN_EXAMPLES = """\b
 Examples:

@@ -11,6 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from tvm_practice.tvm_export.files import write_whole
+
 _MOST_OPERATORS = 60  # of a graph that are drawn
 
 
@@ -75,10 +77,8 @@ def render(page: Page) -> str:
 
 
 def write(page: Page, file: Path) -> Path:
-    """Write the page whole: to a temporary name, then renamed."""
-    writing = file.with_name(f".{file.name}.writing")
-    writing.write_text(render(page), encoding="utf-8")
-    writing.replace(file)
+    """Write the page; returns its file."""
+    write_whole(file, render(page))
     return file
 
 
