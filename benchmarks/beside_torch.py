@@ -49,7 +49,7 @@ def measure_all(
     """
     from tvm_practice import engines
     from tvm_practice.measure import environment
-    from tvm_practice.tvm_export.files import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     threads = engines.thread_count()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # numpy's

@@ -582,7 +582,7 @@ def _measure(
     report: dict[str, Any], names: Sequence[str], again: bool, out: Path, compare_seconds: float
 ) -> bool:
     """Measure what the report lacks, and write it after each; whether anything failed."""
-    from tvm_practice.tvm_export.files import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     os.environ["PYTHONPATH"] = str(ROOT)  # where a child process finds this file
     failed = False

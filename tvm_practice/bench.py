@@ -182,7 +182,7 @@ def run(
     from tvm_practice import engines
     from tvm_practice.measure import environment
     from tvm_practice.tvm_export.errors import BadInput
-    from tvm_practice.tvm_export.files import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     rivals = [name for name in ("compile", "onnx") if name in asked]
     arguments: dict[str, Any] = {"model": model, "example": example}

@@ -12,8 +12,8 @@ import click
 
 from tvm_practice.tvm_export.cli import one_line
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.files import write_json, write_whole
 from tvm_practice.tvm_export.run_comparison import Row, as_csv, as_json, compare, latency_of
+from tvm_practice.tvm_export.writing import write_json, write_whole
 
 _PLOTS = (".png", ".svg", ".pdf")
 

@@ -426,7 +426,7 @@ def run(
     """
     from tvm_practice import engines
     from tvm_practice.tvm_export.baselines import onnx_missing
-    from tvm_practice.tvm_export.files import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     if missing := onnx_missing(["onnx"] + ["onnxruntime"] * bool(checked)):
         raise engines.EngineError(missing)

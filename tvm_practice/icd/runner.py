@@ -20,8 +20,8 @@ from tvm_practice.icd.metrics import (
 from tvm_practice.measure.latency import UNSTABLE
 from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.files import write_json
 from tvm_practice.tvm_export.loading import Loaded, describe, flattened, load
+from tvm_practice.tvm_export.writing import write_json
 from tvm_practice.viz.tables import with_interval
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def write_schemas(folder: Path) -> list[Path]:
     """Write each schema to `folder`; returns the files."""
-    from tvm_practice.tvm_export.files import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     folder.mkdir(parents=True, exist_ok=True)
     found = schemas()

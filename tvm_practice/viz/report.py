@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from tvm_practice.tvm_export.files import write_whole
+from tvm_practice.tvm_export.writing import write_whole
 
 _MOST_OPERATORS = 60  # of a graph that are drawn
 

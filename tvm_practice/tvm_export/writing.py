@@ -8,14 +8,14 @@ from typing import Any
 
 
 def write_json(file: Path, content: Any) -> None:
-    """Write JSON as `write_whole` does; raises ValueError for a number like NaN."""
+    """Write JSON whole or not at all. Raises OSError, and ValueError for what is no JSON, as NaN."""
     write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write text to a temporary name beside `file`, then rename it.
+    """Write text whole or not at all: to a temporary name beside the file, then renamed.
 
-    Raises OSError; a file that was there then stays as it was.
+    Raises OSError; a file that was there stays as it was.
     """
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     writing = Path(name)
