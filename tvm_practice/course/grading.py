@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from tvm_practice import engines
 from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
-from tvm_practice.course.editing import parse, stub_message
+from tvm_practice.course.editing import imported_from, parse, stub_message
 from tvm_practice.course.expect import CheckFailed
 
 Status = Literal["passed", "failed", "todo", "unavailable"]
@@ -63,6 +63,17 @@ def source_file(phase: str, source: str) -> Path:
     if source == MINE:
         return (learners_folder() / phase.replace(".", "/")).with_suffix(".py")
     spec = importlib.util.find_spec(f"{source}.{phase}")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin)
+
+
+def reference_file(exercise: Exercise) -> Path:
+    """The file with the `def` of the reference solution, found without importing an engine."""
+    file = source_file(exercise.phase, SOLUTIONS)
+    home = imported_from(file.read_text(encoding="utf-8"), exercise.name)
+    if home is None:
+        return file
+    spec = importlib.util.find_spec(home)
     assert spec is not None and spec.origin is not None
     return Path(spec.origin)
 

@@ -272,7 +272,6 @@ def measure_tvm(
         "force": True,  # the run's folder is its own
         "warmup": measure.tvm_warmup,
         "repeats": measure.tvm_repeats,
-        "steps": "solutions",
     }
     trials = f"{planned.tuner}, {measure.tvm_trials} trials" if planned.tuner else "untuned"
     say(f"TVM: engine {planned.engine}, target {measure.tvm_target}, {trials}")

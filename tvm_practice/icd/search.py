@@ -155,7 +155,7 @@ def verify(run: Run, loaded: Loaded, *, atol: float, rtol: float) -> Verificatio
     record = VerificationRecord(verified=False, atol=atol, rtol=rtol)
     outputs, reference = _arrays(flattened(run())), _arrays(loaded.outputs)
     try:
-        found = Steps("solutions").relay_import.verify(outputs, reference, atol=atol, rtol=rtol)
+        found = Steps().verify(outputs, reference, atol=atol, rtol=rtol)
     except ValueError as error:
         return record.model_copy(update={"reason": str(error)})
     return record.model_copy(update={"verified": True, "max_error": found})

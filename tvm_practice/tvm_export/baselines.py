@@ -221,7 +221,7 @@ def _judged(
 
     try:
         judged = verify_against_pytorch(
-            outputs, reference, call, Steps().relay_import.verify, atol=ATOL, rtol=RTOL
+            outputs, reference, call, Steps().verify, atol=ATOL, rtol=RTOL
         )
     except ValueError as error:
         reason = describe(error)

@@ -59,12 +59,10 @@ class RelaxLane:
             if any(call.dynamic):
                 module = _import_dynamic(call, converters)
             else:
-                module = steps.relay_import.import_relax(
-                    call.module, call.tensors, converters=dict(converters)
-                )
+                module = steps.import_relax(call.module, call.tensors, converters=dict(converters))
         with watch("optimize"), native_stderr_to(os.devnull):
             folded = fold_batch_normalization(module)
-            self._module = mark_constants(steps.relay_import.optimize_relax(folded))
+            self._module = mark_constants(steps.optimize_relax(folded))
         self._example = [as_array(each) for each in call.tensors]
         self._default: GraphModule | None = None
         self._seconds = watch.seconds
@@ -100,7 +98,7 @@ class RelaxLane:
                 best, kept, slower = fastest_records(
                     self._module, metaschedule.open_database(log), self._target
                 )
-                module = self._steps.auto_tune.apply_metaschedule(self._module, best, self._target)
+                module = self._steps.apply_metaschedule(self._module, best, self._target)
         measured = metaschedule.history(log)
         tuning = summary(measured, before) | {
             "tasks": len(tasks),
@@ -137,7 +135,7 @@ class RelaxLane:
             chosen = worth_tuning(shares, trials)
             if trials > before:
                 # Less than one a task is too little to divide; the limit ends it in time.
-                self._steps.auto_tune.tune_metaschedule(
+                self._steps.tune_metaschedule(
                     [contexts[index] for index in chosen],
                     [weights[index] for index in chosen],
                     trials=max(trials - before, len(chosen)),
@@ -172,7 +170,7 @@ class RelaxLane:
             module = schedule_defaults(module, self._target, report=rules)
         level = tvm.transform.PassContext(opt_level=self._opt_level)
         with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(self._target):
-            executable = self._steps.relay_import.build_relax(module, self._target)
+            executable = self._steps.build_relax(module, self._target)
         self.stages["scheduled"] = module
         device = device_of(self._target)
         return GraphModule(

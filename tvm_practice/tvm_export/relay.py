@@ -47,14 +47,14 @@ class RelayLane:
         relay = told_in_a_line("Relay", _WAY_OUT)
         quiet = native_stderr_to(os.devnull)
         with watch("import"), relay, quiet_frontends(), quiet, decisions_fixed() as self.notes:
-            module, parameters = steps.relay_import.import_relay(
+            module, parameters = steps.import_relay(
                 call.module,
                 call.tensors,
                 converters=relay_converters.converters() | dict(converters),
             )
         with watch("optimize"), native_stderr_to(os.devnull):
             module = relay_converters.sums_as_products(module)
-            self._module = steps.relay_import.optimize_relay(module, parameters)
+            self._module = steps.optimize_relay(module, parameters)
         self._seconds = watch.seconds
         self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
 
@@ -109,7 +109,7 @@ class RelayLane:
         """Tune one of a model's tasks; that all its trials fail is said, and no reason to stop."""
         from tvm_practice.tvm_export.errors import NothingMeasured
 
-        tune = autotvm_tuner.tune if search.policy else self._steps.auto_tune.tune_autotvm
+        tune = autotvm_tuner.tune if search.policy else self._steps.tune_autotvm
         try:
             tune(task, trials=trials, log=str(log))
         except NothingMeasured as nothing:
@@ -124,7 +124,7 @@ class RelayLane:
             module = self._convolutions_as_nhwc()
             tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, self._target)
             custom = search.policy or search.cost_model
-            tune = ansor_tuner.tune if custom else self._steps.auto_tune.tune_ansor
+            tune = ansor_tuner.tune if custom else self._steps.tune_ansor
             with searching(search, most=left):
                 if left > 0:
                     # Less than one a task is too little to divide; the limit ends it in time.
@@ -162,9 +162,7 @@ class RelayLane:
 
         with watch("build"), quiet_frontends(), native_stderr_to(os.devnull):
             if self._opt_level == 3:  # phase 4's step builds at no other
-                library = self._steps.relay_import.build_relay(
-                    module, {}, self._target, config=config or {}
-                )
+                library = self._steps.build_relay(module, {}, self._target, config=config or {})
             else:
                 with tvm.transform.PassContext(opt_level=self._opt_level, config=config or {}):
                     library = tvm.relay.build(module, target=self._target)
