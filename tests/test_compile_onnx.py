@@ -153,7 +153,7 @@ def test_what_a_stage_meets_in_a_model_is_one_line_of_its_kind() -> None:
     ):
         raise ValueError("the dtypes differ\nat a place of TVM's")
     with (
-        pytest.raises(BadInput, match="^the person's$"),
+        pytest.raises(BadInput, match=r"^the person.s$"),
         onnx_library._in_a_line("it cannot", CannotImport),
     ):
         raise BadInput("the person's")
