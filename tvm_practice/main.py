@@ -290,10 +290,9 @@ def _explain(lane: dict[str, Any], console: "Console") -> None:
 
 
 def _write(report: dict[str, Any], out: Path) -> None:
-    """Write report.json whole: to a temporary name, then renamed."""
-    writing = out / ".report.json.writing"
-    writing.write_text(json.dumps(report, indent=2))
-    writing.replace(out / "report.json")
+    from tvm_practice.tvm_export.writing import write_whole
+
+    write_whole(out / "report.json", json.dumps(report, indent=2))
 
 
 def write_page(report: dict[str, Any], trials: int, out: Path) -> Path:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.engines import Engine
 from tvm_practice.icd.config import Mode, RunConfig, Tuner
-from tvm_practice.tvm_export.artifact_schema import (
+from tvm_practice.tvm_export.artifacts.schema import (
     LatencyRecord,
     RatioRecord,
     VerificationRecord,

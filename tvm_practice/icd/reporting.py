@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tvm_practice.icd.metrics import Metrics
-    from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord
+    from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 
 
 def run_table(metrics: "Metrics") -> "Table":

@@ -18,9 +18,10 @@ from tvm_practice.icd.metrics import (
     TvmBaseline,
 )
 from tvm_practice.measure.latency import UNSTABLE
-from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord, VerificationRecord
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import Loaded, describe, flattened, load
+from tvm_practice.tvm_export.loading import Loaded, describe, load
+from tvm_practice.tvm_export.nested import flattened
 from tvm_practice.tvm_export.writing import write_json
 from tvm_practice.viz.tables import with_interval
 

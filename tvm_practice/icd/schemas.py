@@ -10,7 +10,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Each schema by the name of its file."""
     from tvm_practice.icd.config import RunConfig
     from tvm_practice.icd.metrics import Metrics
-    from tvm_practice.tvm_export.artifact_schema import Metadata, Summary
+    from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
     from tvm_practice.tvm_export.run_comparison import Row
 
     types: dict[str, Any] = {

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import Missing
-from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, copied, describe, flattened
+from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, describe
+from tvm_practice.tvm_export.nested import copied, flattened
 
 if TYPE_CHECKING:
     import numpy as np

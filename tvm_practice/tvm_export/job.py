@@ -231,8 +231,7 @@ def export_model(
     import_for_good("torch")
     import torch
 
-    from tvm_practice.tvm_export import origin
-    from tvm_practice.tvm_export.artifacts import export_artifacts, require_free
+    from tvm_practice.tvm_export.artifacts import export_artifacts, origin, require_free
     from tvm_practice.tvm_export.errors import BadInput
     from tvm_practice.tvm_export.loading import ExampleTensor, load
     from tvm_practice.tvm_export.tuners.search import Search

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def write_json(file: Path, content: Any) -> None:
-    """Write JSON whole or not at all. Raises OSError, and ValueError for what JSON lacks: NaN."""
+    """Write JSON whole or not at all. Raises OSError, and ValueError for a NaN."""
     write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tvm_practice.measure.latency import UNSTABLE
-from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 from tvm_practice import engines
 from tvm_practice.engines.host import flags
 from tvm_practice.measure import environment
-from tvm_practice.tvm_export.artifacts import SUMMARY, read_metadata, require_whole
+from tvm_practice.tvm_export.artifacts.files import SUMMARY, read_metadata, require_whole
 
 if TYPE_CHECKING:
     import torch
 
     from tvm_practice.tvm_export.loading import Loaded
 
-_PROJECT = Path(__file__).resolve().parent.parent
+_PROJECT = Path(__file__).resolve().parents[2]
 _PACKAGES = {
     engines.CURRENT: ("apache-tvm", "apache-tvm-ffi", "torch", "numpy"),
     engines.CLASSIC: ("bitblas", "torch", "numpy"),

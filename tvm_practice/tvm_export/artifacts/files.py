@@ -1,6 +1,6 @@
 """Artifacts on disk: written whole or not at all, loadable without PyTorch.
 
-docs/artifacts.md says what each file is; `artifact_schema`, what metadata.json holds.
+docs/artifacts.md says what each file is; `schema`, what metadata.json holds.
 """
 
 import errno
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from tvm_practice import engines
 from tvm_practice.measure import environment
-from tvm_practice.tvm_export.artifact_schema import SCHEMA_VERSION, Metadata, Summary
+from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Metadata, Summary
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.quiet import native_stderr_to
@@ -67,7 +67,27 @@ def export_artifacts(
         OSError: the folder cannot be written or the disk is full; a former export is as it was.
     """
     folder = Path(folder)
-    metadata = {
+    metadata = _metadata(graph_module) | (report or {})
+    require_free(folder, metadata["model"], inputs=metadata["inputs"], force=force)
+    if problems := _problems(metadata):
+        raise ValueError(f"{METADATA} would not be as its schema says: {_said(problems[0])}")
+    summary = {name: metadata[name] for name in Summary.model_fields}
+    with _writing(folder) as (making, former):
+        _require_room(graph_module, making)
+        if graph_module.engine == engines.CLASSIC:
+            _write_classic(graph_module, making)
+        else:
+            _write_current(graph_module, making)
+        metadata["files"] = {name: _fingerprint(making / name) for name in _DEPLOYED}
+        (making / SUMMARY).write_text(_as_json(summary), encoding="utf-8")
+        (making / METADATA).write_text(_as_json(metadata), encoding="utf-8")
+        _replace(folder, making, former)
+    return folder
+
+
+def _metadata(graph_module: GraphModule) -> dict[str, Any]:
+    """What a compiled model tells of itself; the rest is None, or empty."""
+    return {
         "schema_version": SCHEMA_VERSION,
         "engine": graph_module.engine,
         "model": None,
@@ -87,23 +107,7 @@ def export_artifacts(
         "not_run": None,
         "notes": [],
         "origin": None,
-        **(report or {}),
     }
-    require_free(folder, metadata["model"], inputs=metadata["inputs"], force=force)
-    if problems := _problems(metadata):
-        raise ValueError(f"{METADATA} would not be as its schema says: {_said(problems[0])}")
-    summary = {name: metadata[name] for name in Summary.model_fields}
-    with _writing(folder) as (making, former):
-        _require_room(graph_module, making)
-        if graph_module.engine == engines.CLASSIC:
-            _write_classic(graph_module, making)
-        else:
-            _write_current(graph_module, making)
-        metadata["files"] = {name: _fingerprint(making / name) for name in _DEPLOYED}
-        (making / SUMMARY).write_text(_as_json(summary), encoding="utf-8")
-        (making / METADATA).write_text(_as_json(metadata), encoding="utf-8")
-        _replace(folder, making, former)
-    return folder
 
 
 def require_free(
