@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from tvm_practice.bench import LABELS
+from tvm_practice.tvm_export.compilers import LABELS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "models.md"

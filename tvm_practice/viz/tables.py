@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tvm_practice.measure.latency import UNSTABLE
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
+from tvm_practice.tvm_export.variants import BuildRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +46,11 @@ def in_one_line(cell: str) -> str:
     """What `above_interval` has in two lines: `0.52 (0.50–0.55)`."""
     above, lines, beneath = cell.partition("\n")
     return f"{above} ({beneath})" if lines else above
+
+
+def explanation(build: BuildRecord) -> str | None:
+    """Why a build is not ok, or how its tuning went; None for nothing to say."""
+    return build.reason or (build.tuning.note if build.tuning else None)
 
 
 def results_table(
