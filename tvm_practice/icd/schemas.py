@@ -11,12 +11,14 @@ def schemas() -> dict[str, dict[str, Any]]:
     from tvm_practice.icd.config import RunConfig
     from tvm_practice.icd.metrics import Metrics
     from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
+    from tvm_practice.tvm_export.compilers import Report
     from tvm_practice.tvm_export.run_comparison import Row
 
     types: dict[str, Any] = {
         "icd_config.json": RunConfig,
         "icd_metrics.json": Metrics,
         "tvm_comparison.json": Row | list[Row],
+        "bench_report.json": Report,
         "artifact_metadata.json": Metadata,
         "artifact_summary.json": Summary,
     }
