@@ -108,8 +108,9 @@ def rates(comparison: dict[str, Any], multiply_adds: int) -> dict[str, float]:
 
 def ratio_cell(ratio: dict[str, Any]) -> str:
     """A ratio with its interval: 0.95 (0.93–0.97)."""
-    low, high = ratio["ci95"]
-    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+    from tvm_practice.viz.tables import with_interval
+
+    return with_interval(ratio["value"], ratio["ci95"])
 
 
 def geometric_mean(values: Iterable[float]) -> float:

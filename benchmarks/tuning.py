@@ -437,9 +437,10 @@ def _quality(report: dict[str, Any]) -> list[str]:
 
 
 def _cell(judged: dict[str, Any], name: str) -> str:
+    from tvm_practice.viz.tables import with_interval
+
     ratio = judged["ratio"][name]
-    low, high = ratio["ci95"]
-    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+    return with_interval(ratio["value"], ratio["ci95"])
 
 
 def page(report: dict[str, Any]) -> str:

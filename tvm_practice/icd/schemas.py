@@ -8,15 +8,17 @@ from pydantic import TypeAdapter
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Each schema by the name of its file."""
-    from tvm_practice.compare_tvm_results import Row
     from tvm_practice.icd.config import RunConfig
     from tvm_practice.icd.metrics import Metrics
     from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
+    from tvm_practice.tvm_export.compilers import Report
+    from tvm_practice.tvm_export.run_comparison import Row
 
     types: dict[str, Any] = {
         "icd_config.json": RunConfig,
         "icd_metrics.json": Metrics,
         "tvm_comparison.json": Row | list[Row],
+        "bench_report.json": Report,
         "artifact_metadata.json": Metadata,
         "artifact_summary.json": Summary,
     }

@@ -61,8 +61,7 @@ class RelaxLane:
             else:
                 module = steps.import_relax(call.module, call.tensors, converters=dict(converters))
         with watch("optimize"), native_stderr_to(os.devnull):
-            folded = fold_batch_normalization(module)
-            self._module = mark_constants(steps.optimize_relax(folded))
+            self._module = optimized(module, steps)
         self._example = [as_array(each) for each in call.tensors]
         self._default: GraphModule | None = None
         self._seconds = watch.seconds
@@ -205,6 +204,16 @@ def with_host(target: Any) -> Any:
     if str(target.kind.name) == "llvm" or target.host is not None:
         return target
     return tvm.target.Target(target, host="llvm")
+
+
+def optimized(module: Any, steps: Steps) -> Any:
+    """A Relax module of fused functions, ready to be scheduled.
+
+    Args:
+        module: as imported, the weights constants of its graph; it is left as it was.
+        steps: whose optimize_relax is called.
+    """
+    return mark_constants(steps.optimize_relax(fold_batch_normalization(module)))
 
 
 def fold_batch_normalization(module: Any) -> Any:

@@ -66,7 +66,7 @@ def _words(name: str) -> str:
 def compiling_kernels(target: Any) -> Iterator[None]:
     """Within the block TVM compiles CUDA kernels by the compiler that is here, if any.
 
-    That is NVRTC or nvcc, see `gpu.source.compiler`; with neither, kernels stay CUDA source. For
+    That is NVRTC or nvcc, see `cuda.compiler`; with neither, kernels stay CUDA source. For
     a target of another kind nothing changes.
     """
     from tvm_practice.tvm_export.cuda import KEEP_SOURCE, compiler, use_for_kernels
