@@ -110,6 +110,12 @@ def summary(trials: Sequence[Trial], before: int = 0) -> dict[str, Any]:
     }
 
 
+def nothing_to_tune(tuner: str) -> dict[str, Any]:
+    """What metadata.json says of a tuner for which a model has no task."""
+    note = f"the model has no task that {tuner} can tune: it is exported untuned"
+    return summary([]) | {"tasks": 0, "note": note}
+
+
 def require_valid(trials: Sequence[Trial], tuner: str) -> None:
     """Raise NothingMeasured if no trial of `tuner` gave a time."""
     if best_trial(trials) is None:
