@@ -21,7 +21,7 @@ from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
-from tvm_practice.tvm_export.tuners import metaschedule, summary
+from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
@@ -93,6 +93,8 @@ class RelaxLane:
                 times = self._profile(default)
             with watch("tune"), native_stderr_to(log / "stderr"):
                 tasks = self._tune(trials, before, times, log, search or Search())
+            if not tasks:
+                return replace(default, tuner=tuner, tuning=nothing_to_tune("MetaSchedule"))
             with watch("choose"):
                 best, kept, slower = fastest_records(
                     self._module, metaschedule.open_database(log), self._target
@@ -132,7 +134,7 @@ class RelaxLane:
             contexts, weights = metaschedule.extract_contexts(self._module, self._target)
             shares = self._shares(contexts, times)
             chosen = worth_tuning(shares, trials)
-            if trials > before:
+            if chosen and trials > before:
                 # Less than one a task is too little to divide; the limit ends it in time.
                 self._steps.tune_metaschedule(
                     [contexts[index] for index in chosen],

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import why_not_runnable
 from tvm_practice.tvm_export.tuners import ansor as ansor_tuner
 from tvm_practice.tvm_export.tuners import autotvm as autotvm_tuner
-from tvm_practice.tvm_export.tuners import require_valid, summary
+from tvm_practice.tvm_export.tuners import nothing_to_tune, require_valid, summary
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import Search, searching
 
@@ -85,6 +86,8 @@ class RelayLane:
                     self._module["main"], target=self._target, params={}
                 )
             )
+            if not tasks:
+                return replace(self.untuned(), tuner="autotvm", tuning=nothing_to_tune("AutoTVM"))
             done = autotvm_tuner.count_trials(tasks, log)
             shares = _shares(trials, tasks)
             for number, (task, share) in enumerate(zip(tasks, shares, strict=True), start=1):
@@ -123,6 +126,8 @@ class RelayLane:
         with watch("tune"), _dense_for_ansor(), native_stderr_to(f"{log}.stderr"):
             module = self._convolutions_as_nhwc()
             tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, self._target)
+            if not tasks:
+                return replace(self.untuned(), tuner="ansor", tuning=nothing_to_tune("Ansor"))
             custom = search.policy or search.cost_model
             tune = ansor_tuner.tune if custom else self._steps.tune_ansor
             with searching(search, most=left):
