@@ -24,7 +24,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
-from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective, schedule_loops
+from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
+from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu, cpu_of, stages, with_stages
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction

@@ -15,9 +15,9 @@ Tiles need not divide: the packed operand is padded with zeros, of the other the
 again for those beyond it, and only what exists is written back.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
@@ -269,7 +269,7 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
     packings = (False, True) if found.windowless and found.rows else (False,)
-    for vectors, chunks, both in product(VECTORS, (1, _CHUNKS), packings):
+    for vectors, chunks, both in itertools.product(VECTORS, (1, _CHUNKS), packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
             choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
             try:

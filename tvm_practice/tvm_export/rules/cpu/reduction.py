@@ -13,17 +13,6 @@ Rows, or outputs, run in parallel.
 import math
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.injective import (
-    SERIAL_ELEMENTS,
-    TASKS,
-    extent_of,
-    inline_cheap,
-    parallelize,
-    product,
-    schedule_stage,
-    split_lanes,
-    vectorize,
-)
 from tvm_practice.tvm_export.rules.cpu.lanes import operand_of, over_lanes, separate
 from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
@@ -36,6 +25,17 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     only_block,
     stages,
     substitute,
+)
+from tvm_practice.tvm_export.rules.cpu.scheduling import (
+    SERIAL_ELEMENTS,
+    TASKS,
+    extent_of,
+    inline_cheap,
+    iterations,
+    parallelize,
+    schedule_stage,
+    split_lanes,
+    vectorize,
 )
 
 # Longest reduction that is unrolled whole: a 5 x 5 window, the lanes of a register and a rest.
@@ -218,7 +218,7 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
             break
         schedule.unroll(loop)
     images = loops[: max(len(statement.iter_vars) - 2 * count, 0)]
-    if before and (product(schedule, images) or 0) >= TASKS * cpu.threads:
+    if before and (iterations(schedule, images) or 0) >= TASKS * cpu.threads:
         image = parallelize(schedule, images, work)
         for each in before:
             schedule.compute_at(each, image, preserve_unit_loops=True)

@@ -30,12 +30,6 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.contraction import Contraction, find_contraction
-from tvm_practice.tvm_export.rules.cpu.injective import (
-    inline_cheap,
-    parallelize,
-    product,
-    split_lanes,
-)
 from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
     SPATIAL,
@@ -52,6 +46,12 @@ from tvm_practice.tvm_export.rules.cpu.register_tiles import (
     WORK_AN_ELEMENT,
     advice_of,
     can_prepack,
+)
+from tvm_practice.tvm_export.rules.cpu.scheduling import (
+    inline_cheap,
+    iterations,
+    parallelize,
+    split_lanes,
 )
 
 _INPUT = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))  # B^T
@@ -360,7 +360,7 @@ def _schedule(written: Any, layer: Layer, block: str, cpu: Cpu) -> Any:
     schedule.annotate(blocks["weights"], "meta_schedule.layout_rewrite_preproc", True)
 
     image, some, chunk, *inside = schedule.get_loops(blocks["tiles"])
-    work = product(schedule, schedule.get_loops(blocks["products"]))
+    work = iterations(schedule, schedule.get_loops(blocks["products"]))
     part, some = schedule.split(some, [layer.parts, None])
     schedule.reorder(image, part, chunk, some, *inside)
     for each in epilogue:
