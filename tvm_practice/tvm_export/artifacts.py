@@ -83,6 +83,7 @@ def export_artifacts(
         "tuning": graph_module.tuning,
         "seconds": graph_module.seconds,
         "rules": graph_module.rules,
+        "declined": graph_module.declined,
         "files": {},
         "not_run": None,
         "notes": [],
@@ -314,6 +315,7 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         seconds=metadata["seconds"],
         tuning=metadata["tuning"],
         rules=metadata["rules"],
+        declined=metadata.get("declined", {}),
     )
 
 

@@ -2,16 +2,21 @@
 
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.loops import SPATIAL, Cpu, kind_of
 
 
-def schedule_loops(func: Any, cpu: Cpu) -> Any | None:
-    """The leading spatial loops of each stage in parallel; None where there are none."""
+def schedule_loops(func: Any, cpu: Cpu) -> Any:
+    """The leading spatial loops of each stage in parallel.
+
+    Raises:
+        NotApplicable: no loop may run in parallel.
+    """
     import tvm
     from tvm.s_tir import SBlockRealize
 
     if not isinstance(func.body, SBlockRealize):
-        return None
+        raise NotApplicable("the function has no root block")
     schedule = tvm.s_tir.Schedule(func)
     changed = False
     for block in schedule.get_child_blocks(schedule.get_sblock("root")):
@@ -27,4 +32,6 @@ def schedule_loops(func: Any, cpu: Cpu) -> Any | None:
             changed = True
         except tvm.s_tir.ScheduleError:
             pass  # its loops are not independent; those of other stages may be
-    return schedule if changed else None
+    if not changed:
+        raise NotApplicable("no loop of it may run in parallel")
+    return schedule

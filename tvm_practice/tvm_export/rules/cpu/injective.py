@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.loops import Cpu, is_reduction, only_block, stages
+from tvm_practice.tvm_export.errors import NotApplicable
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu, blocks_of, is_reduction
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
     inline_cheap,
     schedule_stage,
@@ -10,16 +11,16 @@ from tvm_practice.tvm_export.rules.cpu.scheduling import (
 )
 
 
-def schedule_injective(func: Any, cpu: Cpu) -> Any | None:
+def schedule_injective(func: Any, cpu: Cpu) -> Any:
     """Every stage inlined into those that write the outputs, or computed just before its use.
 
-    None if there is a reduction.
+    Raises:
+        NotApplicable: there is a reduction.
     """
     import tvm
 
-    blocks = [only_block(each) for each in stages(func)]
-    if any(each is None or is_reduction(each) for each in blocks):
-        return None
+    if any(map(is_reduction, blocks_of(func))):
+        raise NotApplicable("there is a reduction")
     schedule = tvm.s_tir.Schedule(func)
     *before, output = inline_cheap(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
     around = schedule_stage(schedule, output, cpu)

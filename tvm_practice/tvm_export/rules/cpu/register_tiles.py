@@ -315,17 +315,18 @@ class Rewriter:
         return nest(self.copy, axes, store)
 
 
-def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
-    """The function in register tiles; None if it is no contraction.
+def schedule_contraction(func: Any, cpu: Cpu) -> Any:
+    """The function in register tiles.
 
     The tile is the one that the contraction's block is annotated with (see `advise`), else the
     best guess.
+
+    Raises:
+        NotApplicable: it is no contraction, or what is fused with it does not go with tiles.
     """
     import tvm
 
     found = find_contraction(func, cpu)
-    if found is None:
-        return None
     choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
     tile = tile_of(found, cpu, choice)
     written = Rewriter(func, found, tile, choice)
