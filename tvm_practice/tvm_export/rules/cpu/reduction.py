@@ -155,7 +155,8 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
             before = [
                 each
                 for each in schedule.get_producers(block)
-                if kinds[str(schedule.get(each).name_hint)] == "injective"
+                if (producer := str(schedule.get(each).name_hint)) not in done
+                and kinds[producer] == "injective"
                 and len(schedule.get_consumers(each)) == 1
             ]
             done.add(_across(schedule, block, before, cpu))
