@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -8,6 +9,10 @@ import pytest
 
 from tvm_practice import engines
 from tvm_practice.course.grading import Grader
+from tvm_practice.tvm_export.rules.first_match import STRICT
+
+# A mistake in a default rule is an error of the test, here and in the processes that it starts.
+os.environ[STRICT] = "1"
 
 # A run in the background of a script ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -93,7 +93,11 @@ _CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
 @click.option("--measure-warmup", type=click.IntRange(min=0), default=20, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of TVM and of PyTorch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and no more.")
-@click.option("--verbose", is_flag=True, help="Also: the rule that scheduled each function.")
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="Also: the rule that scheduled each function, and why others did not.",
+)
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 def main(
     model: str,
@@ -295,6 +299,8 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
     if verbose:
         for function, rule in result["rules"].items():
             click.echo(f"rule      {rule:<12} {function}")
+            for other, reason in result["declined"].get(function, {}).items():
+                click.echo(f"          not {other}: {reason}")
 
 
 def _print_run(

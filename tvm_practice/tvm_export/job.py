@@ -220,10 +220,10 @@ def export_model(
 
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
-        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules", "notes",
-        "size", "unchanged_since"}, latencies in ms, the library's size in bytes, the date of an
-        export that was reused or None. For a target that this machine cannot run "not_run" says
-        why, and what needs a run is None.
+        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules",
+        "declined", "notes", "size", "unchanged_since"}, latencies in ms, the library's size in
+        bytes, the date of an export that was reused or None. For a target that this machine cannot
+        run "not_run" says why, and what needs a run is None.
 
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
@@ -350,6 +350,7 @@ def _told(
     return {
         "status": "ok",
         **{name: metadata[name] for name in (*same, "seconds", "rules", "notes")},
+        "declined": metadata.get("declined", {}),
         "ratio": metadata["ratio_to_pytorch"],
         "artifacts": str(folder),
         "size": (folder / LIBRARY).stat().st_size,

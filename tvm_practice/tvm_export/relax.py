@@ -17,6 +17,7 @@ from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu import mark_constants
+from tvm_practice.tvm_export.rules.first_match import Decision
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
@@ -166,9 +167,9 @@ class RelaxLane:
     ) -> GraphModule:
         import tvm
 
-        rules: list[tuple[str, str]] = []
+        decisions: list[Decision] = []
         with watch("build"):
-            module = schedule_defaults(module, self._target, report=rules)
+            module = schedule_defaults(module, self._target, report=decisions)
         level = tvm.transform.PassContext(opt_level=self._opt_level)
         with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(self._target):
             executable = self._steps.build_relax(module, self._target)
@@ -186,11 +187,12 @@ class RelaxLane:
             input_names=self._inputs,
             seconds=watch.seconds,
             tuning=tuning,
-            rules=dict(rules),
+            rules={each.function: each.rule for each in decisions},
+            declined={each.function: each.declined for each in decisions if each.declined},
         )
 
 
-def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | None = None) -> Any:
+def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:
     """Every function of a module that no tuner has scheduled, scheduled by the target's rules.
 
     See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.

@@ -103,6 +103,7 @@ def _metadata(graph_module: GraphModule) -> dict[str, Any]:
         "tuning": graph_module.tuning,
         "seconds": graph_module.seconds,
         "rules": graph_module.rules,
+        "declined": graph_module.declined,
         "files": {},
         "not_run": None,
         "notes": [],
@@ -318,6 +319,7 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         seconds=metadata["seconds"],
         tuning=metadata["tuning"],
         rules=metadata["rules"],
+        declined=metadata.get("declined", {}),
     )
 
 

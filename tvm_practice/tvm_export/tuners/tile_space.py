@@ -36,8 +36,7 @@ def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
     """A function's tiles by predicted time, the fastest first; none if it is no contraction."""
     cpu = cpu_of(target)
     try:
-        found = find_contraction(func, cpu)
-        return [] if found is None else [choice for choice, _ in ranked_tiles(found, cpu)]
+        return [choice for choice, _ in ranked_tiles(find_contraction(func, cpu), cpu)]
     except NotApplicable:
         return []
 
@@ -53,8 +52,6 @@ def tile_space(target: Any) -> Callable[[Any], None]:
 
 def _apply(schedule: Any, target: Any, choice: TileChoice | None) -> None:
     found = find_contraction(schedule.mod["main"], cpu_of(target))
-    if found is None:
-        raise ValueError("register tiles are for contractions, and the workload is none")
 
     def decide(name: str, values: list[int]) -> Any:
         decision = None if choice is None else values.index(int(getattr(choice, name)))
