@@ -1,11 +1,15 @@
 """Shared by all tests."""
 
+import contextlib
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import pytest
 
+from tests import forks
 from tvm_practice import engines
 from tvm_practice.course.grading import Grader
 
@@ -25,6 +29,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often test_kill.py kills each export, which tunes for six trials a kill",
     )
+    parser.addoption(
+        "--real-processes",
+        action="store_true",
+        help="start each process, where else it is forked from one that has imported its packages",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if sys.platform.startswith("linux") and not config.option.real_processes:
+        if forks.ADDRESS not in os.environ:  # pytest-xdist's workers use those of their parent
+            opened = contextlib.ExitStack()
+            opened.enter_context(forks.servers())
+            config.add_cleanup(opened.close)
+        forks.use()
+
+
+@pytest.fixture(autouse=True)
+def _processes(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("real_processes"):
+        with forks.real():
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session")
