@@ -18,6 +18,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Fewer tests are over before the servers have imported all that they might need.
+_WORTH_SERVERS = 20
 # What the fixture `process_of` gives.
 Processes: TypeAlias = Callable[[engines.Engine], engines.Session]
 
@@ -37,11 +39,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if sys.platform.startswith("linux") and not config.option.real_processes:
-        if forks.ADDRESS not in os.environ:  # pytest-xdist's workers use those of their parent
-            opened = contextlib.ExitStack()
-            opened.enter_context(forks.servers())
-            config.add_cleanup(opened.close)
+    if getattr(config.option, "numprocesses", None):
+        _fork_processes(config)
+    if forks.ADDRESS in os.environ:  # a worker of pytest-xdist
+        forks.use()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if len(session.items) >= _WORTH_SERVERS:
+        _fork_processes(session.config)
+
+
+def _fork_processes(config: pytest.Config) -> None:
+    """Have the processes of this run forked (tests/forks), unless that is done or not wanted."""
+    wanted = sys.platform.startswith("linux") and not config.option.real_processes
+    if wanted and forks.ADDRESS not in os.environ:
+        opened = contextlib.ExitStack()
+        opened.enter_context(forks.servers())
+        config.add_cleanup(opened.close)
         forks.use()
 
 

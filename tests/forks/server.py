@@ -26,6 +26,7 @@ import sys
 import tempfile
 import threading
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,6 +42,9 @@ _PR_SET_PDEATHSIG = 1
 # Above what a process has open: where received files wait until their numbers are free.
 _ASIDE = 500
 _SERVERS = ("classic", "current", "plain")
+# What Python or a package reads as it starts or is imported: with another value than the server's,
+# a fork would not be the process that is asked for.
+_READ_AT_START = ("OMP_", "MKL_", "KMP_", "LD_", "MALLOC_", "TORCH_", "HF_", "MPL", "CC", "CXX")
 # What many tests' processes import. A package that is not here is imported as ever.
 _PACKAGES = (
     "numpy",
@@ -76,6 +80,9 @@ class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         known = getattr(there, "__spec__", None)
         if there is None or known is None:
             return None
+        found = importlib.machinery.PathFinder.find_spec(name) if path is None else known
+        if found is None or found.origin != known.origin:  # another package of that name
+            return None
         spec = importlib.machinery.ModuleSpec(name, self, origin=known.origin)
         spec.submodule_search_locations = known.submodule_search_locations
         return spec
@@ -84,6 +91,14 @@ class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package = _package(module.__name__)
         for name in [each for each in self._modules if _package(each) == package]:
             sys.modules[name] = self._modules.pop(name)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_READ_AT_START) or (name.startswith("PYTHON") and name != "PYTHONPATH")
+    }
 
 
 def _package(name: str) -> str:
@@ -96,6 +111,7 @@ class _Server:
     def __init__(self, name: str, listening: socket.socket, life: int):
         self._listening = listening
         self._life = life
+        self._environment = _read_at_start(os.environ)
         self._running: dict[int, tuple[int, socket.socket]] = {}  # by the process's descriptor
         self._import(name)
 
@@ -158,13 +174,16 @@ class _Server:
             return
         (length,) = _NUMBER.unpack(start)
         request = json.loads(connection.recv(length, socket.MSG_WAITALL))
-        pid = os.fork()
-        if pid == 0:
-            _become(request, files)
+        if _read_at_start(request["environment"]) == self._environment:
+            pid = os.fork()
+            if pid == 0:
+                _become(request, files)
+            self._running[os.pidfd_open(pid)] = (pid, connection)
+            connection.sendall(_NUMBER.pack(pid))
+        else:  # a process that is started can have it
+            connection.close()
         for file in files:
             os.close(file)
-        self._running[os.pidfd_open(pid)] = (pid, connection)
-        connection.sendall(_NUMBER.pack(pid))
 
 
 def _kill(pid: int) -> None:
@@ -222,6 +241,8 @@ def _take_over(request: dict[str, Any], files: list[int]) -> None:
     above = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     sys.path[:] = [request["folder"] if kind == "-m" else "", *above, *_INSTALLED]
     sys.path_importer_cache.clear()
+    if any((Path(each) / "sitecustomize.py").exists() for each in above):
+        importlib.import_module("sitecustomize")
     if forks.ADDRESS in os.environ:
         forks.use()
     for each in [each for each in sys.modules if _package(each) == "tests"]:
