@@ -25,12 +25,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often test_kill.py kills each export, which tunes for six trials a kill",
     )
+    parser.addoption(
+        "--seed",
+        type=int,
+        help="draw the checks' inputs as the grading did whose failure named this seed",
+    )
 
 
 @pytest.fixture(scope="session")
-def grader() -> Iterator[Grader]:
+def grader(request: pytest.FixtureRequest) -> Iterator[Grader]:
     """Grades exercises; keeps one process an engine for the whole run."""
-    with Grader() as open_grader:
+    with Grader(request.config.getoption("--seed")) as open_grader:
         yield open_grader
 
 

@@ -1,5 +1,7 @@
 """What checks are written with: expectations whose failure says what, where and why."""
 
+import random
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +79,36 @@ def show_nest(nest: list[Node]) -> str:
     return "\n" + format_nest(nest, "    ")
 
 
+_SEEDS = 1_000_000  # few enough digits to type
+_drawn_from = np.random.SeedSequence()
+
+
+def new_seed() -> int:
+    """A seed that nobody chose, for one grading."""
+    return secrets.randbelow(_SEEDS)
+
+
+def draw_from(seed: int) -> None:
+    """Let `seed` decide all that this process draws from now on: one check, and only that, is next.
+
+    It holds for `fresh_rng`, `seed_torch`, and the generators that Python and numpy share.
+    """
+    global _drawn_from
+    _drawn_from = np.random.SeedSequence(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+
+
 def fresh_rng() -> np.random.Generator:
-    """Inputs are drawn anew each time, so that a hard-coded result cannot pass twice."""
-    return np.random.default_rng()
+    """Inputs are drawn anew each time, so that a hard-coded result cannot pass twice.
+
+    The check's seed decides them; each call gives another generator.
+    """
+    return np.random.default_rng(_drawn_from.spawn(1)[0])
+
+
+def seed_torch() -> None:
+    """Have the check's seed decide the weights and inputs that PyTorch draws next."""
+    import torch
+
+    torch.manual_seed(int(fresh_rng().integers(2**31)))

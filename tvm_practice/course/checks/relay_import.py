@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_unchanged, fail, fresh_rng
+from tvm_practice.course.expect import expect, expect_unchanged, fail, fresh_rng, seed_torch
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.tvm_export.running import run_relax, run_relay
@@ -63,7 +63,7 @@ def _draw(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     import torch
 
     rng = fresh_rng()
-    torch.manual_seed(int(rng.integers(2**31)))
+    seed_torch()
     channels, filters, features = (int(size) for size in rng.choice([3, 5, 7, 11], 3, False))
     batch, height, width = (int(size) for size in rng.choice([2, 7, 9, 13], 3, False))
     model = _network(channels, filters, features, outputs=outputs)
