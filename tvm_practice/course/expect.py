@@ -23,6 +23,20 @@ def expect(condition: bool, *, expected: str, seen: str, look: str) -> None:
         raise fail(expected, seen, look)
 
 
+def expect_type(
+    value: Any, kind: type, expected: str, *, look: str = "the return statement"
+) -> None:
+    """`value` is of the type `kind`, which `expected` says in words."""
+    seen = type(value)
+    module = "" if seen.__module__ == "builtins" else f"{seen.__module__}."
+    expect(
+        isinstance(value, kind),
+        expected=expected,
+        seen=f"a {module}{seen.__qualname__}",
+        look=look,
+    )
+
+
 def expect_close(
     got: Any, want: np.ndarray, *, what: str, look: str, atol: float = 1e-4, rtol: float = 1e-4
 ) -> None:
@@ -105,6 +119,17 @@ def fresh_rng() -> np.random.Generator:
     The check's seed decides them; each call gives another generator.
     """
     return np.random.default_rng(_drawn_from.spawn(1)[0])
+
+
+def draw_sizes(count: int, among: Sequence[int]) -> list[int]:
+    """Different numbers of `among`."""
+    return [int(size) for size in fresh_rng().choice(among, count, replace=False)]
+
+
+def draw_normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """A float32 array of each shape, normally distributed."""
+    rng = fresh_rng()
+    return [rng.standard_normal(shape, dtype="float32") for shape in shapes]
 
 
 def seed_torch() -> None:
