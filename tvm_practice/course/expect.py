@@ -38,9 +38,16 @@ def expect_type(
 
 
 def expect_close(
-    got: Any, want: np.ndarray, *, what: str, look: str, atol: float = 1e-4, rtol: float = 1e-4
+    got: Any,
+    want: np.ndarray,
+    *,
+    what: str,
+    look: str,
+    atol: float = 1e-4,
+    rtol: float = 1e-4,
+    whose: str = "numpy",
 ) -> None:
-    """`got` has the shape, type and values of `want`; the message names the worst element."""
+    """`got` has the shape and values of `want`, `whose` result; names the worst element."""
     got = np.asarray(got)
     expect(
         got.shape == want.shape,
@@ -55,9 +62,9 @@ def expect_close(
         at = tuple(int(i) for i in np.unravel_index(int(excess.argmax()), want.shape))
         wrong = int((excess > 0).sum())
         raise fail(
-            f"{what} equal to numpy's within {atol:g} + {rtol:g}·|value|",
+            f"{what} equal to {whose}'s within {atol:g} + {rtol:g}·|value|",
             f"{wrong} of {want.size} elements differ; at {list(at)} it is {got[at]:.6g}, "
-            f"numpy says {want[at]:.6g}",
+            f"{whose} says {want[at]:.6g}",
             look,
         )
 
@@ -121,9 +128,9 @@ def fresh_rng() -> np.random.Generator:
     return np.random.default_rng(_drawn_from.spawn(1)[0])
 
 
-def draw_sizes(count: int, among: Sequence[int]) -> list[int]:
+def draw_distinct(count: int, among: Sequence[int]) -> list[int]:
     """Different numbers of `among`."""
-    return [int(size) for size in fresh_rng().choice(among, count, replace=False)]
+    return [among[int(index)] for index in fresh_rng().choice(len(among), count, replace=False)]
 
 
 def draw_normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:

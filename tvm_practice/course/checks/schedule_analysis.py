@@ -15,7 +15,7 @@ import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
-    draw_sizes,
+    draw_distinct,
     expect,
     expect_close,
     expect_type,
@@ -96,7 +96,7 @@ def _demonstrate_time_function(time_function: Callable[..., np.ndarray]) -> str:
     demonstrate=_demonstrate_time_function,
 )
 def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
-    number, repeats = draw_sizes(2, range(3, 9))
+    number, repeats = draw_distinct(2, range(3, 9))
     module, arguments, called = _counted_module()
     evaluators: list[dict[str, Any]] = []
     make_evaluator = type(module).time_evaluator
@@ -408,7 +408,7 @@ def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> st
     demonstrate=_demonstrate_variants,
 )
 def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> None:
-    (size,) = draw_sizes(1, [67, 71, 73, 79, 83, 89])
+    (size,) = draw_distinct(1, [67, 71, 73, 79, 83, 89])
     modules = compile_variants(size)
     names = ["naive", "tiled", "tiled+parallel"]
     expect_type(modules, dict, f"a dictionary with the keys {', '.join(names)}")
@@ -498,7 +498,7 @@ PaysFrom = Callable[[Sequence[int], Sequence[float], Sequence[float]], int | Non
     ),
 )
 def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
-    sizes = sorted(draw_sizes(6, range(8, 2000)))
+    sizes = sorted(draw_distinct(6, range(8, 2000)))
     serial = [float(each) for each in fresh_rng().uniform(1, 5, 6)]
     cases = {
         "faster from the fourth size on": ((9, 9, 9, 0, 0, 0), 3),
