@@ -40,9 +40,10 @@ docs: $(VENV)/.docs ## Build the documentation as a site in site/
 grade: install ## Grade your own functions only
 	$(BIN)/python -m pytest tests/test_course.py -k test_mine $(ARGS)
 
-lint: install ## Check style and types
+lint: install ## Check style, types and which package imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 format: install ## Rewrite the files in the project's style

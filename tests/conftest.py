@@ -1,19 +1,29 @@
 """Shared by all tests."""
 
+import contextlib
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import pytest
 
+from tests import forks
 from tvm_practice import engines
 from tvm_practice.course.grading import Grader
+from tvm_practice.tvm_export.rules.first_match import STRICT
+
+# A mistake in a default rule is an error of the test, here and in the processes that it starts.
+os.environ[STRICT] = "1"
 
 # A run in the background of a script ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Fewer tests are over before the servers have imported all that they might need.
+_WORTH_SERVERS = 20
 # What the fixture `process_of` gives.
 Processes: TypeAlias = Callable[[engines.Engine], engines.Session]
 
@@ -25,12 +35,53 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often test_kill.py kills each export, which tunes for six trials a kill",
     )
+    parser.addoption(
+        "--real-processes",
+        action="store_true",
+        help="start each process, where else it is forked from one that has imported its packages",
+    )
+    parser.addoption(
+        "--seed",
+        type=int,
+        help="draw the checks' inputs as the grading did whose failure named this seed",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "numprocesses", None):
+        _fork_processes(config)
+    if forks.ADDRESS in os.environ:  # a worker of pytest-xdist
+        forks.use()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if len(session.items) >= _WORTH_SERVERS:
+        _fork_processes(session.config)
+
+
+def _fork_processes(config: pytest.Config) -> None:
+    """Have the processes of this run forked (tests/forks), unless that is done or not wanted."""
+    wanted = sys.platform.startswith("linux") and not config.option.real_processes
+    if wanted and forks.ADDRESS not in os.environ:
+        opened = contextlib.ExitStack()
+        opened.enter_context(forks.servers())
+        config.add_cleanup(opened.close)
+        forks.use()
+
+
+@pytest.fixture(autouse=True)
+def _processes(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("real_processes"):
+        with forks.real():
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session")
-def grader() -> Iterator[Grader]:
+def grader(request: pytest.FixtureRequest) -> Iterator[Grader]:
     """Grades exercises; keeps one process an engine for the whole run."""
-    with Grader() as open_grader:
+    with Grader(request.config.getoption("--seed")) as open_grader:
         yield open_grader
 
 

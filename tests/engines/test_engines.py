@@ -30,6 +30,7 @@ both = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.real_processes
 @both
 def test_each_engine_is_its_own_tvm(engine: engines.Engine) -> None:
     expected = {"classic": "0.17", "current": "0.27"}[engine]
@@ -41,6 +42,7 @@ def test_each_engine_is_its_own_tvm(engine: engines.Engine) -> None:
         assert "already holds" in session.call(f"{FUNCTIONS}:activate_other")
 
 
+@pytest.mark.real_processes
 def test_pytorch_comes_when_it_is_asked_for() -> None:
     seen = engines.call(engines.CURRENT, f"{FUNCTIONS}:torch_beside_tvm")
     values = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -99,6 +101,7 @@ def test_output_is_streamed(capfd: pytest.CaptureFixture[str]) -> None:
     assert "said in the child" in capfd.readouterr().out
 
 
+@pytest.mark.real_processes
 def test_a_child_that_dies_is_reported() -> None:
     with pytest.raises(engines.EngineDied, match="exit status 7"):
         engines.call(engines.CURRENT, f"{FUNCTIONS}:die", {"status": 7})
@@ -133,6 +136,7 @@ def _caller(tmp_path: Path) -> "subprocess.Popen[bytes]":
     return process
 
 
+@pytest.mark.real_processes
 def test_ctrl_c_is_passed_on(tmp_path: Path) -> None:
     process = _caller(tmp_path)
     process.send_signal(signal.SIGINT)
@@ -140,6 +144,7 @@ def test_ctrl_c_is_passed_on(tmp_path: Path) -> None:
     assert (tmp_path / "interrupted").exists()
 
 
+@pytest.mark.real_processes
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's help is Linux's")
 def test_the_child_ends_with_a_killed_parent(tmp_path: Path) -> None:
     process = _caller(tmp_path)
@@ -177,6 +182,7 @@ def test_a_missing_wheel_is_one_line_that_says_how_to_install(
         engines.call(engines.CLASSIC, f"{FUNCTIONS}:version")
 
 
+@pytest.mark.real_processes
 def test_the_table_and_the_json() -> None:
     table = subprocess.run(
         [sys.executable, "-m", "tvm_practice.engines"], capture_output=True, text=True, check=True

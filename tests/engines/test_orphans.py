@@ -29,6 +29,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_worker_that_runs_out_of_time_alone_ends(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""The child's side of `engines.Session`: requests come in on standard input, a line each."""
+"""The child's side of `engines.Session`: a request comes through the pipe, an answer goes back."""
 
 import ctypes
 import importlib
@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
 from tvm_practice.engines.errors import PlainError, RemoteError
@@ -24,41 +24,42 @@ def _end_with_parent() -> None:
             sys.exit(1)  # it died before the call above
 
 
-def _answer(request: dict[str, Any], engine: str) -> dict[str, Any]:
+def _answer(request: dict[str, Any], engine: str) -> str:
+    """The answer in JSON: the `result` of the function called, or the `error` that it raised."""
     try:
         chosen = activate if request.get("activate", True) else choose
         chosen(engine)  # type: ignore[arg-type]  # here, so that a failure travels back
         module, _, name = request["function"].partition(":")
         function = getattr(importlib.import_module(module), name)
         result = function(**request["arguments"])
-        json.dumps(result)  # a result that is not JSON is an error of the function called
-        return {"result": result}
+        # Here: a result that is not JSON is an error of the function called.
+        return json.dumps({"result": result})
     except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
         kind = type(error)
-        return {
-            "error": {
-                "kind": f"{kind.__module__}.{kind.__qualname__}",
-                "plain": isinstance(error, PlainError) and not isinstance(error, RemoteError),
-                "message": str(error),
-                "traceback": traceback.format_exc(),
-            }
+        said = {
+            "kind": f"{kind.__module__}.{kind.__qualname__}",
+            "plain": isinstance(error, PlainError) and not isinstance(error, RemoteError),
+            "message": str(error),
+            "traceback": traceback.format_exc(),
         }
+        return json.dumps({"error": said})
 
 
 def main() -> None:
     engine = sys.argv[1]
     assert engine in ENGINES
     _end_with_parent()
-    requests = os.fdopen(os.dup(0), "r")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # workers must not read our requests
-    for line in requests:
-        request = json.loads(line)
+    pipe: Connection[str, str] = Connection(int(sys.argv[2]))
+    os.set_inheritable(pipe.fileno(), False)  # workers must not hold it open
+    while True:
+        try:
+            request = json.loads(pipe.recv_bytes())
+        except EOFError:
+            return
         answer = _answer(request, engine)
         sys.stdout.flush()
         sys.stderr.flush()
-        writing = Path(f"{request['reply']}.writing")
-        writing.write_text(json.dumps(answer))
-        writing.replace(request["reply"])  # whole or not at all: the parent waits for the name
+        pipe.send_bytes(answer.encode())
 
 
 if __name__ == "__main__":

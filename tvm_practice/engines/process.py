@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from multiprocessing import Pipe
 from types import TracebackType
 from typing import IO, Any
 
@@ -23,7 +24,9 @@ from tvm_practice.engines.errors import (
 )
 from tvm_practice.engines.selection import Engine, thread_count, unavailable_reason
 
-_POLL_SECONDS = 0.01
+# An answer or the pipe's end is noticed at once. A worker forked by the child may hold the pipe
+# open beyond the child's end: this is how often that is looked for.
+_LOOK_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
 
 
@@ -53,7 +56,6 @@ class Session:
         self._folder = tempfile.TemporaryDirectory(
             prefix="tvm-practice-", ignore_cleanup_errors=True
         )
-        self._calls = 0
         environment = dict(os.environ)
         environment["TVM_PRACTICE_PARENT"] = str(os.getpid())
         # A tuner's workers are ended in the middle of things; what they leave goes with the folder.
@@ -64,14 +66,17 @@ class Session:
         )
         # numpy's BLAS reads it when it loads; torch is told by whoever uses it.
         environment.setdefault("OPENBLAS_NUM_THREADS", str(thread_count()))
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "tvm_practice.engines.child", engine],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT if output is not None else None,
-            env=environment,
-            start_new_session=True,
-        )
+        self._pipe, theirs = Pipe()
+        with theirs:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "tvm_practice.engines.child", engine, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT if output is not None else None,
+                env=environment,
+                start_new_session=True,
+            )
 
     def call(
         self,
@@ -88,25 +93,20 @@ class Session:
         function raised is raised here. Raises RemoteError if it raised anything else, EngineDied
         if the child ended, EngineTimeout after `timeout` seconds (both end the session).
         """
-        self._calls += 1
-        reply = Path(self._folder.name) / f"{self._calls}.json"
         request = {
             "function": function,
             "arguments": dict(arguments or {}),
-            "reply": str(reply),
             "activate": activate,
         }
-        assert self._child.stdin is not None
         sys.stdout.flush()  # what was printed here comes before what the child prints
         try:
-            self._child.stdin.write(json.dumps(request).encode() + b"\n")
-            self._child.stdin.flush()
-        except (BrokenPipeError, ValueError):
+            self._pipe.send_bytes(json.dumps(request).encode())
+        except OSError:
             pass  # the wait below finds the child dead and says how it ended
         try:
-            answer = self._wait(reply, timeout)
+            answer = self._wait(timeout)
         except KeyboardInterrupt:
-            self._interrupt(reply)
+            self._interrupt()
             raise
         if "error" in answer:
             error = answer["error"]
@@ -117,43 +117,36 @@ class Session:
             raise RemoteError(error["kind"], error["message"], error["traceback"])
         return answer["result"]
 
-    def _wait(self, reply: Path, timeout: float | None) -> dict[str, Any]:
-        started = time.monotonic()
-        while True:
-            ended = self._child.poll()  # before the look at the file: it may answer, then end
+    def _wait(self, timeout: float | None) -> dict[str, Any]:
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            ended = self._child.poll() is not None  # before the look: it may answer, then end
             try:
-                text = reply.read_text()
-            except FileNotFoundError:  # not yet, or the folder is gone: another thread closed this
-                pass
-            else:
-                reply.unlink(missing_ok=True)
-                answer: dict[str, Any] = json.loads(text)
-                return answer
-            if ended is not None:
-                how = signal.Signals(-ended).name if ended < 0 else f"exit status {ended}"
+                if self._pipe.poll(0 if ended else min(left, _LOOK_SECONDS)):
+                    answer: dict[str, Any] = json.loads(self._pipe.recv_bytes())
+                    return answer
+            except (EOFError, OSError):  # it has ended, or another thread closed this
+                ended = True
+            if ended:
+                status = self._child.wait()
+                how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
                 raise EngineDied(f"the {self.engine} engine's process ended ({how})")
-            if timeout is not None and time.monotonic() - started > timeout:
-                self.close(grace=0)
-                raise EngineTimeout(f"no answer from the {self.engine} engine in {timeout:.0f} s")
-            time.sleep(_POLL_SECONDS)
+        self.close(grace=0)
+        raise EngineTimeout(f"no answer from the {self.engine} engine in {timeout:.0f} s")
 
-    def _interrupt(self, reply: Path) -> None:
+    def _interrupt(self) -> None:
         """Pass Ctrl-C on, and give the function called time to save what it has."""
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGINT)
         try:
-            self._wait(reply, _GRACE_SECONDS)
+            self._wait(_GRACE_SECONDS)
         except EngineError:
             pass
         self.close(grace=0)
 
     def close(self, *, grace: float = _GRACE_SECONDS) -> None:
-        """End the child: at the end of its input, else after `grace` seconds by force."""
-        if self._child.stdin is not None:
-            try:
-                self._child.stdin.close()
-            except BrokenPipeError:
-                pass
+        """End the child: at the end of the pipe, else after `grace` seconds by force."""
+        self._pipe.close()
         try:
             self._child.wait(grace)
         except subprocess.TimeoutExpired:

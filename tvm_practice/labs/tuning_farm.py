@@ -28,12 +28,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.phase import phase_command
-from tvm_practice.farm_stages import Stages
+from tvm_practice.farm.stages import Stages
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tvm_practice.local_farm import LocalFarm
+    from tvm_practice.farm.local import LocalFarm
 
 
 def measure_tracker(farm: "LocalFarm", requests: int) -> float:
@@ -54,7 +54,7 @@ def measure_tracker(farm: "LocalFarm", requests: int) -> float:
     from tvm import rpc
     from tvm.rpc import base
 
-    from tvm_practice.local_farm import SilentServer
+    from tvm_practice.farm.local import SilentServer
 
     process = psutil.Process(farm.tracker_pid)
     with SilentServer(farm.host, farm.port, "tracker-only") as worker:

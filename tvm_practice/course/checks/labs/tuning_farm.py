@@ -22,7 +22,7 @@ from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT, host_target
 
 if TYPE_CHECKING:
-    from tvm_practice.local_farm import LocalFarm
+    from tvm_practice.farm.local import LocalFarm
 
 PHASE = Phase(
     number=5,
@@ -47,7 +47,7 @@ def _farm() -> "LocalFarm":
 
 @functools.cache
 def _started_farm() -> "LocalFarm":
-    from tvm_practice.local_farm import LocalFarm
+    from tvm_practice.farm.local import LocalFarm
 
     stack = ExitStack()
     atexit.register(stack.close)
@@ -130,7 +130,7 @@ def _demonstrate_request(request_worker: Function) -> str:
 def check_request_worker(request_worker: Function) -> None:
     from tvm import rpc
 
-    from tvm_practice.local_farm import SilentServer, free_port
+    from tvm_practice.farm.local import SilentServer, free_port
 
     farm = _farm()
     seconds = int(fresh_rng().integers(20, 40))
@@ -586,7 +586,7 @@ _QUIET = {"search": 1e-9, "build": 1e-9, "request": 1e-9, "upload": 1e-9, "run":
 
 def _stages(**given: float) -> Any:
     """Stages that take no time, but for those given."""
-    from tvm_practice.farm_stages import Stages
+    from tvm_practice.farm.stages import Stages
 
     return Stages(**{**_QUIET, "batch": 16, "builders": 2, **given})  # type: ignore[arg-type]
 

@@ -16,10 +16,10 @@ from rich.table import Table
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import say, show
-from tvm_practice.farm_stages import Stages
+from tvm_practice.farm.stages import Stages
 
 if TYPE_CHECKING:
-    from tvm_practice.local_farm import LocalFarm
+    from tvm_practice.farm.local import LocalFarm
 
 _ATTEMPTS = 3
 _UPLOADS = (2**14, 2**18, 2**22, 2**24)  # bytes
@@ -35,7 +35,7 @@ _EXAMPLE = Stages(
 def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
     """A farm on loopback: measured stage by stage, modelled, tuned on, and with a worker lost."""
     from tvm_practice import engines
-    from tvm_practice.local_farm import LocalFarm
+    from tvm_practice.farm.local import LocalFarm
     from tvm_practice.measure import environment
 
     cores = engines.thread_count()
@@ -142,7 +142,7 @@ class _Lab:
 
         Candidates are kept in `folder`.
         """
-        from tvm_practice.farm_stages import (
+        from tvm_practice.farm.stages import (
             build_seconds,
             run_parts,
             search_seconds,
@@ -312,7 +312,7 @@ class _Lab:
 
     def _tune(self, workers: int, folder: Path) -> float:
         """Trials per second of a search on that many workers."""
-        from tvm_practice.farm import tune_matmul
+        from tvm_practice.farm.tuning import tune_matmul
 
         shutil.rmtree(folder, ignore_errors=True)
         seconds = tune_matmul(
@@ -338,7 +338,7 @@ class _Lab:
         if not self._artifacts:
             self._survive(None, [])
             return {}
-        from tvm_practice.local_farm import SilentServer
+        from tvm_practice.farm.local import SilentServer
 
         trials = self._artifacts
         say(f"\nOf {len(self.farm)} workers one is killed in the middle of {len(trials)} trials:")

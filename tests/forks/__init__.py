@@ -1,0 +1,165 @@
+"""Python processes that start with their packages imported: forks of servers that live for a run.
+
+Most of a test used to be a Python that starts and imports PyTorch and a TVM: three to five seconds
+of a processor, a few hundred times. `use()` replaces `subprocess.Popen` in this process, so that a
+`python -m module` or `python -c code` that is started here, in a test or in what it tests, is
+forked by a server that has imported those packages (tests/forks/server.py). The fork's arguments,
+folder, environment, files, exit status and end are a started process's, and so are its
+`sys.modules`: what is imported beforehand shows there only once it is imported.
+
+A test marked `real_processes` starts its processes for real; so does `pytest --real-processes` for
+all of them.
+"""
+
+import contextlib
+import inspect
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# Where the servers listen; the processes that a run starts find it here.
+ADDRESS = "TVM_PRACTICE_TEST_FORKS"
+PLAIN = "plain"
+
+_STARTED = subprocess.Popen
+_SHIM = "classic_shim"
+_NUMBER = struct.Struct("<q")
+
+
+def server_for(command: Any, environment: dict[str, str]) -> str | None:
+    """The server that has imported what `command` will need; None if the command is no Python's."""
+    if not isinstance(command, list) or len(command) < 3 or command[0] != sys.executable:
+        return None
+    if command[1] == "-m" and command[2] == "tvm_practice.engines.child":
+        return str(command[3])
+    if command[1] == "-m" and command[2] == "tvm.exec.popen_worker":
+        return "classic" if _SHIM in environment.get("PYTHONPATH", "") else "current"
+    return PLAIN if command[1] in ("-m", "-c") else None
+
+
+class Forked(subprocess.Popen[Any]):
+    """A `subprocess.Popen` whose process is forked by a server where that makes no difference."""
+
+    _connection: socket.socket | None = None
+
+    def _execute_child(self, *positional: Any) -> None:
+        method = super()._execute_child  # type: ignore[misc]
+        given = inspect.signature(method).bind(*positional).arguments
+        environment = dict(os.environ if given["env"] is None else given["env"])
+        server = server_for(given["args"], environment)
+        folder = os.environ.get(ADDRESS)
+        unusual = any(given[each] for each in ("executable", "preexec_fn", "shell"))
+        if server is None or folder is None or unusual:
+            method(*positional)
+            return
+        pipes = {0: given["p2cread"], 1: given["c2pwrite"], 2: given["errwrite"]}
+        files = {number: number if file == -1 else file for number, file in pipes.items()}
+        files |= {number: number for number in given["pass_fds"]}
+        request = {
+            "command": [os.fspath(each) for each in given["args"][1:]],
+            "folder": os.fspath(given["cwd"] or Path.cwd()),
+            "environment": environment | {ADDRESS: folder},
+            "files": list(files),
+            "session": bool(given["start_new_session"]),
+            "parent": os.getpid(),
+        }
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(f"{folder}/{server}")
+        message = json.dumps(request).encode()
+        socket.send_fds(connection, [_NUMBER.pack(len(message))], list(files.values()))
+        connection.sendall(message)
+        answer = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+        if not answer:  # the server cannot give it this environment
+            connection.close()
+            method(*positional)
+            return
+        (self.pid,) = _NUMBER.unpack(answer)
+        self._connection = connection
+        # Closed with this process alone: a server ends what has nobody to wait for it.
+        _connections.append(connection)
+        self._child_created = True
+        self._close_pipe_fds(  # type: ignore[attr-defined]
+            *(given[f"{name}{end}"] for name in ("p2c", "c2p", "err") for end in ("read", "write"))
+        )
+
+    def _status(self, *, wait: bool) -> int | None:
+        """How the process ended, as `os.waitpid` says it; None if it has not."""
+        assert self._connection is not None
+        if not wait and not select.select([self._connection], [], [], 0)[0]:
+            return None
+        answer = self._connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+        if self._connection in _connections:
+            _connections.remove(self._connection)
+        self._connection.close()
+        return int(_NUMBER.unpack(answer)[0]) if len(answer) == _NUMBER.size else 9
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        if self._connection is None:
+            return super()._try_wait(wait_flags)  # type: ignore[misc,no-any-return]
+        status = self._status(wait=not wait_flags & os.WNOHANG)
+        return (0, 0) if status is None else (self.pid, status)
+
+    def _internal_poll(self, *arguments: Any, **options: Any) -> int | None:
+        if self._connection is None:
+            return super()._internal_poll(*arguments, **options)  # type: ignore[misc,no-any-return]
+        if self.returncode is None and self._waitpid_lock.acquire(False):  # type: ignore[attr-defined]
+            try:
+                if self.returncode is None and (status := self._status(wait=False)) is not None:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+            finally:
+                self._waitpid_lock.release()  # type: ignore[attr-defined]
+        return self.returncode
+
+
+_connections: list[socket.socket] = []
+
+
+def use() -> None:
+    """Have this process's `subprocess` fork where it can."""
+    subprocess.Popen = Forked  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def real() -> Iterator[None]:
+    """In the block, every process is started, and so is what those start."""
+    folder = os.environ.pop(ADDRESS, None)
+    try:
+        yield
+    finally:
+        if folder is not None:
+            os.environ[ADDRESS] = folder
+
+
+@contextlib.contextmanager
+def servers() -> Iterator[None]:
+    """Servers for this process and those that it starts; each imports when it is first asked."""
+    with tempfile.TemporaryDirectory(prefix="tvm-practice-forks-") as folder:
+        ours, theirs = os.pipe()
+        process = _STARTED(
+            [sys.executable, "-m", "tests.forks.server", folder, str(ours)],
+            pass_fds=[ours],
+            start_new_session=True,
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        os.close(ours)
+        while not (Path(folder) / PLAIN).exists():
+            if process.poll() is not None:
+                raise ChildProcessError("the servers of the tests' processes did not start")
+            select.select([], [], [], 0.01)
+        os.environ[ADDRESS] = folder
+        try:
+            yield
+        finally:
+            del os.environ[ADDRESS]
+            os.close(theirs)  # at the pipe's end they end
+            process.wait()

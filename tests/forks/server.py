@@ -1,0 +1,300 @@
+"""Servers that fork Python processes; see tests/forks/__init__.py.
+
+`python -m tests.forks.server FOLDER PIPE` listens at FOLDER/plain, FOLDER/classic and
+FOLDER/current until the other end of PIPE is closed. The first request at one of them has it
+import its packages. No server runs anything of theirs: what they start threads for, they start in
+the fork.
+"""
+
+import atexit
+import ctypes
+import fcntl
+import gc
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import random
+import runpy
+import select
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tests import forks
+
+# A process's own folder, or '', and PYTHONPATH's entries come before these.
+_GIVEN = {str(Path.cwd()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+_INSTALLED = [each for each in sys.path if each not in _GIVEN]
+_AT_START = set(sys.modules)
+
+_NUMBER = struct.Struct("<q")
+_PR_SET_PDEATHSIG = 1
+# Above what a process has open: where received files wait until their numbers are free.
+_ASIDE = 500
+_SERVERS = ("classic", "current", "plain")
+# What Python or a package reads as it starts or is imported: with another value than the server's,
+# a fork would not be the process that is asked for.
+_READ_AT_START = ("OMP_", "MKL_", "KMP_", "LD_", "MALLOC_", "TORCH_", "HF_", "MPL", "CC", "CXX")
+# What many tests' processes import. A package that is not here is imported as ever.
+_PACKAGES = (
+    "numpy",
+    "torch",
+    "torch.export",
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "psutil",
+    "click",
+    "rich.console",
+    "rich.table",
+    "rich.progress",
+    "pydantic",
+    "omegaconf",
+    "jinja2",
+    "filelock",
+    "scipy.stats",
+    "xgboost",
+    "cloudpickle",
+)
+
+
+class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives packages that were imported before the fork, a package's modules together."""
+
+    def __init__(self, modules: dict[str, types.ModuleType]):
+        self._modules = modules
+
+    def find_spec(
+        self, name: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        there = self._modules.get(name)
+        known = getattr(there, "__spec__", None)
+        if there is None or known is None:
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name) if path is None else known
+        if found is None or found.origin != known.origin:  # another package of that name
+            return None
+        spec = importlib.machinery.ModuleSpec(name, self, origin=known.origin)
+        spec.submodule_search_locations = known.submodule_search_locations
+        return spec
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        package = _package(module.__name__)
+        for name in [each for each in self._modules if _package(each) == package]:
+            sys.modules[name] = self._modules.pop(name)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_READ_AT_START) or (name.startswith("PYTHON") and name != "PYTHONPATH")
+    }
+
+
+def _package(name: str) -> str:
+    return name.partition(".")[0]
+
+
+class _Server:
+    """Forks processes that have imported what this one has, and says how each ended."""
+
+    def __init__(self, name: str, listening: socket.socket, life: int):
+        self._listening = listening
+        self._life = life
+        self._environment = _read_at_start(os.environ)
+        self._running: dict[int, tuple[int, socket.socket]] = {}  # by the process's descriptor
+        self._import(name)
+
+    def _import(self, name: str) -> None:
+        path = list(sys.path)
+        gc.disable()
+        if name != "plain":
+            from tvm_practice import engines
+
+            engines.activate(name)  # type: ignore[arg-type]
+        for package in _PACKAGES:
+            try:
+                importlib.import_module(package)
+            except ImportError:  # what needs it says so
+                pass
+        sys.path[:] = path
+        before = {}
+        for each in set(sys.modules) - _AT_START:
+            if _package(each) not in sys.stdlib_module_names:
+                before[each] = sys.modules.pop(each)
+        # A fork has the project's modules from its own path, as it is then.
+        before = {
+            each: module for each, module in before.items() if _package(each) != "tvm_practice"
+        }
+        sys.meta_path.insert(0, _ImportedBefore(before))
+        gc.freeze()
+        gc.enable()
+
+    def serve(self) -> None:
+        while True:
+            waiting: list[int | socket.socket] = [self._life, self._listening, *self._running]
+            waiting += [connection for _, connection in self._running.values()]
+            ready = select.select(waiting, [], [])[0]
+            if self._life in ready:
+                break
+            for descriptor, (pid, connection) in list(self._running.items()):
+                if descriptor in ready:
+                    self._say_its_end(descriptor)
+                elif connection in ready:  # nobody is left who waits for it
+                    _kill(pid)
+            if self._listening in ready:
+                self._fork(self._listening.accept()[0])
+        for pid, _ in self._running.values():
+            _kill(pid)
+
+    def _say_its_end(self, descriptor: int) -> None:
+        pid, connection = self._running.pop(descriptor)
+        os.close(descriptor)
+        status = os.waitpid(pid, 0)[1]
+        try:
+            connection.sendall(_NUMBER.pack(status))
+        except OSError:  # nobody waits for it
+            pass
+        connection.close()
+
+    def _fork(self, connection: socket.socket) -> None:
+        start, files, _, _ = socket.recv_fds(connection, _NUMBER.size, 64)
+        if len(start) < _NUMBER.size:
+            connection.close()
+            return
+        (length,) = _NUMBER.unpack(start)
+        request = json.loads(connection.recv(length, socket.MSG_WAITALL))
+        if _read_at_start(request["environment"]) == self._environment:
+            pid = os.fork()
+            if pid == 0:
+                _become(request, files)
+            self._running[os.pidfd_open(pid)] = (pid, connection)
+            connection.sendall(_NUMBER.pack(pid))
+        else:  # a process that is started can have it
+            connection.close()
+        for file in files:
+            os.close(file)
+
+
+def _kill(pid: int) -> None:
+    """End a process and those of its group, which it leads."""
+    for end in (os.killpg, os.kill):
+        try:
+            end(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def _become(request: dict[str, Any], files: list[int]) -> NoReturn:
+    """Turn this fork into the process asked for, run it, and end as Python does."""
+    try:
+        _take_over(request, files)
+        status = _run(request["command"])
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = status or 120
+    sys.stderr.flush()
+    if status == -signal.SIGINT:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(status)
+
+
+def _take_over(request: dict[str, Any], files: list[int]) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if request["session"]:
+        os.setsid()
+    else:
+        os.setpgid(0, 0)
+    aside = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _ASIDE) for file in files]
+    os.closerange(3, _ASIDE)
+    for number, file in zip(request["files"], aside, strict=True):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.getppid = lambda: request["parent"]
+    tempfile.tempdir = None
+    random.seed()
+    kind, *arguments = request["command"]
+    sys.orig_argv[:] = [sys.executable, kind, *arguments]
+    sys.argv[:] = [kind, *arguments[1:]]
+    above = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    sys.path[:] = [request["folder"] if kind == "-m" else "", *above, *_INSTALLED]
+    sys.path_importer_cache.clear()
+    if any((Path(each) / "sitecustomize.py").exists() for each in above):
+        importlib.import_module("sitecustomize")
+    if forks.ADDRESS in os.environ:
+        forks.use()
+    for each in [each for each in sys.modules if _package(each) == "tests"]:
+        del sys.modules[each]
+
+
+def _run(command: list[str]) -> int:
+    """Run a module or a piece of code as the main program; its exit status."""
+    kind, what = command[:2]
+    try:
+        if kind == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            main = types.ModuleType("__main__")
+            sys.modules["__main__"] = main
+            exec(compile(what, "<string>", "exec"), main.__dict__)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        sys.excepthook(*sys.exc_info())
+        return -signal.SIGINT
+    return 0
+
+
+def main() -> None:
+    folder, life = Path(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(life, False)
+    listening = {}
+    for name in _SERVERS:
+        listening[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening[name].bind(f"{folder}/{name}")
+        listening[name].listen(64)
+    while listening:
+        waiting: list[int | socket.socket] = [life, *listening.values()]
+        ready = select.select(waiting, [], [])[0]
+        if life in ready:
+            break
+        for name, each in list(listening.items()):
+            if each in ready:
+                if os.fork() == 0:
+                    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                    for other in listening.values():
+                        if other is not each:
+                            other.close()
+                    _Server(name, each, life).serve()
+                    os._exit(0)
+                listening.pop(name).close()
+    select.select([life], [], [])
+
+
+if __name__ == "__main__":
+    main()
