@@ -49,6 +49,24 @@ def test_values_at_odd_sizes(session: engines.Session, family: str, seed: int) -
     assert set(drawn["rules"]) <= RULES[family], drawn
 
 
+@pytest.mark.parametrize(
+    ("case", "rule"),
+    [
+        ("1x1 convolution, padded", "contraction"),
+        ("3x3 convolution, padded", "winograd"),
+        ("convolution, padded at once", "contraction"),
+        ("pooling, padded", "reduction"),
+        ("depthwise convolution, padded", "reduction"),
+        ("log_softmax, short axis", "reduction"),
+        ("log_softmax, axis 1", "reduction"),
+    ],
+)
+def test_values_that_were_wrong(session: engines.Session, case: str, rule: str) -> None:
+    drawn = session.call(f"{FUNCTIONS}:compare", {"family": case, "seed": 0})
+    assert drawn["finite"] and drawn["error"] < 1e-5, drawn
+    assert drawn["rules"] == [rule], drawn
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "family",
