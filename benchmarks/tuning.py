@@ -278,7 +278,7 @@ def _by_hand_current(shape: Sequence[int]) -> Any:
     import tvm
 
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.manual_schedule import packed_blocking
+    from tvm_practice.course.blocking import packed_blocking
 
     m, n, k = shape
     schedule = packed_matmul(m, n, k, **packed_blocking(n))
@@ -289,7 +289,7 @@ def _by_hand_classic(shape: Sequence[int]) -> Any:
     """The same blocking on the classic engine."""
     import tvm
 
-    from tvm_practice.manual_schedule import packed_blocking
+    from tvm_practice.course.blocking import packed_blocking
     from tvm_practice.tvm_export.tuners.matmul_template import packed_matmul
 
     m, n, k = shape

@@ -40,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="start each process, where else it is forked from one that has imported its packages",
     )
+    parser.addoption(
+        "--seed",
+        type=int,
+        help="draw the checks' inputs as the grading did whose failure named this seed",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,9 +79,9 @@ def _processes(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def grader() -> Iterator[Grader]:
+def grader(request: pytest.FixtureRequest) -> Iterator[Grader]:
     """Grades exercises; keeps one process an engine for the whole run."""
-    with Grader() as open_grader:
+    with Grader(request.config.getoption("--seed")) as open_grader:
         yield open_grader
 
 

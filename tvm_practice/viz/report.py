@@ -123,7 +123,7 @@ def latency_block(ratios: Mapping[str, RatioRecord], *, baseline: str) -> Block:
 
 
 def schedule_sections(study: Mapping[str, Any]) -> list[Section]:
-    """What a schedule does, from `studies.matmul_study`."""
+    """What a schedule does, from a study of the course's matmul."""
     size, cache = study["size"], study["cache"]
     rows, columns = study["tile"]
     left_out = [f"{name} is left out: {why}." for name, why in study["left_out"].items()]
@@ -211,7 +211,7 @@ def schedule_sections(study: Mapping[str, Any]) -> list[Section]:
 
 
 def roofline_section(study: Mapping[str, Any]) -> Section:
-    """The roofline, from `studies.roofline_study`."""
+    """The roofline, from a study of the course's matmul."""
     limits = study["limits"]
     return Section(
         "roofline",
