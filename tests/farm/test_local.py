@@ -9,14 +9,14 @@ import pytest
 
 from tvm_practice import engines
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.slow
 def test_a_farm_opens_loses_and_closes() -> None:
     if reason := engines.unavailable_reason("current"):
         pytest.skip(reason)
-    seen = engines.call("current", "tests.labs.farm_functions:open_lose_and_close")
+    seen = engines.call("current", "tests.farm.functions:open_lose_and_close")
     assert seen == {"known": 2, "answer": 42, "left": 1, "again": 2, "alive": 0}
 
 
