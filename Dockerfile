@@ -60,8 +60,9 @@ COPY docker/entrypoint docker/lab /usr/local/bin/
 COPY docker/greeting.py docker/healthcheck.py docker/notebooks.py /opt/tvm-practice/
 COPY docker/ipython_startup.py /home/learner/.ipython/profile_default/startup/00-engines.py
 # The course itself is mounted at /workspace. These few files make the image of use without it.
-COPY tvm_practice/__init__.py tvm_practice/farm.py /opt/tvm-practice/lib/tvm_practice/
+COPY tvm_practice/__init__.py /opt/tvm-practice/lib/tvm_practice/
 COPY tvm_practice/engines /opt/tvm-practice/lib/tvm_practice/engines
+COPY tvm_practice/farm /opt/tvm-practice/lib/tvm_practice/farm
 RUN printf '/workspace\n/opt/tvm-practice/lib\n' \
         > "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tvm-practice.pth" \
     && echo 'python /opt/tvm-practice/greeting.py' >> /home/learner/.bashrc \

@@ -48,8 +48,8 @@ def measure_all(
         side: whose ratio to the baseline is printed.
     """
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.writing import write_json
 
     threads = engines.thread_count()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # numpy's
@@ -108,8 +108,9 @@ def rates(comparison: dict[str, Any], multiply_adds: int) -> dict[str, float]:
 
 def ratio_cell(ratio: dict[str, Any]) -> str:
     """A ratio with its interval: 0.95 (0.93–0.97)."""
-    low, high = ratio["ci95"]
-    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+    from tvm_practice.viz.tables import with_interval
+
+    return with_interval(ratio["value"], ratio["ci95"])
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -100,8 +100,8 @@ def main(models: tuple[str, ...], rounds: int, out: Path, only_table: bool) -> N
         return
 
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.writing import write_json
 
     os.environ["TVM_BIND_THREADS"] = "0"
     engines.activate("current")

@@ -49,7 +49,7 @@ def measure(shape: tuple[int, int, int], seconds: float) -> dict[str, Any]:
     from solutions.manual_schedule import packed_matmul
     from solutions.te_basics import matmul
     from tvm_practice import engines
-    from tvm_practice.manual_schedule import packed_blocking
+    from tvm_practice.course.blocking import packed_blocking
     from tvm_practice.measure import compare_interleaved
 
     m, n, k = shape

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from tvm_practice.bench import LABELS
+from tvm_practice.tvm_export.compilers import LABELS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "models.md"
@@ -162,10 +162,11 @@ def page(found: dict[str, dict[str, Any]]) -> str:
 
 
 def _line(label: str, row: dict[str, Any]) -> str:
+    from tvm_practice.viz.tables import with_interval
+
     if row["status"] != "ok":
         return f"| {label} | {row['status']} | | | |"
-    low, high = row["ratio"]["ci95"]
-    ratio = f"{row['ratio']['value']:.2f} ({low:.2f}–{high:.2f})"
+    ratio = with_interval(row["ratio"]["value"], row["ratio"]["ci95"])
     verification = row.get("verification") or {}
     error = f"{row['max_error']:.1e}"
     if verification.get("pytorch_error") is not None:

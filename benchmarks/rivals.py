@@ -123,8 +123,8 @@ def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> Non
     """  # fmt: skip
     from models import factory
 
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.writing import write_json
 
     report = json.loads(out.read_text()) if out.exists() else {"models": {}}
     report |= {"environment": environment(), "threads": engines.thread_count()}

@@ -346,8 +346,8 @@ def main(
         return
 
     from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
     from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.writing import write_json
 
     report |= {"environment": environment(), "threads": engines.thread_count()}
     out.parent.mkdir(parents=True, exist_ok=True)

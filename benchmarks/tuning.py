@@ -278,7 +278,7 @@ def _by_hand_current(shape: Sequence[int]) -> Any:
     import tvm
 
     from solutions.manual_schedule import packed_matmul
-    from tvm_practice.manual_schedule import packed_blocking
+    from tvm_practice.course.blocking import packed_blocking
 
     m, n, k = shape
     schedule = packed_matmul(m, n, k, **packed_blocking(n))
@@ -289,7 +289,7 @@ def _by_hand_classic(shape: Sequence[int]) -> Any:
     """The same blocking on the classic engine."""
     import tvm
 
-    from tvm_practice.manual_schedule import packed_blocking
+    from tvm_practice.course.blocking import packed_blocking
     from tvm_practice.tvm_export.tuners.matmul_template import packed_matmul
 
     m, n, k = shape
@@ -437,9 +437,10 @@ def _quality(report: dict[str, Any]) -> list[str]:
 
 
 def _cell(judged: dict[str, Any], name: str) -> str:
+    from tvm_practice.viz.tables import with_interval
+
     ratio = judged["ratio"][name]
-    low, high = ratio["ci95"]
-    return f"{ratio['value']:.2f} ({low:.2f}–{high:.2f})"
+    return with_interval(ratio["value"], ratio["ci95"])
 
 
 def page(report: dict[str, Any]) -> str:
@@ -581,7 +582,7 @@ def _measure(
     report: dict[str, Any], names: Sequence[str], again: bool, out: Path, compare_seconds: float
 ) -> bool:
     """Measure what the report lacks, and write it after each; whether anything failed."""
-    from tvm_practice.icd.metrics import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     os.environ["PYTHONPATH"] = str(ROOT)  # where a child process finds this file
     failed = False

@@ -50,6 +50,7 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
     from tvm_practice.measure import compare_interleaved
     from tvm_practice.tvm_export.quiet import quiet_frontends
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+    from tvm_practice.tvm_export.rules.first_match import Decision
     from tvm_practice.tvm_export.running import RelaxRunner
 
     channels, size = LAYERS[layer]
@@ -64,9 +65,9 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
     runs: dict[str, Any] = {}
     outputs = {}
     for side, without in (("winograd", ()), ("direct", ("winograd",))):
-        rules: list[tuple[str, str]] = []
+        rules: list[Decision] = []
         scheduled = schedule_defaults(imported, target, report=rules, without=without)
-        if ("winograd" in dict(rules).values()) != (side == "winograd"):
+        if ("winograd" in {each.rule for each in rules}) != (side == "winograd"):
             raise click.ClickException(f"{layer} is not scheduled by winograd on this machine")
         runner = RelaxRunner(build_relax(scheduled, target))
         runner.set_inputs([x.numpy()])

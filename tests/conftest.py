@@ -12,6 +12,10 @@ import pytest
 from tests import forks
 from tvm_practice import engines
 from tvm_practice.course.grading import Grader
+from tvm_practice.tvm_export.rules.first_match import STRICT
+
+# A mistake in a default rule is an error of the test, here and in the processes that it starts.
+os.environ[STRICT] = "1"
 
 # A run in the background of a script ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -38,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--without-processes", action="store_true", help="skip tests that start a Python process"
+    )
+    parser.addoption(
+        "--seed",
+        type=int,
+        help="draw the checks' inputs as the grading did whose failure named this seed",
     )
 
 
@@ -78,9 +87,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(scope="session")
-def grader() -> Iterator[Grader]:
+def grader(request: pytest.FixtureRequest) -> Iterator[Grader]:
     """Grades exercises; keeps one process an engine for the whole run."""
-    with Grader() as open_grader:
+    with Grader(request.config.getoption("--seed")) as open_grader:
         yield open_grader
 
 

@@ -14,9 +14,13 @@ from rich.console import Console
 from tests.browser import require_sound
 from tests.pages import run_blocks
 from tests.test_command_lines import run
-from tvm_practice import bench, engines
+from tvm_practice import engines
 from tvm_practice.measure import Latency, Ratio
-from tvm_practice.tvm_export import baselines
+from tvm_practice.tvm_export import baselines, compilers
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, TuningRecord
+from tvm_practice.tvm_export.compilers import Compiler, Report, Row
+from tvm_practice.tvm_export.variants import BuildRecord
+from tvm_practice.viz.bench_page import table
 
 MODULE = """
 import torch
@@ -161,12 +165,12 @@ def test_a_compiler_that_computes_something_else() -> None:
     call = as_call(torch.nn.Linear(16, 8).eval(), (torch.randn(4, 16),))
     with torch.inference_mode():
         right = [as_array(each) for each in call.module(*call.tensors)]
-    assert baselines._judged(right, right, call)["verified"]
+    assert baselines._judged(right, right, call).verified
     wrong = [right[0].copy()]
     wrong[0][1, 2] += 0.1
     judged = baselines._judged(wrong, right, call)
-    assert judged["status"] == "failed" and not judged["verified"]
-    assert "1 of 32 elements" in judged["reason"]
+    assert judged.status == "failed" and not judged.verified
+    assert "1 of 32 elements" in str(judged.reason)
 
 
 @pytest.mark.parametrize(
@@ -184,40 +188,46 @@ def test_an_engine_that_ends_has_rows(
         raise error
 
     monkeypatch.setattr(engines, "Session", refuse)
-    rows = bench._tvm_rows("classic", ["relay", "ansor"], bench._lane("classic", {}, None))
-    assert [(row["name"], row["status"]) for row in rows] == [("relay", status), ("ansor", status)]
-    assert all(row["reason"].endswith("it is not here") for row in rows)
+    rows = compilers._rows("classic", ["relay", "ansor"], compilers._lane("classic", {}, None))
+    assert [(row.name, row.status) for row in rows] == [("relay", status), ("ansor", status)]
+    assert all(str(row.reason).endswith("it is not here") for row in rows)
 
 
-def row(name: str, milliseconds: float, ratio: float, *, stable: bool = True) -> dict[str, Any]:
+def row(name: Compiler, milliseconds: float, ratio: float, *, stable: bool = True) -> Row:
     slow = milliseconds if stable else 2 * milliseconds
-    latency = Latency((milliseconds, milliseconds, milliseconds, slow, slow))
-    variant = {
-        "status": "ok",
-        "latency": latency.to_dict(),
-        "ratio": Ratio(ratio, ratio / 2, ratio * 2).to_dict(),
-        "verified": True,
-        "max_error": 1.2e-7,
-        "tuning": {"trials": 12_000},
-        "seconds": {"import": 1.0, "tune": 36_000.0},
-    }
-    return bench._row(name, variant, latency.to_dict())
+    samples = Latency((milliseconds, milliseconds, milliseconds, slow, slow))
+    latency = LatencyRecord.model_validate(samples.to_dict())
+    build = BuildRecord(
+        status="ok",
+        latency=latency,
+        ratio=RatioRecord.of(Ratio(ratio, ratio / 2, ratio * 2)),
+        verified=True,
+        max_error=1.2e-7,
+        tuning=TuningRecord(trials=12_000),
+        seconds={"import": 1.0, "tune": 36_000.0},
+    )
+    return Row.of(name, build, latency)
 
 
-def drawn(rows: list[dict[str, Any]]) -> str:
-    report = {"model": "m:f", "parameters": 1_500_000, "threads": 2, "rows": rows}
+def report_of(*rows: Row) -> Report:
+    return Report(
+        schema_version=1, command="bench m:f", model="m:f", parameters=1_500_000, notes=[],
+        threads=2, environment={}, rows=list(rows),
+    )  # fmt: skip
+
+
+def drawn(*rows: Row) -> str:
     screen = io.StringIO()
-    Console(file=screen, width=80).print(bench.table(report))
+    Console(file=screen, width=80).print(table(report_of(*rows)))
     return screen.getvalue()
 
 
 def test_the_table_fits_80_columns_whatever_the_figures() -> None:
-    rows = [
+    shown = drawn(
         row("metaschedule", 12_345.6, 123.4, stable=False),
         row("relax", 0.001_234, 0.001_2, stable=False),
-        bench._row("compile", {"status": "missing", "reason": "none"}, None),
-    ]
-    shown = drawn(rows)
+        Row.of("compile", BuildRecord(status="missing", reason="none"), None),
+    )
     assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
     for text in ("12346 ~", " 123 ", "61.70–247", "0.001 ~", "1e-07", "12000", "36001", "missing"):
         assert text in shown, (text, shown)
@@ -225,9 +235,24 @@ def test_the_table_fits_80_columns_whatever_the_figures() -> None:
 
 
 def test_only_unstable_figures_are_marked() -> None:
-    assert "~" not in drawn([row("relax", 1.0, 1.0)])
-    wrong = row("relax", 1.0, 1.0) | {"verified": False, "max_error": None}
-    assert "WRONG" in drawn([wrong])
+    assert "~" not in drawn(row("relax", 1.0, 1.0))
+    wrong = row("relax", 1.0, 1.0).model_copy(update={"verified": False, "max_error": None})
+    assert "WRONG" in drawn(wrong)
+
+
+def test_a_row_in_json_has_every_field_and_no_raw_samples() -> None:
+    """Readers of report.json take a field that is not known as null, not as missing."""
+    missing = Row.of("compile", BuildRecord(status="missing", reason="none"), None)
+    report = report_of(row("relax", 1.0, 1.0), missing).to_dict()
+    for told in report["rows"]:
+        assert next(iter(told)) == "name"
+        assert told.keys() == {
+            "name", "status", "reason", "latency", "eager", "ratio", "verified", "max_error",
+            "verification", "trials", "tuning", "seconds", "artifacts", "operators",
+        }  # fmt: skip
+    assert "samples" not in report["rows"][0]["latency"]
+    assert report["rows"][0]["tuning"] == {"trials": 12_000}
+    assert Report.model_validate(report).to_dict() == report
 
 
 @pytest.mark.parametrize(

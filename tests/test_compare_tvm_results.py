@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tvm_practice.compare_tvm_results import Row, compare, interleaved_speedup, main, ratio_interval
+from tvm_practice.compare_tvm_results import main
 from tvm_practice.measure import Latency
+from tvm_practice.measure.comparison import ratio_interval
+from tvm_practice.tvm_export.run_comparison import Row, compare, interleaved_speedup
 
 MACHINE = {"processor": "Z80", "threads": "2"}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.mutants import Mutant, mutants
-from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, exercises, phase
+from tvm_practice.course.catalog import MINE, Exercise, exercises, phase
 from tvm_practice.course.editing import (
     function_source,
     is_stub,
@@ -20,7 +20,7 @@ from tvm_practice.course.editing import (
     signature,
     stubbed,
 )
-from tvm_practice.course.grading import Grader, Verdict, source_file
+from tvm_practice.course.grading import Grader, Verdict, reference_file, source_file
 
 EXERCISES = exercises()
 BY_ID = {exercise.id: exercise for exercise in EXERCISES}
@@ -44,7 +44,7 @@ def _stub_text(module: str) -> str:
 
 
 def _solution(exercise: Exercise) -> str:
-    return function_source(source_file(exercise.phase, SOLUTIONS).read_text(), exercise.name)
+    return function_source(reference_file(exercise).read_text(), exercise.name)
 
 
 def _grade_pasted(
@@ -130,8 +130,9 @@ def test_stub_raises(grader: Grader, exercise: Exercise) -> None:
 @each_exercise()
 def test_stub_and_solution_agree(exercise: Exercise) -> None:
     """Same arguments, defaults, annotations and docstring."""
-    stub, solution = (source_file(exercise.phase, whose).read_text() for whose in (MINE, SOLUTIONS))
-    assert signature(stub, exercise.name) == signature(solution, exercise.name)
+    stub, solution = source_file(exercise.phase, MINE), reference_file(exercise)
+    found = [signature(file.read_text(), exercise.name) for file in (stub, solution)]
+    assert found[0] == found[1]
 
 
 @each_exercise()

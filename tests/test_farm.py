@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from tvm_practice.engines import ENGINES, Engine, unavailable_reason
-from tvm_practice.farm import TRACKER_PORTS, is_lost
+from tvm_practice.farm import is_lost
+from tvm_practice.farm.servers import TRACKER_PORTS
 
 FARM = [sys.executable, "-m", "tvm_practice.farm"]
 # In the container this names the farm of Compose.

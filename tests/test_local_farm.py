@@ -25,7 +25,7 @@ HOLDER = """
 import os, signal
 from tvm_practice import engines
 engines.activate("current")
-from tvm_practice.local_farm import LocalFarm
+from tvm_practice.farm.local import LocalFarm
 farm = LocalFarm(1).__enter__()
 print(farm.tracker_pid, *farm.pids, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

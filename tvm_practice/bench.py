@@ -1,51 +1,27 @@
 """One model, every compiler: PyTorch, torch.compile, ONNX Runtime and TVM's engines and tuners.
 
-Each engine has a child process. In each, what it builds is timed in turns with PyTorch eager, so
-every figure has a baseline that was taken in the same seconds, on as many threads.
+`tvm_export.compilers` measures them, `viz.bench_page` shows what it found.
 """
 
-import importlib
 import json
 import os
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.run_autotvm import _example, _ShapesAsWords
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from tvm_practice.viz.report import Block
-
-LABELS = {
-    "eager": "PyTorch eager",
-    "compile": "torch.compile",
-    "onnx": "ONNX Runtime",
-    "relay": "Relay, untuned",
-    "autotvm": "Relay, AutoTVM",
-    "ansor": "Relay, Ansor",
-    "relax": "Relax, untuned",
-    "metaschedule": "Relax, MetaSchedule",
-}
-SCHEMA_VERSION = 1
-_ENGINES: dict[Any, dict[str, str | None]] = {
-    "classic": {"relay": None, "autotvm": "autotvm", "ansor": "ansor"},
-    "current": {"relax": None, "metaschedule": "metaschedule"},
-}
-_BASELINES = "tvm_practice.tvm_export.baselines"
-_UNSTABLE = " ~"
-_MOST_OPERATORS = 12  # of a profile that the page shows
-
-
-class _Mistake(Exception):
-    """The model or its inputs; the message is one line that says what to do."""
+from tvm_practice.tvm_export.cli import ShapesAsWords, child_output, example_of, one_line
+from tvm_practice.tvm_export.compilers import (
+    LABELS,
+    TUNERS,
+    Compiler,
+    Report,
+    compare_compilers,
+)
 
 
 @click.command(
-    cls=_ShapesAsWords,
+    cls=ShapesAsWords,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_mlp\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_resnet18 --trials 300\n"
@@ -87,7 +63,7 @@ class _Mistake(Exception):
 def main(
     model: str,
     trials: int,
-    names: tuple[str, ...],
+    names: tuple[Compiler, ...],
     shape: tuple[str, ...],
     dtype: tuple[str, ...],
     threads: int | None,
@@ -100,360 +76,52 @@ def main(
     is not installed is a row that says so. Exit code 0 if all that is installed ran and computes
     what PyTorch computes, 1 if one did not, 2 for a mistake in what was asked.
     """
-    from pydantic import ValidationError
-
     from tvm_practice import engines
     from tvm_practice.tvm_export.errors import BadInput
-    from tvm_practice.tvm_export.loading import ExampleTensor
+    from tvm_practice.viz.bench_page import write_page
 
-    tuners = [name for name, tuner in _tuners().items() if tuner]
-    if not trials and (idle := [name for name in tuners if name in names]):
+    if not trials and (idle := [name for name in TUNERS if name in names]):
         raise click.UsageError(f"--only {idle[0]} needs --trials: it is a tuner")
     try:
-        example = _example(shape, dtype)
-        for each in example or ():
-            ExampleTensor.model_validate(each)
+        example = example_of(shape, dtype)
     except BadInput as error:
         raise click.UsageError(str(error)) from None
-    except ValidationError as error:
-        raise click.UsageError(f"--example-dtype: {error.errors()[0]['msg']}") from None
     asked = [
         name
         for name in LABELS
-        if name == "eager" or name in names or (not names and (trials or name not in tuners))
+        if name == "eager" or name in names or (not names and (trials or name not in TUNERS))
     ]
     folder = out or Path("runs") / "bench" / model.rpartition(":")[2]
-    try:
+    stopped = f"\nstopped; what was finished is in {folder}"
+    with one_line("bench", stopped=stopped), child_output(as_json=as_json) as output:
         # For the children too, and for the record of the environment.
         os.environ["TVM_NUM_THREADS"] = str(threads or engines.thread_count())
-        report = run(
+        compared = compare_compilers(
             model,
             asked,
             trials=trials,
             example=example,
             out=folder,
-            output=sys.stderr if as_json else None,
+            command=" ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
+            output=output,
         )
-    except _Mistake as error:
-        click.echo(f"bench: {error}", err=True)
-        sys.exit(2)
-    except (engines.EngineError, OSError) as error:
-        click.echo(f"bench: {error}", err=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        click.echo(f"\nstopped; what was finished is in {folder}", err=True)
-        sys.exit(130)
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        _print(report, folder)
-    sys.exit(1 if any(row["status"] == "failed" for row in report["rows"]) else 0)
+        page = write_page(compared, folder)
+        report = compared.report
+        click.echo(json.dumps(report.to_dict(), indent=2)) if as_json else _print(report, page)
+    sys.exit(1 if any(row.status == "failed" for row in report.rows) else 0)
 
 
-def run(
-    model: str,
-    asked: list[str],
-    *,
-    trials: int,
-    example: list[dict[str, Any]] | None,
-    out: Path,
-    output: IO[Any] | None = None,
-) -> dict[str, Any]:
-    """Build, verify and time what is asked; write `out`/report.json after each engine.
-
-    Args:
-        model: "module:factory", see `loading.load`.
-        asked: of the names in LABELS.
-        trials: schedules each tuner may measure, over all the model's tasks.
-        example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
-        out: folder; made once the model has been run.
-        output: where the children's output goes; None: this process's.
-
-    Returns:
-        {"schema_version", "command", "model", "parameters", "notes", "threads", "environment",
-        "rows": [{"name", "status": "ok" | "failed" | "missing", "reason", "latency", "eager"
-        (eager's latency in the same process), "ratio", "verified", "max_error", "trials",
-        "seconds", "artifacts", "operators"}]}, latencies in ms; what a row has not is None.
-
-    Raises:
-        _Mistake: the model or its inputs.
-        engines.EngineError: PyTorch itself could not be measured.
-    """
-    from tvm_practice import engines
-    from tvm_practice.icd.metrics import write_json
-    from tvm_practice.measure import environment
-    from tvm_practice.tvm_export.errors import BadInput
-
-    rivals = [name for name in ("compile", "onnx") if name in asked]
-    arguments: dict[str, Any] = {"model": model, "example": example}
-    try:
-        with engines.Session(engines.CURRENT, output=output) as session:
-            measured = session.call(
-                f"{_BASELINES}:measure_baselines", arguments | {"names": rivals}
-            )
-    except BadInput as error:
-        raise _Mistake(str(error)) from None
-    out.mkdir(parents=True, exist_ok=True)
-    rows = [_row("eager", {"status": "ok", "latency": measured["pytorch"]}, None)]
-    report: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "command": " ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
-        "model": model,
-        "parameters": measured["parameters"],
-        "notes": measured["notes"],
-        "threads": engines.thread_count(),
-        "environment": environment(),
-        "rows": rows,
-    }
-    for name in rivals:
-        rows.append(_row(name, measured["variants"][name], measured["pytorch"]))
-    write_json(out / "report.json", report)
-    graphs: dict[str, Any] = {}
-    kernels: list[dict[str, Any]] = []
-
-    for engine, lane in _ENGINES.items():
-        wanted = [name for name in lane if name in asked]
-        if wanted:
-            given = arguments | {
-                "tuners": [lane[name] for name in wanted if lane[name]],
-                "trials": trials,
-                "out": str(out / engine),
-            }
-            found = _lane(engine, given, output)
-            rows += _tvm_rows(engine, wanted, found)
-            write_json(out / "report.json", report)
-            if "graph" in found:
-                graphs["Relay" if engine == engines.CLASSIC else "Relax"] = found["graph"]
-            kernels += found.get("kernels", ())
-    write_page(report, out, graphs=graphs, kernels=kernels)
-    return report
-
-
-def _lane(engine: Any, arguments: dict[str, Any], output: IO[Any] | None) -> dict[str, Any]:
-    """What one engine found; whatever ends its process is {"instead": a row's status, reason}."""
-    from tvm_practice import engines
-
-    try:
-        with engines.Session(engine, output=output) as session:
-            lane: dict[str, Any] = session.call(f"{_BASELINES}:measure_tvm", arguments)
-            return lane
-    except engines.EngineUnavailable as missing:
-        return {"instead": {"status": "missing", "reason": str(missing)}}
-    except engines.RemoteError as error:
-        reason = error.line
-    except (engines.PlainError, OSError) as error:
-        reason = str(error)
-    return {"instead": {"status": "failed", "reason": reason}}
-
-
-def _tvm_rows(engine: Any, wanted: list[str], lane: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of one engine."""
-    variants = lane.get("variants", ())
-    found = {variant["tuner"]: variant for variant in variants}
-    instead = lane.get("instead") or {
-        "status": "failed",
-        "reason": "the engine's process gave no result for it",
-    }
-    if variants and variants[0]["status"] == "failed":  # if the import did, it is the only one
-        instead = variants[0]
-    return [
-        _row(name, found.get(_ENGINES[engine][name], instead), lane.get("pytorch"))
-        for name in wanted
-    ]
-
-
-def _row(name: str, variant: dict[str, Any], eager: dict[str, Any] | None) -> dict[str, Any]:
-    timed = "latency" in variant
-    return {
-        "name": name,
-        "status": variant["status"],
-        "reason": variant.get("reason"),
-        "latency": variant.get("latency"),
-        "eager": eager if timed else None,
-        "ratio": variant.get("ratio"),
-        "verified": variant.get("verified"),
-        "max_error": variant.get("max_error"),
-        "verification": variant.get("verification"),
-        "trials": variant.get("tuning", {}).get("trials"),
-        "tuning": variant.get("tuning"),
-        "seconds": variant.get("seconds"),
-        "artifacts": variant.get("artifacts"),
-        "operators": variant.get("operators"),
-    }
-
-
-def _tuners() -> dict[str, str | None]:
-    return {name: tuner for lane in _ENGINES.values() for name, tuner in lane.items()}
-
-
-def _print(report: dict[str, Any], folder: Path) -> None:
+def _print(report: Report, page: Path) -> None:
     from rich.console import Console
+
+    from tvm_practice.viz.bench_page import reasons, table
+    from tvm_practice.viz.tables import print_plain
 
     console = Console()
     console.print()
     console.print(table(report))
-    for note in report["notes"]:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
-    for row in report["rows"]:
-        text = row["reason"] or (row["tuning"] or {}).get("note")
-        if text:
-            console.print(
-                f"{LABELS[row['name']]}: {text}", markup=False, highlight=False, soft_wrap=True
-            )
-    console.print(f"written to {folder / 'report.html'}", markup=False, soft_wrap=True)
-
-
-def write_page(
-    report: dict[str, Any],
-    out: Path,
-    *,
-    graphs: dict[str, Any],
-    kernels: list[dict[str, Any]],
-) -> Path:
-    """Write `out`/report.html; returns the file.
-
-    Args:
-        report: what `run` returns.
-        graphs: by IR, see viz.graph.fusion.
-        kernels: see viz.studies.kernel_pictures.
-    """
-    from tvm_practice.viz import report as pages
-    from tvm_practice.viz.tuning import tasks_svg
-
-    rows, reasons, ratios = [], [], {}
-    for row in report["rows"]:
-        cells = [cell.replace("\n", " (") + ")" * ("\n" in cell) for cell in _cells(row)]
-        rows.append([LABELS[row["name"]], *cells, *[""] * (6 - len(cells))])
-        if row["ratio"] is not None:
-            ratios[LABELS[row["name"]]] = row["ratio"]
-        if text := row["reason"] or (row["tuning"] or {}).get("note"):
-            reasons.append(f"{LABELS[row['name']]}: {text}")
-    headings = ["built by", "ms", "eager ms", "/ eager", "error", "trials", "s"]
-    blocks = [pages.Block("table", headings=headings, rows=rows)]
-    if ratios:
-        blocks.append(pages.latency_block(ratios, baseline="PyTorch eager"))
-    notes = [*report["notes"], *reasons]
-    blocks += [pages.Block("text", text=note) for note in notes]
-    sections = [pages.Section("summary", "Summary", blocks)]
-    histories = {LABELS[name]: trials for name, trials in _histories(report, out).items()}
-    if histories:
-        picture = pages.Block(
-            "picture",
-            svg=tasks_svg(histories, title="Trials of each task"),
-            caption="Each trial's time over the best of its task, in the order they were measured; "
-            "a colour is a task. 1 is a task's best.",
-        )
-        sections.append(pages.Section("tuning", "Tuning", [picture]))
-    if profiles := [_profile(row) for row in report["rows"] if row["operators"]]:
-        sections.append(pages.Section("operators", "Where the time goes", profiles))
-    if kernels:
-        text = (
-            "The kernels with most work as Relax built them untuned: TVM's loops after the "
-            "adapter's default rules. Point at a loop for how often its body runs."
-        )
-        shown = {each["name"]: [{"primitive": "", "svg": each["svg"]}] for each in kernels}
-        loops = [pages.Block("text", text=text), pages.Block("nests", schedules=shown)]
-        sections.append(pages.Section("loops", "Loops", loops))
-    if (section := pages.graph_section(graphs)) is not None:
-        sections.append(section)
-    sections += [
-        pages.environment_section(report["environment"]),
-        pages.commands_section([report["command"]]),
-    ]
-    facts = [
-        f"{report['parameters'] / 1e6:.3g} M parameters",
-        f"{report['threads']} threads",
-        str(report["environment"]["date"]),
-        str(report["environment"]["processor"]),
-    ]
-    return pages.write(pages.Page(report["model"], facts, sections), out / "report.html")
-
-
-def _profile(row: dict[str, Any]) -> "Block":
-    """The operators with most time, as a table of the page."""
-    from tvm_practice.viz.report import Block
-
-    most = row["operators"][:_MOST_OPERATORS]
-    rest = sum(each["share"] for each in row["operators"][_MOST_OPERATORS:])
-    rows = [
-        [
-            each["name"].removesuffix("_prepacked"),
-            str(each["calls"]),
-            f"{each['milliseconds']:.3g}",
-            f"{each['share']:.1%}",
-            each["schedule"],
-        ]
-        for each in most
-    ]
-    if rest:
-        rows.append(["the others", "", "", f"{rest:.1%}", ""])
-    headings = ["function", "calls", "ms", "share", "schedule"]
-    return Block("table", title=LABELS[row["name"]], headings=headings, rows=rows)
-
-
-def _histories(report: dict[str, Any], out: Path) -> dict[str, Any]:
-    """The trials of each tuner that measured, by the row's name."""
-    found = {}
-    for engine, lane in _ENGINES.items():
-        for name, tuner in lane.items():
-            records = out / engine / f"{tuner}-records"
-            if tuner and any(row["name"] == name and row["trials"] for row in report["rows"]):
-                module = importlib.import_module(f"tvm_practice.tvm_export.tuners.{tuner}")
-                found[name] = module.history(records)
-    return found
-
-
-def table(report: dict[str, Any]) -> "Table":
-    """The rows of a report, each beside eager as it was timed in turns with that row."""
-    from rich import box
-    from rich.table import Table
-
-    drawn = Table(
-        box=box.SIMPLE,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        title=f"{report['model']}, {report['parameters'] / 1e6:.3g} M parameters, "
-        f"{report['threads']} threads",
-    )
-    drawn.add_column("built by", no_wrap=True)
-    for heading in ("ms", "eager ms", "/ eager", "error", "trials", "s"):
-        drawn.add_column(heading, justify="right", no_wrap=True)
-    for row in report["rows"]:
-        drawn.add_row(LABELS[row["name"]], *_cells(row))
-    cells = [str(cell) for column in drawn.columns[1:3] for cell in column.cells]
-    if any(_UNSTABLE in cell for cell in cells):
-        drawn.caption = (
-            f"{_UNSTABLE.strip()}  unstable: the middle half of the samples spans over 15% of the "
-            "median; measure again when the machine is idle"
-        )
-    return drawn
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    if row["latency"] is None:
-        return [row["status"]]
-    cells = [_median(row["latency"])]
-    if row["ratio"] is None:  # eager itself
-        return cells
-    low, high = row["ratio"]["ci95"]
-    error = f"{row['max_error']:.0e}" if row["max_error"] else "0"
-    return [
-        *cells,
-        _median(row["eager"]),
-        f"{_short(row['ratio']['value'])}\n{_short(low)}–{_short(high)}",
-        error if row["verified"] else "WRONG",
-        "" if row["trials"] is None else str(row["trials"]),
-        f"{sum(row['seconds'].values()):.0f}",
-    ]
-
-
-def _median(latency: dict[str, Any]) -> str:
-    return _short(latency["p50"]) + ("" if latency["stable"] else _UNSTABLE)
-
-
-def _short(value: float) -> str:
-    """A latency or a ratio with about three digits."""
-    return f"{value:.{3 if value < 1 else 2 if value < 100 else 0}f}"
+    for text in (*report.notes, *reasons(report), f"written to {page}"):
+        print_plain(console, text)
 
 
 if __name__ == "__main__":

@@ -14,21 +14,12 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 MODELS = {
     "mlp": "tvm_practice.models:load_mlp",
     "resnet18": "tvm_practice.models:load_resnet18",
 }
 _TITLES = {"mlp": "MLP 784-512-256-10, batch 32", "resnet18": "ResNet-18, 1×3×224×224"}
-_IR = {"classic": "Relay", "current": "Relax"}
-_TUNER = {
-    None: "untuned",
-    "autotvm": "AutoTVM",
-    "ansor": "Ansor",
-    "metaschedule": "MetaSchedule",
-}
-_UNSTABLE = " ~"
 DEFAULT_TRIALS = 48
 QUICK_TRIALS = 24
 
@@ -115,9 +106,11 @@ def run(
     """Run the chosen parts and write `out/report.json` after each; returns the report."""
     from tvm_practice.course.board import board, grade_with_progress, totals
     from tvm_practice.course.catalog import PHASE_MODULES, phase
+    from tvm_practice.course.export_report import explanations, failures, summary, write_page
     from tvm_practice.course.phase import run_phase
     from tvm_practice.engines.__main__ import describe_all
     from tvm_practice.measure import environment
+    from tvm_practice.viz.tables import print_plain
 
     started = time.perf_counter()
     report: dict[str, Any] = {
@@ -168,19 +161,16 @@ def run(
         report["seconds"][name] = time.perf_counter() - before
         _write(report, out)
 
+    titles = {name: f"{_TITLES[name]} ({trials} trials a tuner)" for name in models}
     for name, lanes in report["models"].items():
         console.print()
-        console.print(summary(name, lanes, trials))
-        for lane in lanes:
-            _explain(lane, console)
-            report["failures"] += [
-                f"{name}, {_label(lane, variant)}: {variant['reason']}"
-                for variant in lane.get("variants", ())
-                if variant["status"] == "failed"
-            ]
+        console.print(summary(titles[name], lanes))
+        for text in explanations(lanes):
+            print_plain(console, text)
+        report["failures"] += [f"{name}, {text}" for text in failures(lanes)]
     report["seconds"]["total"] = time.perf_counter() - started
     _write(report, out)
-    page = write_page(report, trials, out)
+    page = write_page(report, out, titles=titles)
     console.print(f"\n{report['seconds']['total']:.0f} s in all. Report: {page}", highlight=False)
     if report["failures"]:
         console.print(f"{len(report['failures'])} failed:", style="red")
@@ -221,182 +211,10 @@ def export(
     return lanes
 
 
-def summary(name: str, lanes: list[dict[str, Any]], trials: int) -> "Table":
-    """The table of one model: each variant's median latency, its ratio to PyTorch, its cost.
-
-    Each engine's part begins with PyTorch as it was timed in turns with that part's variants.
-    """
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        title=f"{_TITLES[name]} ({trials} trials a tuner)",
-    )
-    table.add_column("built by", no_wrap=True)
-    for heading in ("ms", "/ PyTorch", "error", "verified", "trials", "s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for lane in lanes:
-        if lane.get("pytorch"):
-            table.add_row("PyTorch", _median(lane["pytorch"]), "1")
-        for variant in lane["variants"]:
-            table.add_row(_label(lane, variant), *_cells(variant))
-        table.add_section()
-    if any(_UNSTABLE in str(cell) for cell in table.columns[1].cells):
-        table.caption = (
-            f"{_UNSTABLE.strip()}  unstable: the middle half of the samples spans over 15% of the "
-            "median; measure again when the machine is idle"
-        )
-    return table
-
-
-def _label(lane: dict[str, Any], variant: dict[str, Any]) -> str:
-    return f"{_IR[lane['engine']]}, {_TUNER[variant['tuner']]}"
-
-
-def _cells(variant: dict[str, Any]) -> list[str]:
-    if variant["status"] == "todo":
-        return ["to do", str(variant["reason"])]
-    if "latency" not in variant:
-        return ["failed"]
-    low, high = variant["ratio"]["ci95"]
-    error = variant["max_error"]
-    return [
-        _median(variant["latency"]),
-        f"{variant['ratio']['value']:.2f}\n{low:.2f}–{high:.2f}",
-        "-" if error is None else f"{error:.1e}",
-        "yes" if variant["verified"] else "NO",
-        str(variant["tuning"].get("trials", 0)),
-        f"{sum(variant['seconds'].values()):.0f}",
-    ]
-
-
-def _median(latency: dict[str, Any]) -> str:
-    return f"{latency['p50']:.2f}" + ("" if latency["stable"] else _UNSTABLE)
-
-
-def _explain(lane: dict[str, Any], console: "Console") -> None:
-    """One line for each variant that is to do, failed, or has something to say of its tuning."""
-    if "unavailable" in lane:
-        console.print(lane["unavailable"], markup=False, soft_wrap=True)
-    for variant in lane["variants"]:
-        note = variant.get("reason") or variant.get("tuning", {}).get("note")
-        if note:
-            console.print(
-                f"{_label(lane, variant)}: {note}", markup=False, highlight=False, soft_wrap=True
-            )
-
-
 def _write(report: dict[str, Any], out: Path) -> None:
-    """Write report.json whole: to a temporary name, then renamed."""
-    writing = out / ".report.json.writing"
-    writing.write_text(json.dumps(report, indent=2))
-    writing.replace(out / "report.json")
+    from tvm_practice.tvm_export.writing import write_whole
 
-
-def write_page(report: dict[str, Any], trials: int, out: Path) -> Path:
-    """Write `out`/report.html, the pictures of what `run` reports; returns the file."""
-    from tvm_practice.course.catalog import SOLUTIONS
-    from tvm_practice.viz import report as pages
-
-    lanes = {
-        name: {
-            engine: lane.get("figures", {})
-            for engine, lane in report["phases"].get(name, {}).items()
-        }
-        for name in ("manual_schedule", "schedule_analysis", "relay_import", "auto_tune")
-    }
-    sections = [_summary_section(report, trials)]
-    study = lanes["manual_schedule"].get("current", {}).get("study")
-    if study:
-        sections += pages.schedule_sections(json.loads(Path(study).read_text()))
-    roofline = lanes["schedule_analysis"].get("current", {}).get("roofline")
-    if roofline:
-        sections.append(pages.roofline_section(json.loads(Path(roofline).read_text())))
-    tuned = [figures for figures in lanes["auto_tune"].values() if figures.get("tuners")]
-    graphs = {
-        f"{model}, {_IR[engine]}": figures["fusion"]
-        for engine, models in lanes["relay_import"].items()
-        for model, figures in models.items()
-        if "fusion" in figures
-    } | {
-        f"{name}, {_IR[lane['engine']]}": lane["graph"]
-        for name, model_lanes in report["models"].items()
-        for lane in model_lanes
-        if "graph" in lane
-    }
-    sections += [
-        section
-        for section in (pages.tuning_section(tuned), pages.graph_section(graphs))
-        if section is not None
-    ]
-    commands = [report["command"]]
-    commands += [f"python -m tvm_practice.{name} --quick" for name in report["phases"]]
-    sections += [
-        pages.environment_section(report["environment"], report["engines"]),
-        pages.commands_section(commands),
-    ]
-    whose = "the reference solutions" if report["source"] == SOLUTIONS else "your functions"
-    facts = [
-        whose,
-        str(report["environment"]["date"]),
-        str(report["environment"]["processor"]),
-        f"{report['seconds']['total']:.0f} s",
-        f"{len(report['failures'])} failed" if report["failures"] else "no failures",
-    ]
-    return pages.write(pages.Page("tvm-practice", facts, sections), out / "report.html")
-
-
-def _summary_section(report: dict[str, Any], trials: int) -> Any:
-    """The exercises, the models' tables, and what failed."""
-    from tvm_practice.viz.report import Block, Section, latency_block
-
-    counts: dict[str, dict[str, int]] = {}
-    for exercise, status in report["exercises"].items():
-        phase = counts.setdefault(exercise.partition(".")[0], {})
-        phase[status] = phase.get(status, 0) + 1
-    statuses = list(dict.fromkeys(report["exercises"].values()))
-    blocks = [
-        Block(
-            "table",
-            title="Exercises",
-            headings=["phase", *statuses],
-            rows=[
-                [phase, *(str(found.get(status, "")) for status in statuses)]
-                for phase, found in counts.items()
-            ],
-        )
-    ]
-    for name, lanes in report["models"].items():
-        rows, ratios = [], {}
-        for lane in lanes:
-            if lane.get("pytorch"):
-                rows.append(
-                    [f"PyTorch, beside {_IR[lane['engine']]}", _median(lane["pytorch"]), "1"]
-                )
-            for variant in lane["variants"]:
-                cells = [
-                    cell.replace("\n", " (") + ")" * ("\n" in cell) for cell in _cells(variant)
-                ]
-                rows.append([_label(lane, variant), *cells])
-                if "ratio" in variant:
-                    ratios[_label(lane, variant)] = variant["ratio"]
-        width = 7
-        blocks.append(
-            Block(
-                "table",
-                title=f"{_TITLES[name]} ({trials} trials a tuner)",
-                headings=["built by", "ms", "/ PyTorch", "error", "verified", "trials", "s"],
-                rows=[[*row, *[""] * (width - len(row))] for row in rows],
-            )
-        )
-        if ratios:
-            blocks.append(latency_block(ratios, baseline="PyTorch"))
-    if report["failures"]:
-        blocks.append(Block("code", text="\n".join(report["failures"])))
-    return Section("summary", "Summary", blocks)
+    write_whole(out / "report.json", json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

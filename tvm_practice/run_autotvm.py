@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tvm_practice.tvm_export.cli import ShapesAsWords, example_of, first_mistake
+
 if TYPE_CHECKING:
     from tvm_practice.engines import Engine
 
@@ -17,21 +19,8 @@ EXPORT = "tvm_practice.tvm_export.job:export_model"
 _CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
 
 
-class _ShapesAsWords(click.Command):
-    """Takes `--example-shape 1 3 224 224`, which click, with a fixed number of values, does not."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        joined: list[str] = []
-        for word in args:
-            if joined[-2:-1] == ["--example-shape"] and word.isdigit():
-                joined[-1] += f" {word}"
-            else:
-                joined.append(word)
-        return super().parse_args(ctx, joined)
-
-
 @click.command(
-    cls=_ShapesAsWords,
+    cls=ShapesAsWords,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.run_autotvm tvm_practice.models:load_mlp --artifacts runs/mlp\n"
     "  python -m tvm_practice.run_autotvm tvm_practice.models:load_resnet18 \\\n"
@@ -104,7 +93,11 @@ class _ShapesAsWords(click.Command):
 @click.option("--measure-warmup", type=click.IntRange(min=0), default=20, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of TVM and of PyTorch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and no more.")
-@click.option("--verbose", is_flag=True, help="Also: the rule that scheduled each function.")
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="Also: the rule that scheduled each function, and why others did not.",
+)
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 def main(
     model: str,
@@ -167,9 +160,9 @@ def main(
                 "converters": converters,
             }
         )
-        example = _example(shape, dtype)
+        example = example_of(shape, dtype)
     except ValidationError as error:
-        raise click.UsageError(_first(error)) from None
+        raise click.UsageError(first_mistake(error)) from None
     except BadInput as error:
         raise click.UsageError(str(error)) from None
     if tuner == "auto" and not as_json:
@@ -232,15 +225,6 @@ def main(
     sys.exit(exit_code)
 
 
-def _first(error: Any) -> str:
-    """The first mistake of a pydantic.ValidationError, with the option's name."""
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])).removeprefix("search.")
-    where = {"seconds": "tuning_seconds"}.get(where, where)
-    text = str(first["msg"]).removeprefix("Value error, ")
-    return f"--{where.replace('_', '-')}: {text}" if where else text
-
-
 def _as_name(target: str) -> str:
     return re.sub(r"[^\w.-]+", "_", target)
 
@@ -259,31 +243,6 @@ def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | 
             raise BadInput(f"--input-shape {text!r} is not of the form NAME=1,3,224,224")
         shapes[name] = tuple(int(each) if each.isdigit() else each for each in extents)
     return shapes or None
-
-
-def _example(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[str, Any]] | None:
-    """[{"shape", "dtype"}] of what was given; None for nothing."""
-    from pydantic import ValidationError
-
-    from tvm_practice.tvm_export.errors import BadInput
-    from tvm_practice.tvm_export.loading import ExampleTensor
-
-    if not shapes:
-        return None
-    if len(dtypes) not in (0, 1, len(shapes)):
-        raise BadInput(f"{len(dtypes)} types for {len(shapes)} inputs")
-    types = dtypes if len(dtypes) == len(shapes) else (dtypes or ("float32",)) * len(shapes)
-    example = []
-    for text, each in zip(shapes, types, strict=True):
-        extents = re.split(r"[x,\s]+", text.strip())
-        if not all(extent.isdigit() and int(extent) for extent in extents):
-            raise BadInput(f"--example-shape {text!r} is not a list of positive whole numbers")
-        described = {"shape": [int(extent) for extent in extents], "dtype": each}
-        try:
-            example.append(ExampleTensor.model_validate(described).model_dump())
-        except ValidationError as error:
-            raise BadInput(_first(error).replace("--", "--example-", 1)) from None
-    return example
 
 
 class _Failed(Exception):
@@ -340,6 +299,8 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
     if verbose:
         for function, rule in result["rules"].items():
             click.echo(f"rule      {rule:<12} {function}")
+            for other, reason in result["declined"].get(function, {}).items():
+                click.echo(f"          not {other}: {reason}")
 
 
 def _print_run(

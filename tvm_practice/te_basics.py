@@ -18,12 +18,9 @@ The imports are inside the functions because a process holds one TVM, chosen bef
 `import tvm`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm_practice.course.phase import phase_command
-
-if TYPE_CHECKING:
-    from tvm_practice.course import Steps
 
 
 def vector_add(n: int) -> list[Any]:
@@ -91,41 +88,6 @@ def softmax(rows: int, columns: int) -> list[Any]:
         The tensors [X, Y], both of shape (rows, columns), float32.
     """
     raise NotImplementedError("declare the four stages row_max, exponent, row_sum and Y")
-
-
-def lane(steps: "Steps", *, quick: bool) -> dict[str, Any]:
-    """Lower each expression on the active engine, show its loops, and run the first two."""
-    import numpy as np
-
-    from tvm_practice.course.lowering import build_expression, lower_expression
-    from tvm_practice.viz.loop_nest import loop_nest, print_nest
-
-    print("\nvector_add(1024): one formula, one loop.")
-    expression = vector_add(1024)
-    print_nest("vector_add", loop_nest(lower_expression(expression)))
-    a, b = np.random.default_rng().standard_normal((2, 1024), dtype="float32")
-    difference = np.abs(build_expression(expression)(a, b) - (a + b)).max()
-    print(f"built, run, compared with numpy: largest difference {difference:g}")
-
-    shown = {}
-    for name, arguments in (
-        ("matmul", (256, 256, 256)),
-        ("dense_bias_relu", (32, 784, 128)),
-        ("softmax", (64, 1000)),
-    ):
-        expression = steps.attempt(name, *arguments)
-        if expression is None:
-            continue
-        nest = loop_nest(lower_expression(expression))
-        print_nest(f"{name}{arguments}", nest)
-        inputs = [
-            np.random.default_rng().standard_normal([int(d) for d in tensor.shape], dtype="float32")
-            for tensor in expression[:-1]
-        ]
-        output = build_expression(expression)(*inputs)
-        print(f"{name} ran: output {output.shape}, mean {output.mean():.4f}")
-        shown[name] = {"shape": list(output.shape)}
-    return shown
 
 
 main = phase_command("te_basics", "Phase 1: tensor expressions, the what without the how.")

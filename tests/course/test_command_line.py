@@ -1,6 +1,7 @@
 """`tvm-practice`, run in a tree of its own."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from tvm_practice.course.catalog import exercises, find, modules
 from tvm_practice.course.editing import is_stub, line_of, signature
 from tvm_practice.course.explaining import key_question
 from tvm_practice.course.resetting import stub
+from tvm_practice.course.telling import reference
 
 ALL = len(exercises())
 
@@ -78,6 +80,13 @@ def test_check_takes_the_next_and_says_what_follows(cheap: Tree) -> None:
     done = cheap.run("check", "dense_bias_relu", "softmax").stdout
     assert "Phase 1, tensor expressions, is done" in done and "2-manual_schedule.md" in done
     assert "manual_schedule.tile" in cheap.run("check", code=1).stdout
+
+
+def test_check_repeats_a_failure(tree: Tree) -> None:
+    tree.write("matmul", reference(find("matmul")).replace("B[r, j]", "2 * B[r, j]"))
+    wrong = tree.run("check", "matmul", code=1).stdout
+    command = re.search(r"again with: tvm-practice (check matmul --seed \d+)\n", wrong)
+    assert command is not None and tree.run(*command[1].split(), code=1).stdout == wrong
 
 
 def test_check_of_the_solutions_is_not_progress(cheap: Tree) -> None:

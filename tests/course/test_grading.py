@@ -1,13 +1,19 @@
 """The grader itself: what it makes of functions that crash, hang, or are not there."""
 
 import os
+import random
+import re
 import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from tvm_practice.course.catalog import MINE, Exercise, find
+from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
+from tvm_practice.course.editing import function_source
+from tvm_practice.course.expect import draw_from, fresh_rng, seed_torch
 from tvm_practice.course.grading import (
     Grader,
     GradingCancelled,
@@ -118,6 +124,34 @@ def test_without_its_engine_an_exercise_is_not_to_do(
     monkeypatch.setattr("tvm_practice.engines.unavailable_reason", lambda _: "no engine")
     verdict = grade_unrun(matmul, _file(tmp_path, "def matmul():\n    raise NotImplementedError\n"))
     assert verdict is not None and verdict.status == "unavailable"
+
+
+def test_a_failure_is_replayed_by_its_seed(
+    grader: Grader, matmul: Exercise, tmp_path: Path
+) -> None:
+    """A function that is wrong for an odd number of rows alone."""
+    right = function_source(source_file("te_basics", SOLUTIONS).read_text(), "matmul")
+    wrong = right.replace("    from tvm", "    m += m % 2\n    from tvm", 1)
+    path = _file(tmp_path, f"from typing import Any\n\n\n{wrong}\n")
+    verdicts = [grader.grade(matmul, path) for _ in range(20)]
+    assert {verdict.status for verdict in verdicts} == {"passed", "failed"}
+    failed = next(verdict for verdict in verdicts if verdict.status == "failed")
+    said = re.search(r"\nagain with: tvm-practice check matmul --seed (\d+)$", failed.message)
+    assert said is not None
+    with Grader(int(said[1])) as replaying:
+        again = [replaying.grade(matmul, path).message for _ in range(2)]
+    assert again == [failed.message] * 2
+
+
+def test_one_seed_decides_all_that_a_check_draws() -> None:
+    def drawn(seed: int) -> list[float]:
+        draw_from(seed)
+        first, second = fresh_rng().random(), fresh_rng().random()
+        seed_torch()
+        return [first, second, random.random(), np.random.random(), float(torch.rand(()))]
+
+    assert drawn(7) == drawn(7)
+    assert len({*drawn(7), *drawn(8)}) == 10
 
 
 def test_what_a_function_prints_is_kept(grader: Grader, matmul: Exercise, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ FILES = {
     "icd_config.json": "the configuration of `icd run`",
     "icd_metrics.json": "`metrics.json`, written by `icd run`",
     "tvm_comparison.json": "what `compare_tvm_results --output` writes, or a list of it",
+    "bench_report.json": "`report.json`, written by `bench`",
     "artifact_metadata.json": "`metadata.json` of an export",
     "artifact_summary.json": "`summary.json` of an export",
 }

@@ -23,11 +23,11 @@ def _section(title: str) -> list[Block]:
 
 
 def _apply(block: Block, copy: Path) -> None:
-    """Put a block where the page says: above `def lane`, else at the end of its file."""
+    """Put a block where the page says: above `main =`, else at the end of its file."""
     file = copy / block.title
     text = file.read_text() if file.exists() else ""
-    before, lane, after = text.partition("def lane(")
-    file.write_text(f"{before}{block.text}{lane}{after}")
+    before, main, after = text.partition("\nmain =")
+    file.write_text(f"{before}{block.text}{main}{after}")
 
 
 def _follow(title: str, copy: Path) -> list[str]:

@@ -13,7 +13,7 @@ def open_lose_and_close() -> dict[str, Any]:
     """What a farm of two looks like on its way."""
     from tvm import rpc
 
-    from tvm_practice.local_farm import LocalFarm
+    from tvm_practice.farm.local import LocalFarm
 
     with LocalFarm(2, key="box") as farm:
         family = [psutil.Process(pid) for pid in (farm.tracker_pid, *farm.pids)]
@@ -55,7 +55,7 @@ def what_goes_wrong(folder: str) -> dict[str, Any]:
 
     from solutions.labs.tuning_farm import rpc_runner, survive_lost_worker
     from tvm_practice.course.checks.labs.tuning_farm import a_trial
-    from tvm_practice.local_farm import LocalFarm, SilentServer
+    from tvm_practice.farm.local import LocalFarm, SilentServer
     from tvm_practice.tvm_export.tuners.workers import without_torch
 
     def sum_of(terms: int) -> Any:

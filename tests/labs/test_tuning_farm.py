@@ -7,7 +7,7 @@ import pytest
 from solutions.labs.tuning_farm import predict, throughput
 from tvm_practice import engines
 from tvm_practice.farm import is_lost
-from tvm_practice.farm_stages import Stages
+from tvm_practice.farm.stages import Stages
 
 STAGES = Stages(search=1.0, batch=16, build=0.5, builders=2, request=0.0005, upload=0.002, run=0.4)
 

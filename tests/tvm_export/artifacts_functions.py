@@ -14,8 +14,7 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice import engines
-from tvm_practice.tvm_export import artifacts
-from tvm_practice.tvm_export.artifacts import export_artifacts, load_artifacts
+from tvm_practice.tvm_export.artifacts import export_artifacts, files, load_artifacts
 from tvm_practice.tvm_export.graph_module import GraphModule
 
 if TYPE_CHECKING:
@@ -123,8 +122,8 @@ def _no_room(graph_module: GraphModule, step: int) -> Iterator[None]:
 def _broken_engine(graph_module: GraphModule, step: int) -> Iterator[None]:
     broken = RuntimeError("no such export")
     with (
-        mock.patch.object(artifacts, "_write_classic", side_effect=broken),
-        mock.patch.object(artifacts, "_write_current", side_effect=broken),
+        mock.patch.object(files, "_write_classic", side_effect=broken),
+        mock.patch.object(files, "_write_current", side_effect=broken),
     ):
         yield
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.artifact_schema import Metadata, Summary
 from tvm_practice.tvm_export.artifacts import require_free
+from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
 from tvm_practice.tvm_export.errors import BadInput
 
 ROOT = Path(__file__).parents[2]

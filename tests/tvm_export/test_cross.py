@@ -9,6 +9,7 @@ import pytest
 
 from tests.test_command_lines import run
 from tvm_practice import engines
+from tvm_practice.engines.host import own_architecture
 from tvm_practice.tvm_export import cross
 from tvm_practice.tvm_export.errors import Missing
 
@@ -49,7 +50,7 @@ def test_tensors_go_to_a_program_and_back() -> None:
 
 
 def test_this_machines_own_needs_no_emulator(tmp_path: Path) -> None:
-    triple = f"{cross._here()}-linux-gnu"
+    triple = f"{own_architecture()}-linux-gnu"
     needs(cross.compiler, triple)
     (tmp_path / "echo.c").write_text(ECHO)
     cross.link([tmp_path / "echo.c"], triple, tmp_path / "echo")

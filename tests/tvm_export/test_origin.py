@@ -13,7 +13,7 @@ import torch
 
 import solutions
 from tvm_practice import engines
-from tvm_practice.tvm_export import origin
+from tvm_practice.tvm_export.artifacts import origin
 from tvm_practice.tvm_export.loading import Loaded
 
 EXPORT = "tests.tvm_export.origin_functions:export"

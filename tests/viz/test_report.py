@@ -9,6 +9,8 @@ import pytest
 
 from tests.browser import is_blank, opened, require_sound
 from tvm_practice import engines
+from tvm_practice.measure import Ratio
+from tvm_practice.tvm_export.artifacts.schema import RatioRecord
 from tvm_practice.viz.drawing import new_figure, standalone, style, to_svg
 from tvm_practice.viz.report import Block, Page, Section, latency_block, render, write
 
@@ -91,8 +93,8 @@ def test_what_is_to_do_or_broken_is_left_out_and_said(current: engines.Session) 
 
 def test_bars_say_each_ratio() -> None:
     ratios = {
-        "Relax, untuned": {"value": 0.5, "ci95": [0.4, 0.6]},
-        "ONNX <x>": {"value": 2.0, "ci95": [1.5, 2.5]},
+        "Relax, untuned": RatioRecord.of(Ratio(0.5, 0.4, 0.6)),
+        "ONNX <x>": RatioRecord.of(Ratio(2.0, 1.5, 2.5)),
     }
     svg = latency_block(ratios, baseline="PyTorch").svg
     assert ">0.50<" in svg and ">2.00<" in svg and "ONNX &lt;x&gt;" in svg

@@ -9,9 +9,9 @@ from tvm_practice.viz.access import AccessProgram, CannotFollow, access_program,
 
 
 def _programs(size: int, rows: int, columns: int) -> dict[str, AccessProgram]:
-    from tvm_practice.viz.matmuls import matmul_makers
+    from tvm_practice.course.tours.matmuls import matmul_makers
 
-    makers = matmul_makers(size, rows=rows, columns=columns)
+    makers = matmul_makers(size, tile=(rows, columns))
     return {name: access_program(make().mod, name=name) for name, make in makers.items()}
 
 
@@ -109,9 +109,9 @@ def matmul_programs(size: int, rows: int, columns: int) -> dict[str, Any]:
 
 def steps_of(name: str) -> dict[str, Any]:
     """The recorded steps of a schedule: primitives, nests, and the nest of the schedule itself."""
+    from tvm_practice.course.tours.matmuls import matmul_makers
     from tvm_practice.viz.history import recorded
     from tvm_practice.viz.loop_nest import classic_statement, format_nest, loop_nest
-    from tvm_practice.viz.matmuls import matmul_makers
 
     if engines.active() == engines.CLASSIC:
         made, steps = recorded(lambda: _classic_schedule(32, 8, 8))
@@ -123,11 +123,11 @@ def steps_of(name: str) -> dict[str, Any]:
             def make() -> Any:
                 from solutions.auto_tune import metaschedule_space
 
-                schedule = matmul_makers(64, rows=8, columns=16)["naive"]()
+                schedule = matmul_makers(64, tile=(8, 16))["naive"]()
                 metaschedule_space(schedule)
                 return schedule
         else:
-            make = matmul_makers(64, rows=8, columns=16)[name]
+            make = matmul_makers(64, tile=(8, 16))[name]
         made, steps = recorded(make)
         last = format_nest(loop_nest(made.mod["main"]))
     return {
@@ -141,12 +141,12 @@ def study(folder: str) -> dict[str, Any]:
     """A small study and a roofline, and a report page of them."""
     import json
 
+    from tvm_practice.course.tours.matmuls import matmul_roofline, matmul_study
     from tvm_practice.measure import environment
     from tvm_practice.viz import report
-    from tvm_practice.viz.studies import matmul_study, roofline_study
 
     looked = matmul_study(96)
-    roof = roofline_study(96, seconds=0.5)
+    roof = matmul_roofline(96, seconds=0.5)
     graphs = {"MLP": {"operators": ["dense", "add"] * 40, "kernels": [["dense", "add"]] * 40}}
     graph_section = report.graph_section(graphs)
     assert graph_section is not None
@@ -167,7 +167,7 @@ def study(folder: str) -> dict[str, Any]:
 
 def left_out() -> dict[str, Any]:
     """A study of functions that are still to do."""
-    from tvm_practice.viz.studies import _make
+    from tvm_practice.viz.studies import make_all
 
     def stub() -> Any:
         raise NotImplementedError("to do")
@@ -175,4 +175,4 @@ def left_out() -> dict[str, Any]:
     def broken() -> Any:
         raise ValueError("a line\nthe last line")
 
-    return _make({"stub": stub, "broken": broken})[1]
+    return make_all({"stub": stub, "broken": broken})[1]

@@ -82,12 +82,12 @@ def _screen() -> "Screen":
     return Screen(plain=bool(click.get_current_context().find_root().obj))
 
 
-def _standing(screen: "Screen") -> "Standing":
-    """Closed, with the engines' processes, when the command ends."""
+def _standing(screen: "Screen", seed: int | None = None) -> "Standing":
+    """Closed, with the engines' processes, when the command ends; checks draw from `seed`."""
     from tvm_practice.course.grading import Grader
     from tvm_practice.course.progress import Progress, Standing
 
-    grader = click.get_current_context().with_resource(Grader())
+    grader = click.get_current_context().with_resource(Grader(seed))
     return Standing(Progress(screen.note), grader)
 
 
@@ -280,10 +280,22 @@ def _run_command() -> click.Command:
 _run_command()
 
 
-@_command("check", "check", "check matmul", "check tile vectorize", "check softmax --solutions")
+@_command(
+    "check",
+    "check",
+    "check matmul",
+    "check tile vectorize",
+    "check softmax --solutions",
+    "check matmul --seed 1234",
+)
 @click.argument("exercise", metavar="[EXERCISE]...", nargs=-1)
 @click.option("--solutions", is_flag=True, help="Check the reference solution instead.")
-def check(exercise: tuple[str, ...], solutions: bool) -> None:
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    help="Draw the same inputs as the check whose failure named this seed.",
+)
+def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
     """Grade exercises; without a name the next that does not pass.
 
     Exit code 0 if all pass, 1 if one is wrong or to do.
@@ -292,7 +304,7 @@ def check(exercise: tuple[str, ...], solutions: bool) -> None:
     from tvm_practice.course.telling import tell_following, tell_next, tell_verdict
 
     screen = _screen()
-    standing = _standing(screen)
+    standing = _standing(screen, seed)
     chosen = [_find(name) for name in exercise]
     if not chosen:
         following = standing.next()

@@ -33,6 +33,14 @@ def _lines(node: ast.FunctionDef) -> slice:
     return slice(node.lineno - 1, node.end_lineno)
 
 
+def imported_from(text: str, name: str) -> str | None:
+    """The module that `text` imports `name` from at the top level; None if it does not."""
+    for node in parse(text).body:
+        if isinstance(node, ast.ImportFrom) and any(each.name == name for each in node.names):
+            return node.module
+    return None
+
+
 def function_source(text: str, name: str, *, rename: str | None = None) -> str:
     """The text of function `name` without its decorators, its name changed to `rename`."""
     lines = text.split("\n")[_lines(_definition(text, name))]

@@ -1,5 +1,7 @@
 """What checks are written with: expectations whose failure says what, where and why."""
 
+import random
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +23,31 @@ def expect(condition: bool, *, expected: str, seen: str, look: str) -> None:
         raise fail(expected, seen, look)
 
 
-def expect_close(
-    got: Any, want: np.ndarray, *, what: str, look: str, atol: float = 1e-4, rtol: float = 1e-4
+def expect_type(
+    value: Any, kind: type, expected: str, *, look: str = "the return statement"
 ) -> None:
-    """`got` has the shape, type and values of `want`; the message names the worst element."""
+    """`value` is of the type `kind`, which `expected` says in words."""
+    seen = type(value)
+    module = "" if seen.__module__ == "builtins" else f"{seen.__module__}."
+    expect(
+        isinstance(value, kind),
+        expected=expected,
+        seen=f"a {module}{seen.__qualname__}",
+        look=look,
+    )
+
+
+def expect_close(
+    got: Any,
+    want: np.ndarray,
+    *,
+    what: str,
+    look: str,
+    atol: float = 1e-4,
+    rtol: float = 1e-4,
+    whose: str = "numpy",
+) -> None:
+    """`got` has the shape and values of `want`, `whose` result; names the worst element."""
     got = np.asarray(got)
     expect(
         got.shape == want.shape,
@@ -39,9 +62,9 @@ def expect_close(
         at = tuple(int(i) for i in np.unravel_index(int(excess.argmax()), want.shape))
         wrong = int((excess > 0).sum())
         raise fail(
-            f"{what} equal to numpy's within {atol:g} + {rtol:g}·|value|",
+            f"{what} equal to {whose}'s within {atol:g} + {rtol:g}·|value|",
             f"{wrong} of {want.size} elements differ; at {list(at)} it is {got[at]:.6g}, "
-            f"numpy says {want[at]:.6g}",
+            f"{whose} says {want[at]:.6g}",
             look,
         )
 
@@ -77,6 +100,47 @@ def show_nest(nest: list[Node]) -> str:
     return "\n" + format_nest(nest, "    ")
 
 
+_SEEDS = 1_000_000  # few enough digits to type
+_drawn_from = np.random.SeedSequence()
+
+
+def new_seed() -> int:
+    """A seed that nobody chose, for one grading."""
+    return secrets.randbelow(_SEEDS)
+
+
+def draw_from(seed: int) -> None:
+    """Let `seed` decide all that this process draws from now on: one check, and only that, is next.
+
+    It holds for `fresh_rng`, `seed_torch`, and the generators that Python and numpy share.
+    """
+    global _drawn_from
+    _drawn_from = np.random.SeedSequence(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+
+
 def fresh_rng() -> np.random.Generator:
-    """Inputs are drawn anew each time, so that a hard-coded result cannot pass twice."""
-    return np.random.default_rng()
+    """Inputs are drawn anew each time, so that a hard-coded result cannot pass twice.
+
+    The check's seed decides them; each call gives another generator.
+    """
+    return np.random.default_rng(_drawn_from.spawn(1)[0])
+
+
+def draw_distinct(count: int, among: Sequence[int]) -> list[int]:
+    """Different numbers of `among`."""
+    return [among[int(index)] for index in fresh_rng().choice(len(among), count, replace=False)]
+
+
+def draw_normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """A float32 array of each shape, normally distributed."""
+    rng = fresh_rng()
+    return [rng.standard_normal(shape, dtype="float32") for shape in shapes]
+
+
+def seed_torch() -> None:
+    """Have the check's seed decide the weights and inputs that PyTorch draws next."""
+    import torch
+
+    torch.manual_seed(int(fresh_rng().integers(2**31)))

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from tvm_practice import engines
 from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
-from tvm_practice.course.editing import parse, stub_message
-from tvm_practice.course.expect import CheckFailed
+from tvm_practice.course.editing import imported_from, parse, stub_message
+from tvm_practice.course.expect import CheckFailed, draw_from, new_seed
 
 Status = Literal["passed", "failed", "todo", "unavailable"]
 
@@ -28,7 +28,8 @@ class Verdict:
 
     Attributes:
         status: passed, failed, todo (it raises NotImplementedError) or unavailable (no engine).
-        message: why not passed; for `todo` the text of the stub's error.
+        message: why not passed; for `todo` the text of the stub's error. Where a check failed, its
+            last line is the command that runs the check again with the same inputs.
         seconds: what the check took.
         output: what the function printed meanwhile.
     """
@@ -63,6 +64,17 @@ def source_file(phase: str, source: str) -> Path:
     if source == MINE:
         return (learners_folder() / phase.replace(".", "/")).with_suffix(".py")
     spec = importlib.util.find_spec(f"{source}.{phase}")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin)
+
+
+def reference_file(exercise: Exercise) -> Path:
+    """The file with the `def` of the reference solution, found without importing an engine."""
+    file = source_file(exercise.phase, SOLUTIONS)
+    home = imported_from(file.read_text(encoding="utf-8"), exercise.name)
+    if home is None:
+        return file
+    spec = importlib.util.find_spec(home)
     assert spec is not None and spec.origin is not None
     return Path(spec.origin)
 
@@ -109,9 +121,13 @@ def file_problem(file: Path) -> str | None:
     return None
 
 
-def check_here(exercise: str, path: str) -> dict[str, Any]:
-    """Grade in this process, whose engine is active; called through engines.Session."""
+def check_here(exercise: str, path: str, seed: int) -> dict[str, Any]:
+    """Grade in this process, whose engine is active; called through engines.Session.
+
+    The same seed draws the same inputs.
+    """
     found = find(exercise)
+    draw_from(seed)
     started = time.perf_counter()
     status, message = _run(found, path)
     return {"status": status, "message": message, "seconds": time.perf_counter() - started}
@@ -167,6 +183,12 @@ def _essence(message: str) -> str:
     return " ".join(lines[:1] if len(lines) == 1 else lines[-1:] if lines else [])[:600]
 
 
+def _again(exercise: Exercise, source: str, seed: int) -> str:
+    """The line that says how to repeat a check with the inputs that it drew."""
+    solutions = " --solutions" if source == SOLUTIONS else ""
+    return f"again with: tvm-practice check {exercise.name}{solutions} --seed {seed}"
+
+
 class GradingCancelled(Exception):
     """Grader.cancel() stopped the check."""
 
@@ -176,9 +198,12 @@ class Grader:
 
     with Grader() as grader:
         verdict = grader.grade(find("te_basics.matmul"), SOLUTIONS)
+
+    Each check draws its inputs from `seed`; without one, from a new seed for each check.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int | None = None) -> None:
+        self._seed = seed
         self._sessions: dict[str, engines.Session] = {}
         self._cancelled = threading.Event()
         self._output = tempfile.TemporaryFile("w+b")  # noqa: SIM115  # closed by close()
@@ -192,10 +217,11 @@ class Grader:
         if (verdict := grade_unrun(exercise, source)) is not None:
             return verdict
         self._cancelled.clear()
+        seed = new_seed() if self._seed is None else self._seed
         before = self._output.seek(0, 2)
         started = time.perf_counter()
         try:
-            answer = self._call("check_here", exercise, source, timeout)
+            answer = self._call("check_here", exercise, source, timeout, seed=seed)
             status: Status = answer["status"]
             message, seconds = answer["message"], answer["seconds"]
         except engines.EngineUnavailable as missing:
@@ -212,6 +238,8 @@ class Grader:
             )
         self._output.seek(before)
         output = self._output.read().decode(errors="replace")
+        if status == "failed":
+            message = f"{message}\n{_again(exercise, source, seed)}"
         return Verdict(exercise, status, message, seconds, output)
 
     def make_ready(self, exercise: Exercise) -> None:
@@ -233,10 +261,13 @@ class Grader:
         """What a correct answer gives; equal to `exercise.looks_like`."""
         return str(self._call("demonstrate_here", exercise, source, timeout=180))
 
-    def _call(self, function: str, exercise: Exercise, source: str, timeout: float) -> Any:
+    def _call(
+        self, function: str, exercise: Exercise, source: str, timeout: float, **more: int
+    ) -> Any:
+        path = str(source_file(exercise.phase, source))
         return self._session(exercise).call(
             f"{__name__}:{function}",
-            {"exercise": exercise.id, "path": str(source_file(exercise.phase, source))},
+            {"exercise": exercise.id, "path": path, **more},
             timeout=timeout,
         )
 

@@ -35,11 +35,9 @@ def build_expression(tensors: Sequence[Any]) -> Callable[..., np.ndarray]:
     dtype = str(tensors[-1].dtype)
     if engines.active() == engines.CLASSIC:
         function = tvm.build(te.create_schedule(tensors[-1].op), list(tensors), target="llvm")
-        to_device = tvm.nd.array
     else:
         primfunc = te.create_prim_func(list(tensors)).with_attr("global_symbol", "main")
         function = tvm.compile(primfunc, target={"kind": "llvm"})["main"]
-        to_device = tvm.runtime.tensor
 
     def run(*inputs: np.ndarray) -> np.ndarray:
         output = to_device(np.zeros(shape, dtype))
@@ -48,3 +46,26 @@ def build_expression(tensors: Sequence[Any]) -> Callable[..., np.ndarray]:
         return result
 
     return run
+
+
+def build_module(module: Any) -> Callable[..., None]:
+    """`main` of a module of PrimFuncs, compiled for this machine. Current TVM."""
+    import tvm
+
+    function: Callable[..., None] = tvm.compile(module, target=engines.host_target())["main"]
+    return function
+
+
+def build_schedule(schedule: Any, tensors: Sequence[Any]) -> Callable[..., None]:
+    """A te.Schedule and its tensors, compiled for this machine. Classic TVM."""
+    import tvm
+
+    function: Callable[..., None] = tvm.build(schedule, list(tensors), target=engines.host_target())
+    return function
+
+
+def to_device(array: np.ndarray) -> Any:
+    """The active engine's tensor on the CPU, with these values."""
+    import tvm
+
+    return tvm.nd.array(array) if engines.active() == engines.CLASSIC else tvm.runtime.tensor(array)

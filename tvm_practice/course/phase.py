@@ -3,6 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -11,16 +12,29 @@ from tvm_practice.course.catalog import MINE, SOLUTIONS
 
 
 def run_lane(phase: str, source: str, quick: bool, folder: str) -> dict[str, Any]:
-    """Run a phase's `lane` on the active engine; called through engines.call().
+    """Run the `lane` of a phase's tour on the active engine; called through engines.call().
 
     Returns {"figures": what the lane returned, "todo": [...], "failed": {...}}.
     """
     from tvm_practice.course.steps import Steps
 
-    module = importlib.import_module(f"tvm_practice.{phase}")
     steps = Steps(phase, source, folder=Path(folder))
-    figures = module.lane(steps, quick=quick)
+    figures = _tour(phase).lane(steps, quick=quick)
     return {"figures": figures or {}, "todo": steps.todo, "failed": steps.failed}
+
+
+def _tour(phase: str) -> ModuleType:
+    """The module with a phase's `lane`, and its `report` if it has one.
+
+    It is tours/<phase>.py. A lab without a tour has both in its chapter.
+    """
+    name = f"tvm_practice.course.tours.{phase}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name not in (name, name.rpartition(".")[0]):
+            raise
+        return importlib.import_module(f"{MINE}.{phase}")
 
 
 def run_phase(
@@ -31,7 +45,7 @@ def run_phase(
     engine: str | None = None,
     out: Path = Path("runs"),
 ) -> dict[str, Any]:
-    """Run a phase's lanes and its report; returns per engine what `run_lane` does.
+    """Run the lanes and the report of a phase's tour; returns per engine what `run_lane` does.
 
     An engine that is missing here is said in a line, and its value is {"unavailable": reason}.
     """
@@ -60,7 +74,7 @@ def run_phase(
         except engines.EngineUnavailable as missing:
             console.print(str(missing), markup=False, soft_wrap=True)
             results[lane] = {"unavailable": str(missing)}
-    report = getattr(importlib.import_module(f"tvm_practice.{module}"), "report", None)
+    report = getattr(_tour(module), "report", None)
     if report is not None:
         report(results, folder)
     todo = sorted({name for lane in results.values() for name in lane.get("todo", ())})

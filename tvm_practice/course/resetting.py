@@ -4,15 +4,15 @@ import os
 import shutil
 from pathlib import Path
 
-from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise
+from tvm_practice.course.catalog import MINE, Exercise
 from tvm_practice.course.editing import function_source, is_stub, replace_function, stubbed
-from tvm_practice.course.grading import file_problem, source_file
+from tvm_practice.course.grading import file_problem, reference_file, source_file
 from tvm_practice.course.progress import Progress
 
 
 def stub(exercise: Exercise) -> str:
     """The exercise's stub: the reference's signature and docstring, and the title as its error."""
-    text = source_file(exercise.phase, SOLUTIONS).read_text(encoding="utf-8")
+    text = reference_file(exercise).read_text(encoding="utf-8")
     return function_source(stubbed(text, exercise.name, exercise.title), exercise.name)
 
 

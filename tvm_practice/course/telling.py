@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, Phase, exercises, phase
+from tvm_practice.course.catalog import MINE, Exercise, Phase, exercises, phase
 from tvm_practice.course.editing import function_source, line_of
-from tvm_practice.course.grading import Verdict, learners_folder, source_file
+from tvm_practice.course.grading import Verdict, learners_folder, reference_file, source_file
 from tvm_practice.course.progress import Standing
 from tvm_practice.course.screen import Screen, near
 
@@ -86,9 +86,7 @@ def tell_hint(
 
 def reference(exercise: Exercise) -> str:
     """The text of the reference solution."""
-    return function_source(
-        source_file(exercise.phase, SOLUTIONS).read_text(encoding="utf-8"), exercise.name
-    )
+    return function_source(reference_file(exercise).read_text(encoding="utf-8"), exercise.name)
 
 
 def standings(standing: Standing) -> list[Verdict]:

@@ -18,6 +18,8 @@ _LEVELS: tuple[tuple[str, set[str], str], ...] = (
     ("x86-64", set(), "x86-64"),
 )
 _VECTOR_BITS = {"x86-64-v4": 512, "x86-64-v3": 256}
+OLD_NAMES = {level: old for level, _, old in _LEVELS}
+_SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,21 @@ def flags() -> frozenset[str]:
     return frozenset()
 
 
+def architecture(triple: str) -> str:
+    """LLVM's name of the architecture of a triple: `aarch64` of `arm64-apple-darwin`."""
+    name = triple.partition("-")[0]
+    return _SAME_ARCHITECTURE.get(name, name)
+
+
+def own_architecture() -> str:
+    """LLVM's name of this machine's architecture."""
+    return architecture(platform.machine().lower())
+
+
 def host() -> Host:
     """This machine's processor."""
-    machine = platform.machine().lower()
-    if machine not in ("x86_64", "amd64"):
+    machine = own_architecture()
+    if machine != "x86_64":
         return Host(machine, vector_lanes=4, vector_registers=32, threads=thread_count())
     level = next(name for name, needed, _ in _LEVELS if needed <= flags())
     bits = _VECTOR_BITS.get(level, 128)
@@ -72,8 +85,8 @@ def host_target() -> Any:
     # LLVM would use half of each AVX-512 register to spare old processors their clock drop.
     mattr = ["-prefer-256-bit"] if here.vector_lanes == 16 else []
     if active() == CLASSIC:
-        old_name = next((old for name, _, old in _LEVELS if name == here.level), "generic")
-        text = f"llvm -mcpu={old_name} -num-cores={here.threads}"
+        name = OLD_NAMES.get(here.level, "generic")
+        text = f"llvm -mcpu={name} -num-cores={here.threads}"
         return tvm.target.Target(text + "".join(f" -mattr={each}" for each in mattr))
     description: dict[str, Any] = {"kind": "llvm", "num-cores": here.threads}
     mcpu = _current_mcpu(here)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from tvm_practice.icd.reporting import child_output, one_line, run_table
+from tvm_practice.icd.reporting import run_table
+from tvm_practice.tvm_export.cli import child_output, one_line
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -102,7 +103,7 @@ def run_command(
 )
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def schemas_command(folder: Path) -> None:
-    """Write the JSON Schemas of configuration, metrics and comparison to FOLDER."""
+    """Write the JSON Schemas of the files that the tools read and write to FOLDER."""
     with one_line(verbose=False):
         from tvm_practice.icd.schemas import write_schemas
 

@@ -1,16 +1,12 @@
-"""What a run writes: metrics.json, its schema, and how it is written."""
+"""What a run writes: metrics.json and its schema."""
 
-import json
-import os
-import tempfile
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.engines import Engine
 from tvm_practice.icd.config import Mode, RunConfig, Tuner
-from tvm_practice.tvm_export.artifact_schema import (
+from tvm_practice.tvm_export.artifacts.schema import (
     LatencyRecord,
     RatioRecord,
     VerificationRecord,
@@ -98,26 +94,3 @@ class Metrics(Record):
     eager: LatencyRecord = Field(description="PyTorch, eager; the same figure in mode eager.")
     tvm_baseline: TvmBaseline | None = Field(description="null where measure.tvm_enable is false.")
     seconds: dict[str, float] = Field(description="What each stage took.")
-
-
-def write_json(file: Path, content: Any) -> None:
-    """Write JSON whole or not at all: to a temporary name beside it, then renamed."""
-    write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write text whole or not at all. Raises OSError; a file that was there stays as it was."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    writing = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        writing.chmod(0o666 & ~umask)  # mkstemp's own are for this user alone
-        writing.replace(file)
-    except BaseException:
-        writing.unlink(missing_ok=True)
-        raise

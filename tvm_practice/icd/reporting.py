@@ -1,59 +1,12 @@
-"""What the command lines share: one line for an error, tables of a run."""
+"""A run as a table."""
 
-import os
-import sys
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from tvm_practice.icd.metrics import Metrics
-from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord
-
-
-@contextmanager
-def one_line(*, verbose: bool) -> Iterator[None]:
-    """Inside the block, an exception ends the program with one line on stderr.
-
-    Exit code 2 for the person's mistake, 130 for Ctrl-C, 1 for anything else. With `verbose` the
-    traceback comes first.
-    """
-    from tvm_practice.tvm_export.errors import BadInput
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo("stopped", err=True)
-        sys.exit(130)
-    except BrokenPipeError:  # click ends quietly
-        raise
-    except Exception as error:
-        if verbose:
-            traceback.print_exc()
-        text = " ".join(str(error).split())
-        if not isinstance(error, BadInput | OSError):
-            text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        click.echo(f"error: {text}", err=True)
-        sys.exit(2 if isinstance(error, BadInput) else 1)
-
-
-@contextmanager
-def child_output(*, as_json: bool, quiet: bool) -> Iterator[IO[Any] | None]:
-    """Where a child process prints, for `engines.Session`: JSON on stdout is kept clean."""
-    if quiet:
-        with Path(os.devnull).open("w") as nowhere:
-            yield nowhere
-    elif as_json:
-        with os.fdopen(os.dup(2), "w") as errors:
-            yield errors
-    else:
-        yield None
+    from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 
 
 def run_table(metrics: "Metrics") -> "Table":
@@ -96,7 +49,6 @@ def _cells(latency: "LatencyRecord") -> list[str]:
 
 
 def _ratio(ratio: "RatioRecord | None") -> str:
-    if ratio is None:
-        return ""
-    low, high = ratio.ci95
-    return f"{ratio.value:.2f} ({low:.2f}–{high:.2f})"
+    from tvm_practice.viz.tables import with_interval
+
+    return with_interval(ratio.value, ratio.ci95) if ratio else ""

@@ -16,11 +16,14 @@ from tvm_practice.icd.metrics import (
     PipelineRecord,
     TensorRecord,
     TvmBaseline,
-    write_json,
 )
-from tvm_practice.tvm_export.artifact_schema import LatencyRecord, RatioRecord, VerificationRecord
+from tvm_practice.measure.latency import UNSTABLE
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import Loaded, describe, flattened, load
+from tvm_practice.tvm_export.loading import Loaded, describe, load
+from tvm_practice.tvm_export.nested import flattened
+from tvm_practice.tvm_export.writing import write_json
+from tvm_practice.viz.tables import with_interval
 
 if TYPE_CHECKING:
     from tvm_practice.icd.search import Variant
@@ -76,7 +79,7 @@ def run(
 
     notes = list(loaded.notes)
     if not latency.stable:
-        notes.append("PyTorch's latency is unstable: the middle half spans over 15% of the median")
+        notes.append(f"PyTorch's latency is unstable: {UNSTABLE}")
     ratio = pipeline.ratio_to_eager
     if config.pipeline.mode == "iterative" and ratio is not None and ratio.verdict != "faster":
         notes.append("at the end the choices kept were not significantly faster than eager")
@@ -213,12 +216,9 @@ def _outcome(step: Any) -> str:
     """A step of the search in words."""
     if step.ratio is None:
         return f"{step.status.replace('_', ' ')}: {step.reason}"
-    low, high = step.ratio.ci95
     verdict = "kept" if step.status == "kept" else f"not kept ({step.reason})"
-    return (
-        f"{verdict}, {step.candidate_ms:.3g} ms, ratio to the best "
-        f"{step.ratio.value:.2f} ({low:.2f}–{high:.2f})"
-    )
+    ratio = with_interval(step.ratio.value, step.ratio.ci95)
+    return f"{verdict}, {step.candidate_ms:.3g} ms, ratio to the best {ratio}"
 
 
 def _planned(config: RunConfig, out: Path) -> TvmBaseline:
@@ -273,7 +273,6 @@ def measure_tvm(
         "force": True,  # the run's folder is its own
         "warmup": measure.tvm_warmup,
         "repeats": measure.tvm_repeats,
-        "steps": "solutions",
     }
     trials = f"{planned.tuner}, {measure.tvm_trials} trials" if planned.tuner else "untuned"
     say(f"TVM: engine {planned.engine}, target {measure.tvm_target}, {trials}")

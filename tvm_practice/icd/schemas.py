@@ -8,15 +8,17 @@ from pydantic import TypeAdapter
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Each schema by the name of its file."""
-    from tvm_practice.compare_tvm_results import Row
     from tvm_practice.icd.config import RunConfig
     from tvm_practice.icd.metrics import Metrics
-    from tvm_practice.tvm_export.artifact_schema import Metadata, Summary
+    from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
+    from tvm_practice.tvm_export.compilers import Report
+    from tvm_practice.tvm_export.run_comparison import Row
 
     types: dict[str, Any] = {
         "icd_config.json": RunConfig,
         "icd_metrics.json": Metrics,
         "tvm_comparison.json": Row | list[Row],
+        "bench_report.json": Report,
         "artifact_metadata.json": Metadata,
         "artifact_summary.json": Summary,
     }
@@ -26,7 +28,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def write_schemas(folder: Path) -> list[Path]:
     """Write each schema to `folder`; returns the files."""
-    from tvm_practice.icd.metrics import write_json
+    from tvm_practice.tvm_export.writing import write_json
 
     folder.mkdir(parents=True, exist_ok=True)
     found = schemas()

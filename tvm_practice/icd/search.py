@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.icd.metrics import SearchStep
-from tvm_practice.tvm_export.artifact_schema import RatioRecord, VerificationRecord
+from tvm_practice.tvm_export.artifacts.schema import RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import NotApplicable
-from tvm_practice.tvm_export.loading import Loaded, copied, describe, flattened
+from tvm_practice.tvm_export.loading import Loaded, describe
+from tvm_practice.tvm_export.nested import copied, flattened, mapped
 
 if TYPE_CHECKING:
     import torch
@@ -123,10 +124,10 @@ def runnable(variant: Variant, loaded: Loaded) -> Run:
     """
     import torch
 
-    def as_channels_last(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and value.dim() == 4:
-            return value.contiguous(memory_format=torch.channels_last)
-        return value
+    def as_channels_last(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dim() == 4:
+            return tensor.contiguous(memory_format=torch.channels_last)
+        return tensor
 
     def autocast() -> contextlib.AbstractContextManager[Any]:
         if variant.bfloat16:
@@ -138,8 +139,7 @@ def runnable(variant: Variant, loaded: Loaded) -> Run:
         if loaded.changes_inputs:
             args, kwargs = copied(args), copied(kwargs)
         if variant.channels_last:
-            args = tuple(map(as_channels_last, args))
-            kwargs = {name: as_channels_last(value) for name, value in kwargs.items()}
+            args, kwargs = mapped(as_channels_last, (args, kwargs))
         if torch.get_num_threads() != variant.threads:
             torch.set_num_threads(variant.threads)
         with torch.inference_mode(), autocast():
@@ -155,7 +155,7 @@ def verify(run: Run, loaded: Loaded, *, atol: float, rtol: float) -> Verificatio
     record = VerificationRecord(verified=False, atol=atol, rtol=rtol)
     outputs, reference = _arrays(flattened(run())), _arrays(loaded.outputs)
     try:
-        found = Steps("solutions").relay_import.verify(outputs, reference, atol=atol, rtol=rtol)
+        found = Steps().verify(outputs, reference, atol=atol, rtol=rtol)
     except ValueError as error:
         return record.model_copy(update={"reason": str(error)})
     return record.model_copy(update={"verified": True, "max_error": found})

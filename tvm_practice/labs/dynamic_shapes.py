@@ -718,8 +718,8 @@ def _tiled(steps: "Steps", fused: Any) -> Any:
     import tvm
 
     from tvm_practice import engines
-    from tvm_practice.tvm_export.rules.cpu.injective import extent_of, schedule_stage
     from tvm_practice.tvm_export.rules.cpu.loops import cpu_of, is_reduction
+    from tvm_practice.tvm_export.rules.cpu.scheduling import extent_of, schedule_stage
 
     rows, columns = _tile()
     cpu = cpu_of(engines.host_target())

@@ -1,5 +1,6 @@
 """Comparing two or more things fairly: interleaved in one run, as ratios with intervals."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -150,3 +151,38 @@ def paired_ratio(times: np.ndarray, baseline: np.ndarray) -> Ratio:
         rng=np.random.default_rng(0),
     ).confidence_interval
     return Ratio(median, float(interval.low), float(interval.high))
+
+
+def ratio_interval(
+    above: Mapping[str, Any], below: Mapping[str, Any]
+) -> tuple[float, float] | None:
+    """95% interval of the ratio of two means that were measured independently.
+
+    Each mean has the standard error std / sqrt(count). The logarithm of the ratio has the sum of
+    the squared relative errors as its variance (delta method), with Welch's degrees of freedom.
+
+    Args:
+        above: latency of the numerator, as `Latency.to_dict` gives it: mean, std, count.
+        below: latency of the denominator.
+
+    Returns:
+        Lower and upper end; None if a standard error is not known.
+    """
+    variances, freedoms = [], []
+    for latency in (above, below):
+        std, count = latency.get("std"), latency.get("count")
+        if not isinstance(std, int | float) or not isinstance(count, int) or count < 2:
+            return None
+        if not math.isfinite(std) or std < 0:
+            return None
+        variances.append((std / latency["mean"]) ** 2 / count)
+        freedoms.append(count - 1)
+    ratio = above["mean"] / below["mean"]
+    variance = sum(variances)
+    if variance == 0:
+        return ratio, ratio
+    from scipy import stats
+
+    freedom = variance**2 / sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
+    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(variance)
+    return ratio * math.exp(-half), ratio * math.exp(half)

@@ -9,6 +9,7 @@ import numpy as np
 
 # Above this ratio of the interquartile range to the median, a figure is called unstable.
 _UNSTABLE_SPREAD = 0.15
+UNSTABLE = f"the middle half of the samples spans over {_UNSTABLE_SPREAD:.0%} of the median"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Latency:
 
     @property
     def stable(self) -> bool:
-        """Whether the middle half of the samples lies within 15% of the median."""
+        """Whether the figure can be trusted; it cannot where `UNSTABLE` holds."""
         return self.percentile(75) - self.percentile(25) <= _UNSTABLE_SPREAD * self.median
 
     def to_dict(self, *, samples: bool = False) -> dict[str, Any]:

@@ -1,28 +1,45 @@
-"""What TVM is compared with on a model, interleaved with PyTorch eager; and chosen TVM variants.
+"""What TVM is compared with on a model, interleaved with PyTorch eager.
 
-Each function is a call with JSON in and out, for a child process (engines.Session).
+`measure_baselines` is a call with JSON in and out, for a child process (engines.Session).
 """
 
 import importlib
 import importlib.util
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
+from tvm_practice.tvm_export.artifacts.schema import (
+    LatencyRecord,
+    RatioRecord,
+    VerificationRecord,
+)
 from tvm_practice.tvm_export.errors import Missing
-from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, copied, describe, flattened
+from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, describe
+from tvm_practice.tvm_export.nested import copied, flattened
+from tvm_practice.tvm_export.variants import BuildRecord
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from tvm_practice.measure import Latency
     from tvm_practice.tvm_export.calling import Call
     from tvm_practice.tvm_export.lane import Stopwatch
 
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _ROUNDS = 30
 _MEASURE_SECONDS = 20.0
+
+
+@dataclass
+class _Rival:
+    """What came of building the model by one of PyTorch's rivals; `run` is a call of it."""
+
+    build: BuildRecord
+    run: Callable[[], Any] | None = None
 
 
 def measure_baselines(
@@ -36,87 +53,83 @@ def measure_baselines(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
 
     Returns:
-        {"parameters": their number, "notes", "pytorch": eager's latency in ms, "variants":
-        {name: {"status": "ok" | "failed" | "missing", "reason", and once it ran "latency",
-        "ratio" (to eager), "verified", "max_error", "seconds"}}}. Outputs that are not
-        PyTorch's are "failed" and timed all the same.
+        {"parameters": their number, "notes", "pytorch": eager's latency in ms, "variants": by
+        name a `variants.BuildRecord`}. Outputs that are not PyTorch's are "failed" and timed all
+        the same.
 
     Raises:
         BadInput: the model or its inputs; the message is one line.
     """
     import torch
 
-    from tvm_practice.measure import compare_interleaved
-    from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import Stopwatch
+    from tvm_practice.tvm_export.calling import as_call
     from tvm_practice.tvm_export.loading import load
 
     torch.set_num_threads(engines.thread_count())
     described = None if example is None else [ExampleTensor.model_validate(e) for e in example]
     loaded = load(model, example=described, seed=0)
     call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
-    reference = [as_array(each) for each in loaded.outputs]
+    notes = list(loaded.notes)
+    rivals: dict[str, _Rival] = {}
+    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
+        for name in names:
+            print(f"\n{name}", flush=True)
+            rivals[name] = _built(name, loaded, call, Path(folder))
+            if name == "compile" and rivals[name].run:
+                notes += _left_to_eager()
+        eager = _timed_with_eager(loaded, rivals)
+    return {
+        "parameters": sum(each.numel() for each in loaded.module.parameters()),
+        "notes": notes,
+        "pytorch": eager.to_dict(),
+        "variants": {
+            name: each.build.model_dump(mode="json", exclude_unset=True)
+            for name, each in rivals.items()
+        },
+    }
+
+
+def _built(name: str, loaded: Loaded, call: "Call", folder: Path) -> _Rival:
+    """The model by one rival, which may be missing or fail, and whether it is right."""
+    from tvm_practice.tvm_export.calling import as_array
+    from tvm_practice.tvm_export.lane import Stopwatch
+
+    watch = Stopwatch()
+    try:
+        if name == "compile":
+            run, outputs = torch_compile(loaded, watch)
+        else:
+            run, outputs = onnx_runtime(call, folder, watch)
+    except Missing as missing:
+        return _Rival(BuildRecord(status="missing", reason=str(missing)))
+    except Exception as error:  # whatever a compiler meets in the model
+        return _Rival(BuildRecord(status="failed", reason=describe(error)))
+    build = _judged(outputs, [as_array(each) for each in loaded.outputs], call)
+    build.seconds = watch.seconds
+    return _Rival(build, run)
+
+
+def _timed_with_eager(loaded: Loaded, rivals: Mapping[str, _Rival]) -> "Latency":
+    """Eager's latency; those that were timed in turns with it go into the rivals' builds."""
+    import torch
+
+    from tvm_practice.measure import compare_interleaved
 
     def run_eager() -> None:
         with torch.inference_mode():
             loaded.module(*loaded.args, **loaded.kwargs)
 
-    runs: dict[str, Callable[[], Any]] = {"eager": run_eager}
-    variants: dict[str, dict[str, Any]] = {}
-    notes = list(loaded.notes)
-    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
-        for name in names:
-            print(f"\n{name}", flush=True)
-            watch = Stopwatch()
-            try:
-                if name == "compile":
-                    run, outputs = torch_compile(loaded, watch)
-                    notes += _left_to_eager()
-                else:
-                    run, outputs = onnx_runtime(call, Path(folder), watch)
-            except Missing as missing:
-                variants[name] = {"status": "missing", "reason": str(missing)}
-            except Exception as error:  # whatever a compiler meets in the model
-                variants[name] = {"status": "failed", "reason": describe(error)}
-            else:
-                variants[name] = _judged(outputs, reference, call) | {"seconds": watch.seconds}
-                runs[name] = run
-        compared = compare_interleaved(
-            runs, baseline="eager", rounds=_ROUNDS, time_limit=_MEASURE_SECONDS
-        )
-    for name in runs.keys() - {"eager"}:
-        variants[name]["latency"] = compared.latency[name].to_dict()
-        variants[name]["ratio"] = compared.ratio[name].to_dict()
-    return {
-        "parameters": sum(each.numel() for each in loaded.module.parameters()),
-        "notes": notes,
-        "pytorch": compared.latency["eager"].to_dict(),
-        "variants": variants,
-    }
-
-
-def measure_tvm(
-    model: str,
-    tuners: Sequence[str],
-    trials: int,
-    out: str,
-    example: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """`job.export_lane` of a model with only some of the active engine's tuners.
-
-    Args:
-        model: "module:factory", see `loading.load`.
-        tuners: which tuners to use; the untuned build is always made.
-        trials: schedules each of them may measure, over all the model's tasks.
-        out: folder for records and artifacts.
-        example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
-
-    Returns:
-        What `export_lane` returns.
-    """
-    from tvm_practice.tvm_export.job import export_lane
-
-    return export_lane(model, trials, out, tuners=list(tuners), example=example)
+    runs = {name: each.run for name, each in rivals.items() if each.run}
+    compared = compare_interleaved(
+        {"eager": run_eager, **runs},
+        baseline="eager",
+        rounds=_ROUNDS,
+        time_limit=_MEASURE_SECONDS,
+    )
+    for name in runs:
+        rivals[name].build.latency = LatencyRecord.model_validate(compared.latency[name].to_dict())
+        rivals[name].build.ratio = RatioRecord.of(compared.ratio[name])
+    return compared.latency["eager"]
 
 
 def torch_compile(
@@ -213,22 +226,21 @@ def open_onnx_session(file: Path | str) -> Any:
 
 def _judged(
     outputs: Sequence["np.ndarray"], reference: Sequence["np.ndarray"], call: "Call"
-) -> dict[str, Any]:
-    """Whether outputs are PyTorch's, in the words of a variant of `job.export_lane`."""
+) -> BuildRecord:
+    """Whether outputs are PyTorch's."""
     from tvm_practice.tvm_export.job import ATOL, RTOL
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 
     try:
         judged = verify_against_pytorch(
-            outputs, reference, call, Steps().relay_import.verify, atol=ATOL, rtol=RTOL
+            outputs, reference, call, Steps().verify, atol=ATOL, rtol=RTOL
         )
     except ValueError as error:
-        reason = describe(error)
-        return {"status": "failed", "reason": reason, "verified": False, "max_error": None}
-    return {
-        "status": "ok",
-        "reason": None,
-        "verified": True,
-        "max_error": judged["max_error"],
-    }
+        return BuildRecord(status="failed", reason=describe(error), verified=False)
+    return BuildRecord(
+        status="ok",
+        verified=True,
+        max_error=judged["max_error"],
+        verification=VerificationRecord.model_validate(judged),
+    )

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import flattened
+from tvm_practice.tvm_export.nested import flattened, mapped, require_open
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Flat(nn.Module):
 
     Args:
         module: anything that can be called; left as it is.
-        args, kwargs: example inputs: tensors, and tuples, lists and mappings of them.
+        args, kwargs: example inputs: tensors, and containers of them.
         copies: whether the inputs are copied first, for a module that writes into them.
     """
 
@@ -49,8 +49,8 @@ class Flat(nn.Module):
         self._copies = copies
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        given = (each.clone() for each in tensors) if self._copies else iter(tensors)
-        args, kwargs = _replaced(self._given, given)
+        given = iter([each.clone() for each in tensors] if self._copies else tensors)
+        args, kwargs = mapped(lambda _: next(given), self._given)
         return tuple(flattened(self.module(*args, **kwargs)))
 
 
@@ -64,8 +64,8 @@ def as_call(
 ) -> Call:
     """`module`, as it would be called with `args` and `kwargs`, as a function of tensors alone.
 
-    Tensors within tuples, lists and mappings are inputs too. Numbers, strings and None become
-    part of the model.
+    Tensors within containers are inputs too, see `nested`. Numbers, strings and None become part
+    of the model. Raises BadInput for an object that holds tensors and is no container.
 
     Args:
         module: left as it is.
@@ -75,6 +75,10 @@ def as_call(
             extent leaves it open. Raises BadInput if they are not the example's.
     """
     kwargs = kwargs or {}
+    for place, value in enumerate(args):
+        require_open(f"input {place}", value)
+    for name, value in kwargs.items():
+        require_open(f"input {name}", value)
     positional = [f"input_{index}" for index in range(len(flattened(args)))]
     named = [
         name if len(inside) == 1 else f"{name}_{index}"
@@ -109,17 +113,6 @@ def _dynamic(
         {axis: each for axis, each in enumerate(shape) if isinstance(each, str)}
         for shape in shapes.values()
     )
-
-
-def _replaced(given: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    """`given` with its tensors taken from `tensors`, in the order of `flattened`."""
-    if isinstance(given, torch.Tensor):
-        return next(tensors)
-    if isinstance(given, Mapping):
-        return {name: _replaced(value, tensors) for name, value in given.items()}
-    if isinstance(given, tuple | list):
-        return type(given)(_replaced(value, tensors) for value in given)
-    return given
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:

@@ -33,8 +33,8 @@ class ExportConfig(BaseModel):
         opt_level: of TVM's passes, 0 to 3.
         converters: of PyTorch operators that TVM lacks: by operator's name, or "module:function"
             of what returns them, see `converters.find_converters`.
-        steps: package the import, tuning and build functions come from: "solutions", or
-            "tvm_practice" for the learner's own.
+        steps: package of functions that replace the product's own, see `steps.Steps`:
+            "tvm_practice" for the learner's, "solutions" for the reference ones.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
@@ -50,7 +50,7 @@ class ExportConfig(BaseModel):
     search: Search = Field(default_factory=Search)
     opt_level: int = Field(default=3, ge=0, le=3)
     converters: str | dict[str, Callable[..., Any]] | None = None
-    steps: Literal["solutions", "tvm_practice"] = "solutions"
+    steps: Literal["solutions", "tvm_practice"] | None = None
 
     @model_validator(mode="after")
     def _one_story(self) -> "ExportConfig":

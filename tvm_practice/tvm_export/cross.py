@@ -20,7 +20,6 @@ What is missing for any of this is a `Missing`, whose one line says how to get i
 import importlib.metadata
 import importlib.util
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tvm_practice.engines.host import architecture, own_architecture
 from tvm_practice.tvm_export.artifacts import LIBRARY, read_metadata, require_whole
 from tvm_practice.tvm_export.errors import Missing
 from tvm_practice.tvm_export.targets import to_dictionary
@@ -53,12 +53,6 @@ const module_ = new WebAssembly.Module(readFileSync(program));
 const instance = new WebAssembly.Instance(module_, { wasi_snapshot_preview1: wasi.wasiImport });
 process.exitCode = wasi.start(instance);
 """
-
-
-def architecture(triple: str) -> str:
-    """The architecture of a triple: `aarch64` of `aarch64-linux-gnu`."""
-    name = triple.partition("-")[0]
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
 def compiler(triple: str, *, shared: bool = False) -> list[str]:
@@ -237,7 +231,9 @@ def run_artifact(folder: Path | str, inputs: Sequence[np.ndarray]) -> list[np.nd
     folder = Path(folder)
     metadata = read_metadata(folder)
     require_whole(folder, metadata)
-    triple = str(to_dictionary(metadata["target"]).get("mtriple", f"{_here()}-linux-gnu"))
+    triple = str(
+        to_dictionary(metadata["target"]).get("mtriple", f"{own_architecture()}-linux-gnu")
+    )
     root, libraries = system_root(triple), runtime(triple)
     with tempfile.TemporaryDirectory() as made:
         here = Path(made)
@@ -285,13 +281,9 @@ def decode(data: bytes) -> list[np.ndarray]:
     return tensors
 
 
-def _here() -> str:
-    return architecture(platform.machine().lower())
-
-
 def _is_own(triple: str) -> bool:
     """Whether programs for `triple` are this machine's own; LLVM and Python share these names."""
-    return architecture(triple) == _here() and sys.platform in triple
+    return architecture(triple) == own_architecture() and sys.platform in triple
 
 
 def _runtime_folder(name: str) -> Path:

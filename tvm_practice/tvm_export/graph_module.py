@@ -34,6 +34,7 @@ class GraphModule:
         seconds: what each stage took: import, optimize, tune, build.
         tuning: what the tuner did: tasks, trials, errors, seconds; empty if untuned.
         rules: current: which default rule scheduled each function that no record is applied to.
+        declined: why the rules tried before it did not: by function, by rule.
     """
 
     engine: Engine
@@ -46,6 +47,7 @@ class GraphModule:
     seconds: dict[str, float] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, str] = field(default_factory=dict)
+    declined: dict[str, dict[str, str]] = field(default_factory=dict)
     _inputs: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def set_input(self, name: str | int, value: Any) -> None:

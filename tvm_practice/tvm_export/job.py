@@ -26,7 +26,7 @@ def export_lane(
     model: str,
     trials: int,
     out: str,
-    steps: str = "solutions",
+    steps: str | None = None,
     target: str = "llvm",
     tuners: list[str] | None = None,
     example: list[dict[str, Any]] | None = None,
@@ -95,7 +95,7 @@ def export_lane(
             graph_module, failure = _attempt(lane.untuned)
         else:
             log, in_all = folder / f"{name}-records", trials
-            if steps != "solutions":
+            if not chosen.is_own(f"tune_{tuner}"):
                 log = folder / f"{name}-records-{steps}"
                 in_all += count(log, tuner)
             graph_module, failure = _attempt(lane.tuned, tuner, trials=in_all, log=log)
@@ -192,7 +192,7 @@ def export_model(
     repeats: int = 1000,
     dump_ir: bool = False,
     force: bool = False,
-    steps: str = "solutions",
+    steps: str | None = None,
     engine: Engine | None = None,
     reuse: bool = False,
 ) -> dict[str, Any]:
@@ -220,10 +220,10 @@ def export_model(
 
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
-        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules", "notes",
-        "size", "unchanged_since"}, latencies in ms, the library's size in bytes, the date of an
-        export that was reused or None. For a target that this machine cannot run "not_run" says
-        why, and what needs a run is None.
+        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules",
+        "declined", "notes", "size", "unchanged_since"}, latencies in ms, the library's size in
+        bytes, the date of an export that was reused or None. For a target that this machine cannot
+        run "not_run" says why, and what needs a run is None.
 
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
@@ -231,8 +231,7 @@ def export_model(
     import_for_good("torch")
     import torch
 
-    from tvm_practice.tvm_export import origin
-    from tvm_practice.tvm_export.artifacts import export_artifacts, require_free
+    from tvm_practice.tvm_export.artifacts import export_artifacts, origin, require_free
     from tvm_practice.tvm_export.errors import BadInput
     from tvm_practice.tvm_export.loading import ExampleTensor, load
     from tvm_practice.tvm_export.tuners.search import Search
@@ -351,6 +350,7 @@ def _told(
     return {
         "status": "ok",
         **{name: metadata[name] for name in (*same, "seconds", "rules", "notes")},
+        "declined": metadata.get("declined", {}),
         "ratio": metadata["ratio_to_pytorch"],
         "artifacts": str(folder),
         "size": (folder / LIBRARY).stat().st_size,
@@ -408,9 +408,7 @@ def _verified(
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 
     judged, failure = _attempt(
-        lambda: verify_against_pytorch(
-            outputs, reference, call, steps.relay_import.verify, atol=ATOL, rtol=RTOL
-        )
+        lambda: verify_against_pytorch(outputs, reference, call, steps.verify, atol=ATOL, rtol=RTOL)
     )
     wrong = {"verified": False, "max_error": None, "atol": ATOL, "rtol": RTOL}
     return {**(judged or wrong), **failure}
@@ -420,7 +418,7 @@ def _own_latency(
     run: Callable[[], None], steps: Steps, *, warmup: int = 3, repeats: int = 20
 ) -> dict[str, Any]:
     """Latency as the steps' own sampler takes it, of the artifact alone."""
-    samples = steps.schedule_analysis.sample_latency(run, warmup=warmup, repeats=repeats)
+    samples = steps.sample_latency(run, warmup=warmup, repeats=repeats)
     return Latency(tuple(float(each) for each in samples), warmup).to_dict()
 
 

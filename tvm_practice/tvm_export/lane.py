@@ -90,7 +90,7 @@ def open_lane(
     call: "Call",
     *,
     target: str,
-    steps: str,
+    steps: str | None = None,
     opt_level: int = 3,
     converters: "str | Converters | None" = None,
 ) -> Lane:

@@ -7,13 +7,12 @@ The project's own models come with their inputs; a person's factory may return t
 and have its inputs described.
 """
 
-import dataclasses
 import difflib
 import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -116,6 +115,8 @@ def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> 
 def _ready(loader: str, module: Any, given: Any) -> Loaded:
     import torch
 
+    from tvm_practice.tvm_export.nested import copied, flattened, mapped
+
     tensors = [*module.parameters(), *module.buffers()]
     if any(each.is_meta for each in tensors):
         raise BadInput(
@@ -128,12 +129,13 @@ def _ready(loader: str, module: Any, given: Any) -> Loaded:
     module = module.to("cpu").eval()
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
+    given = mapped(torch.Tensor.cpu, given)
     if isinstance(given, Mapping):
-        kwargs = {str(name): _on_cpu(value) for name, value in given.items()}
+        kwargs = {str(name): value for name, value in given.items()}
     elif isinstance(given, tuple | list):
-        args = tuple(_on_cpu(value) for value in given)
+        args = tuple(given)
     else:
-        args = (_on_cpu(given),)
+        args = (given,)
 
     tried_args, tried_kwargs = copied(args), copied(kwargs)
     try:
@@ -202,43 +204,11 @@ def _draw(tensor: ExampleTensor) -> "torch.Tensor":
     return torch.randint(0, 2, tensor.shape).to(dtype)
 
 
-def _on_cpu(value: Any) -> Any:
-    return value.cpu() if hasattr(value, "cpu") else value
-
-
-def copied(given: Any) -> Any:
-    """A tuple or dictionary of inputs with its tensors copied."""
-    if isinstance(given, Mapping):
-        return {name: copied(value) for name, value in given.items()}
-    if isinstance(given, tuple | list):
-        return tuple(copied(value) for value in given)
-    return given.clone() if hasattr(given, "clone") else given
-
-
 def _same(first: "torch.Tensor", second: "torch.Tensor") -> bool:
     if first.shape != second.shape:
         return False
     both_nan = (first != first) & (second != second)
     return bool(((first == second) | both_nan).all())
-
-
-def flattened(result: Any) -> list["torch.Tensor"]:
-    """The tensors in a model's result or inputs, in order.
-
-    Tuples, lists, mappings and dataclasses are opened; what is no tensor is passed over.
-    """
-    import torch
-
-    if isinstance(result, torch.Tensor):
-        return [result]
-    parts: Iterable[Any] = ()
-    if isinstance(result, Mapping):
-        parts = result.values()
-    elif isinstance(result, tuple | list):
-        parts = result
-    elif dataclasses.is_dataclass(result):
-        parts = [getattr(result, field.name) for field in dataclasses.fields(result)]
-    return [each for part in parts for each in flattened(part)]
 
 
 def _kind(value: Any) -> str:

@@ -17,11 +17,12 @@ from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu import mark_constants
+from tvm_practice.tvm_export.rules.first_match import Decision
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
-from tvm_practice.tvm_export.tuners import metaschedule, summary
+from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
@@ -59,12 +60,9 @@ class RelaxLane:
             if any(call.dynamic):
                 module = _import_dynamic(call, converters)
             else:
-                module = steps.relay_import.import_relax(
-                    call.module, call.tensors, converters=dict(converters)
-                )
+                module = steps.import_relax(call.module, call.tensors, converters=dict(converters))
         with watch("optimize"), native_stderr_to(os.devnull):
-            folded = fold_batch_normalization(module)
-            self._module = mark_constants(steps.relay_import.optimize_relax(folded))
+            self._module = optimized(module, steps)
         self._example = [as_array(each) for each in call.tensors]
         self._default: GraphModule | None = None
         self._seconds = watch.seconds
@@ -96,11 +94,13 @@ class RelaxLane:
                 times = self._profile(default)
             with watch("tune"), native_stderr_to(log / "stderr"):
                 tasks = self._tune(trials, before, times, log, search or Search())
+            if not tasks:
+                return replace(default, tuner=tuner, tuning=nothing_to_tune("MetaSchedule"))
             with watch("choose"):
                 best, kept, slower = fastest_records(
                     self._module, metaschedule.open_database(log), self._target
                 )
-                module = self._steps.auto_tune.apply_metaschedule(self._module, best, self._target)
+                module = self._steps.apply_metaschedule(self._module, best, self._target)
         measured = metaschedule.history(log)
         tuning = summary(measured, before) | {
             "tasks": len(tasks),
@@ -135,9 +135,9 @@ class RelaxLane:
             contexts, weights = metaschedule.extract_contexts(self._module, self._target)
             shares = self._shares(contexts, times)
             chosen = worth_tuning(shares, trials)
-            if trials > before:
+            if chosen and trials > before:
                 # Less than one a task is too little to divide; the limit ends it in time.
-                self._steps.auto_tune.tune_metaschedule(
+                self._steps.tune_metaschedule(
                     [contexts[index] for index in chosen],
                     [weights[index] for index in chosen],
                     trials=max(trials - before, len(chosen)),
@@ -167,12 +167,12 @@ class RelaxLane:
     ) -> GraphModule:
         import tvm
 
-        rules: list[tuple[str, str]] = []
+        decisions: list[Decision] = []
         with watch("build"):
-            module = schedule_defaults(module, self._target, report=rules)
+            module = schedule_defaults(module, self._target, report=decisions)
         level = tvm.transform.PassContext(opt_level=self._opt_level)
         with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(self._target):
-            executable = self._steps.relay_import.build_relax(module, self._target)
+            executable = self._steps.build_relax(module, self._target)
         self.stages["scheduled"] = module
         device = device_of(self._target)
         return GraphModule(
@@ -187,11 +187,12 @@ class RelaxLane:
             input_names=self._inputs,
             seconds=watch.seconds,
             tuning=tuning,
-            rules=dict(rules),
+            rules={each.function: each.rule for each in decisions},
+            declined={each.function: each.declined for each in decisions if each.declined},
         )
 
 
-def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | None = None) -> Any:
+def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:
     """Every function of a module that no tuner has scheduled, scheduled by the target's rules.
 
     See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.
@@ -207,6 +208,16 @@ def with_host(target: Any) -> Any:
     if str(target.kind.name) == "llvm" or target.host is not None:
         return target
     return tvm.target.Target(target, host="llvm")
+
+
+def optimized(module: Any, steps: Steps) -> Any:
+    """A Relax module of fused functions, ready to be scheduled.
+
+    Args:
+        module: as imported, the weights constants of its graph; it is left as it was.
+        steps: whose optimize_relax is called.
+    """
+    return mark_constants(steps.optimize_relax(fold_batch_normalization(module)))
 
 
 def fold_batch_normalization(module: Any) -> Any:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import why_not_runnable
 from tvm_practice.tvm_export.tuners import ansor as ansor_tuner
 from tvm_practice.tvm_export.tuners import autotvm as autotvm_tuner
-from tvm_practice.tvm_export.tuners import require_valid, summary
+from tvm_practice.tvm_export.tuners import nothing_to_tune, require_valid, summary
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import Search, searching
 
@@ -47,14 +48,14 @@ class RelayLane:
         relay = told_in_a_line("Relay", _WAY_OUT)
         quiet = native_stderr_to(os.devnull)
         with watch("import"), relay, quiet_frontends(), quiet, decisions_fixed() as self.notes:
-            module, parameters = steps.relay_import.import_relay(
+            module, parameters = steps.import_relay(
                 call.module,
                 call.tensors,
                 converters=relay_converters.converters() | dict(converters),
             )
         with watch("optimize"), native_stderr_to(os.devnull):
             module = relay_converters.sums_as_products(module)
-            self._module = steps.relay_import.optimize_relay(module, parameters)
+            self._module = steps.optimize_relay(module, parameters)
         self._seconds = watch.seconds
         self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
 
@@ -85,6 +86,8 @@ class RelayLane:
                     self._module["main"], target=self._target, params={}
                 )
             )
+            if not tasks:
+                return replace(self.untuned(), tuner="autotvm", tuning=nothing_to_tune("AutoTVM"))
             done = autotvm_tuner.count_trials(tasks, log)
             shares = _shares(trials, tasks)
             for number, (task, share) in enumerate(zip(tasks, shares, strict=True), start=1):
@@ -109,7 +112,7 @@ class RelayLane:
         """Tune one of a model's tasks; that all its trials fail is said, and no reason to stop."""
         from tvm_practice.tvm_export.errors import NothingMeasured
 
-        tune = autotvm_tuner.tune if search.policy else self._steps.auto_tune.tune_autotvm
+        tune = autotvm_tuner.tune if search.policy else self._steps.tune_autotvm
         try:
             tune(task, trials=trials, log=str(log))
         except NothingMeasured as nothing:
@@ -123,8 +126,10 @@ class RelayLane:
         with watch("tune"), _dense_for_ansor(), native_stderr_to(f"{log}.stderr"):
             module = self._convolutions_as_nhwc()
             tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, self._target)
+            if not tasks:
+                return replace(self.untuned(), tuner="ansor", tuning=nothing_to_tune("Ansor"))
             custom = search.policy or search.cost_model
-            tune = ansor_tuner.tune if custom else self._steps.auto_tune.tune_ansor
+            tune = ansor_tuner.tune if custom else self._steps.tune_ansor
             with searching(search, most=left):
                 if left > 0:
                     # Less than one a task is too little to divide; the limit ends it in time.
@@ -162,9 +167,7 @@ class RelayLane:
 
         with watch("build"), quiet_frontends(), native_stderr_to(os.devnull):
             if self._opt_level == 3:  # phase 4's step builds at no other
-                library = self._steps.relay_import.build_relay(
-                    module, {}, self._target, config=config or {}
-                )
+                library = self._steps.build_relay(module, {}, self._target, config=config or {})
             else:
                 with tvm.transform.PassContext(opt_level=self._opt_level, config=config or {}):
                     library = tvm.relay.build(module, target=self._target)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice import engines
-from tvm_practice.engines.host import flags
+from tvm_practice.engines.host import OLD_NAMES, architecture, flags
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import did_you_mean
 from tvm_practice.tvm_export.quiet import native_stderr_to
@@ -22,6 +22,7 @@ from tvm_practice.tvm_export.quiet import native_stderr_to
 # Processors that LLVM 10, classic TVM's, does not know, and the nearest of its own: the one whose
 # instructions the newer processor has too.
 _OLDER = {
+    **OLD_NAMES,
     **dict.fromkeys(
         ("sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"), "cascadelake"
     ),
@@ -29,9 +30,6 @@ _OLDER = {
     **dict.fromkeys(("alderlake", "raptorlake", "meteorlake", "arrowlake", "lunarlake"), "skylake"),
     "rocketlake": "icelake-client",
     "znver3": "znver2",
-    "x86-64-v2": "nehalem",
-    "x86-64-v3": "haswell",
-    "x86-64-v4": "skylake-avx512",
     **dict.fromkeys(("neoverse-n2", "neoverse-v1", "neoverse-v2", "grace"), "neoverse-n1"),
     **dict.fromkeys(("cortex-a77", "cortex-a78", "cortex-x1"), "cortex-a76"),
     **dict.fromkeys(("apple-m1", "apple-m2", "apple-m3", "apple-m4"), "apple-a13"),
@@ -69,7 +67,6 @@ _MORE_ARCHITECTURES = re.compile(
     r"|i[3-6]86|amd64|arm64|ppc|ppc64|ppc64le"
 )
 _OFTEN = ("x86_64-linux-gnu", "aarch64-linux-gnu", "riscv64-linux-gnu")
-_SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}
 _SYSTEMS = {  # what a triple may say, the more particular first
     "android": "android",
     "linux": "Linux",
@@ -206,11 +203,12 @@ def _check_llvm(described: dict[str, Any]) -> None:
     from tvm.target import codegen
 
     version = codegen.llvm_version_major()
-    architecture = _architecture(described.get("mtriple") or codegen.llvm_get_system_triple())
+    here = str(codegen.llvm_get_system_triple())
+    machine = architecture(str(described.get("mtriple") or here))
     known = sorted(map(str, codegen.llvm_get_targets()))
-    if architecture not in known and not _MORE_ARCHITECTURES.fullmatch(architecture):
-        near = did_you_mean(architecture, known)
-        raise BadInput(f"LLVM {version} has no architecture {architecture!r}{near}")
+    if machine not in known and not _MORE_ARCHITECTURES.fullmatch(machine):
+        near = did_you_mean(machine, known)
+        raise BadInput(f"LLVM {version} has no architecture {machine!r}{near}")
     processors = _processors(described.get("mtriple"))
     mcpu = described.get("mcpu")
     if mcpu is not None and mcpu not in processors:
@@ -222,7 +220,7 @@ def _check_llvm(described: dict[str, Any]) -> None:
             near = f"; add -mtriple={elsewhere[0]}"
         elif mcpu == "native":
             near = "; 'llvm' alone is this machine's"
-        raise BadInput(f"LLVM {version} has no {architecture} processor {mcpu!r}{near}")
+        raise BadInput(f"LLVM {version} has no {machine} processor {mcpu!r}{near}")
     for feature in described.get("mattr", ()):
         if feature[:1] not in ("+", "-"):
             raise BadInput(f"-mattr={feature} does not begin with + or -")
@@ -233,7 +231,7 @@ def _check_llvm(described: dict[str, Any]) -> None:
                 one = tvm.target.Target({**described, "mcpu": each, "mattr": []})
                 features.update(map(str, codegen.llvm_get_cpu_features(one)))
         near = did_you_mean(unknown, sorted(features))
-        raise BadInput(f"LLVM {version} has no {architecture} feature {unknown!r}{near}")
+        raise BadInput(f"LLVM {version} has no {machine} feature {unknown!r}{near}")
 
 
 def _processors(triple: str | None) -> list[str]:
@@ -330,8 +328,8 @@ def why_not_runnable(target: Any) -> str | None:
 
     here = str(codegen.llvm_get_system_triple())
     triple = str(target.attrs.get("mtriple", "")) or here
-    if _architecture(triple) != _architecture(here):
-        return f"code for {_architecture(triple)}, this machine is {_architecture(here)}"
+    if architecture(triple) != architecture(here):
+        return f"code for {architecture(triple)}, this machine is {architecture(here)}"
     if _system(triple) not in (None, _system(here)):
         return f"code for {_system(triple)}, this machine runs {_system(here)}"
     missing = sorted(_needed(target) - _available())
@@ -373,11 +371,6 @@ def _available() -> set[str]:
         return {name for name, linux in _LINUX_NAMES.items() if linux in present}
     own = tvm.target.Target({"kind": "llvm", "mcpu": str(codegen.llvm_get_system_cpu())})
     return set(map(str, codegen.llvm_get_cpu_features(own)))
-
-
-def _architecture(triple: Any) -> str:
-    name = str(triple).partition("-")[0]
-    return _SAME_ARCHITECTURE.get(name, name)
 
 
 def _system(triple: str) -> str | None:

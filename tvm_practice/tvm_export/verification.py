@@ -24,7 +24,7 @@ def verify_runtime(
     *,
     atol: float = 1e-3,
     rtol: float = 1e-3,
-    steps: str = "solutions",
+    steps: str | None = None,
 ) -> list[np.ndarray]:
     """Run on named `inputs`, compare with `reference`, return the outputs.
 
@@ -36,7 +36,7 @@ def verify_runtime(
         graph_module.set_input(name, value)
     graph_module.run()
     outputs = graph_module.outputs()
-    Steps(steps).relay_import.verify(outputs, list(reference), atol=atol, rtol=rtol)
+    Steps(steps).verify(outputs, list(reference), atol=atol, rtol=rtol)
     return outputs
 
 

@@ -2,14 +2,20 @@
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tvm_practice.viz import chosen
+from tvm_practice.viz.chosen import Mistake
+
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from tvm_practice.viz.access import AccessProgram
+    from tvm_practice.viz.access_picture import Window
 
 _WHAT = click.argument("what", metavar="[MODULE:FUNCTION]", required=False)
 _SIZE = click.option(
@@ -26,14 +32,6 @@ _ENGINE = click.option(
 _OUT = click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write the picture to."
 )
-_EXPECTED = {
-    "current": "it has to be a tvm.s_tir.Schedule, a PrimFunc or an IRModule with a main",
-    "classic": "it has to be a pair (tvm.te.Schedule, its tensors)",
-}
-
-
-class _Mistake(click.ClickException):
-    exit_code = 2
 
 
 @click.group(
@@ -74,9 +72,9 @@ def nest(
     from tvm_practice.viz.loop_nest import format_nest
     from tvm_practice.viz.nest_picture import nest_svg
 
-    makers = _makers(what, size, mine, engine)
+    makers = chosen.makers(what, size, mine, engine)
     for name, make in makers.items():
-        made = _made(name, functools.partial(recorded, make))
+        made = chosen.made(name, functools.partial(recorded, make))
         if made is None:
             continue
         _, steps = made
@@ -111,58 +109,40 @@ def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | 
     --out takes .svg and .png for a still picture, .gif for a moving one. A function of your own
     should be small: a few ten thousand elements can be told apart.
     """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from tvm_practice.viz.access_picture import window
+    from tvm_practice.viz.study_tables import access_table
 
-    from tvm_practice.viz.access_picture import access_figure, access_svg, save_gif, window
-    from tvm_practice.viz.drawing import standalone
-    from tvm_practice.viz.matmuls import SMALL_SIZE, SMALL_TILE
-    from tvm_practice.viz.studies import matmul_windows
-
-    suffix = out.suffix.lower() if out else ""
-    if suffix not in ("", ".svg", ".png", ".gif"):
-        raise _Mistake(f"--out {out}: give a file that ends in .svg, .png or .gif")
-    programs = _programs(what, SMALL_SIZE, mine, engine, tile=(SMALL_TILE, SMALL_TILE))
+    if out is not None and out.suffix.lower() not in (".svg", ".png", ".gif"):
+        raise Mistake(f"--out {out}: give a file that ends in .svg, .png or .gif")
+    programs = chosen.programs(chosen.small_makers(what, mine, engine), engine)
+    windows: Mapping[str, Window]
     if what is None:
-        programs.pop("tiled+parallel", None)
-        windows = matmul_windows(programs)
+        windows = chosen.default("matmul_windows")(programs)
     else:
         windows = {name: window(each, touches) for name, each in programs.items()}
-    table = Table("schedule", "buffer", box=box.SIMPLE, pad_edge=False)
-    table.add_column("lines", justify="right")
-    table.add_column("strides")
-    table.add_column("reuse within", justify="right")
-    for name, part in windows.items():
-        distances = part.trace.reuse_distances()
-        for trace in part.buffers:
-            strides = ", ".join(f"{step:+d} ({share:.0%})" for step, share in trace.strides()[:3])
-            again = distances[trace.buffer.name]
-            again = again[again >= 0]
-            table.add_row(
-                name,
-                trace.buffer.name,
-                str(len(set(trace.lines().tolist()))),
-                strides,
-                f"{again.max()} lines" if again.size else "",
-            )
-        table.add_section()
-    Console().print(table)
+    _print(access_table(windows))
     click.echo(
         f"{next(iter(windows.values())).trace.numbers.size} touches of memory. Strides: in "
         "elements, the commonest three.\nReuse: so many other cache lines are touched before a "
         "line is touched again."
     )
-    if out is None:
+    if out is not None:
+        _draw_access(windows, out)
+
+
+def _draw_access(windows: "Mapping[str, Window]", out: Path) -> None:
+    from tvm_practice.viz.access_picture import access_figure, access_svg, save_gif
+    from tvm_practice.viz.drawing import standalone
+
+    suffix = out.suffix.lower()
+    if suffix == ".svg":
+        _write(out, standalone(access_svg(windows, title="Memory access")))
         return
     if suffix == ".gif":
         save_gif(windows, out)
-        click.echo(f"written to {out}")
-    elif suffix == ".svg":
-        _write(out, standalone(access_svg(windows, title="Memory access")))
     else:
         access_figure(windows).savefig(out, dpi=130, facecolor="white")
-        click.echo(f"written to {out}")
+    click.echo(f"written to {out}")
 
 
 @main.command(
@@ -186,64 +166,67 @@ def cache(
     All accesses of the function are followed; a 512³ matmul takes some seconds a schedule. The
     counters need `perf` and a processor that shows them; they count one run on one thread.
     """
-    from rich.console import Console
-    from rich.table import Table
-
-    from tvm_practice import engines
     from tvm_practice.viz.drawing import standalone
+    from tvm_practice.viz.study_tables import cache_table
 
-    programs = _programs(what, size, mine, engine)
-    work = size**3 if what is None else 1000
+    programs = chosen.programs(chosen.makers(what, size, mine, engine), engine)
+    study = _cache_study(programs, size**3 if what is None else 1000, usual, engine)
+    is_matmul = what is None
+    title = f"misses for 1000 multiply-adds, {size}³" if is_matmul else "misses"
+    _print(cache_table(study, rates=is_matmul, title=title))
+    click.echo("; ".join(study["levels"]) + ("" if study["known"] else " (usual sizes)"))
+    if is_matmul and not usual:
+        _print_counters(list(programs), size, mine)
+    if out is not None:
+        _write(out, standalone(study["svg"]))
+
+
+def _cache_study(
+    programs: "dict[str, AccessProgram]", work: int, usual: bool, engine: str
+) -> dict[str, Any]:
+    """See studies.cache_study; on current TVM, which compiles the simulator."""
+    from tvm_practice import engines
+
     arguments = {
         "programs": {name: each.to_dict() for name, each in programs.items()},
         "work": work,
         "usual": usual,
     }
     try:
-        if engine == "classic":  # the simulator is compiled by current TVM
-            study = engines.call("current", "tvm_practice.viz.studies:cache_study_of", arguments)
-        else:
-            from tvm_practice.viz.studies import cache_study
+        if engine == "classic":
+            function = "tvm_practice.viz.studies:cache_study_of"
+            answer: dict[str, Any] = engines.call("current", function, arguments)
+            return answer
+        from tvm_practice.viz.studies import cache_study
 
-            study = cache_study(programs, work=work, usual=usual)
+        return cache_study(programs, work=work, usual=usual)
     except engines.EngineError as error:
         raise click.ClickException(str(error)) from None
-    levels = [each.partition(":")[0] for each in study["levels"]]
-    title = f"misses for 1000 multiply-adds, {size}³" if what is None else "misses"
-    table = Table("schedule", "accesses", *levels, title=title)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name, counts in study["counts"].items():
-        row = [counts["accesses"], *(counts["misses"][level] for level in levels)]
-        totals = (sum(each.values()) for each in row)
-        table.add_row(
-            name,
-            *(f"{1000 * total / work:.4g}" if what is None else f"{total:,}" for total in totals),
-        )
-    Console().print(table)
-    click.echo("; ".join(study["levels"]) + ("" if study["known"] else " (usual sizes)"))
-    if what is None and not usual:
-        _print_counters(list(programs), size, mine)
-    if out is not None:
-        _write(out, standalone(study["svg"]))
 
 
-def _print_counters(names: list[str], size: int, mine: bool) -> None:
+def _print_counters(names: Sequence[str], size: int, mine: bool) -> None:
     """The processor's own L1 misses of each schedule, or one line saying why there are none."""
+    for name in names:
+        rate = _counted_misses(name, size, mine)
+        if isinstance(rate, str):
+            click.echo(rate)
+            return
+        click.echo(f"counted by the processor, {name}: {rate:.4g} L1 misses")
+
+
+def _counted_misses(name: str, size: int, mine: bool) -> float | str:
+    """L1 misses for 1000 multiply-adds by the processor's counter; why not, if there is none."""
     from tvm_practice.viz.cache import hardware_misses
 
-    for name in names:
-        runs = []
-        for repeats in (1, 6):  # the difference is five runs, without what Python does
-            command = [sys.executable, "-m", "tvm_practice.viz", "run", name]
-            command += ["--size", str(size), "--repeats", str(repeats), *["--mine"] * mine]
-            counted = hardware_misses(command)
-            if isinstance(counted, str):
-                click.echo(counted)
-                return
-            runs.append(counted["misses"])
-        rate = 1000 * (runs[1] - runs[0]) / 5 / size**3
-        click.echo(f"counted by the processor, {name}: {rate:.4g} L1 misses")
+    runs = []
+    for repeats in (1, 6):  # the difference is five runs, without what Python does
+        command = [sys.executable, "-m", "tvm_practice.viz", "run", name]
+        command += ["--size", str(size), "--repeats", str(repeats), *["--mine"] * mine]
+        counted = hardware_misses(command)
+        if isinstance(counted, str):
+            return counted
+        runs.append(counted["misses"])
+    return 1000 * (runs[1] - runs[0]) / 5 / size**3
 
 
 @main.command(hidden=True)
@@ -256,7 +239,7 @@ def run(name: str, size: int, mine: bool, repeats: int) -> None:
     import os
 
     os.environ["TVM_NUM_THREADS"] = "1"
-    make = _makers(None, size, mine, "current")[name]
+    make = chosen.makers(None, size, mine, "current")[name]
 
     import numpy as np
     import tvm
@@ -277,11 +260,10 @@ def run(name: str, size: int, mine: bool, repeats: int) -> None:
 @_OUT
 def roofline(size: int, out: Path | None) -> None:
     """This machine's peak and bandwidth, and the course's matmul under them."""
-    _activate("current")
     from tvm_practice.viz.drawing import standalone
-    from tvm_practice.viz.studies import roofline_study
 
-    study = roofline_study(size)
+    chosen.activate("current")
+    study = chosen.default("matmul_roofline")(size)
     limits = study["limits"]
     click.echo(
         f"peak {limits['peak_gflops']:.0f} GFLOP/s, memory {limits['memory_gbps']:.0f} GB/s, "
@@ -311,16 +293,13 @@ def roofline(size: int, out: Path | None) -> None:
 )
 def report(size: int, mine: bool, out: Path) -> None:
     """All of it for the course's matmul on one page."""
-    _activate("current")
-    from tvm_practice.course.catalog import MINE, SOLUTIONS
     from tvm_practice.measure import environment
     from tvm_practice.viz import report as pages
-    from tvm_practice.viz.studies import matmul_study, roofline_study
 
-    source = MINE if mine else SOLUTIONS
+    chosen.activate("current")
     sections = [
-        *pages.schedule_sections(matmul_study(size, source)),
-        pages.roofline_section(roofline_study(size, source=source)),
+        *pages.schedule_sections(chosen.default("matmul_study")(size, mine=mine)),
+        pages.roofline_section(chosen.default("matmul_roofline")(size, mine=mine)),
         pages.environment_section(environment()),
         pages.commands_section([" ".join(["python -m tvm_practice.viz", *sys.argv[1:]])]),
     ]
@@ -332,83 +311,10 @@ def report(size: int, mine: bool, out: Path) -> None:
     click.echo(f"written to {out}")
 
 
-def _activate(engine: str) -> None:
-    from tvm_practice import engines
+def _print(table: "Table") -> None:
+    from rich.console import Console
 
-    try:
-        engines.activate(engine)  # type: ignore[arg-type]
-    except engines.EngineError as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _makers(
-    what: str | None,
-    size: int,
-    mine: bool,
-    engine: str,
-    tile: tuple[int, int] | None = None,
-) -> dict[str, Callable[[], Any]]:
-    """By name, what makes each schedule that was asked for, on the engine, which is activated."""
-    from tvm_practice.course.catalog import MINE, SOLUTIONS
-
-    _activate(engine)
-    if what is None:
-        if engine == "classic":
-            raise _Mistake("--engine classic needs MODULE:FUNCTION: the matmuls are current TVM's")
-        from tvm_practice.manual_schedule import register_tile
-        from tvm_practice.viz.matmuls import matmul_makers
-
-        rows, columns = tile or register_tile()
-        source = MINE if mine else SOLUTIONS
-        return dict(matmul_makers(size, rows=rows, columns=columns, source=source))
-    from tvm_practice.tvm_export.errors import BadInput
-    from tvm_practice.tvm_export.loading import find_factory
-
-    try:
-        return {what.partition(":")[2] or what: find_factory(what)}
-    except BadInput as error:
-        raise _Mistake(str(error)) from None
-
-
-def _made(name: str, make: Callable[[], Any]) -> Any:
-    """What a function makes; None for a stub, which is said. What it raises is one line."""
-    from tvm_practice.tvm_export.loading import describe
-
-    try:
-        return make()
-    except NotImplementedError as error:
-        click.echo(f"{name}: to do ({error})", err=True)
-        return None
-    except Exception as error:
-        raise _Mistake(f"{name} raised {describe(error)}") from None
-
-
-def _programs(
-    what: str | None,
-    size: int,
-    mine: bool,
-    engine: str,
-    tile: tuple[int, int] | None = None,
-) -> "dict[str, AccessProgram]":
-    """The access programs of what was asked for."""
-    from tvm_practice.viz.access import CannotFollow, access_program
-
-    found = {}
-    for name, make in _makers(what, size, mine, engine, tile).items():
-        made = _made(name, make)
-        if made is None:
-            continue
-        # Classic: a schedule and its tensors.
-        function, tensors = made if isinstance(made, tuple) else (getattr(made, "mod", made), None)
-        try:
-            found[name] = access_program(function, tensors, name=name)
-        except CannotFollow as error:
-            raise _Mistake(f"{name}: {error}") from None
-        except (AttributeError, TypeError):
-            raise _Mistake(f"{name} returned {type(made).__name__}: {_EXPECTED[engine]}") from None
-    if not found:
-        raise click.ClickException("nothing to show: the functions are still to do")
-    return found
+    Console().print(table)
 
 
 def _slug(name: str) -> str:

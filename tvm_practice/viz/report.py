@@ -11,6 +11,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from tvm_practice.tvm_export.artifacts.schema import RatioRecord
+from tvm_practice.tvm_export.writing import write_whole
+
 _MOST_OPERATORS = 60  # of a graph that are drawn
 
 
@@ -75,18 +78,24 @@ def render(page: Page) -> str:
 
 
 def write(page: Page, file: Path) -> Path:
-    """Write the page whole: to a temporary name, then renamed."""
-    writing = file.with_name(f".{file.name}.writing")
-    writing.write_text(render(page), encoding="utf-8")
-    writing.replace(file)
+    """Write the page; returns its file."""
+    write_whole(file, render(page))
     return file
 
 
-def latency_block(ratios: Mapping[str, Mapping[str, Any]], *, baseline: str) -> Block:
+def table_block(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> Block:
+    """A table of which some rows may be short, and some cells of two lines."""
+    from tvm_practice.viz.tables import in_one_line
+
+    filled = [[*map(in_one_line, row), *[""] * (len(headings) - len(row))] for row in rows]
+    return Block("table", title=title, headings=headings, rows=filled)
+
+
+def latency_block(ratios: Mapping[str, RatioRecord], *, baseline: str) -> Block:
     """Time over a baseline's, with 95% intervals, as bars.
 
     Args:
-        ratios: by name, {"value", "ci95": [low, high]}.
+        ratios: by name.
         baseline: what 1 is.
     """
     from tvm_practice.viz.drawing import new_figure, style, to_svg
@@ -94,9 +103,9 @@ def latency_block(ratios: Mapping[str, Mapping[str, Any]], *, baseline: str) -> 
     with style():
         figure = new_figure(7, 0.7 + 0.36 * len(ratios))
         axes = figure.subplots()
-        values = [each["value"] for each in ratios.values()]
-        low = [each["value"] - each["ci95"][0] for each in ratios.values()]
-        high = [each["ci95"][1] - each["value"] for each in ratios.values()]
+        values = [each.value for each in ratios.values()]
+        low = [each.value - each.ci95[0] for each in ratios.values()]
+        high = [each.ci95[1] - each.value for each in ratios.values()]
         places = range(len(values))
         colours = ["#009e73" if value < 1 else "#e07b00" for value in values]
         bars = axes.barh(
@@ -114,7 +123,7 @@ def latency_block(ratios: Mapping[str, Mapping[str, Any]], *, baseline: str) -> 
 
 
 def schedule_sections(study: Mapping[str, Any]) -> list[Section]:
-    """What a schedule does, from `studies.matmul_study`."""
+    """What a schedule does, from a study of the course's matmul."""
     size, cache = study["size"], study["cache"]
     rows, columns = study["tile"]
     left_out = [f"{name} is left out: {why}." for name, why in study["left_out"].items()]
@@ -202,7 +211,7 @@ def schedule_sections(study: Mapping[str, Any]) -> list[Section]:
 
 
 def roofline_section(study: Mapping[str, Any]) -> Section:
-    """The roofline, from `studies.roofline_study`."""
+    """The roofline, from a study of the course's matmul."""
     limits = study["limits"]
     return Section(
         "roofline",

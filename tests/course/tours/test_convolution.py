@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tvm_practice import engines, manual_schedule
+from tvm_practice import engines
 from tvm_practice.course.tours import convolution
 
 # batch, channels, height, width, filters; kernel, stride, padding; rows and columns of a tile.
@@ -31,7 +31,7 @@ def test_values_are_torchs(session: engines.Session, shape: tuple[int, ...]) -> 
 
 
 def test_tiles_end_with_the_rows_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manual_schedule, "register_tile", lambda: (8, 32))
+    monkeypatch.setattr(convolution, "register_tile", lambda: (8, 32))
     rows = {width: convolution.pixel_tile(width)[0] for width in (56, 28, 14, 7, 9, 1)}
     assert rows == {56: 8, 28: 7, 14: 7, 7: 7, 9: 5, 1: 1}
     assert convolution.pixel_tile(7)[1] == 32

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.rules.first_match import STRICT, Decision
+
 Random = np.random.Generator
 # A draw: operators as a function of relax variables, their shapes, constants, the inputs' type.
 Draw = tuple[Callable[..., Any], list[tuple[int, ...]], list[np.ndarray]]
@@ -290,7 +292,6 @@ def _advised(module: Any, random: Random, target: Any) -> Any:
         if not isinstance(func, tvm.tirx.PrimFunc) or not (ranked := ranked_choices(func, target)):
             continue
         found = find_contraction(func, cpu_of(target))
-        assert found is not None
         tile = ranked[random.integers(len(ranked))]
         drawn = {"rows": tile.rows, "vectors": tile.vectors}
         schedule = tvm.s_tir.Schedule(func.with_attr("global_symbol", "main"))
@@ -325,11 +326,11 @@ def compare(
     draw = FAMILIES[family](random)
     module, target = _module(draw), _target(mcpu)
     inputs = [_normal(random, shape) for shape in draw[1]]
-    report: list[tuple[str, str]] = []
+    report: list[Decision] = []
     given = _advised(mark_constants(module), random, target) if advised else module
     scheduled_module = schedule_defaults(given, target, report=report)
     # The checker does not see that packing by itself is guarded, nor a guard of 2 * x + odd.
-    if not advised and "winograd" not in {rule for _, rule in report}:
+    if not advised and "winograd" not in {each.rule for each in report}:
         _check_bounds(scheduled_module)
     scheduled = _run(scheduled_module, target, inputs)
     reference = _run(module, target, inputs)
@@ -339,7 +340,7 @@ def compare(
         "shapes": [list(scheduled.shape), list(reference.shape)],
         "finite": bool(np.isfinite(scheduled).all()),
         "inputs": draw[1],
-        "rules": [rule for _, rule in report],
+        "rules": [each.rule for each in report],
     }
 
 
@@ -390,7 +391,7 @@ def model(name: str) -> dict[str, Any]:
     module, example = _Attention.model() if name == "transformer" else getattr(models, name)()
     with quiet_frontends():
         imported = optimize_relax(import_relax(module, example))
-    report: list[tuple[str, str]] = []
+    report: list[Decision] = []
     scheduled = schedule_defaults(imported, _target(None), report=report)
     output = _run(scheduled, _target(None), [each.numpy() for each in example])
     with torch.no_grad():
@@ -405,7 +406,7 @@ def model(name: str) -> dict[str, Any]:
     ]
     return {
         "error": float(np.abs(output - expected).max() / np.abs(expected).max()),
-        "rules": dict(report),
+        "rules": {each.function: each.rule for each in report},
         "prepacked": sum(str(each.name_hint).endswith("_prepacked") for each in functions),
         "left_to_pack": sum("weight_prepack" in str(each.name_hint) for each in functions),
         "views": all(reshapes),
@@ -501,23 +502,25 @@ def left_out() -> list[list[str]]:
     module = _module(_convolution_3x3(np.random.default_rng(0)))
     taken = []
     for without in ((), ("winograd",), ("winograd", "contraction")):
-        report: list[tuple[str, str]] = []
+        report: list[Decision] = []
         schedule_defaults(module, _target(None), report=report, without=without)
-        taken.append([rule for _, rule in report])
+        taken.append([each.rule for each in report])
     return taken
 
 
-def winograd_cuts() -> dict[str, list[int] | None]:
-    """How a processor with 2 MiB of second cache cuts convolutions; None: not by Winograd.
+def winograd_cuts() -> dict[str, list[int] | str]:
+    """How a processor with 2 MiB of second cache cuts convolutions for Winograd's algorithm.
 
     Returns:
-        By the layer's name its tiles in a row, rows, tiles of a register tile, parts of filters.
+        By the layer's name its tiles in a row, rows, tiles of a register tile, parts of filters;
+        or why the rule declines.
     """
     from tvm import te, topi
 
-    from tvm_practice.tvm_export.rules.cpu import winograd
+    from tvm_practice.tvm_export.errors import NotApplicable
     from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction
     from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
+    from tvm_practice.tvm_export.rules.cpu.winograd_layer import find_layer
 
     wide = Cpu(vector_bits=512, registers=32, threads=2, cache_bytes=2 << 20)
     narrow = Cpu(vector_bits=256, registers=16, threads=8, cache_bytes=1 << 18)
@@ -534,7 +537,7 @@ def winograd_cuts() -> dict[str, list[int] | None]:
         groups: int = 1,
         constant: bool = True,
         dtype: str = "float32",
-    ) -> list[int] | None:
+    ) -> list[int] | str:
         filters = filters or channels
         x = te.placeholder((1, channels, size, size), dtype)
         weight = te.placeholder((filters, channels // groups, kernel, kernel), dtype)
@@ -543,9 +546,11 @@ def winograd_cuts() -> dict[str, list[int] | None]:
         else:
             out = topi.nn.group_conv2d_nchw(x, weight, stride, kernel // 2, dilation, groups)
         func = te.create_prim_func([x, weight, out]).with_attr(CONSTANTS, [1] if constant else [])
-        found = find_contraction(func, cpu)
-        layer = None if found is None else winograd._layer(found, cpu)
-        return None if layer is None else [layer.row, layer.rows, layer.block, layer.parts]
+        try:
+            layer = find_layer(find_contraction(func, cpu), cpu)
+        except NotApplicable as declined:
+            return str(declined)
+        return [layer.row, layer.rows, layer.block, layer.parts]
 
     return {
         "64x56": cut(64, 56),
@@ -581,7 +586,7 @@ def left_alone() -> dict[str, bool]:
     )
     marked = module.clone()
     marked[name] = marked[name].with_attr("tirx.is_scheduled", True)
-    report: list[tuple[str, str]] = []
+    report: list[Decision] = []
     after = schedule_defaults(marked, _target(None), report=report)
     schedule_defaults(module, _target(None))
     return {
@@ -592,7 +597,13 @@ def left_alone() -> dict[str, bool]:
 
 
 def refused() -> dict[str, Any]:
-    """Rules and error where every rule but the last one fails, and where even that does."""
+    """The decisions and error where every rule but the last one fails, and where even that does.
+
+    By "strict" what a mistake of a rule is raised as where the environment asks for that.
+    """
+    import os
+    from unittest.mock import patch
+
     from tvm_practice.tvm_export.errors import NotApplicable
     from tvm_practice.tvm_export.rules import cpu as cpu_rules
 
@@ -603,7 +614,7 @@ def refused() -> dict[str, Any]:
         raise NotApplicable("not this one")
 
     kept = cpu_rules._RULES
-    results = {}
+    results: dict[str, Any] = {}
     random = np.random.default_rng(2)
     draw = _matmul(random)
     module, target = _module(draw), _target(None)
@@ -611,14 +622,21 @@ def refused() -> dict[str, Any]:
     reference = _run(module, target, inputs)
     rules = (("broken", broken), ("unfit", unfit))
     for case, tried in (("fallback", (*rules, kept[-1])), ("unscheduled", rules)):
-        report: list[tuple[str, str]] = []
-        cpu_rules._RULES = tried
-        try:
-            scheduled = cpu_rules.schedule_defaults(module, target, report=report)
-        finally:
-            cpu_rules._RULES = kept
+        report: list[Decision] = []
+        with patch.object(cpu_rules, "_RULES", tried):
+            with patch.dict(os.environ, {STRICT: ""}):
+                scheduled = cpu_rules.schedule_defaults(module, target, report=report)
+            try:
+                with patch.dict(os.environ, {STRICT: "1"}):
+                    cpu_rules.schedule_defaults(module, target)
+            except ZeroDivisionError as raised:
+                results["strict"] = str(raised)
         error = float(np.abs(_run(scheduled, target, inputs) - reference).max())
-        results[case] = {"error": error, "rules": [rule for _, rule in report]}
+        results[case] = {
+            "error": error,
+            "rules": [each.rule for each in report],
+            "declined": report[0].declined,
+        }
     return results
 
 
@@ -630,13 +648,13 @@ def unknown_operator() -> dict[str, Any]:
 
     x = _normal(np.random.default_rng(3), (17, 9, 31))
     module = _module((lambda x: op.argmax(x, axis=1), [x.shape], []))
-    report: list[tuple[str, str]] = []
+    report: list[Decision] = []
     scheduled = schedule_defaults(module, _target(None), report=report)
     same = (_run(scheduled, _target(None), [x]) == x.argmax(1)).all()
     text = str(scheduled.script(show_meta=False))
     return {
         "same": bool(same),
-        "rules": [each for _, each in report],
+        "rules": [each.rule for each in report],
         "parallel": text.count("parallel("),
     }
 
@@ -667,9 +685,9 @@ def other_types() -> dict[str, float]:
     for kind, total in (("float64", "float64"), ("float16", "float32"), ("int8", "int32")):
         a, b = (random.integers(-9, 9, shape).astype(kind) for shape in ((21, 35), (35, 50)))
         module = tvm.IRModule({"main": _product(kind, total)})
-        report: list[tuple[str, str]] = []
+        report: list[Decision] = []
         scheduled = schedule_defaults(module, _target(None), report=report)
-        assert report == [("main", "contraction")], report
+        assert [each.rule for each in report] == ["contraction"], report
         out = tvm.runtime.tensor(np.zeros((21, 50), total))
         library = tvm.compile(scheduled, target=_target(None))
         library["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), out)
@@ -706,7 +724,7 @@ def any_batch() -> list[dict[str, Any]]:
             net, (torch.randn(4, 3, 11, 11),), dynamic_shapes=({0: batch},)
         )
         imported = from_exported_program(exported, unwrap_unit_return_tuple=True)
-    report: list[tuple[str, str]] = []
+    report: list[Decision] = []
     scheduled = schedule_defaults(optimize_relax(imported), _target(None), report=report)
     machine = relax.VirtualMachine(tvm.compile(scheduled, _target(None)), tvm.cpu())
     results = []
@@ -715,7 +733,7 @@ def any_batch() -> list[dict[str, Any]]:
         with torch.no_grad():
             error = np.abs(machine["main"](tvm.runtime.tensor(x.numpy())).numpy() - net(x).numpy())
         results.append({"batch": size, "error": float(error.max())})
-    assert not {rule for _, rule in report} - {"contraction", "reduction", "injective"}, report
+    assert not {each.rule for each in report} - {"contraction", "reduction", "injective"}, report
     return results
 
 

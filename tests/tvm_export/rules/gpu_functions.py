@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 
 from tests.tvm_export.rules.cpu_functions import FAMILIES, _module, _normal, _run
+from tvm_practice.tvm_export.rules.first_match import Decision
 
 TARGET = "cuda -arch=sm_80"
 
@@ -27,7 +28,7 @@ def compare(family: str, seed: int) -> dict[str, Any]:
     draw = FAMILIES[family](random)
     module, here = _module(draw), engines.host_target()
     inputs = [_normal(random, shape) for shape in draw[1]]
-    report: list[tuple[str, str]] = []
+    report: list[Decision] = []
     scheduled = schedule_defaults(module, resolve_target(TARGET), report=report)
     plain = scheduled.clone()
     threads = 0
@@ -43,7 +44,7 @@ def compare(family: str, seed: int) -> dict[str, Any]:
     return {
         "error": float(error),
         "finite": bool(np.isfinite(got).all()),
-        "rules": [rule for _, rule in report],
+        "rules": [each.rule for each in report],
         "bound": threads,
     }
 

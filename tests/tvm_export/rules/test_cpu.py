@@ -127,12 +127,26 @@ def test_a_rule_that_is_left_out(session: engines.Session) -> None:
 
 def test_winograd_where_it_gains(session: engines.Session) -> None:
     cuts = session.call(f"{FUNCTIONS}:winograd_cuts")
-    by_winograd = {name: cut for name, cut in cuts.items() if cut is not None}
-    assert by_winograd == {
+    uncut = "every cut computes much beyond the edge, or does not fit the cache"
+    strided = "the window has a stride or a dilation, or the layout is another"
+    shaped = "the window is not 3x3, or the convolution is in groups"
+    assert cuts == {
         "64x56": [32, 2, 64, 1],
         "128x28": [16, 4, 64, 1],
         "256x14": [8, 8, 64, 2],  # one chunk of rows: the threads divide the filters
         "64x56, AVX2": [32, 1, 16, 2],
+        "256x14, small cache": uncut,
+        "few pixels": "16 tiles of 2x2 outputs are too few to gain",
+        "few channels": "16 channels and 64 filters are too few to gain",
+        "few filters": "64 channels and 16 filters are too few to gain",
+        "much beyond the edge": uncut,
+        "1x1": shaped,
+        "5x5": shaped,
+        "stride": strided,
+        "dilation": strided,
+        "groups": shaped,
+        "weights given": "the weights are no constant",
+        "float64": "the output is not float32, or of another layout",
     }
 
 
@@ -148,6 +162,11 @@ def test_a_rule_that_fails_leaves_the_function_to_the_next(session: engines.Sess
     refused = session.call(f"{FUNCTIONS}:refused")
     for case in ("fallback", "unscheduled"):
         assert set(refused[case]["rules"]) == {case} and refused[case]["error"] < 1e-4
+        assert refused[case]["declined"] == {
+            "broken": "failed: ZeroDivisionError: a mistake in a rule",
+            "unfit": "not this one",
+        }
+    assert refused["strict"] == "a mistake in a rule"
 
 
 def test_an_operator_without_a_rule_runs_in_parallel(session: engines.Session) -> None:

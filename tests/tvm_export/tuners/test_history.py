@@ -16,8 +16,8 @@ from tvm_practice.tvm_export.tuners import (
     metaschedule,
     require_valid,
 )
+from tvm_practice.tvm_export.tuners.classic import ERRORS
 from tvm_practice.tvm_export.tuners.history import (
-    CLASSIC_ERRORS,
     Row,
     json_lines,
     number_trials,
@@ -81,7 +81,7 @@ def test_the_classic_logs_are_read_without_tvm(tmp_path: Path) -> None:
     )
     good, bad = autotvm.history(log, started=40.0)
     assert good.seconds == pytest.approx(0.2) and good.task == "mm(4, 5, 6)"
-    assert bad.seconds is None and bad.error == CLASSIC_ERRORS[6] and bad.elapsed == 12.0
+    assert bad.seconds is None and bad.error == ERRORS[6] and bad.elapsed == 12.0
 
     log = tmp_path / "ansor.json"
     key = json.dumps(["mm", 4, 5])
@@ -92,7 +92,7 @@ def test_the_classic_logs_are_read_without_tvm(tmp_path: Path) -> None:
         )
     )
     good, bad = ansor.history(log)
-    assert good.seconds == 0.5 and good.task == "mm(4, 5)" and bad.error == CLASSIC_ERRORS[4]
+    assert good.seconds == 0.5 and good.task == "mm(4, 5)" and bad.error == ERRORS[4]
 
 
 def test_metaschedules_database_is_read_without_tvm(tmp_path: Path) -> None:

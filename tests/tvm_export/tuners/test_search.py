@@ -123,3 +123,21 @@ def test_other_ways_to_search(
     if "seed" in settings:
         other = session.call(f"{FUNCTIONS}:export", {**arguments, "log": str(tmp_path / "other")})
         assert other["traces"] == found["traces"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tuner", "settings"),
+    [("metaschedule", {"space": "register-tiles"}), ("ansor", {}), ("autotvm", {})],
+)
+def test_a_model_without_a_task_is_exported_untuned(
+    tuner: str, settings: dict[str, object], tmp_path: Path, process_of: Processes
+) -> None:
+    engine: engines.Engine = "current" if tuner == "metaschedule" else "classic"
+    if reason := engines.unavailable_reason(engine):
+        pytest.skip(reason)
+    arguments = {"tuner": tuner, "log": str(tmp_path / "log"), "search": settings}
+    found = process_of(engine).call(f"{FUNCTIONS}:export_without_tasks", arguments)
+    assert found["tuner"] == tuner and found["error"] == 0
+    assert found["tuning"]["tasks"] == found["tuning"]["trials"] == 0
+    assert "it is exported untuned" in found["tuning"]["note"]

@@ -2,24 +2,37 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
+    draw_distinct,
     expect,
-    expect_close,
-    expect_unchanged,
+    expect_type,
     fail,
-    fresh_rng,
     path_to,
     show,
 )
-from tvm_practice.engines import CLASSIC, CURRENT
-from tvm_practice.viz.loop_nest import Loop, Node, classic_statement, format_nest, loop_nest, paths
+from tvm_practice.course.lowering import build_module, build_schedule
+from tvm_practice.course.nests import expect_loops
+from tvm_practice.course.products import expect_product, matmul_function
+from tvm_practice.course.tuning_logs import (
+    Records,
+    ansor_log,
+    ansor_task,
+    autotvm_log,
+    autotvm_task,
+    classic_nest,
+    committed,
+    draw_seconds,
+    expect_best,
+    instantiated,
+)
+from tvm_practice.engines import CLASSIC, CURRENT, host_target
+from tvm_practice.viz.loop_nest import Loop, Node, format_nest, loop_nest, paths
 
 PHASE = Phase(
     number=5,
@@ -29,90 +42,6 @@ PHASE = Phase(
     lanes=(CURRENT, CLASSIC),
     question="Why does Ansor often beat hand-written schedules? What is the trade-off?",
 )
-
-
-# What the tuners are graded on: a template and a task that are right, whatever the learner's.
-
-
-def _template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:
-    """A matmul tiled by two knobs."""
-    from tvm import autotvm, te
-
-    from solutions.te_basics import matmul
-
-    tensors = matmul(m, n, k)
-    C = tensors[-1]
-    cfg = autotvm.get_config()
-    cfg.define_knob("tile_i", [2, 4, 8, 16])
-    cfg.define_knob("tile_j", [8, 16, 32])
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    i_outer, i_inner = schedule[C].split(i, factor=cfg["tile_i"].val)
-    j_outer, j_inner = schedule[C].split(j, factor=cfg["tile_j"].val)
-    schedule[C].reorder(i_outer, j_outer, C.op.reduce_axis[0], i_inner, j_inner)
-    schedule[C].vectorize(j_inner)
-    return schedule, tensors
-
-
-def _autotvm_task(arguments: Sequence[int]) -> Any:
-    from tvm_practice.engines import host_target
-    from tvm_practice.tvm_export.tuners.autotvm import make_task
-
-    return make_task(_template, arguments, host_target(), name="graded.template")
-
-
-def _ansor_task(arguments: Sequence[int]) -> Any:
-    from solutions.te_basics import matmul
-    from tvm_practice.engines import host_target
-    from tvm_practice.tvm_export.tuners.ansor import make_task
-
-    return make_task(matmul, arguments, host_target(), name="graded.matmul")
-
-
-def _matmul_function(m: int, n: int, k: int, name: str = "main") -> Any:
-    from tvm import te
-
-    from solutions.te_basics import matmul
-
-    return te.create_prim_func(matmul(m, n, k)).with_attr("global_symbol", name)
-
-
-def _sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
-    m, n, k = (int(size) for size in rng.choice(np.arange(low, high), 3, replace=False))
-    return m, n, k
-
-
-def _classic_nest(schedule: Any) -> list[Node]:
-    return loop_nest(classic_statement(schedule))
-
-
-# Running what was scheduled.
-
-
-def _expect_product(
-    run: Callable[..., None], m: int, n: int, k: int, *, on_device: Any, what: str, look: str
-) -> None:
-    """`run`(A, B, C) leaves the product of A and B in C and does not change A or B."""
-    rng = fresh_rng()
-    a = rng.standard_normal((m, k), dtype="float32")
-    b = rng.standard_normal((k, n), dtype="float32")
-    inputs = [on_device(a), on_device(b)]
-    output = on_device(np.full((m, n), np.nan, "float32"))
-    run(*inputs, output)
-    expect_close(output.numpy(), a @ b, what=what, look=look)
-    for before, after, name in zip((a, b), inputs, "AB", strict=True):
-        expect_unchanged(before, after.numpy(), name)
-
-
-def _expect_classic_product(
-    schedule: Any, tensors: list[Any], m: int, n: int, k: int, *, what: str, look: str
-) -> None:
-    import tvm
-
-    from tvm_practice.engines import host_target
-
-    function = tvm.build(schedule, tensors, target=host_target())
-    _expect_product(function, m, n, k, on_device=tvm.nd.array, what=what, look=look)
 
 
 def _expect_schedule(returned: Any, name: str) -> tuple[Any, list[Any]]:
@@ -131,7 +60,11 @@ def _expect_schedule(returned: Any, name: str) -> tuple[Any, list[Any]]:
     return returned[0], list(returned[1])
 
 
-# The logs of the tuners.
+@contextmanager
+def _new_log() -> Iterator[Path]:
+    """A file that is not there yet, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / "log.json"
 
 
 def _expect_records(log: Path, look: str) -> None:
@@ -162,49 +95,23 @@ def _expect_trials(trials: Sequence[Any], asked: int, look: str) -> None:
     )
 
 
-def _which(nest: str, records: Sequence[tuple[str, float]], best: int) -> str:
-    """In words, which of the records (nest, seconds) a schedule with this nest is of."""
-    names = {0: "the first of the log", len(records) - 1: "the last of the log"}
-    for index, (each, seconds) in enumerate(records):
-        if each == nest and index != best:
-            where = names.get(index, f"number {index + 1} of the log")
-            return f"the record of {seconds * 1e3:.1f} ms, {where}"
-    return "a schedule that is none of the log's records"
-
-
-def _expect_best(
-    nest: list[Node], records: Sequence[tuple[str, float]], best: int, look: str
-) -> None:
-    text = format_nest(nest)
-    expect(
-        text == records[best][0],
-        expected=f"the schedule of the fastest valid record, {records[best][1] * 1e3:.1f} ms",
-        seen=_which(text, records, best),
-        look=look,
-    )
-
-
-def _costs(rng: np.random.Generator, count: int) -> tuple[list[float], int]:
-    """Different times in seconds, and the index of the least, which is not first nor last."""
-    best = int(rng.integers(1, count - 1))
-    costs = [float(cost) for cost in 0.002 + 0.003 * rng.permutation(count) / count]
-    costs[best] = 0.001
-    return costs, best
-
-
 # AutoTVM.
 
 
-def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
-    from tvm_practice.engines import host_target
+def _mine(matmul_template: Callable[..., Any], sizes: Sequence[int]) -> Any:
+    """The task of the learner's template."""
     from tvm_practice.tvm_export.tuners.autotvm import make_task
 
-    task = make_task(matmul_template, (64, 64, 64), host_target(), name="graded.mine")
+    return make_task(matmul_template, sizes, host_target(), name="graded.mine")
+
+
+def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
+    task = _mine(matmul_template, (64, 64, 64))
     config = task.config_space.get(len(task.config_space) * 2 // 3)
     with task.target:
         schedule, _ = task.instantiate(config)
     knobs = ", ".join(f"{name} = {value}" for name, _, value in config.to_json_dict()["entity"])
-    return f"# {knobs}\n{format_nest(_classic_nest(schedule))}"
+    return f"# {knobs}\n{format_nest(classic_nest(schedule))}"
 
 
 @PHASE.exercise(
@@ -241,57 +148,56 @@ def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
 def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
     from tvm import autotvm
 
-    from tvm_practice.engines import host_target
-    from tvm_practice.tvm_export.tuners.autotvm import make_task
-
-    rng = fresh_rng()
-    m, n, k = _sizes(rng, 65, 120)
+    m, n, k = draw_distinct(3, range(65, 120))
     with host_target(), autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
         _, tensors = _expect_schedule(matmul_template(m, n, k), "matmul_template")
     for tensor, shape, name in zip(tensors, ((m, k), (k, n), (m, n)), "ABC", strict=False):
+        seen = tuple(int(extent) for extent in tensor.shape)
         expect(
-            tuple(int(extent) for extent in tensor.shape) == shape,
+            seen == shape,
             expected=f"tensors [A, B, C], {name} of shape {shape}",
-            seen=f"shape {tuple(int(extent) for extent in tensor.shape)}",
+            seen=f"shape {seen}",
             look=f"where {name} is declared, and the list that is returned",
         )
-    task = make_task(matmul_template, (m, n, k), host_target(), name="graded.mine")
-    space = task.config_space
+    task = _mine(matmul_template, (m, n, k))
+    space = len(task.config_space)
     expect(
-        len(space) > 1,
+        space > 1,
         expected="knobs, each with several values: a space of many configurations",
-        seen=f"a space of {len(space)}",
+        seen=f"a space of {space}",
         look="cfg.define_knob or cfg.define_split on cfg = autotvm.get_config()",
     )
-    picked = rng.choice(len(space), min(10, len(space)), replace=False)
-    nests = [_instantiated(task, int(index)) for index in picked]
-    expect(
-        len({format_nest(nest) for nest in nests}) > 1,
-        expected="loops that differ from configuration to configuration",
-        seen=f"the same loops for {len(nests)} of them",
-        look="whether the splits use cfg[...].val (or .apply), not numbers of their own",
+    nests = [instantiated(task, index) for index in draw_distinct(min(10, space), range(space))]
+    _expect_different(
+        nests,
+        "loops that differ from configuration to configuration",
+        "whether the splits use cfg[...].val (or .apply), not numbers of their own",
     )
     _expect_vectorized_and_parallel(nests)
-    primes = [int(size) for size in rng.choice([13, 17, 19, 23, 29, 31, 37, 41], 3, replace=False)]
-    odd = make_task(matmul_template, primes, host_target(), name="graded.mine")
-    for index in rng.choice(len(odd.config_space), min(3, len(odd.config_space)), replace=False):
-        config = odd.config_space.get(int(index))
+    m, n, k = draw_distinct(3, [13, 17, 19, 23, 29, 31, 37, 41])
+    odd = _mine(matmul_template, (m, n, k))
+    space = len(odd.config_space)
+    for index in draw_distinct(min(3, space), range(space)):
+        config = odd.config_space.get(index)
         with odd.target:
-            schedule, tensors = odd.instantiate(config)
-        _expect_classic_product(
-            schedule,
-            tensors,
-            *primes,
-            what=f"C of {'x'.join(str(size) for size in primes)} with {config}",
+            function = build_schedule(*odd.instantiate(config))
+        expect_product(
+            function,
+            (m, k),
+            (k, n),
+            what=f"C with {config}",
             look="the formula, and that no loop over k is parallel",
         )
 
 
-def _instantiated(task: Any, index: int) -> list[Node]:
-    config = task.config_space.get(index)
-    with task.target:
-        schedule, _ = task.instantiate(config)
-    return _classic_nest(schedule)
+def _expect_different(nests: Sequence[list[Node]], expected: str, look: str) -> None:
+    """The nests are not all the same."""
+    expect(
+        len({format_nest(nest) for nest in nests}) > 1,
+        expected=expected,
+        seen=f"the same loops in all of {len(nests)}",
+        look=look,
+    )
 
 
 def _all_loops(nest: list[Node]) -> list[Loop]:
@@ -317,9 +223,8 @@ def _expect_vectorized_and_parallel(nests: Sequence[list[Node]]) -> None:
 
 
 def _demonstrate_tune_autotvm(tune_autotvm: Callable[..., None]) -> str:
-    task = _autotvm_task((32, 32, 32))
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
+    task = autotvm_task((32, 32, 32))
+    with _new_log() as log:
         tune_autotvm(task, trials=2, log=str(log))
         first = json.loads(log.read_text().splitlines()[0])
         return f"{len(log.read_text().splitlines())} lines, each with {', '.join(first)}"
@@ -346,11 +251,10 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
 
     from tvm_practice.tvm_export.tuners.autotvm import history
 
-    rng = fresh_rng()
-    sizes, trials = _sizes(rng, 33, 64), int(rng.integers(3, 6))
-    task, other = _autotvm_task(sizes), _autotvm_task((sizes[0] + 1, *sizes[1:]))
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
+    m, n, k = draw_distinct(3, range(33, 64))
+    (trials,) = draw_distinct(1, range(3, 6))
+    task, other = autotvm_task((m, n, k)), autotvm_task((m + 1, n, k))
+    with _new_log() as log:
         kept = autotvm.record.encode(
             autotvm.MeasureInput(other.target, other, other.config_space.get(0)),
             autotvm.MeasureResult((0.001,), 0, 0.1, 1.0),
@@ -394,39 +298,12 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
     )
 
 
-def _autotvm_log(
-    task: Any, log: Path, costs: Sequence[float], rng: np.random.Generator
-) -> list[str]:
-    """Write records of random configurations; returns their loop nests.
-
-    Among them are a failed trial, and a faster record of another task.
-    """
-    from tvm import autotvm
-
-    picked = [
-        int(index) for index in rng.choice(len(task.config_space), len(costs) + 1, replace=False)
-    ]
-    failed = picked.pop()
-    other = _autotvm_task((task.args[0] + 1, *task.args[1:]))
-    results = [(task, index, (cost,), 0) for index, cost in zip(picked, costs, strict=True)]
-    middle = len(results) // 2
-    results.insert(middle, (task, failed, (1e-5,), 4))
-    results.insert(middle, (other, failed, (1e-5,), 0))
-    with log.open("a") as file:
-        for of, index, seconds, error in results:
-            measured = autotvm.MeasureInput(of.target, of, of.config_space.get(index))
-            result = autotvm.MeasureResult(seconds, error, 0.1, 1.0)
-            file.write(autotvm.record.encode(measured, result) + "\n")
-    return [format_nest(_instantiated(task, index)) for index in picked]
-
-
 def _demonstrate_apply_autotvm(apply_autotvm: Callable[..., Any]) -> str:
-    task = _autotvm_task((64, 64, 64))
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
-        _autotvm_log(task, log, [0.003, 0.001, 0.002], np.random.default_rng(1))
+    task = autotvm_task((64, 64, 64))
+    with _new_log() as log:
+        autotvm_log(task, log, [0.003, 0.001, 0.002], seed=1)
         schedule, _ = apply_autotvm(task, str(log))
-    return format_nest(_classic_nest(schedule))
+    return format_nest(classic_nest(schedule))
 
 
 @PHASE.exercise(
@@ -455,25 +332,37 @@ def _demonstrate_apply_autotvm(apply_autotvm: Callable[..., Any]) -> str:
     demonstrate=_demonstrate_apply_autotvm,
 )
 def check_apply_autotvm(apply_autotvm: Callable[..., Any]) -> None:
-    rng = fresh_rng()
-    sizes = _sizes(rng, 33, 64)
-    task = _autotvm_task(sizes)
-    costs, best = _costs(rng, 5)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
-        nests = _autotvm_log(task, log, costs, rng)
-        schedule, tensors = _expect_schedule(apply_autotvm(task, str(log)), "apply_autotvm")
-        _expect_best(
-            _classic_nest(schedule),
-            list(zip(nests, costs, strict=True)),
-            best,
-            "autotvm.apply_history_best(log) picks the record; query it with the task's workload",
+    _check_apply(
+        apply_autotvm,
+        autotvm_task,
+        autotvm_log,
+        best="autotvm.apply_history_best(log) picks the record; query it with the task's workload",
+        refused="raise ValueError if config.is_fallback",
+    )
+
+
+def _check_apply(
+    apply: Callable[..., Any],
+    make_task: Callable[..., Any],
+    write_log: Callable[..., Records],
+    *,
+    best: str,
+    refused: str,
+) -> None:
+    """`apply` takes the best record of a log, and none of another task's."""
+    m, n, k = draw_distinct(3, range(33, 64))
+    task = make_task((m, n, k))
+    with _new_log() as log:
+        records = write_log(task, log, draw_seconds(5))
+        schedule, tensors = _expect_schedule(apply(task, str(log)), apply.__name__)
+        expect_best(classic_nest(schedule), records, best)
+        expect_product(
+            build_schedule(schedule, tensors),
+            (m, k),
+            (k, n),
+            look="the tensors that are returned",
         )
-        _expect_classic_product(
-            schedule, tensors, *sizes, what="C", look="the tensors that are returned"
-        )
-        unknown = _autotvm_task((sizes[0] + 7, *sizes[1:]))
-        _expect_refused(apply_autotvm, unknown, log, "raise ValueError if config.is_fallback")
+        _expect_refused(apply, make_task((m + 7, n, k)), log, refused)
 
 
 def _expect_refused(apply: Callable[..., Any], task: Any, log: Path, look: str) -> None:
@@ -493,9 +382,8 @@ def _expect_refused(apply: Callable[..., Any], task: Any, log: Path, look: str) 
 
 
 def _demonstrate_tune_ansor(tune_ansor: Callable[..., None]) -> str:
-    task = _ansor_task((32, 32, 32))
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
+    task = ansor_task((32, 32, 32))
+    with _new_log() as log:
         tune_ansor([task], [1.0], trials=2, log=str(log))
         first = json.loads(log.read_text().splitlines()[0])
         return f"{len(log.read_text().splitlines())} lines, each with {', '.join(first)}"
@@ -521,12 +409,10 @@ def _demonstrate_tune_ansor(tune_ansor: Callable[..., None]) -> str:
 def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
     from tvm_practice.tvm_export.tuners.ansor import history
 
-    rng = fresh_rng()
-    m, n, k = _sizes(rng, 33, 64)
-    tasks = [_ansor_task((m, n, k)), _ansor_task((n, m, k))]
+    m, n, k = draw_distinct(3, range(33, 64))
+    tasks = [ansor_task((m, n, k)), ansor_task((n, m, k))]
     trials = 4
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
+    with _new_log() as log:
         tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
         _expect_records(log, "measure_callbacks=[auto_scheduler.RecordToFile(log), ...]")
         _expect_trials(
@@ -551,50 +437,12 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
         )
 
 
-def _ansor_log(task: Any, log: Path, costs: Sequence[float]) -> list[str]:
-    """Write records of sampled schedules; returns their loop nests.
-
-    Among them are a failed trial, and a faster record of another task.
-    """
-    from tvm import auto_scheduler
-
-    few = {"evolutionary_search_population": 16, "sample_init_min_population": 8}
-    nests: list[str] = []
-    states: list[Any] = []
-    policy = auto_scheduler.SketchPolicy(task, params=dict(few), verbose=0)
-    while len(states) < len(costs) + 1:  # samples can be equal
-        for state in policy.sample_initial_population():
-            schedule, _ = task.compute_dag.apply_steps_from_state(state, task.layout_rewrite_option)
-            nest = format_nest(_classic_nest(schedule))
-            if nest not in nests:
-                nests.append(nest)
-                states.append(state)
-    failed = states[len(costs)]
-    m, n, k = json.loads(task.workload_key)[1:]
-    other = _ansor_task((m + 1, n, k))
-    other_policy = auto_scheduler.SketchPolicy(other, params=few, verbose=0)
-    results = [(task, state, cost, 0) for state, cost in zip(states, costs, strict=False)]
-    middle = len(results) // 2
-    results.insert(middle, (task, failed, 1e-5, 4))
-    results.insert(middle, (other, other_policy.sample_initial_population()[0], 1e-5, 0))
-    auto_scheduler.save_records(
-        str(log),
-        [auto_scheduler.MeasureInput(of, state) for of, state, _, _ in results],
-        [
-            auto_scheduler.MeasureResult([cost], error, "", 0.1, 1.0)
-            for _, _, cost, error in results
-        ],
-    )
-    return nests[: len(costs)]
-
-
 def _demonstrate_apply_ansor(apply_ansor: Callable[..., Any]) -> str:
-    task = _ansor_task((64, 64, 64))
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
-        nests = _ansor_log(task, log, [0.003, 0.001, 0.002])
+    task = ansor_task((64, 64, 64))
+    with _new_log() as log:
+        nests = ansor_log(task, log, [0.003, 0.001, 0.002]).nests
         schedule, _ = apply_ansor(task, str(log))
-    return f"record {nests.index(format_nest(_classic_nest(schedule))) + 1} of 3: 3 ms, 1 ms, 2 ms"
+    return f"record {nests.index(format_nest(classic_nest(schedule))) + 1} of 3: 3 ms, 1 ms, 2 ms"
 
 
 @PHASE.exercise(
@@ -611,25 +459,13 @@ def _demonstrate_apply_ansor(apply_ansor: Callable[..., Any]) -> str:
     demonstrate=_demonstrate_apply_ansor,
 )
 def check_apply_ansor(apply_ansor: Callable[..., Any]) -> None:
-    rng = fresh_rng()
-    sizes = _sizes(rng, 33, 64)
-    task = _ansor_task(sizes)
-    costs, best = _costs(rng, 5)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.json"
-        nests = _ansor_log(task, log, costs)
-        schedule, tensors = _expect_schedule(apply_ansor(task, str(log)), "apply_ansor")
-        _expect_best(
-            _classic_nest(schedule),
-            list(zip(nests, costs, strict=True)),
-            best,
-            "task.apply_best(log)",
-        )
-        _expect_classic_product(
-            schedule, tensors, *sizes, what="C", look="the tensors that are returned"
-        )
-        unknown = _ansor_task((sizes[0] + 7, *sizes[1:]))
-        _expect_refused(apply_ansor, unknown, log, "task.apply_best(log) raises")
+    _check_apply(
+        apply_ansor,
+        ansor_task,
+        ansor_log,
+        best="task.apply_best(log)",
+        refused="task.apply_best(log) raises",
+    )
 
 
 # MetaSchedule.
@@ -638,7 +474,7 @@ def check_apply_ansor(apply_ansor: Callable[..., Any]) -> None:
 def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
     import tvm
 
-    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": _matmul_function(64, 64, 64)}), seed=7)
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": matmul_function(64, 64, 64)}), seed=7)
     metaschedule_space(schedule)
     return format_nest(loop_nest(schedule.mod["main"]))
 
@@ -674,9 +510,8 @@ def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
 def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
     import tvm
 
-    rng = fresh_rng()
-    m, n, k = (int(size) for size in rng.choice([24, 36, 40, 48, 56, 60, 64, 72], 3, replace=False))
-    module = tvm.IRModule({"main": _matmul_function(m, n, k)})
+    m, n, k = draw_distinct(3, [24, 36, 40, 48, 56, 60, 64, 72])
+    module = tvm.IRModule({"main": matmul_function(m, n, k)})
     schedule = tvm.s_tir.Schedule(module)
     metaschedule_space(schedule)
     kinds = [str(instruction.kind.name) for instruction in schedule.trace.insts]
@@ -687,47 +522,33 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
         look="the factors of the splits",
     )
     nests = [loop_nest(each["main"]) for each in _sampled_modules(metaschedule_space, module)]
-    expect(
-        len({format_nest(nest) for nest in nests}) > 1,
-        expected="loops that differ from sample to sample",
-        seen=f"the same loops in all of {len(nests)}",
-        look="whether the splits use the sampled factors",
+    _expect_different(
+        nests,
+        "loops that differ from sample to sample",
+        "whether the splits use the sampled factors",
     )
     _expect_vectorized_and_parallel(nests)
-    for nest in nests:
-        wrong = [
-            loop for loop in _all_loops(nest) if loop.name[0] == "k" and loop.kind == "parallel"
-        ]
-        expect(
-            not wrong,
-            expected="no loop over k in parallel: its iterations add to the same elements",
-            seen=show(wrong),
-            look="what is fused and run in parallel",
-        )
-    for sizes in ((m, n, k), (37, 41, 29)):
-        odd = tvm.IRModule({"main": _matmul_function(*sizes)})
+    loops = [loop for nest in nests for loop in _all_loops(nest)]
+    wrong = [loop for loop in loops if loop.name[0] == "k" and loop.kind == "parallel"]
+    expect_loops(
+        not wrong,
+        wrong,
+        "no loop over k in parallel: its iterations add to the same elements",
+        "what is fused and run in parallel",
+    )
+    for rows, columns, steps in ((m, n, k), (37, 41, 29)):
+        odd = tvm.IRModule({"main": matmul_function(rows, columns, steps)})
         sampled = _sampled_modules(metaschedule_space, odd)[0]
-        _expect_current_product(
-            sampled["main"],
-            *sizes,
-            what=f"C of {'x'.join(str(size) for size in sizes)}",
+        expect_product(
+            build_module(sampled),
+            (rows, steps),
+            (steps, columns),
             look="the calls on the schedule",
         )
 
 
-def _expect_current_product(function: Any, m: int, n: int, k: int, *, what: str, look: str) -> None:
-    import tvm
-
-    from tvm_practice.engines import host_target
-
-    function = function.with_attr("global_symbol", "main")
-    library = tvm.compile(tvm.IRModule({"main": function}), target=host_target())
-    _expect_product(library["main"], m, n, k, on_device=tvm.runtime.tensor, what=what, look=look)
-
-
 def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
     """Modules that the search would measure first, its own rewriting of them included."""
-    from tvm_practice.engines import host_target
     from tvm_practice.tvm_export.tuners.metaschedule import make_context
 
     context = make_context(module, host_target(), space=space)
@@ -751,10 +572,9 @@ def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
 
 
 def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str:
-    from tvm_practice.engines import host_target
     from tvm_practice.tvm_export.tuners.metaschedule import make_context
 
-    context = make_context(_matmul_function(32, 32, 32), host_target())
+    context = make_context(matmul_function(32, 32, 32), host_target())
     with tempfile.TemporaryDirectory() as folder:
         database = tune_metaschedule([context], [1.0], trials=2, work_dir=folder)
         files = sorted(path.name for path in Path(folder).glob("database_*.json"))
@@ -781,23 +601,21 @@ def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str
 def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
     from tvm.s_tir import meta_schedule as ms
 
-    from tvm_practice.engines import host_target
     from tvm_practice.tvm_export.tuners.metaschedule import history, make_context
 
-    rng = fresh_rng()
     target, trials = host_target(), 4
-    m, n, k = (int(size) for size in rng.choice([16, 24, 32, 40, 48], 3))
+    m, n, k = draw_distinct(3, [16, 24, 32, 40, 48])
     shapes = [(m, n, k), (m + 8, k, n)]
     contexts = [
-        make_context(_matmul_function(*shape), target, name=f"matmul_{index}")
+        make_context(matmul_function(*shape), target, name=f"matmul_{index}")
         for index, shape in enumerate(shapes)
     ]
     with tempfile.TemporaryDirectory() as folder:
         database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
-        expect(
-            isinstance(database, ms.database.Database),
-            expected="tune_metaschedule returns the database",
-            seen=type(database).__name__,
+        expect_type(
+            database,
+            ms.database.Database,
+            "tune_metaschedule returns the database",
             look="return what ms.tune.tune_tasks returns",
         )
         _expect_records(
@@ -817,36 +635,13 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
         )
 
 
-def _committed(
-    database: Any, function: Any, target: Any, rows: Sequence[int], costs: Sequence[float]
-) -> list[str]:
-    """Commit a record for each number of rows, with these times; returns the loop nests."""
-    import tvm
-    from tvm.s_tir import meta_schedule as ms
-
-    module = tvm.IRModule({"main": function})
-    workload = database.commit_workload(module)
-    nests = []
-    for factor, cost in zip(rows, costs, strict=True):
-        schedule = tvm.s_tir.Schedule(module)
-        i, _, _ = schedule.get_loops(schedule.get_sblock("C"))
-        schedule.split(i, [None, factor])
-        database.commit_tuning_record(
-            ms.database.TuningRecord(schedule.trace, workload, [cost], target, None)
-        )
-        nests.append(format_nest(loop_nest(schedule.mod["main"])))
-    return nests
-
-
 def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> str:
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
-    from tvm_practice.engines import host_target
-
-    function, target = _matmul_function(64, 64, 64), host_target()
+    function, target = matmul_function(64, 64, 64), host_target()
     database = ms.database.MemoryDatabase()
-    _committed(database, function, target, [4, 16, 8], [0.003, 0.001, 0.002])
+    committed(database, function, target, [4, 16, 8], [0.003, 0.001, 0.002])
     applied = apply_metaschedule(tvm.IRModule({"main": function}), database, target)
     return format_nest(loop_nest(applied["main"]))
 
@@ -875,28 +670,19 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
-    from tvm_practice.engines import host_target
-
-    rng = fresh_rng()
     target = host_target()
-    m, n, k = _sizes(rng, 33, 64)
+    m, n, k = draw_distinct(3, range(33, 64))
     shapes = {"first": (m, n, k), "second": (n, k, m), "untuned": (k, m, n)}
-    functions = {name: _matmul_function(*shape, name) for name, shape in shapes.items()}
+    functions = {name: matmul_function(*shape, name=name) for name, shape in shapes.items()}
     database = ms.database.MemoryDatabase()
-    records = {}
-    for name in ("first", "second"):
-        costs, best = _costs(rng, 4)
-        rows = [int(factor) for factor in rng.choice(np.arange(2, 16), 4, replace=False)]
-        nests = _committed(database, functions[name], target, rows, costs)
-        records[name] = (list(zip(nests, costs, strict=True)), best)
-    module = tvm.IRModule(functions)
-    applied = apply_metaschedule(module, database, target)
-    expect(
-        isinstance(applied, tvm.IRModule),
-        expected="apply_metaschedule returns an IRModule",
-        seen=type(applied).__name__,
-        look="the return statement",
-    )
+    records = {
+        name: committed(
+            database, functions[name], target, draw_distinct(4, range(2, 16)), draw_seconds(4)
+        )
+        for name in ("first", "second")
+    }
+    applied = apply_metaschedule(tvm.IRModule(functions), database, target)
+    expect_type(applied, tvm.IRModule, "apply_metaschedule returns an IRModule")
     names = sorted(variable.name_hint for variable in applied.get_global_vars())
     expect(
         names == sorted(functions),
@@ -904,15 +690,20 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         seen=", ".join(names) or "none",
         look="the pass changes the functions of `mod` and keeps their names",
     )
-    for name, (found, best) in records.items():
-        _expect_best(
+    for name, found in records.items():
+        expect_best(
             loop_nest(applied[name]),
             found,
-            best,
             f"MetaScheduleApplyDatabase on the whole module; this is its function {name}",
         )
-        _expect_current_product(
-            applied[name], *shapes[name], what=f"C of {name}", look="the module that is returned"
+        m, n, k = shapes[name]
+        main = tvm.IRModule({"main": applied[name].with_attr("global_symbol", "main")})
+        expect_product(
+            build_module(main),
+            (m, k),
+            (k, n),
+            what=f"C of {name}",
+            look="the module that is returned",
         )
     expect(
         format_nest(loop_nest(applied["untuned"])) == format_nest(loop_nest(functions["untuned"])),

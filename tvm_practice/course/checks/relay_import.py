@@ -1,7 +1,6 @@
 """Phase 4's exercises and how they are graded: the graph's structure, then its values."""
 
 import json
-import platform
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -10,11 +9,26 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_unchanged, fail, fresh_rng
+from tvm_practice.course.expect import expect, expect_type, expect_unchanged, fail, fresh_rng
+from tvm_practice.course.imported_models import (
+    any_llvm,
+    arrays,
+    by_pytorch,
+    demonstrated_model,
+    draw_model,
+    expect_as_pytorch,
+    expect_left_alone,
+    expect_only_read,
+    expect_operators,
+    expect_own_converter,
+    expect_target_used,
+    other_target,
+    state,
+)
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.tvm_export.running import run_relax, run_relay
-from tvm_practice.viz.graph import Graph, format_graph, graph
+from tvm_practice.viz.graph import format_graph, graph
 
 PHASE = Phase(
     number=4,
@@ -29,175 +43,6 @@ PHASE = Phase(
 )
 
 _ATOL = _RTOL = 1e-4
-
-
-def _network(channels: int, filters: int, features: int, *, outputs: int) -> Any:
-    """Convolution, batch normalization, ReLU, mean and a linear layer, weighted by `counts`.
-
-    Called with an image and int64 `counts`; returns the features, and with `outputs=2` the
-    convolution's activations too.
-    """
-    import torch
-
-    from tvm_practice.models.seeding import randomize_batch_norms
-
-    class Network(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = torch.nn.Conv2d(channels, filters, 3, padding=1, bias=False)
-            self.norm = torch.nn.BatchNorm2d(filters)
-            self.fc = torch.nn.Linear(filters, features)
-
-        def forward(self, image: torch.Tensor, counts: torch.Tensor) -> Any:
-            active = torch.relu(self.norm(self.conv(image)))
-            scored = self.fc(active.mean((2, 3))) * counts.to(torch.float32)
-            return scored if outputs == 1 else (scored, active)
-
-    model = Network()
-    randomize_batch_norms(model)
-    return model.eval()
-
-
-def _draw(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
-    """A network of odd sizes with new weights, and inputs for it."""
-    import torch
-
-    rng = fresh_rng()
-    torch.manual_seed(int(rng.integers(2**31)))
-    channels, filters, features = (int(size) for size in rng.choice([3, 5, 7, 11], 3, False))
-    batch, height, width = (int(size) for size in rng.choice([2, 7, 9, 13], 3, False))
-    model = _network(channels, filters, features, outputs=outputs)
-    image = torch.randn(batch, channels, height, width)
-    return model, (image, torch.randint(1, 9, (batch, 1)))
-
-
-def _demonstrated() -> tuple[Any, tuple[Any, ...]]:
-    """The network that the `looks_like` texts show."""
-    import torch
-
-    return _network(3, 4, 2, outputs=1), (torch.ones(1, 3, 8, 8), torch.ones(1, 1).long())
-
-
-def _arrays(example: Sequence[Any]) -> list[np.ndarray]:
-    return [each.numpy() for each in example]
-
-
-def _pytorch(model: Any, example: Sequence[Any]) -> list[np.ndarray]:
-    import torch
-
-    with torch.inference_mode():
-        outputs = model(*example)
-    return _arrays(outputs if isinstance(outputs, tuple) else (outputs,))
-
-
-def _expect_as_pytorch(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, look: str) -> None:
-    shapes = [each.shape for each in got], [each.shape for each in want]
-    expect(
-        shapes[0] == shapes[1],
-        expected=f"outputs of shapes {shapes[1]}, as PyTorch's",
-        seen=f"outputs of shapes {shapes[0]}",
-        look=look,
-    )
-    for index, (ours, theirs) in enumerate(zip(got, want, strict=True)):
-        error = np.nan_to_num(np.abs(ours - theirs), nan=np.inf)
-        wrong = error > _ATOL + _RTOL * np.abs(theirs)
-        at = tuple(int(i) for i in np.unravel_index(int(error.argmax()), theirs.shape))
-        expect(
-            not wrong.any(),
-            expected=f"output {index} equal to PyTorch's within {_ATOL:g} + {_RTOL:g}·|value|",
-            seen=f"{int(wrong.sum())} of {wrong.size} elements differ; at {list(at)} it is "
-            f"{ours[at]:.6g}, PyTorch says {theirs[at]:.6g}",
-            look=look,
-        )
-
-
-def _expect_module(given: Any, *, name: str) -> None:
-    import tvm
-
-    expect(
-        isinstance(given, tvm.IRModule),
-        expected=f"{name} as a tvm.IRModule",
-        seen=f"a {type(given).__module__}.{type(given).__name__}",
-        look="the return statement",
-    )
-
-
-def _expect_operators(shown: Graph, names: Sequence[str]) -> None:
-    missing = [name for name in names if name not in shown.operators]
-    expect(
-        not missing,
-        expected=f"a graph with the operators {', '.join(names)}",
-        seen=f"the operators {', '.join(shown.operators) or 'nothing'}",
-        look=f"how the model became a graph (in eval mode, whole); missing: {', '.join(missing)}",
-    )
-
-
-def _state(model: Any) -> dict[str, np.ndarray]:
-    """Everything in a model that an import must leave alone."""
-    held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
-    return {**held, "whether it is training": np.array(model.training)}
-
-
-def _expect_only_read(before: dict[str, np.ndarray], model: Any) -> None:
-    after = _state(model)
-    changed = [name for name in before if not np.array_equal(before[name], after[name])]
-    expect(
-        not changed,
-        expected="the model is only read, and stays in eval mode",
-        seen=f"changed: {', '.join(changed)}",
-        look="tracing or exporting in training mode updates the batch-norm statistics",
-    )
-
-
-def _expect_left_alone(before: str, mod: Any) -> None:
-    expect(
-        before == format_graph(mod),
-        expected="the module given is left as it was; the optimized one is another",
-        seen="the module given was changed",
-        look="assigning to mod['main'] changes mod itself; make a new IRModule first",
-    )
-
-
-def _other_target() -> tuple[Any, str] | None:
-    """A target whose processor can be told from the host's, and its name; None off x86."""
-    import tvm
-
-    from tvm_practice import engines
-
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return None
-    if engines.active() == CLASSIC:
-        return tvm.target.Target("llvm -mcpu=nehalem"), "nehalem"
-    return tvm.target.Target({"kind": "llvm", "mcpu": "nehalem"}), "nehalem"
-
-
-def _expect_target_used(llvm_text: str, processor: str) -> None:
-    used = set(re.findall(r'"target-cpu"="([^"]*)"', llvm_text))
-    expect(
-        used == {processor},
-        expected=f"code for the target's processor, {processor}",
-        seen=f"code for {', '.join(sorted(used)) or 'no processor in particular'}",
-        look="the target argument, which must reach the compiler",
-    )
-
-
-def _with_own_relu(
-    run: Callable[[dict[str, Any]], Any], name: str, convert: Callable[..., Any]
-) -> None:
-    """Check that `converters` reach the frontend."""
-    seen: list[str] = []
-
-    def converter(*arguments: Any) -> Any:
-        seen.append(name)
-        return convert(*arguments)
-
-    run({name: converter})
-    expect(
-        bool(seen),
-        expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",
-        seen="it was never called",
-        look="custom_convert_map of the frontend",
-    )
 
 
 @PHASE.exercise(
@@ -230,13 +75,14 @@ def _with_own_relu(
         %7 = multiply(%5, %6)
         return %7
     """,
-    demonstrate=lambda import_relay: format_graph(import_relay(*_demonstrated())[0]),
+    demonstrate=lambda import_relay: format_graph(import_relay(*demonstrated_model())[0]),
 )
 def check_import_relay(import_relay: Callable[..., Any]) -> None:
+    import tvm
     from tvm import relay
 
-    model, example = _draw(outputs=2)
-    before = _state(model)
+    model, example = draw_model(outputs=2)
+    before = state(model)
     with quiet_frontends():
         returned = import_relay(model, example)
     expect(
@@ -246,10 +92,27 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
         look="the return statement",
     )
     mod, params = returned
-    _expect_module(mod, name="mod")
-    _expect_only_read(before, model)
-    shown = graph(mod)
-    names = [name for name in shown.inputs if name not in params]
+    expect_type(mod, tvm.IRModule, "mod as a tvm.IRModule")
+    expect_only_read(before, model)
+    _expect_inputs(mod, params, example)
+    expect_operators(graph(mod), ("nn.conv2d", "nn.batch_norm", "nn.relu", "nn.dense"))
+    _expect_weights(before, params)
+    expect_as_pytorch(
+        _run_relay(mod, params, example), by_pytorch(model, example), look="what was traced"
+    )
+    with quiet_frontends():
+        expect_own_converter(
+            lambda converters: import_relay(model, example, converters=converters),
+            "aten::relu",
+            lambda inputs, types: relay.nn.relu(inputs[0]),
+        )
+
+
+def _expect_inputs(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> None:
+    """The inputs are input_0, input_1, with the shapes and types of the example."""
+    from tvm import relay
+
+    names = [name for name in graph(mod).inputs if name not in params]
     expect(
         names == ["input_0", "input_1"],
         expected="inputs named input_0, input_1 in the order of the example, the rest in params",
@@ -267,10 +130,13 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             seen=f"shape {seen[0]} and type {seen[1]}",
             look="the example that is traced, and the shape given to from_pytorch",
         )
-    _expect_operators(shown, ("nn.conv2d", "nn.batch_norm", "nn.relu", "nn.dense"))
+
+
+def _expect_weights(weights: dict[str, np.ndarray], params: dict[str, Any]) -> None:
+    """Every weight of the model is in params."""
     lost = [
         name
-        for name, weight in before.items()
+        for name, weight in weights.items()
         if weight.ndim and not any(np.array_equal(weight, each.numpy()) for each in params.values())
     ]
     expect(
@@ -279,15 +145,6 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
         seen=f"not there: {', '.join(lost)}",
         look="the second value that from_pytorch returns",
     )
-    _expect_as_pytorch(
-        _run_relay(mod, params, example), _pytorch(model, example), look="what was traced"
-    )
-    with quiet_frontends():
-        _with_own_relu(
-            lambda converters: import_relay(model, example, converters=converters),
-            "aten::relu",
-            lambda inputs, types: relay.nn.relu(inputs[0]),
-        )
 
 
 def _run_relay(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> list[np.ndarray]:
@@ -298,7 +155,7 @@ def _run_relay(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> list
 
     with quiet_frontends():
         lib = build_relay(mod, params, tvm.target.Target("llvm"))
-    return run_relay(lib, _arrays(example))
+    return run_relay(lib, arrays(example))
 
 
 def _imported_relay(model: Any, example: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
@@ -336,16 +193,18 @@ def _imported_relay(model: Any, example: tuple[Any, ...]) -> tuple[Any, dict[str
         return %7
     """,
     demonstrate=lambda optimize_relay: format_graph(
-        optimize_relay(*_imported_relay(*_demonstrated()))
+        optimize_relay(*_imported_relay(*demonstrated_model()))
     ),
 )
 def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
-    model, example = _draw(outputs=2)
+    import tvm
+
+    model, example = draw_model(outputs=2)
     mod, params = _imported_relay(model, example)
     before = format_graph(mod)
     optimized = optimize_relay(mod, params)
-    _expect_module(optimized, name="the result")
-    _expect_left_alone(before, mod)
+    expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
+    expect_left_alone(before, mod)
     shown = graph(optimized)
     expect(
         shown.inputs == ("input_0", "input_1"),
@@ -359,7 +218,7 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         seen=f"{sum(call.kernel for call in shown.calls)} fused functions",
         look="whether FuseOps is among the passes",
     )
-    _expect_operators(shown, ("nn.conv2d", "nn.relu", "nn.dense"))
+    expect_operators(shown, ("nn.conv2d", "nn.relu", "nn.dense"))
     expect(
         "nn.batch_norm" not in shown.operators,
         expected="no nn.batch_norm: at inference it is a multiplication and an addition",
@@ -381,9 +240,9 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         seen=f"it is still multiplied at run time: {scaled[:1]}",
         look="the pass FoldScaleAxis, which needs tvm.transform.PassContext(opt_level=3)",
     )
-    _expect_as_pytorch(
+    expect_as_pytorch(
         _run_relay(optimized, {}, example),
-        _pytorch(model, example),
+        by_pytorch(model, example),
         look="the weights that were bound, and the order of the passes",
     )
 
@@ -409,15 +268,15 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         fused_nn_contrib_dense_pack_add_cast_multiply
     """,
     demonstrate=lambda build_relay: _show_build(
-        build_relay(*_imported_relay(*_demonstrated()), _llvm())
+        build_relay(*_imported_relay(*demonstrated_model()), any_llvm())
     ),
 )
 def check_build_relay(build_relay: Callable[..., Any]) -> None:
-    model, example = _draw(outputs=2)
+    model, example = draw_model(outputs=2)
     mod, params = _imported_relay(model, example)
-    other = _other_target()
+    other = other_target()
     with quiet_frontends():
-        lib = build_relay(mod, params, other[0] if other else _llvm())
+        lib = build_relay(mod, params, other[0] if other else any_llvm())
     expect(
         type(lib).__name__ == "GraphExecutorFactoryModule",
         expected="the GraphExecutorFactoryModule that relay.build returns",
@@ -425,7 +284,7 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         look="the return statement, and the executor asked for",
     )
     if other:
-        _expect_target_used(lib.get_lib().get_source("ll"), other[1])
+        expect_target_used(lib.get_lib().get_source("ll"), other[1])
     weights = {str(name): each.shape for name, each in lib.get_params().items()}
     expect(
         bool(weights),
@@ -439,18 +298,9 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         seen=f"weights of shapes {', '.join(str(tuple(s)) for s in weights.values())}",
         look="opt_level=3 of tvm.transform.PassContext around relay.build",
     )
-    _expect_as_pytorch(
-        run_relay(lib, _arrays(example)), _pytorch(model, example), look="the module compiled"
+    expect_as_pytorch(
+        run_relay(lib, arrays(example)), by_pytorch(model, example), look="the module compiled"
     )
-
-
-def _llvm() -> Any:
-    """Code for any processor of this kind."""
-    import tvm
-
-    from tvm_practice import engines
-
-    return tvm.target.Target("llvm" if engines.active() == CLASSIC else {"kind": "llvm"})
 
 
 def _show_build(lib: Any) -> str:
@@ -489,15 +339,17 @@ def _show_build(lib: Any) -> str:
         %8 = multiply(%6, %7)
         return %8
     """,
-    demonstrate=lambda import_relax: format_graph(import_relax(*_demonstrated())),
+    demonstrate=lambda import_relax: format_graph(import_relax(*demonstrated_model())),
 )
 def check_import_relax(import_relax: Callable[..., Any]) -> None:
-    model, example = _draw(outputs=1)
-    before = _state(model)
+    import tvm
+
+    model, example = draw_model(outputs=1)
+    before = state(model)
     with quiet_frontends():
         mod = import_relax(model, example)
-    _expect_module(mod, name="the result")
-    _expect_only_read(before, model)
+    expect_type(mod, tvm.IRModule, "the result as a tvm.IRModule")
+    expect_only_read(before, model)
     shown = graph(mod)
     expect(
         len(shown.inputs) == len(example),
@@ -505,20 +357,22 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         seen=f"it takes {', '.join(shown.inputs)}",
         look="keep_params_as_input",
     )
-    _expect_operators(shown, ("conv2d", "batch_norm", "relu", "matmul"))
+    expect_operators(shown, ("conv2d", "batch_norm", "relu", "matmul"))
     expect(
         not shown.result.startswith("("),
         expected="one tensor returned, as the model does",
         seen=f"a tuple: {shown.result}",
         look="unwrap_unit_return_tuple",
     )
-    _expect_as_pytorch(_run_relax(mod, example), _pytorch(model, example), look="what was exported")
-    several, arguments = _draw(outputs=2)
+    expect_as_pytorch(
+        _run_relax(mod, example), by_pytorch(model, example), look="what was exported"
+    )
+    several, arguments = draw_model(outputs=2)
     with quiet_frontends():
         both = import_relax(several, arguments)
-    _expect_as_pytorch(
+    expect_as_pytorch(
         _run_relax(both, arguments),
-        _pytorch(several, arguments),
+        by_pytorch(several, arguments),
         look="how a model with two outputs is imported",
     )
 
@@ -528,7 +382,7 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         return importer.block_builder.emit(relax.op.nn.relu(importer.env[node.args[0]]))
 
     with quiet_frontends():
-        _with_own_relu(
+        expect_own_converter(
             lambda converters: import_relax(model, example, converters=converters),
             "relu.default",
             own_relu,
@@ -539,7 +393,7 @@ def _run_relax(mod: Any, example: Sequence[Any]) -> list[np.ndarray]:
     """Build with the reference function and run once."""
     from solutions.relay_import import build_relax
 
-    return run_relax(build_relax(mod, _llvm()), _arrays(example))
+    return run_relax(build_relax(mod, any_llvm()), arrays(example))
 
 
 def _imported_relax(model: Any, example: tuple[Any, ...]) -> Any:
@@ -571,18 +425,20 @@ def _imported_relax(model: Any, example: tuple[Any, ...]) -> Any:
         return %2
     """,
     demonstrate=lambda optimize_relax: format_graph(
-        optimize_relax(_imported_relax(*_demonstrated()))
+        optimize_relax(_imported_relax(*demonstrated_model()))
     ),
 )
 def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
-    model, example = _draw(outputs=2)
+    import tvm
+
+    model, example = draw_model(outputs=2)
     mod = _imported_relax(model, example)
     before = format_graph(mod)
     optimized = optimize_relax(mod)
-    _expect_module(optimized, name="the result")
-    _expect_left_alone(before, mod)
+    expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
+    expect_left_alone(before, mod)
     operators, shown = graph(mod), graph(optimized)
-    _expect_operators(shown, ("conv2d", "relu", "matmul"))
+    expect_operators(shown, ("conv2d", "relu", "matmul"))
     left = [call for call in shown.calls if not call.kernel]
     expect(
         not left,
@@ -605,8 +461,8 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         f"{', '.join(shown.kernels)}",
         look="AnnotateTIROpPattern before FuseOps: without patterns nothing is fused",
     )
-    _expect_as_pytorch(
-        _run_relax(optimized, example), _pytorch(model, example), look="the order of the passes"
+    expect_as_pytorch(
+        _run_relax(optimized, example), by_pytorch(model, example), look="the order of the passes"
     )
 
 
@@ -625,7 +481,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         VMExecutable: runs, and gives [(1, 2)]
     """,
     demonstrate=lambda build_relax: _show_executable(
-        build_relax(_imported_relax(*_demonstrated()), _llvm())
+        build_relax(_imported_relax(*demonstrated_model()), any_llvm())
     ),
 )
 def check_build_relax(build_relax: Callable[..., Any]) -> None:
@@ -633,10 +489,10 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
 
     from solutions.relay_import import optimize_relax
 
-    model, example = _draw(outputs=2)
+    model, example = draw_model(outputs=2)
     mod = optimize_relax(_imported_relax(model, example))
-    other = _other_target()
-    executable = build_relax(mod, other[0] if other else _llvm())
+    other = other_target()
+    executable = build_relax(mod, other[0] if other else any_llvm())
     expect(
         isinstance(executable, tvm.runtime.Executable),
         expected="the tvm.runtime.Executable that tvm.compile returns",
@@ -645,16 +501,16 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
     )
     if other:
         text = "".join(each.inspect_source("ll") for each in executable.mod.imports)
-        _expect_target_used(text, other[1])
-    _expect_as_pytorch(
-        run_relax(executable, _arrays(example)),
-        _pytorch(model, example),
+        expect_target_used(text, other[1])
+    expect_as_pytorch(
+        run_relax(executable, arrays(example)),
+        by_pytorch(model, example),
         look="the module compiled",
     )
 
 
 def _show_executable(executable: Any) -> str:
-    outputs = run_relax(executable, _arrays(_demonstrated()[1]))
+    outputs = run_relax(executable, arrays(demonstrated_model()[1]))
     return f"{type(executable).__name__}: runs, and gives {[each.shape for each in outputs]}"
 
 

@@ -4,19 +4,25 @@ What reads the clock runs on a clock of the grader's own, so that what it should
 exactly and does not depend on the machine.
 """
 
-import contextlib
 import itertools
 import re
 import time
-import timeit
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_close, fresh_rng
+from tvm_practice.course.expect import (
+    draw_distinct,
+    expect,
+    expect_close,
+    expect_type,
+    fresh_rng,
+)
+from tvm_practice.course.products import expect_product
+from tvm_practice.course.simulated_machine import Machine, pair, scripted
 from tvm_practice.engines import CLASSIC, CURRENT, host_target
 
 PHASE = Phase(
@@ -30,78 +36,6 @@ PHASE = Phase(
 
 # Packed calls to this name reach the callback that counts them.
 _COUNTED = "tvm_practice.schedule_analysis.counted"
-
-
-class _Machine:
-    """A simulated machine: its clock goes on only by what is called, and a little by each look.
-
-    After a call its thread pool spins for 120 ms. Meanwhile any other thing's call takes 12 ms
-    longer; a pool that is asleep takes 2 ms to wake.
-    """
-
-    _SPIN, _STOLEN, _WAKE, _LOOK = 0.120, 0.012, 0.002, 1e-7
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self._working = 0.0
-        self._spun = 0.0
-        self._ended: dict[str, float] = {}
-        self.calls: list[str] = []
-
-    def call(self, name: str, milliseconds: float, *, pool: bool = False) -> None:
-        """Let `name` run for so long."""
-        self.calls.append(name)
-        spinning = {each for each, end in self._ended.items() if self.now < end + self._SPIN}
-        seconds = milliseconds / 1e3
-        if pool:
-            seconds += self._STOLEN if spinning - {name} else 0
-            seconds += self._WAKE if name not in spinning else 0
-            self._spun += min(self.now - self._ended.get(name, self.now), self._SPIN)
-            self._ended[name] = self.now + seconds
-        self.now += seconds
-        self._working += seconds
-
-    def clock(self) -> float:
-        self.now += self._LOOK
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    def processor_time(self) -> float:
-        spins = sum(min(self.now - end, self._SPIN) for end in self._ended.values())
-        return self._working + self._spun + spins
-
-    @contextlib.contextmanager
-    def in_charge_of_time(self, function: Callable[..., Any]) -> Iterator[None]:
-        """The clocks of `time` are this machine's, also where they were imported from it."""
-        clocks = {
-            time.perf_counter: self.clock,
-            time.perf_counter_ns: lambda: int(self.clock() * 1e9),
-            time.monotonic: self.clock,
-            time.monotonic_ns: lambda: int(self.clock() * 1e9),
-            time.time: self.clock,
-            time.time_ns: lambda: int(self.clock() * 1e9),
-            time.process_time: self.processor_time,
-            time.sleep: self.sleep,
-        }
-        by_identity = {id(clock): replacement for clock, replacement in clocks.items()}
-        imported = {
-            name: by_identity[id(value)]
-            for name, value in function.__globals__.items()
-            if id(value) in by_identity
-        }
-        with contextlib.ExitStack() as patches:
-            for timer in (timeit.timeit, timeit.repeat, timeit.Timer.__init__):
-                defaults = tuple(
-                    by_identity.get(id(each), each) for each in timer.__defaults__ or ()
-                )
-                patches.enter_context(mock.patch.object(timer, "__defaults__", defaults))
-            for clock, replacement in clocks.items():
-                patches.enter_context(mock.patch.object(time, clock.__name__, replacement))
-            patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
-            patches.enter_context(mock.patch.dict(function.__globals__, imported))
-            yield
 
 
 def _expect_samples(samples: Any, repeats: int, *, name: str) -> np.ndarray:
@@ -162,8 +96,7 @@ def _demonstrate_time_function(time_function: Callable[..., np.ndarray]) -> str:
     demonstrate=_demonstrate_time_function,
 )
 def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
-    rng = fresh_rng()
-    number, repeats = (int(each) for each in rng.choice(np.arange(3, 9), 2, replace=False))
+    number, repeats = draw_distinct(2, range(3, 9))
     module, arguments, called = _counted_module()
     evaluators: list[dict[str, Any]] = []
     make_evaluator = type(module).time_evaluator
@@ -204,16 +137,10 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
     )
 
 
-def _scripted(machine: _Machine, durations: Sequence[float]) -> Callable[[], None]:
-    """A callable whose i-th call takes durations[i] milliseconds, the last of them ever after."""
-    remaining = itertools.chain(durations, itertools.repeat(durations[-1]))
-    return lambda: machine.call("run", next(remaining))
-
-
 def _demonstrate_sample_latency(sample_latency: Callable[..., np.ndarray]) -> str:
-    machine = _Machine()
+    machine = Machine()
     with machine.in_charge_of_time(sample_latency):
-        samples = sample_latency(_scripted(machine, [9, 5, 3, 2, 2, 2]), warmup=2, repeats=4)
+        samples = sample_latency(scripted(machine, [9, 5, 3, 2, 2, 2]), warmup=2, repeats=4)
     return f"calls of 9, 5, 3, 2, 2 and 2 ms, warmup=2: samples {np.round(samples, 1).tolist()}"
 
 
@@ -235,10 +162,10 @@ def _demonstrate_sample_latency(sample_latency: Callable[..., np.ndarray]) -> st
 def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
     rng = fresh_rng()
     for warmup, repeats in ((int(rng.integers(2, 6)), int(rng.integers(7, 15))), (0, 1)):
-        machine = _Machine()
+        machine = Machine()
         slow, steady = rng.uniform(50, 90, warmup), rng.uniform(0.5, 3, repeats)
         with machine.in_charge_of_time(sample_latency):
-            run = _scripted(machine, [*slow, *steady])
+            run = scripted(machine, [*slow, *steady])
             returned = sample_latency(run, warmup=warmup, repeats=repeats)
         samples = _expect_samples(returned, repeats, name="sample_latency")
         expect(
@@ -334,27 +261,12 @@ def check_arithmetic_intensity(arithmetic_intensity: Callable[..., float]) -> No
         )
 
 
-def _pair(
-    machine: _Machine, first_ms: Callable[[int], float], second_ms: Callable[[int], float]
-) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Two callables with a thread pool each; what they take is a function of the round."""
-
-    def turn(name: str, milliseconds: Callable[[int], float]) -> Callable[[], None]:
-        def run() -> None:
-            changes = sum(a != b for a, b in itertools.pairwise([*machine.calls, name]))
-            machine.call(name, milliseconds(changes // 2), pool=True)
-
-        return run
-
-    return turn("first", first_ms), turn("second", second_ms)
-
-
 Compare = Callable[..., tuple[float, float, float]]
 
 
 def _demonstrate_compare(compare_interleaved: Compare) -> str:
-    machine = _Machine()
-    first, second = _pair(machine, lambda i: 0.6 * 1.04**i, lambda i: 0.2 * 1.04**i)
+    machine = Machine()
+    first, second = pair(machine, lambda i: 0.6 * 1.04**i, lambda i: 0.2 * 1.04**i)
     with machine.in_charge_of_time(compare_interleaved):
         ratio, low, high = compare_interleaved(first, second, rounds=12)
     return f"0.6 ms and 0.2 ms on a machine that slows down: {ratio:.2f} [{low:.2f}, {high:.2f}]"
@@ -379,12 +291,14 @@ def _demonstrate_compare(compare_interleaved: Compare) -> str:
 )
 def check_compare_interleaved(compare_interleaved: Compare) -> None:
     rng = fresh_rng()
-    rounds = int(rng.integers(30, 40))
-    slower = float(rng.uniform(2, 4))
+    _check_drifting(compare_interleaved, int(rng.integers(30, 40)), float(rng.uniform(2, 4)))
+    _check_noisy(compare_interleaved, float(rng.uniform(2, 4)), np.exp(rng.normal(0, 0.3, 10_000)))
 
-    # A machine that gets slower while it is measured: each round's ratio is the same.
-    machine = _Machine()
-    first, second = _pair(machine, lambda i: 0.3 * slower * 1.03**i, lambda i: 0.3 * 1.03**i)
+
+def _check_drifting(compare_interleaved: Compare, rounds: int, slower: float) -> None:
+    """On a machine that gets slower while it is measured, each round's ratio is the same."""
+    machine = Machine()
+    first, second = pair(machine, lambda i: 0.3 * slower * 1.03**i, lambda i: 0.3 * 1.03**i)
     with machine.in_charge_of_time(compare_interleaved):
         answer = compare_interleaved(first, second, rounds=rounds)
     expect(
@@ -394,21 +308,7 @@ def check_compare_interleaved(compare_interleaved: Compare) -> None:
         look="the return statement",
     )
     ratio, low, high = (float(each) for each in answer)
-    calls = {name: machine.calls.count(name) for name in ("first", "second")}
-    expect(
-        min(calls.values()) >= rounds,
-        expected=f"at least {rounds} calls of each for rounds={rounds}",
-        seen=f"{calls['first']} of first, {calls['second']} of second",
-        look="the loop over rounds",
-    )
-    changes = sum(a != b for a, b in itertools.pairwise(machine.calls))
-    expect(
-        changes >= 2 * rounds - 1,
-        expected=f"first and second in turn: {2 * rounds - 1} changes in {rounds} rounds",
-        seen=f"{changes} change{'s' if changes != 1 else ''} from one to the other",
-        look="one loop over rounds with both in it; one after the other, whatever the machine "
-        "does in between is taken for a difference",
-    )
+    _expect_in_turn(machine, rounds)
     expect(
         not np.isclose(ratio, 1 / slower, rtol=0.1),
         expected=f"time of first over time of second, {slower:.3g}",
@@ -430,10 +330,29 @@ def check_compare_interleaved(compare_interleaved: Compare) -> None:
         look="divide the times of one round by each other, and only then take medians",
     )
 
-    # Noise: the interval of a median is narrower than the spread of the ratios.
-    noise = np.exp(rng.normal(0, 0.3, 10_000))
-    machine = _Machine()
-    first, second = _pair(machine, lambda i: slower * noise[i], lambda _: 1.0)
+
+def _expect_in_turn(machine: Machine, rounds: int) -> None:
+    calls = {name: machine.calls.count(name) for name in ("first", "second")}
+    expect(
+        min(calls.values()) >= rounds,
+        expected=f"at least {rounds} calls of each for rounds={rounds}",
+        seen=f"{calls['first']} of first, {calls['second']} of second",
+        look="the loop over rounds",
+    )
+    changes = sum(a != b for a, b in itertools.pairwise(machine.calls))
+    expect(
+        changes >= 2 * rounds - 1,
+        expected=f"first and second in turn: {2 * rounds - 1} changes in {rounds} rounds",
+        seen=f"{changes} change{'s' if changes != 1 else ''} from one to the other",
+        look="one loop over rounds with both in it; one after the other, whatever the machine "
+        "does in between is taken for a difference",
+    )
+
+
+def _check_noisy(compare_interleaved: Compare, slower: float, noise: np.ndarray) -> None:
+    """The interval of a median is narrower than the spread of the ratios."""
+    machine = Machine()
+    first, second = pair(machine, lambda i: slower * noise[i], lambda _: 1.0)
     with machine.in_charge_of_time(compare_interleaved):
         ratio, low, high = compare_interleaved(first, second, rounds=60)
     spread = float(np.ptp(np.percentile(slower * noise[:60], [2.5, 97.5])))
@@ -489,59 +408,20 @@ def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> st
     demonstrate=_demonstrate_variants,
 )
 def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> None:
-    import tvm
-
-    rng = fresh_rng()
-    size = int(rng.choice([67, 71, 73, 79, 83, 89]))
+    (size,) = draw_distinct(1, [67, 71, 73, 79, 83, 89])
     modules = compile_variants(size)
     names = ["naive", "tiled", "tiled+parallel"]
+    expect_type(modules, dict, f"a dictionary with the keys {', '.join(names)}")
     expect(
-        isinstance(modules, dict) and sorted(modules) == names,
+        sorted(modules) == names,
         expected=f"a dictionary with the keys {', '.join(names)}",
-        seen=f"the keys {', '.join(map(str, modules))}"
-        if isinstance(modules, dict)
-        else type(modules).__name__,
+        seen=f"the keys {', '.join(map(str, modules))}",
         look="the dictionary that is returned",
     )
-    a, b = rng.standard_normal((2, size, size), dtype="float32")
-    code = {}
     for name in names:
-        module = modules[name]
-        expect(
-            hasattr(module, "time_evaluator"),
-            expected=f"{name} is a tvm.runtime.Module, which has a time_evaluator",
-            seen=f"a {type(module).__module__}.{type(module).__name__}",
-            look=".mod of what tvm.compile returns",
-        )
-        A, B, C = (tvm.runtime.tensor(each, tvm.cpu()) for each in (a, b, np.full_like(a, 7)))
-        module["main"](A, B, C)
-        expect_close(
-            C.numpy(),
-            a @ b,
-            what=f"C of {name} for size {size}",
-            look="the block that is scheduled, and the order of A, B and C",
-            atol=1e-3,
-        )
-        code[name] = _code(module)
-        parallel = _has_parallel_launch(module)
-        expect(
-            parallel == (name == "tiled+parallel"),
-            expected=f"{name} {'is serial' if parallel else 'shares its tiles among threads'}",
-            seen=f"{'a' if parallel else 'no'} parallel launch in its code",
-            look="parallelize for the last variant only, and a Schedule of its own for each: "
-            "primitives change the one they are called on",
-        )
-        wanted = str(host_target().attrs.get("mcpu", ""))
-        built_for = re.search(r'"target-cpu"="([^"]*)"', code[name])
-        expect(
-            not wanted or built_for is None or built_for[1] == wanted,
-            expected=f"{name} is compiled for this machine's processor, {wanted}",
-            seen=f"compiled for {built_for[1] if built_for else 'another'}",
-            look="target=engines.host_target(); without a processor's name LLVM may use only the "
-            "vector instructions that all have",
-        )
+        _expect_variant(name, modules[name], size)
     expect(
-        code["naive"] != code["tiled"],
+        _code(modules["naive"]) != _code(modules["tiled"]),
         expected="naive and tiled are different code",
         seen="the same code twice",
         look="tile and vectorize for tiled, neither for naive",
@@ -551,6 +431,43 @@ def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> N
         expected="tile=16 gives other tiles than the 32 x 32 that are made if nothing is said",
         seen="the same code for both",
         look="the tile sizes that manual_schedule.tile is given",
+    )
+
+
+def _expect_variant(name: str, module: Any, size: int) -> None:
+    """`module` computes the product, in parallel if it should, with this machine's instructions."""
+    import tvm
+
+    expect_type(
+        module,
+        tvm.runtime.Module,
+        f"{name} is a tvm.runtime.Module, which has a time_evaluator",
+        look=".mod of what tvm.compile returns",
+    )
+    expect_product(
+        module["main"],
+        (size, size),
+        (size, size),
+        what=f"C of {name}",
+        look="the block that is scheduled, and the order of A, B and C",
+        atol=1e-3,
+    )
+    parallel = _has_parallel_launch(module)
+    expect(
+        parallel == (name == "tiled+parallel"),
+        expected=f"{name} {'is serial' if parallel else 'shares its tiles among threads'}",
+        seen=f"{'a' if parallel else 'no'} parallel launch in its code",
+        look="parallelize for the last variant only, and a Schedule of its own for each: "
+        "primitives change the one they are called on",
+    )
+    wanted = str(host_target().attrs.get("mcpu", ""))
+    built_for = re.search(r'"target-cpu"="([^"]*)"', _code(module))
+    expect(
+        not wanted or built_for is None or built_for[1] == wanted,
+        expected=f"{name} is compiled for this machine's processor, {wanted}",
+        seen=f"compiled for {built_for[1] if built_for else 'another'}",
+        look="target=engines.host_target(); without a processor's name LLVM may use only the "
+        "vector instructions that all have",
     )
 
 
@@ -581,9 +498,8 @@ PaysFrom = Callable[[Sequence[int], Sequence[float], Sequence[float]], int | Non
     ),
 )
 def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
-    rng = fresh_rng()
-    sizes = sorted(int(each) for each in rng.choice(np.arange(8, 2000), 6, replace=False))
-    serial = [float(each) for each in rng.uniform(1, 5, 6)]
+    sizes = sorted(draw_distinct(6, range(8, 2000)))
+    serial = [float(each) for each in fresh_rng().uniform(1, 5, 6)]
     cases = {
         "faster from the fourth size on": ((9, 9, 9, 0, 0, 0), 3),
         "faster at every size": ((0, 0, 0, 0, 0, 0), 0),

@@ -9,6 +9,8 @@ convolution that is declared as a matmul needs no schedule of its own: it replay
 import functools
 from typing import TYPE_CHECKING, Any
 
+from tvm_practice.course.blocking import register_tile
+
 if TYPE_CHECKING:
     from tvm_practice.measure import Comparison
 
@@ -132,8 +134,6 @@ def pixel_tile(width: int) -> tuple[int, int]:
     Tiles end where a row of the output ends, so `register_tile`'s rows can leave the last tile
     of each nearly empty. A step of a tile costs one unit a row and about one to load the weights.
     """
-    from tvm_practice.manual_schedule import register_tile
-
     most, columns = register_tile()
     rows = min(range(most, 0, -1), key=lambda rows: -(-width // rows) * (rows + 1))
     return rows, columns

@@ -9,24 +9,25 @@ for the last, a thread for each element. No GPU is needed for any of it. Without
 TVM keeps the kernels as CUDA source, and they are compiled where the library is loaded.
 """
 
-import logging
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest import mock
 
-_log = logging.getLogger(__name__)
+from tvm_practice.tvm_export.errors import NotApplicable
+from tvm_practice.tvm_export.rules.first_match import Decision, first_match
 
 
-def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | None = None) -> Any:
+def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:
     """Bind every PrimFunc of a module that is not scheduled yet to threads.
 
     Args:
         mod: an IRModule of fused functions, as `optimize_relax` leaves it; it is left as it was.
         target: a tvm.target.Target of kind cuda.
-        report: receives (function name, rule name) of each function scheduled here.
+        report: receives the decision on each function that is not scheduled yet.
 
     Returns:
         A new IRModule.
@@ -35,26 +36,32 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[tuple[str, str]] | 
     from tvm.s_tir import dlight
 
     gpu = dlight.gpu
-    rules = (gpu.Matmul, gpu.GEMV, gpu.Reduction, gpu.GeneralReduction, gpu.Fallback)
+    kinds = (gpu.Matmul, gpu.GEMV, gpu.Reduction, gpu.GeneralReduction, gpu.Fallback)
     scheduled = mod.clone()
     for name, func in mod.functions_items():
         if not isinstance(func, tvm.tirx.PrimFunc) or (func.attrs or {}).get("tirx.is_scheduled"):
             continue
-        alone = tvm.IRModule({name: func})
-        taken = "unscheduled"
-        for rule in rules:
-            try:
-                with target:
-                    bound = dlight.ApplyDefaultSchedule(rule())(alone)[name]
-            except Exception as error:  # a mistake in a rule must not cost the build
-                _log.warning("rule %s failed on %s: %s", rule.__name__, name.name_hint, error)
-                continue
-            if not bound.same_as(func):
-                scheduled[name], taken = bound, _words(rule.__name__)
-                break
+        rules = [
+            (_words(each.__name__), partial(_bound, name, func, each(), target)) for each in kinds
+        ]
+        bound, decision = first_match(str(name.name_hint), rules)
+        if bound is not None:
+            scheduled[name] = bound
         if report is not None:
-            report.append((str(name.name_hint), taken))
+            report.append(decision)
     return scheduled
+
+
+def _bound(name: Any, func: Any, rule: Any, target: Any) -> Any:
+    """A PrimFunc as one of dlight's rules binds it; NotApplicable where the rule declines."""
+    import tvm
+    from tvm.s_tir import dlight
+
+    with target:
+        bound = dlight.ApplyDefaultSchedule(rule)(tvm.IRModule({name: func}))[name]
+    if bound.same_as(func):
+        raise NotApplicable("TVM's rule declines without a reason")
+    return bound
 
 
 def _words(name: str) -> str:
@@ -66,7 +73,7 @@ def _words(name: str) -> str:
 def compiling_kernels(target: Any) -> Iterator[None]:
     """Within the block TVM compiles CUDA kernels by the compiler that is here, if any.
 
-    That is NVRTC or nvcc, see `gpu.source.compiler`; with neither, kernels stay CUDA source. For
+    That is NVRTC or nvcc, see `cuda.compiler`; with neither, kernels stay CUDA source. For
     a target of another kind nothing changes.
     """
     from tvm_practice.tvm_export.cuda import KEEP_SOURCE, compiler, use_for_kernels

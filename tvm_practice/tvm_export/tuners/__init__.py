@@ -16,6 +16,7 @@ from tvm_practice.tvm_export.tuners.history import (
     best_so_far,
     best_trial,
     count_errors,
+    nothing_to_tune,
     require_valid,
     summary,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "best_so_far",
     "best_trial",
     "count_errors",
+    "nothing_to_tune",
     "plan_size",
     "require_valid",
     "summary",

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import thread_count
-from tvm_practice.tvm_export.tuners.autotvm import recover as recover
 from tvm_practice.tvm_export.tuners.budget import trials_per_round
+from tvm_practice.tvm_export.tuners.classic import ERRORS, RPC_SECONDS, TIMING, row
+from tvm_practice.tvm_export.tuners.classic import recover as recover
 from tvm_practice.tvm_export.tuners.history import (
-    CLASSIC_ERRORS,
     Trial,
-    classic_row,
     json_lines,
+    mean_seconds,
     number_trials,
 )
 from tvm_practice.tvm_export.tuners.journal import Journal
@@ -107,13 +107,13 @@ def measuring(tasks: Sequence[Any], trials: int, log: str | Path) -> Iterator[Me
 def _runner() -> Any:
     from tvm import auto_scheduler
 
-    # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
-    timing = {"number": 1, "repeat": 3, "min_repeat_ms": 20}
     search = going().search
     if search.tracker is None:
-        return auto_scheduler.LocalRunner(timeout=_RUN_SECONDS, **timing)
+        return auto_scheduler.LocalRunner(timeout=_RUN_SECONDS, **TIMING)
     host, port = search.tracker
-    return auto_scheduler.RPCRunner(search.rpc_key, host, port, n_parallel=8, timeout=60, **timing)
+    return auto_scheduler.RPCRunner(
+        search.rpc_key, host, port, n_parallel=8, timeout=RPC_SECONDS, **TIMING
+    )
 
 
 def tune(tasks: Sequence[Any], weights: Sequence[float], *, trials: int, log: str) -> None:
@@ -142,9 +142,8 @@ def tune(tasks: Sequence[Any], weights: Sequence[float], *, trials: int, log: st
 def _outcome(measured: Any, result: Any) -> Outcome:
     flop, task = float(measured.task.compute_dag.flop_ct), str(measured.task.workload_key)
     if result.error_no == 0:
-        seconds = sum(float(cost) for cost in result.costs) / len(result.costs)
-        return Outcome(seconds, flop, task=task)
-    text = str(result.error_msg or "").strip() or CLASSIC_ERRORS[int(result.error_no)]
+        return Outcome(mean_seconds(result.costs), flop, task=task)
+    text = str(result.error_msg or "").strip() or ERRORS[int(result.error_no)]
     return Outcome(None, flop, text, task)
 
 
@@ -205,7 +204,7 @@ def history(log: str | Path, *, started: float | None = None) -> list[Trial]:
     for record in json_lines(Path(log)):
         name, *arguments = json.loads(record["i"][0][0])
         task = f"{name}({', '.join(str(each) for each in arguments)})" if arguments else str(name)
-        rows.append(classic_row(record["r"], task))
+        rows.append(row(record["r"], task))
     return number_trials(rows, started)
 
 

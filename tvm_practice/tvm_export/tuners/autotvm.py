@@ -11,15 +11,15 @@ from typing import Any
 
 from tvm_practice.engines import thread_count
 from tvm_practice.tvm_export.tuners.budget import plan_size
+from tvm_practice.tvm_export.tuners.classic import ERRORS, RPC_SECONDS, TIMING, row
+from tvm_practice.tvm_export.tuners.classic import recover as recover
 from tvm_practice.tvm_export.tuners.history import (
-    CLASSIC_ERRORS,
     Trial,
-    classic_row,
     json_lines,
+    mean_seconds,
     number_trials,
-    prepare_log,
 )
-from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
+from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
@@ -76,9 +76,7 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
         builder = autotvm.LocalBuilder(timeout=30, n_parallel=thread_count(), do_fork=True)
         if (tracker := going().search.tracker) is not None:
             key, (host, port) = going().search.rpc_key, tracker
-            runner = autotvm.RPCRunner(
-                key, host, port, timeout=60, number=1, repeat=3, min_repeat_ms=20
-            )
+            runner = autotvm.RPCRunner(key, host, port, timeout=RPC_SECONDS, **TIMING)
 
         def callback(_: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
             journal.clear()
@@ -112,15 +110,6 @@ def tune(task: Any, *, trials: int, log: str) -> None:
         )
 
 
-def recover(log: str | Path) -> Journal:
-    """The log's journal, empty: what a killed run had measured is in the log, every line whole."""
-    prepare_log(Path(log))
-    journal = Journal(Path(f"{log}.journal"))
-    append_missing(Path(log), journal.entries())
-    journal.clear()
-    return journal
-
-
 @contextmanager
 def _runner(journal: Journal) -> Iterator[Any]:
     """A runner that measures in one worker process.
@@ -144,10 +133,7 @@ def _runner(journal: Journal) -> Iterator[Any]:
         tensors = [tvm.nd.empty(shape, dtype) for shape, dtype in arguments]
         for tensor in tensors:
             fill(tensor)
-        # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
-        timer = library.time_evaluator(
-            library.entry_name, tvm.cpu(), number=1, repeat=3, min_repeat_ms=20
-        )
+        timer = library.time_evaluator(library.entry_name, tvm.cpu(), **TIMING)
         return [float(seconds) for seconds in timer(*tensors).results]
 
     def measure(built: Any) -> Any:
@@ -185,9 +171,9 @@ def _runner(journal: Journal) -> Iterator[Any]:
 def _outcome(measured: Any, result: Any) -> Outcome:
     flop = float(measured.task.flop)
     if result.error_no == 0:
-        return Outcome(sum(result.costs) / len(result.costs), flop)
+        return Outcome(mean_seconds(result.costs), flop)
     # In place of times a failed trial has its traceback and exception.
-    text = str(result.costs[-1]).strip() or CLASSIC_ERRORS[int(result.error_no)]
+    text = str(result.costs[-1]).strip() or ERRORS[int(result.error_no)]
     return Outcome(None, flop, text)
 
 
@@ -230,7 +216,7 @@ def history(log: str | Path, *, started: float | None = None) -> list[Trial]:
     for record in json_lines(Path(log)):
         _, name, arguments, _ = record["input"]
         task = f"{name}({', '.join(str(each) for each in arguments)})"
-        rows.append(classic_row(record["result"], task))
+        rows.append(row(record["result"], task))
     return number_trials(rows, started)
 
 

@@ -8,13 +8,13 @@ at another. So a record is judged by two moments, its trial's and this one's.
 
 import itertools
 import math
-import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from tvm_practice.tvm_export.rules.cpu import schedule_candidate, schedule_default
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
+from tvm_practice.tvm_export.tuners.history import mean_seconds
 
 # So many of a function's records are timed again, more where functions are few, and none that took
 # this much longer than the best: the machine does not explain more.
@@ -64,7 +64,7 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
         constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
         times = _times(programs, constants, target)
         products = [
-            now * _seconds(record)
+            now * mean_seconds(record.run_secs)
             for now, record in zip(times[: len(records)], records, strict=True)
         ]
         winner = products.index(min(products))
@@ -88,11 +88,11 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
 def _contenders(database: Any, module: Any, most: int) -> list[Any]:
     """The records of a module that ran, fastest first, as many as are timed again."""
     records = list(database.get_top_k(database.commit_workload(module), most))
-    return [each for each in records if _seconds(each) <= _CLOSE * _seconds(records[0])]
-
-
-def _seconds(record: Any) -> float:
-    return statistics.fmean(map(float, record.run_secs))
+    return [
+        each
+        for each in records
+        if mean_seconds(each.run_secs) <= _CLOSE * mean_seconds(records[0].run_secs)
+    ]
 
 
 def _applied(record: Any, module: Any) -> Any:

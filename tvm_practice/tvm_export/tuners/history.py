@@ -4,6 +4,7 @@ Each tuner's `history` reads its own log into `Trial`s; what is asked of them is
 """
 
 import json
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,17 +13,8 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import NothingMeasured
 
-# Numbers of MeasureErrorNo, which AutoTVM and Ansor share and write to their logs.
-CLASSIC_ERRORS = {
-    1: "the schedule could not be made",
-    2: "it does not compile",
-    3: "it does not load",
-    4: "it crashes or its process died",
-    5: "it computes a wrong answer",
-    6: "compiling took too long",
-    7: "running took too long",
-    8: "unknown error",
-}
+# What a database of MetaSchedule's holds above in place of times for a trial that failed.
+FAILED_SECONDS = 1e9
 
 
 @dataclass(frozen=True)
@@ -57,12 +49,9 @@ class Row:
     task: str
 
 
-def classic_row(result: Sequence[Any], task: str) -> Row:
-    """The row of a classic log's `[seconds of each run, error number, cost, timestamp]`."""
-    costs, error_number, _, timestamp = result
-    if error_number:
-        return Row(None, CLASSIC_ERRORS[int(error_number)], float(timestamp), task)
-    return Row(sum(costs) / len(costs), None, float(timestamp), task)
+def mean_seconds(runs: Iterable[Any]) -> float:
+    """The mean of a trial's times, numbers of whatever type the engine gives them."""
+    return statistics.fmean(float(each) for each in runs)
 
 
 def number_trials(rows: Iterable[Row], started: float | None) -> list[Trial]:
@@ -119,6 +108,12 @@ def summary(trials: Sequence[Trial], before: int = 0) -> dict[str, Any]:
         "errors": count_errors(trials).total(),
         "best_ms": best,
     }
+
+
+def nothing_to_tune(tuner: str) -> dict[str, Any]:
+    """What metadata.json says of a tuner for which a model has no task."""
+    note = f"the model has no task that {tuner} can tune: it is exported untuned"
+    return summary([]) | {"tasks": 0, "note": note}
 
 
 def require_valid(trials: Sequence[Trial], tuner: str) -> None:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_practice.tvm_export.tuners.history import mean_seconds
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -116,8 +118,8 @@ def predict_ansor(task: Any, log: str | Path, *, size: int) -> list[Prediction]:
     trials = []
     for measured, result in auto_scheduler.RecordReader(str(log)):
         whole = auto_scheduler.measure.recover_measure_input(measured, rebuild_state=True)
-        costs = [float(each.value) for each in result.costs]
-        seconds = sum(costs) / len(costs) if result.error_no == 0 else None
+        costs = [each.value for each in result.costs]
+        seconds = mean_seconds(costs) if result.error_no == 0 else None
         trials.append(((whole, result), seconds))
     return _in_rounds(
         trials,
@@ -144,7 +146,7 @@ def predict_autotvm(task: Any, log: str | Path, *, size: int) -> list[Prediction
     seen: list[tuple[int, float]] = []
     trials = []
     for measured, result in autotvm.record.load_from_file(str(log)):
-        seconds = float(np.mean(result.costs)) if result.error_no == 0 else None
+        seconds = mean_seconds(result.costs) if result.error_no == 0 else None
         trials.append((measured.config.index, seconds))
 
     def update(batch: Sequence[tuple[int, float | None]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import BadInput
 
-_RECORDS = "database_tuning_record.json"
+RECORDS = "database_tuning_record.json"
 # Of a log's line, the target it was measured on; KeyError and the like for another format.
 _TARGET: dict[str, Callable[[Any], Any]] = {
     "autotvm": lambda line: line["input"][0],
@@ -41,7 +41,7 @@ def exclusively(log: Path) -> Iterator[None]:
 
 
 def _file(log: Path, tuner: str) -> Path:
-    return log / _RECORDS if tuner == "metaschedule" else log
+    return log / RECORDS if tuner == "metaschedule" else log
 
 
 def count(log: Path, tuner: str) -> int:

@@ -26,19 +26,17 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
 )
 from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.rules.cpu.register_tiles import CHOICES, advice_of, advise
+from tvm_practice.tvm_export.tuners.history import FAILED_SECONDS, mean_seconds
 
 # Of the fastest so far: how many have what is beside them tried.
 _KEPT = 3
-# A database has times above this for trials that failed.
-_FAILED_SECONDS = 1e9
 
 
 def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
     """A function's tiles by predicted time, the fastest first; none if it is no contraction."""
     cpu = cpu_of(target)
     try:
-        found = find_contraction(func, cpu)
-        return [] if found is None else [choice for choice, _ in ranked_tiles(found, cpu)]
+        return [choice for choice, _ in ranked_tiles(find_contraction(func, cpu), cpu)]
     except NotApplicable:
         return []
 
@@ -54,8 +52,6 @@ def tile_space(target: Any) -> Callable[[Any], None]:
 
 def _apply(schedule: Any, target: Any, choice: TileChoice | None) -> None:
     found = find_contraction(schedule.mod["main"], cpu_of(target))
-    if found is None:
-        raise ValueError("register tiles are for contractions, and the workload is none")
 
     def decide(name: str, values: list[int]) -> Any:
         decision = None if choice is None else values.index(int(getattr(choice, name)))
@@ -113,9 +109,7 @@ def _neighbours(choice: TileChoice) -> list[TileChoice]:
 
 def tile_search(target: Any) -> Any:
     """A MetaSchedule search strategy for `tile_space`; measures nothing that a database holds."""
-    import tvm
     from tvm.ir.utils import derived_object
-    from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
 
     @derived_object
@@ -128,18 +122,7 @@ def tile_search(target: Any) -> Any:
         ) -> None:
             self._left, self._round = trials, a_round
             self._ranked = ranked_choices(self._module["main"], target)
-            self._times: dict[TileChoice, float] = {}
-            workload = None if database is None else database.commit_workload(self._module)
-            for record in () if database is None else database.get_all_tuning_records():
-                if not record.workload.same_as(workload):
-                    continue
-                schedule = tvm.s_tir.Schedule(self._module)
-                record.trace.apply_to_schedule(schedule, remove_postproc=True)
-                choice = advice_of(schedule.mod["main"])
-                if choice is not None:
-                    seconds = [float(each) for each in record.run_secs]
-                    spent = sum(seconds) / len(seconds)
-                    self._times[choice] = spent if spent < _FAILED_SECONDS else math.inf
+            self._times = {} if database is None else _recorded_times(self._module, database)
 
         def post_tuning(self) -> None:
             pass
@@ -153,7 +136,7 @@ def tile_search(target: Any) -> Any:
                     break
                 for choice in choices:
                     self._times[choice] = math.inf  # until its result is there
-                    candidate = self._candidate(choice)
+                    candidate = _candidate(self._module, target, choice)
                     if candidate is not None:
                         found.append((choice, candidate))
             self._waiting = [choice for choice, _ in found]
@@ -163,21 +146,42 @@ def tile_search(target: Any) -> Any:
         def notify_runner_results(self, candidates: Any, results: Any) -> None:
             for choice, result in zip(self._waiting, results, strict=True):
                 if result.run_secs:
-                    seconds = [float(each) for each in result.run_secs]
-                    self._times[choice] = sum(seconds) / len(seconds)
-
-        def _candidate(self, choice: TileChoice) -> Any:
-            """To be measured with arguments as they are built: weights packed; None if it fails."""
-            schedule = tvm.s_tir.Schedule(self._module)
-            _apply(schedule, target, choice)
-            try:
-                built = schedule_candidate(schedule.mod["main"], target)
-            except (NotApplicable, tvm.s_tir.ScheduleError):
-                return None
-            arguments = ms.arg_info.ArgInfo.from_prim_func(built["main"])
-            return ms.search_strategy.MeasureCandidate(schedule, arguments)
+                    self._times[choice] = mean_seconds(result.run_secs)
 
         def clone(self) -> Any:
             return tile_search(target)
 
     return TileSearch()
+
+
+def _recorded_times(module: Any, database: Any) -> dict[TileChoice, float]:
+    """Seconds of each tile of a module that a database holds, infinite if it failed."""
+    import tvm
+
+    workload = database.commit_workload(module)
+    times: dict[TileChoice, float] = {}
+    for record in database.get_all_tuning_records():
+        if not record.workload.same_as(workload):
+            continue
+        schedule = tvm.s_tir.Schedule(module)
+        record.trace.apply_to_schedule(schedule, remove_postproc=True)
+        choice = advice_of(schedule.mod["main"])
+        if choice is not None:
+            seconds = mean_seconds(record.run_secs)
+            times[choice] = seconds if seconds < FAILED_SECONDS else math.inf
+    return times
+
+
+def _candidate(module: Any, target: Any, choice: TileChoice) -> Any:
+    """To be measured with arguments as they are built: weights packed; None if it fails."""
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    schedule = tvm.s_tir.Schedule(module)
+    _apply(schedule, target, choice)
+    try:
+        built = schedule_candidate(schedule.mod["main"], target)
+    except (NotApplicable, tvm.s_tir.ScheduleError):
+        return None
+    arguments = ms.arg_info.ArgInfo.from_prim_func(built["main"])
+    return ms.search_strategy.MeasureCandidate(schedule, arguments)

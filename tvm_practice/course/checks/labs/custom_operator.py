@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, show, statements
+from tvm_practice.course.expect import (
+    expect,
+    expect_close,
+    fail,
+    fresh_rng,
+    seed_torch,
+    show,
+    statements,
+)
 from tvm_practice.course.lowering import build_expression, lower_expression
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
@@ -325,6 +333,8 @@ def _model(eps: Sequence[float], columns: int) -> Any:
     import torch
 
     from tvm_practice.labs.gated_layer import rms_norm_gate
+
+    seed_torch()
 
     class Model(torch.nn.Module):
         def __init__(self) -> None:
@@ -659,6 +669,8 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
 def _attention(width: int, outputs: int) -> Any:
     """Linear layers with and without a bias, a product of two activations, and a lone add."""
     import torch
+
+    seed_torch()
 
     class Attention(torch.nn.Module):
         def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
+from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, seed_torch
 from tvm_practice.engines import CURRENT
 from tvm_practice.labs.native import run_exercise
 from tvm_practice.tvm_export.cpp import describe_main
@@ -34,6 +34,7 @@ _MAGIC = {"Linux": b"\x7fELF"}  # of a shared library
 def _perceptron(inputs: int, hidden: int, outputs: int) -> Any:
     import torch
 
+    seed_torch()
     layers = [torch.nn.Linear(inputs, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, outputs)]
     return torch.nn.Sequential(*layers).eval()
 
@@ -42,6 +43,7 @@ def _classifier(filters: int, classes: int) -> Any:
     """A convolution, the mean over the image, and a linear layer."""
     import torch
 
+    seed_torch()
     return torch.nn.Sequential(
         torch.nn.Conv2d(3, filters, 3),
         torch.nn.ReLU(),

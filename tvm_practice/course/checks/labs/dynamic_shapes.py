@@ -14,6 +14,7 @@ from tvm_practice.course.expect import (
     expect_unchanged,
     fail,
     fresh_rng,
+    seed_torch,
     show,
     show_nest,
 )
@@ -327,6 +328,8 @@ def _scheduled_text(schedule_dynamic: Function) -> str:
 def _network(width: int, features: int) -> Any:
     """A linear layer over tokens scaled by a weight for each sequence."""
     import torch
+
+    seed_torch()
 
     class Network(torch.nn.Module):
         def __init__(self) -> None:

@@ -12,26 +12,27 @@ rules here, first match first, are
     fallback       anything else: the outer loops in parallel, where that is allowed
     unscheduled    what not even that could be done for
 
-A rule that finds a function not to its liking leaves it to the next one. exp, erf, tanh and the
+A rule that a function does not suit says why and leaves it to the next one. exp, erf, tanh and the
 like become arithmetic that vectorizes.
 
 A tuner may choose a contraction's tile: `advise` annotates the function with it, and the rule
 follows.
 """
 
-import logging
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
-from tvm_practice.tvm_export.errors import NotApplicable
-from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective, schedule_loops
+from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
+from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu, cpu_of, stages, with_stages
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
 from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
 from tvm_practice.tvm_export.rules.cpu.winograd import schedule_winograd
+from tvm_practice.tvm_export.rules.first_match import Decision, first_match
 
-_log = logging.getLogger(__name__)
+# A rule makes a `Schedule` of an unscheduled PrimFunc, or raises NotApplicable.
 _Rule = Callable[[Any, Cpu], Any]
 _RULES: tuple[tuple[str, _Rule], ...] = (
     ("winograd", schedule_winograd),
@@ -47,7 +48,7 @@ def schedule_defaults(
     mod: Any,
     target: Any,
     *,
-    report: list[tuple[str, str]] | None = None,
+    report: list[Decision] | None = None,
     without: Collection[str] = (),
 ) -> Any:
     """Schedule every PrimFunc of a module that is not scheduled yet.
@@ -56,7 +57,7 @@ def schedule_defaults(
         mod: an IRModule of fused functions, as `optimize_relax` leaves it, some perhaps scheduled
             by a tuner; it is left as it was.
         target: a tvm.target.Target of kind llvm.
-        report: receives (function name, rule name) of each function scheduled here.
+        report: receives the decision on each function that no tuner has scheduled.
         without: names of rules that are left out.
 
     Returns:
@@ -79,9 +80,9 @@ def schedule_defaults(
         if tuned and advice_of(func) is None:
             scheduled[name] = vectorizable_math(func)
             continue
-        scheduled[name], rule = _schedule(hint, func, constants.get(name, set()), cpu, without)
+        scheduled[name], decision = _schedule(hint, func, constants.get(name, set()), cpu, without)
         if report is not None and not tuned:
-            report.append((hint, rule))
+            report.append(decision)
     if not constants:  # no call of any function, so nothing to pack ahead
         return scheduled
     passes = tvm.ir.transform.Sequential(
@@ -121,10 +122,7 @@ def schedule_candidate(func: Any, target: Any) -> Any:
         packed shape.
     """
     if advice_of(func) is not None:
-        schedule = schedule_contraction(func, cpu_of(target))
-        if schedule is None:
-            raise NotApplicable("the advice is for a contraction, and this is none")
-        func = schedule.mod["main"]
+        func = schedule_contraction(func, cpu_of(target)).mod["main"]
     if target.kind.name == "llvm":
         func = vectorizable_math(func)
     return _packed_before(func)
@@ -189,26 +187,15 @@ def _preprocessing(stage: Any) -> Any | None:
 
 def _schedule(
     hint: str, func: Any, constants: set[int], cpu: Cpu, without: Collection[str] = ()
-) -> tuple[Any, str]:
-    """A PrimFunc by the first rule that takes it, and that rule's name."""
-    import tvm
-
+) -> tuple[Any, Decision]:
+    """A PrimFunc by the first rule that takes it, and the decision."""
     given = func.with_attr(CONSTANTS, sorted(constants))
-    for name, rule in _RULES:
-        if name in without:
-            continue
-        try:
-            schedule = rule(given, cpu)
-        except (NotApplicable, tvm.s_tir.ScheduleError) as error:
-            _log.debug("rule %s does not fit %s: %s", name, hint, error)
-            continue
-        except Exception as error:  # a mistake in a rule must not cost the build
-            _log.warning("rule %s failed on %s: %s", name, hint, error)
-            continue
-        if schedule is not None:
-            done = vectorizable_math(schedule.mod["main"]).without_attr(CONSTANTS)
-            return done.with_attr(_SCHEDULED, True), name
-    return func, "unscheduled"
+    rules = [(name, partial(rule, given, cpu)) for name, rule in _RULES if name not in without]
+    schedule, decision = first_match(hint, rules)
+    if schedule is None:
+        return func, decision
+    done = vectorizable_math(schedule.mod["main"]).without_attr(CONSTANTS)
+    return done.with_attr(_SCHEDULED, True), decision
 
 
 def _constant_arguments(mod: Any) -> dict[Any, set[int]]:

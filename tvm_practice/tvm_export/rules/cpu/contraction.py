@@ -15,9 +15,9 @@ Tiles need not divide: the packed operand is padded with zeros, of the other the
 again for those beyond it, and only what exists is written back.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
@@ -26,12 +26,11 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
     SPATIAL,
     Cpu,
+    blocks_of,
     constant,
     is_reduction,
     kind_of,
     loads,
-    only_block,
-    stages,
     substitute,
     variables,
 )
@@ -131,32 +130,35 @@ class Tile:
     exact_columns: bool
 
 
-def find_contraction(func: Any, cpu: Cpu) -> Contraction | None:
-    """The contraction that `func` computes, if that is its only reduction."""
-    blocks = [only_block(each) for each in stages(func)]
-    if any(each is None for each in blocks):
-        return None
-    reductions = [each for each in blocks if is_reduction(each)]
-    return _analyse(reductions[0], _constants(func), cpu) if len(reductions) == 1 else None
+def find_contraction(func: Any, cpu: Cpu) -> Contraction:
+    """The contraction that `func` computes.
+
+    Raises:
+        NotApplicable: it has another reduction or none, or that has no packing that pays.
+    """
+    reductions = [each for each in blocks_of(func) if is_reduction(each)]
+    if len(reductions) != 1:
+        raise NotApplicable(f"there are {len(reductions)} reductions, not one")
+    return _analyse(reductions[0], _constants(func), cpu)
 
 
 def _constants(func: Any) -> set[Any]:
     """Buffers that hold nothing but constants of the model: weights, and what is made of them."""
     attributes = func.attrs or {}
     known = {func.params[int(each)] for each in attributes.get(CONSTANTS, ())}
-    for block in map(only_block, stages(func)):
-        if block is not None and block.reads and {each.source for each in block.reads} <= known:
+    for block in blocks_of(func):
+        if block.reads and {each.source for each in block.reads} <= known:
             known |= {each.source for each in block.writes}
     return known
 
 
-def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
+def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction:
     """The block's best contraction: a constant packed before all, then columns innermost."""
     import tvm
     from tvm import tirx
 
     if not all(isinstance(each, tirx.BufferStore) for each in (block.body, block.init)):
-        return None
+        raise NotApplicable("a step of the reduction stores more than one value")
     out = block.body.buffer
     values, extents, origin = _iterators(block)
     analyzer = tvm.sym.Analyzer()
@@ -167,10 +169,12 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
     spatial = {each.var for each in block.iter_vars if kind_of(each) == SPATIAL}
     indices = [each for each in block.body.indices if constant(each) is None]
     written = [each for each in indices if each in spatial and constant(values[each]) is None]
-    if len(operands) != 2 or not written or not set(indices) <= spatial:
-        return None
+    if len(operands) != 2:
+        raise NotApplicable(f"the reduction has {len(operands)} operands, not two")
+    if not written or not set(indices) <= spatial:
+        raise NotApplicable("the output's indices are not the block's iterators")
     if len(extents) == len(origin):
-        return None  # a sum of one element
+        raise NotApplicable("the sum has one element")
 
     best: tuple[int, Contraction] | None = None
     reduced = [each for each in extents if each not in origin]
@@ -207,7 +211,9 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction | None:
             score = 2 * found.prepack + innermost
             if best is None or score > best[0]:
                 best = score, found
-    return best[1] if best else None
+    if best is None:
+        raise NotApplicable("no axis of one operand alone makes a vector that pays for packing")
+    return best[1]
 
 
 def _iterators(block: Any) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
@@ -269,7 +275,7 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
     packings = (False, True) if found.windowless and found.rows else (False,)
-    for vectors, chunks, both in product(VECTORS, (1, _CHUNKS), packings):
+    for vectors, chunks, both in itertools.product(VECTORS, (1, _CHUNKS), packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
             choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
             try:

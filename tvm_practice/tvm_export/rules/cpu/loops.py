@@ -110,6 +110,14 @@ def only_block(stage: Any) -> Any:
     return stage.block if plain and constant(stage.predicate) == 1 else None
 
 
+def blocks_of(func: Any) -> list[Any]:
+    """The one block of each stage; NotApplicable where a stage is more than a perfect loop nest."""
+    blocks = [only_block(each) for each in stages(func)]
+    if any(each is None for each in blocks):
+        raise NotApplicable("a stage is no perfect loop nest around one block")
+    return blocks
+
+
 def kind_of(iterator: Any) -> str:
     """SPATIAL, REDUCTION, or "?" of a block's iterator."""
     from tvm.tirx import IterVar

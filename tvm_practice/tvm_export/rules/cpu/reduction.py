@@ -13,51 +13,55 @@ Rows, or outputs, run in parallel.
 import math
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.injective import (
-    SERIAL_ELEMENTS,
-    TASKS,
-    extent_of,
-    inline_cheap,
-    parallelize,
-    product,
-    schedule_stage,
-    split_lanes,
-    vectorize,
-)
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.lanes import operand_of, over_lanes, separate
 from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
     SPATIAL,
     Cpu,
+    blocks_of,
     constant,
     is_reduction,
     kind_of,
     loads,
-    only_block,
-    stages,
     substitute,
+)
+from tvm_practice.tvm_export.rules.cpu.scheduling import (
+    SERIAL_ELEMENTS,
+    TASKS,
+    extent_of,
+    inline_cheap,
+    iterations,
+    parallelize,
+    schedule_stage,
+    split_lanes,
+    vectorize,
 )
 
 # Longest reduction that is unrolled whole: a 5 x 5 window, the lanes of a register and a rest.
 _UNROLL = 32
 
 
-def schedule_reduction(func: Any, cpu: Cpu) -> Any | None:
-    """Reductions over lanes or windows, in parallel; None if there is none or one is not known."""
+def schedule_reduction(func: Any, cpu: Cpu) -> Any:
+    """Reductions over lanes or windows, in parallel.
+
+    Raises:
+        NotApplicable: there is no reduction, or one that is no sum, product, maximum or minimum.
+    """
     import tvm
 
     func = separate(func)
-    blocks = [only_block(each) for each in stages(func)]
-    if any(each is None for each in blocks) or not any(is_reduction(each) for each in blocks):
-        return None
-    if any(is_reduction(each) and operand_of(each) is None for each in blocks):
-        return None
+    reductions = [each for each in blocks_of(func) if is_reduction(each)]
+    if not reductions:
+        raise NotApplicable("there is no reduction")
+    if any(operand_of(each) is None for each in reductions):
+        raise NotApplicable("a reduction is no sum, product, maximum or minimum")
     schedule = tvm.s_tir.Schedule(func)
     _inline_single_use(schedule)
     written, by_lane = over_lanes(schedule.mod["main"], cpu)
     schedule = tvm.s_tir.Schedule(written)
     kinds = {}
-    for block in map(only_block, stages(written)):
+    for block in blocks_of(written):
         name = str(block.name_hint)
         if not is_reduction(block):
             kinds[name] = "injective"
@@ -102,7 +106,7 @@ def _common_rows(func: Any, cpu: Cpu) -> int:
     """How many leading axes all stages share as spatial; 0 if they are too few rows to share."""
     import tvm_ffi
 
-    blocks = [only_block(each) for each in stages(func)]
+    blocks = blocks_of(func)
     last = blocks[-1].iter_vars
     count = 0
     while count < len(last) and all(
@@ -151,7 +155,8 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
             before = [
                 each
                 for each in schedule.get_producers(block)
-                if kinds[str(schedule.get(each).name_hint)] == "injective"
+                if (producer := str(schedule.get(each).name_hint)) not in done
+                and kinds[producer] == "injective"
                 and len(schedule.get_consumers(each)) == 1
             ]
             done.add(_across(schedule, block, before, cpu))
@@ -218,7 +223,7 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
             break
         schedule.unroll(loop)
     images = loops[: max(len(statement.iter_vars) - 2 * count, 0)]
-    if before and (product(schedule, images) or 0) >= TASKS * cpu.threads:
+    if before and (iterations(schedule, images) or 0) >= TASKS * cpu.threads:
         image = parallelize(schedule, images, work)
         for each in before:
             schedule.compute_at(each, image, preserve_unit_loops=True)

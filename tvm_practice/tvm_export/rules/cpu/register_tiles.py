@@ -14,14 +14,6 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     ranked_tiles,
     tile_of,
 )
-from tvm_practice.tvm_export.rules.cpu.injective import (
-    extent_of,
-    inline_cheap,
-    parallelize,
-    product,
-    schedule_stage,
-    vectorize,
-)
 from tvm_practice.tvm_export.rules.cpu.loops import (
     CONSTANTS,
     REDUCTION,
@@ -38,6 +30,14 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     with_stages,
 )
 from tvm_practice.tvm_export.rules.cpu.prefetch import prefetch_next_panel
+from tvm_practice.tvm_export.rules.cpu.scheduling import (
+    extent_of,
+    inline_cheap,
+    iterations,
+    parallelize,
+    schedule_stage,
+    vectorize,
+)
 
 # Row tiles from which packing an operand that is no constant pays for itself.
 _PACKING_PAYS = 3
@@ -315,17 +315,18 @@ class Rewriter:
         return nest(self.copy, axes, store)
 
 
-def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
-    """The function in register tiles; None if it is no contraction.
+def schedule_contraction(func: Any, cpu: Cpu) -> Any:
+    """The function in register tiles.
 
     The tile is the one that the contraction's block is annotated with (see `advise`), else the
     best guess.
+
+    Raises:
+        NotApplicable: it is no contraction, or what is fused with it does not go with tiles.
     """
     import tvm
 
     found = find_contraction(func, cpu)
-    if found is None:
-        return None
     choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
     tile = tile_of(found, cpu, choice)
     written = Rewriter(func, found, tile, choice)
@@ -338,7 +339,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
     if not panels:  # one panel: there has to be a loop to compute it in
         loops = [schedule.add_unit_loop(loops[0]), *loops]
         sums, panels = sums + 1, 1
-    work = product(schedule, loops)
+    work = iterations(schedule, loops)
     around, reduced = loops[:sums], loops[sums : sums + len(found.reduced)]
     *rows, lanes = loops[sums + len(found.reduced) :]
     first = reduced[0]
@@ -366,7 +367,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any | None:
         schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
     elif written.packs != "direct":
         pack = schedule.get_sblock(written.pack)
-        shared = product(schedule, loops[:panels])
+        shared = iterations(schedule, loops[:panels])
         few = shared is not None and shared < 2 * cpu.threads
         if written.packs == "constant" or choice.rows_first or few:
             alone.append(pack)  # all of it first: panels come again, or do not busy the threads
@@ -401,7 +402,7 @@ def _tiles_together(
     size = math.prod(written.tile.rows.values()) * written.tile.columns * 4
     for count, loop in enumerate(reversed(around[panels:]), start=1):
         extent = extent_of(schedule, loop)
-        tasks = product(schedule, around[:-count])
+        tasks = iterations(schedule, around[:-count])
         size *= extent or _WAITING
         if size > _WAITING or tasks is None or tasks < 2 * cpu.threads:
             return count - 1

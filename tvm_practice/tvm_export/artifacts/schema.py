@@ -170,6 +170,10 @@ class Metadata(Summary):
     rules: dict[str, str] = Field(
         description="Current engine: the default rule of each function that has no record."
     )
+    declined: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        description="Why the rules tried before it declined: by function, by rule.",
+    )
     files: dict[str, FileRecord] = Field(description="What the other files must be.")
     not_run: str | None = Field(default=None, description="Why it was not run; null if it was.")
     notes: list[str] = Field(default_factory=list, description="What is odd about the model.")

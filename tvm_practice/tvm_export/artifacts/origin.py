@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 from tvm_practice import engines
 from tvm_practice.engines.host import flags
 from tvm_practice.measure import environment
-from tvm_practice.tvm_export.artifacts import SUMMARY, read_metadata, require_whole
+from tvm_practice.tvm_export.artifacts.files import SUMMARY, read_metadata, require_whole
 
 if TYPE_CHECKING:
     import torch
 
     from tvm_practice.tvm_export.loading import Loaded
 
-_PROJECT = Path(__file__).resolve().parent.parent
+_PROJECT = Path(__file__).resolve().parents[2]
 _PACKAGES = {
     engines.CURRENT: ("apache-tvm", "apache-tvm-ffi", "torch", "numpy"),
     engines.CLASSIC: ("bitblas", "torch", "numpy"),
@@ -88,7 +88,7 @@ def damage(folder: Path, metadata: dict[str, Any], *, dump_ir: bool) -> str | No
     return next((f"{each} is missing" for each in needed if not each.exists()), None)
 
 
-def software(engine: engines.Engine, *, steps: str, own: Iterable[str | None] = ()) -> str:
+def software(engine: engines.Engine, *, steps: str | None, own: Iterable[str | None] = ()) -> str:
     """Digest of all that decides how a model is compiled, but for what is asked for.
 
     These are the versions, the processor and its threads, and the code of the exporter and the
@@ -102,7 +102,7 @@ def software(engine: engines.Engine, *, steps: str, own: Iterable[str | None] = 
     here = environment()
     code = [_PROJECT / part for part in ("engines", "measure", "tvm_export")]
     files = [file for folder in code for file in sorted(folder.rglob("*.py"))]
-    for package in (steps, *((each or "").rpartition(":")[0] for each in own)):
+    for package in (steps or "", *((each or "").rpartition(":")[0] for each in own)):
         files += _files_of(package)
     return _digest(
         {
@@ -124,7 +124,7 @@ def records(log: Path) -> str | None:
     return _digest([[file.name, _content(file)] for file in files]) if files else None
 
 
-def model(loaded: "Loaded", *, steps: str) -> str | None:
+def model(loaded: "Loaded", *, steps: str | None) -> str | None:
     """Digest of a model and its inputs; None of one that cannot be told.
 
     Of the model: every attribute of its modules (weights among them), the code of their classes,
@@ -219,7 +219,7 @@ def _bytes_of(tensor: "torch.Tensor") -> Any:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
 
 
-def _code_of(module: "torch.nn.Module", steps: str) -> list[Any]:
+def _code_of(module: "torch.nn.Module", steps: str | None) -> list[Any]:
     """Name and content of the files that a model's code is in, and the versions of its packages."""
     classes = {base for each in module.modules() for base in type(each).__mro__}
     names = {each.__module__ for each in classes}

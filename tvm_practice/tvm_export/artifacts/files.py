@@ -1,6 +1,6 @@
 """Artifacts on disk: written whole or not at all, loadable without PyTorch.
 
-docs/artifacts.md says what each file is; `artifact_schema`, what metadata.json holds.
+docs/artifacts.md says what each file is; `schema`, what metadata.json holds.
 """
 
 import errno
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from tvm_practice import engines
 from tvm_practice.measure import environment
-from tvm_practice.tvm_export.artifact_schema import SCHEMA_VERSION, Metadata, Summary
+from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Metadata, Summary
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.quiet import native_stderr_to
@@ -67,28 +67,7 @@ def export_artifacts(
         OSError: the folder cannot be written or the disk is full; a former export is as it was.
     """
     folder = Path(folder)
-    metadata = {
-        "schema_version": SCHEMA_VERSION,
-        "engine": graph_module.engine,
-        "model": None,
-        "target": graph_module.target,
-        "tuner": graph_module.tuner,
-        "verification": None,
-        "latency": None,
-        "ratio_to_pytorch": None,
-        "configuration": None,
-        "engine_facts": engines.describe(),
-        "environment": environment(),
-        "inputs": _inputs(graph_module),
-        "tuning": graph_module.tuning,
-        "seconds": graph_module.seconds,
-        "rules": graph_module.rules,
-        "files": {},
-        "not_run": None,
-        "notes": [],
-        "origin": None,
-        **(report or {}),
-    }
+    metadata = _metadata(graph_module) | (report or {})
     require_free(folder, metadata["model"], inputs=metadata["inputs"], force=force)
     if problems := _problems(metadata):
         raise ValueError(f"{METADATA} would not be as its schema says: {_said(problems[0])}")
@@ -104,6 +83,32 @@ def export_artifacts(
         (making / METADATA).write_text(_as_json(metadata), encoding="utf-8")
         _replace(folder, making, former)
     return folder
+
+
+def _metadata(graph_module: GraphModule) -> dict[str, Any]:
+    """What a compiled model tells of itself; the rest is None, or empty."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "engine": graph_module.engine,
+        "model": None,
+        "target": graph_module.target,
+        "tuner": graph_module.tuner,
+        "verification": None,
+        "latency": None,
+        "ratio_to_pytorch": None,
+        "configuration": None,
+        "engine_facts": engines.describe(),
+        "environment": environment(),
+        "inputs": _inputs(graph_module),
+        "tuning": graph_module.tuning,
+        "seconds": graph_module.seconds,
+        "rules": graph_module.rules,
+        "declined": graph_module.declined,
+        "files": {},
+        "not_run": None,
+        "notes": [],
+        "origin": None,
+    }
 
 
 def require_free(
@@ -314,6 +319,7 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         seconds=metadata["seconds"],
         tuning=metadata["tuning"],
         rules=metadata["rules"],
+        declined=metadata.get("declined", {}),
     )
 
 

@@ -1,0 +1,171 @@
+"""A model to import, and what checks promise of the graph that it becomes."""
+
+import platform
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.expect import expect, expect_close, fresh_rng, seed_torch
+from tvm_practice.engines import CLASSIC, active
+from tvm_practice.viz.graph import Graph, format_graph
+
+
+def _network(channels: int, filters: int, features: int, *, outputs: int) -> Any:
+    """Convolution, batch normalization, ReLU, mean and a linear layer, weighted by `counts`.
+
+    Called with an image and int64 `counts`; returns the features, and with `outputs=2` the
+    convolution's activations too.
+    """
+    import torch
+
+    from tvm_practice.models.seeding import randomize_batch_norms
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(channels, filters, 3, padding=1, bias=False)
+            self.norm = torch.nn.BatchNorm2d(filters)
+            self.fc = torch.nn.Linear(filters, features)
+
+        def forward(self, image: torch.Tensor, counts: torch.Tensor) -> Any:
+            active = torch.relu(self.norm(self.conv(image)))
+            scored = self.fc(active.mean((2, 3))) * counts.to(torch.float32)
+            return scored if outputs == 1 else (scored, active)
+
+    model = Network()
+    randomize_batch_norms(model)
+    return model.eval()
+
+
+def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
+    """A network of odd sizes with new weights, and inputs for it."""
+    import torch
+
+    rng = fresh_rng()
+    seed_torch()
+    channels, filters, features = (int(size) for size in rng.choice([3, 5, 7, 11], 3, False))
+    batch, height, width = (int(size) for size in rng.choice([2, 7, 9, 13], 3, False))
+    model = _network(channels, filters, features, outputs=outputs)
+    image = torch.randn(batch, channels, height, width)
+    return model, (image, torch.randint(1, 9, (batch, 1)))
+
+
+def demonstrated_model() -> tuple[Any, tuple[Any, ...]]:
+    """The network that the `looks_like` texts show."""
+    import torch
+
+    return _network(3, 4, 2, outputs=1), (torch.ones(1, 3, 8, 8), torch.ones(1, 1).long())
+
+
+def arrays(example: Sequence[Any]) -> list[np.ndarray]:
+    return [each.numpy() for each in example]
+
+
+def by_pytorch(model: Any, example: Sequence[Any]) -> list[np.ndarray]:
+    import torch
+
+    with torch.inference_mode():
+        outputs = model(*example)
+    return arrays(outputs if isinstance(outputs, tuple) else (outputs,))
+
+
+def expect_as_pytorch(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, look: str) -> None:
+    """As many outputs as PyTorch's, equal to them."""
+    shapes = [each.shape for each in got], [each.shape for each in want]
+    expect(
+        shapes[0] == shapes[1],
+        expected=f"outputs of shapes {shapes[1]}, as PyTorch's",
+        seen=f"outputs of shapes {shapes[0]}",
+        look=look,
+    )
+    for index, (ours, theirs) in enumerate(zip(got, want, strict=True)):
+        expect_close(ours, theirs, what=f"output {index}", look=look, whose="PyTorch")
+
+
+def expect_operators(shown: Graph, names: Sequence[str]) -> None:
+    """The graph has operators of these names."""
+    missing = [name for name in names if name not in shown.operators]
+    expect(
+        not missing,
+        expected=f"a graph with the operators {', '.join(names)}",
+        seen=f"the operators {', '.join(shown.operators) or 'nothing'}",
+        look=f"how the model became a graph (in eval mode, whole); missing: {', '.join(missing)}",
+    )
+
+
+def state(model: Any) -> dict[str, np.ndarray]:
+    """Everything in a model that an import must leave alone."""
+    held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
+    return {**held, "whether it is training": np.array(model.training)}
+
+
+def expect_only_read(before: dict[str, np.ndarray], model: Any) -> None:
+    """The model's `state` is what it was `before`."""
+    after = state(model)
+    changed = [name for name in before if not np.array_equal(before[name], after[name])]
+    expect(
+        not changed,
+        expected="the model is only read, and stays in eval mode",
+        seen=f"changed: {', '.join(changed)}",
+        look="tracing or exporting in training mode updates the batch-norm statistics",
+    )
+
+
+def expect_left_alone(before: str, mod: Any) -> None:
+    """The module that was given still looks as it did `before`."""
+    expect(
+        before == format_graph(mod),
+        expected="the module given is left as it was; the optimized one is another",
+        seen="the module given was changed",
+        look="assigning to mod['main'] changes mod itself; make a new IRModule first",
+    )
+
+
+def other_target() -> tuple[Any, str] | None:
+    """A target whose processor can be told from the host's, and its name; None off x86."""
+    import tvm
+
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return None
+    if active() == CLASSIC:
+        return tvm.target.Target("llvm -mcpu=nehalem"), "nehalem"
+    return tvm.target.Target({"kind": "llvm", "mcpu": "nehalem"}), "nehalem"
+
+
+def expect_target_used(llvm_text: str, processor: str) -> None:
+    """The code was compiled for that processor."""
+    used = set(re.findall(r'"target-cpu"="([^"]*)"', llvm_text))
+    expect(
+        used == {processor},
+        expected=f"code for the target's processor, {processor}",
+        seen=f"code for {', '.join(sorted(used)) or 'no processor in particular'}",
+        look="the target argument, which must reach the compiler",
+    )
+
+
+def expect_own_converter(
+    run: Callable[[dict[str, Any]], Any], name: str, convert: Callable[..., Any]
+) -> None:
+    """Check that `converters` reach the frontend."""
+    seen: list[str] = []
+
+    def converter(*arguments: Any) -> Any:
+        seen.append(name)
+        return convert(*arguments)
+
+    run({name: converter})
+    expect(
+        bool(seen),
+        expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",
+        seen="it was never called",
+        look="custom_convert_map of the frontend",
+    )
+
+
+def any_llvm() -> Any:
+    """Code for any processor of this kind."""
+    import tvm
+
+    return tvm.target.Target("llvm" if active() == CLASSIC else {"kind": "llvm"})

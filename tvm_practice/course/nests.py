@@ -1,0 +1,211 @@
+"""What checks promise of the loops that a schedule makes."""
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tvm_practice.course.expect import expect, fail, show, statements
+from tvm_practice.viz.loop_nest import Loop, Node, Statement, loop_nest, paths
+
+# What TVM says when it refuses a primitive, what that means here, and what to do about it.
+_REFUSALS = (
+    (
+        "does not have compact dataflow",
+        "the reduction was taken apart by decompose_reduction before; its update block is no "
+        "longer one that TVM can prove safe to vectorize or to run in parallel",
+        "the order: decompose_reduction is the last primitive",
+    ),
+    (
+        "is not a data parallel block iter",
+        "a primitive was given the loop over k, a reduction: its iterations add to the same "
+        "elements of C, so they cannot run at once",
+        "which loop it is given; vectorize and parallel take loops over rows or columns",
+    ),
+)
+
+
+def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call the learner's function; a primitive that TVM refuses becomes a reason and a line."""
+    try:
+        return function(*arguments, **options)
+    except Exception as error:
+        for said, reason, look in _REFUSALS:
+            if type(error).__name__ == "ScheduleError" and said in str(error):
+                frames = traceback.extract_tb(error.__traceback__)
+                line = [each for each in frames if each.filename == function.__code__.co_filename]
+                where = f"line {line[-1].lineno}: {line[-1].line}; " if line else ""
+                raise fail(
+                    "TVM accepts each primitive", f"it refuses: {reason}", where + look
+                ) from error
+        raise
+
+
+def expect_loops(condition: bool, loops: Sequence[Loop], expected: str, look: str) -> None:
+    """What is seen are these loops."""
+    expect(condition, expected=expected, seen=show(loops), look=look)
+
+
+def expect_nest(
+    loops: Sequence[Loop], wanted: str, look: str, *, order: str = "", kinds: str = ""
+) -> None:
+    """`loops` are those of `wanted`, outermost first.
+
+    Args:
+        wanted: `i_outer parallel(4) > j vectorized(8)`; a name only tells the person which it is.
+        look: where to look if there are other loops.
+        order: where to look if they are the same in another order; without it `look`.
+        kinds: where to look if they are right but run in another way; without it `look`.
+    """
+    pairs = [(loop.kind, str(loop.extent)) for loop in loops]
+    want = [_kind_and_extent(each) for each in wanted.split(" > ")]
+    extents, wanted_extents = ([extent for _, extent in each] for each in (pairs, want))
+    if extents == wanted_extents:
+        look = kinds or look
+    elif sorted(extents) == sorted(wanted_extents):
+        look = order or look
+    expect_loops(pairs == want, loops, f"the loops {wanted}", look)
+
+
+def _kind_and_extent(loop: str) -> tuple[str, str]:
+    """Of `j_inner vectorized(8)`."""
+    kind, _, extent = loop.rpartition(" ")[2].rstrip(")").partition("(")
+    return kind, extent
+
+
+def shared_loops(first: Sequence[Loop], second: Sequence[Loop]) -> int:
+    """How many outer loops two statements share."""
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one is not other:
+            break
+        count += 1
+    return count
+
+
+def accumulation(nest: list[Node]) -> tuple[tuple[Loop, ...], Statement]:
+    """The statement that adds to what it writes, and the loops around it."""
+    for loops, statement in paths(nest):
+        if statement.writes in statement.reads:
+            return loops, statement
+    names = ", ".join(each.name for each in statements(nest)) or "nothing"
+    raise fail(
+        "a statement that adds the products up", f"statements {names}", "the te.sum of the matmul"
+    )
+
+
+def allocated(schedule: Any) -> dict[str, Any]:
+    """The buffers that the function allocates, by name."""
+    root = schedule.get(schedule.get_sblock("root"))
+    return {str(buffer.name): buffer for buffer in root.alloc_buffers}
+
+
+class _RegisterBlock(NamedTuple):
+    """How a tile of C adds up.
+
+    Attributes:
+        nest: the whole loop nest.
+        loops: around the statement that adds.
+        update: that statement.
+    """
+
+    nest: list[Node]
+    loops: tuple[Loop, ...]
+    update: Statement
+
+    @property
+    def tile_loops(self) -> int:
+        """How many loops are around a tile: those that are neither in it nor over k."""
+        return sum(loop.kind in ("serial", "parallel") for loop in self.loops) - 1
+
+
+def expect_register_block(
+    schedule: Any, rows: int, columns: int, unroll_k: int
+) -> tuple[Loop, ...]:
+    """A tile of C adds up in a local buffer, unrolled and vectorized, and is written back once.
+
+    Returns the loops around the statement that adds.
+    """
+    nest = loop_nest(schedule.mod["main"])
+    found = _RegisterBlock(nest, *accumulation(nest))
+    _expect_local(schedule, found.update)
+    _expect_in_registers(found, rows, columns, unroll_k)
+    _expect_zeroed_before(found)
+    _expect_written_once(found)
+    return found.loops
+
+
+def _expect_local(schedule: Any, update: Statement) -> None:
+    buffer = allocated(schedule).get(update.writes)
+    scope = str(buffer.scope()) if buffer is not None else None
+    expect(
+        scope == "local",
+        expected='the products add up in a buffer of scope "local"',
+        seen=f"{update.name} adds up in {update.writes}"
+        + (f' of scope "{scope}"' if scope else ", the function's output"),
+        look='cache_write(block, 0, "local"), or set_scope for a buffer that is there already',
+    )
+
+
+def _expect_in_registers(found: _RegisterBlock, rows: int, columns: int, unroll_k: int) -> None:
+    loops = found.loops
+    unrolled = [loop for loop in loops if loop.kind == "unrolled"]
+    outer = [loop for loop in loops if loop.kind in ("serial", "parallel")]
+    expect_loops(
+        loops[-1].kind == "vectorized" and loops[-1].extent == columns,
+        loops,
+        f"the innermost loop of {found.update.name} is vectorized({columns}), the columns",
+        "split j by columns, reorder it to the inside, vectorize it",
+    )
+    expect_loops(
+        sorted(str(loop.extent) for loop in unrolled) == sorted([str(rows), str(unroll_k)]),
+        loops,
+        f"two unrolled loops around it: {rows} rows and {unroll_k} steps of k",
+        "split i by rows and k by unroll_k, and schedule.unroll of both inner loops",
+    )
+    expect_loops(
+        [*outer, *unrolled, loops[-1]] == list(loops),
+        loops,
+        "i_outer > j_outer > k_outer > the two unrolled loops > the vectorized one",
+        "schedule.reorder: the unrolled loops next to the vectorized one, or their values "
+        "cannot stay in registers",
+    )
+
+
+def _expect_zeroed_before(found: _RegisterBlock) -> None:
+    buffer = found.update.writes
+    starts = [
+        path
+        for path, each in paths(found.nest)
+        if each.writes == buffer and buffer not in each.reads
+    ]
+    expect(
+        len(starts) == 1 and shared_loops(starts[0], found.loops) == found.tile_loops,
+        expected=f"{buffer} is set to zero by a statement of its own, before k_outer",
+        seen="no such statement: the update tests at every step whether k is 0"
+        if not starts
+        else f"zeroed in {show(starts[0])}, added to in {show(found.loops)}",
+        look="schedule.decompose_reduction(block, k_outer), as the last primitive",
+    )
+
+
+def _expect_written_once(found: _RegisterBlock) -> None:
+    buffer = found.update.writes
+    ends = [
+        path for path, each in paths(found.nest) if buffer in each.reads and each != found.update
+    ]
+    expect(
+        len(ends) == 1,
+        expected=f"one statement writes {buffer} to C",
+        seen=f"{len(ends)} of them",
+        look="the block that cache_write returns",
+    )
+    shared = shared_loops(ends[0], found.loops)
+    too_often = "written again at every step of k"
+    too_late = "the whole of C waits in the buffer, which registers cannot hold"
+    expect(
+        shared == found.tile_loops,
+        expected="C is written once a tile: inside j_outer, after k_outer has ended",
+        seen=f"written in {show(ends[0])}, added up in {show(found.loops)}: "
+        + (too_often if shared > found.tile_loops else too_late),
+        look="reverse_compute_at(the write-back block, j_outer)",
+    )

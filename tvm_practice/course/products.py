@@ -1,0 +1,75 @@
+"""The matrix products that checks have scheduled, tuned and run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.expect import draw_normal, expect_close, expect_unchanged
+from tvm_practice.course.lowering import to_device
+
+
+def matmul_tensors(m: int, n: int, k: int, batch: int | None = None) -> list[Any]:
+    """[A, B, C] of a matmul, or of `batch` independent ones."""
+    from tvm import te
+
+    outer = () if batch is None else (batch,)
+    A = te.placeholder((*outer, m, k), name="A")
+    B = te.placeholder((*outer, k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    if batch is None:
+        C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    else:
+        C = te.compute(
+            (batch, m, n), lambda b, i, j: te.sum(A[b, i, r] * B[b, r, j], axis=r), name="C"
+        )
+    return [A, B, C]
+
+
+def matmul_function(
+    m: int, n: int, k: int, batch: int | None = None, *, name: str = "main"
+) -> Any:  # a tvm.tirx.PrimFunc
+    """The PrimFunc of `matmul_tensors`."""
+    from tvm import te
+
+    tensors = matmul_tensors(m, n, k, batch)
+    return te.create_prim_func(tensors).with_attr("global_symbol", name)
+
+
+def matmul_schedule(m: int, n: int, k: int, batch: int | None = None) -> tuple[Any, Any]:
+    """A fresh schedule of that function, and its block C."""
+    import tvm
+
+    function = matmul_function(m, n, k, batch)
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    return schedule, schedule.get_sblock("C")
+
+
+def expect_product(
+    run: Callable[..., object],
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    *,
+    look: str,
+    what: str = "C",
+    atol: float = 1e-4,
+) -> None:
+    """`run`(A, B, C) leaves the product of A and B in C, and only reads A and B.
+
+    Args:
+        run: a compiled function of the active engine.
+        a: the shape of A.
+        b: the shape of B.
+        look: where to look if C is wrong.
+        what: C's name in the message, which its inputs' sizes follow.
+        atol: how far an element may be off, besides 1e-4 of it.
+    """
+    before = draw_normal(a, b)
+    want = before[0] @ before[1]
+    inputs = [to_device(each) for each in before]
+    output = to_device(np.full(want.shape, np.nan, "float32"))
+    run(*inputs, output)
+    sizes = " by ".join("x".join(map(str, shape)) for shape in (a, b))
+    expect_close(output.numpy(), want, what=f"{what} of {sizes}", look=look, atol=atol)
+    for name, drawn, after in zip("AB", before, inputs, strict=True):
+        expect_unchanged(drawn, after.numpy(), name)

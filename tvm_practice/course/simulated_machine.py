@@ -1,0 +1,102 @@
+"""A machine whose clock the grader turns, so that what a check measures is known exactly."""
+
+import contextlib
+import itertools
+import time
+import timeit
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+
+class Machine:
+    """A simulated machine: its clock goes on only by what is called, and a little by each look.
+
+    After a call its thread pool spins for 120 ms. Meanwhile any other thing's call takes 12 ms
+    longer; a pool that is asleep takes 2 ms to wake.
+    """
+
+    _SPIN, _STOLEN, _WAKE, _LOOK = 0.120, 0.012, 0.002, 1e-7
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self._working = 0.0
+        self._spun = 0.0
+        self._ended: dict[str, float] = {}
+        self.calls: list[str] = []
+
+    def call(self, name: str, milliseconds: float, *, pool: bool = False) -> None:
+        """Let `name` run for so long."""
+        self.calls.append(name)
+        spinning = {each for each, end in self._ended.items() if self.now < end + self._SPIN}
+        seconds = milliseconds / 1e3
+        if pool:
+            seconds += self._STOLEN if spinning - {name} else 0
+            seconds += self._WAKE if name not in spinning else 0
+            self._spun += min(self.now - self._ended.get(name, self.now), self._SPIN)
+            self._ended[name] = self.now + seconds
+        self.now += seconds
+        self._working += seconds
+
+    def clock(self) -> float:
+        self.now += self._LOOK
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def processor_time(self) -> float:
+        spins = sum(min(self.now - end, self._SPIN) for end in self._ended.values())
+        return self._working + self._spun + spins
+
+    @contextlib.contextmanager
+    def in_charge_of_time(self, function: Callable[..., Any]) -> Iterator[None]:
+        """The clocks of `time` are this machine's, also where they were imported from it."""
+        clocks = {
+            time.perf_counter: self.clock,
+            time.perf_counter_ns: lambda: int(self.clock() * 1e9),
+            time.monotonic: self.clock,
+            time.monotonic_ns: lambda: int(self.clock() * 1e9),
+            time.time: self.clock,
+            time.time_ns: lambda: int(self.clock() * 1e9),
+            time.process_time: self.processor_time,
+            time.sleep: self.sleep,
+        }
+        by_identity = {id(clock): replacement for clock, replacement in clocks.items()}
+        imported = {
+            name: by_identity[id(value)]
+            for name, value in function.__globals__.items()
+            if id(value) in by_identity
+        }
+        with contextlib.ExitStack() as patches:
+            for timer in (timeit.timeit, timeit.repeat, timeit.Timer.__init__):
+                defaults = tuple(
+                    by_identity.get(id(each), each) for each in timer.__defaults__ or ()
+                )
+                patches.enter_context(mock.patch.object(timer, "__defaults__", defaults))
+            for clock, replacement in clocks.items():
+                patches.enter_context(mock.patch.object(time, clock.__name__, replacement))
+            patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
+            patches.enter_context(mock.patch.dict(function.__globals__, imported))
+            yield
+
+
+def scripted(machine: Machine, durations: Sequence[float]) -> Callable[[], None]:
+    """A callable whose i-th call takes durations[i] milliseconds, the last of them ever after."""
+    remaining = itertools.chain(durations, itertools.repeat(durations[-1]))
+    return lambda: machine.call("run", next(remaining))
+
+
+def pair(
+    machine: Machine, first_ms: Callable[[int], float], second_ms: Callable[[int], float]
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Two callables with a thread pool each; what they take is a function of the round."""
+
+    def turn(name: str, milliseconds: Callable[[int], float]) -> Callable[[], None]:
+        def run() -> None:
+            changes = sum(a != b for a, b in itertools.pairwise([*machine.calls, name]))
+            machine.call(name, milliseconds(changes // 2), pool=True)
+
+        return run
+
+    return turn("first", first_ms), turn("second", second_ms)

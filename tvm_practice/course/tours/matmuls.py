@@ -1,0 +1,150 @@
+"""The course's matmul, naive to packed: its schedules, and the studies that picture them.
+
+`python -m tvm_practice.viz` shows it unless it is given a schedule, and finds its functions here by
+their names.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tvm_practice.course.blocking import register_tile
+from tvm_practice.course.catalog import MINE, SOLUTIONS
+from tvm_practice.viz.access import AccessProgram, access_program
+from tvm_practice.viz.access_picture import Window, access_svg, animation, window
+from tvm_practice.viz.studies import cache_study, make_all, pictured, roofline_study
+
+# The maps of memory: with 32 x 32 matrices, a tile is a quarter of a row and of a column.
+_SMALL_SIZE, _SMALL_TILE = 32, 8
+
+
+def matmul_makers(
+    size: int, *, tile: tuple[int, int] | None = None, mine: bool = False
+) -> dict[str, Callable[[], Any]]:
+    """Functions that make the schedules of a size³ matmul on the current engine.
+
+    Args:
+        size: rows and columns of A, B and C.
+        tile: rows and columns of a tile of C; `register_tile`'s if not given.
+        mine: by the learner's functions of phase 2, not by the reference ones; one that is still
+            to do raises NotImplementedError when its schedule is made.
+
+    Returns:
+        By name, a function without arguments that returns a tvm.s_tir.Schedule.
+    """
+    rows, columns = tile or register_tile()
+    steps = importlib.import_module(f"{MINE if mine else SOLUTIONS}.manual_schedule")
+
+    def naive() -> Any:
+        import tvm
+        from tvm import te
+
+        from solutions.te_basics import matmul
+
+        function = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+        return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+
+    def tiled() -> Any:
+        schedule = naive()
+        steps.tile(schedule, schedule.get_sblock("C"), rows, columns)
+        return schedule
+
+    def tiled_in_parallel() -> Any:
+        schedule = tiled()
+        block = schedule.get_sblock("C")
+        steps.vectorize(schedule, block)
+        steps.parallelize(schedule, block)
+        return schedule
+
+    packed = functools.partial(steps.packed_matmul, size, size, size, rows=rows, columns=columns)
+    return {
+        "naive": naive, "tiled": tiled, "tiled+parallel": tiled_in_parallel, "packed": packed
+    }  # fmt: skip
+
+
+def small_matmul_makers(*, mine: bool = False) -> dict[str, Callable[[], Any]]:
+    """Those of `matmul_makers` whose accesses `matmul_windows` shows, of a small matmul."""
+    makers = matmul_makers(_SMALL_SIZE, tile=(_SMALL_TILE, _SMALL_TILE), mine=mine)
+    del makers["tiled+parallel"]  # touches what tiled does, on each core a part
+    return makers
+
+
+def matmul_windows(programs: Mapping[str, AccessProgram]) -> dict[str, Window]:
+    """The same work of each small matmul: the multiply-adds of one tile of C.
+
+    Packing is left out: it is done once, and the window begins where its copies are read.
+
+    Args:
+        programs: of what `small_matmul_makers` make.
+    """
+    work = _SMALL_TILE * _SMALL_TILE * _SMALL_SIZE
+    windows = {}
+    for name, program in programs.items():
+        copies = [each.name for each in program.buffers if each.name.endswith("_packed")]
+        # A tile in registers touches memory for A and B alone; otherwise C is read and written
+        # too, and set to zero at first.
+        touches = 2 * work if copies else 4 * work + _SMALL_TILE * _SMALL_TILE
+        since = min(copies) if copies else None
+        windows[name] = window(program, touches, since=since, caption=f"{work} multiply-adds")
+    return windows
+
+
+def matmul_study(size: int, *, mine: bool = False) -> dict[str, Any]:
+    """Look at the matmul under its schedules: loops, accesses, caches.
+
+    Args:
+        size: rows and columns for the caches; the maps of memory are of 32 x 32.
+        mine: see `matmul_makers`.
+
+    Returns:
+        {"size", "tile", "left_out": {name: reason}, "steps": {name: see viz.studies.pictured},
+        "access": SVG, "players": {name: see viz.access_picture.animation}, "cache": see
+        viz.studies.cache_study}.
+    """
+    made, left_out = make_all(matmul_makers(size, mine=mine))
+    small, _ = make_all(small_matmul_makers(mine=mine))
+    windows = matmul_windows(
+        {name: access_program(schedule.mod) for name, (schedule, _) in small.items()}
+    )
+    return {
+        "size": size,
+        "tile": list(register_tile()),
+        "left_out": left_out,
+        # The loops of the naive one are the first step of the others.
+        "steps": {
+            name: pictured(steps)
+            for name, (_, steps) in made.items()
+            if len(steps) > 1 or len(made) == 1
+        },
+        "access": access_svg(windows, title=f"Memory access of a {_SMALL_SIZE}³ matmul"),
+        "players": {name: animation(part) for name, part in windows.items()},
+        "cache": cache_study(
+            {name: access_program(schedule.mod) for name, (schedule, _) in made.items()},
+            work=size**3,
+        ),
+    }
+
+
+def matmul_roofline(size: int, *, seconds: float = 5.0, mine: bool = False) -> dict[str, Any]:
+    """This machine's limits, and the matmul under them, schedule by schedule.
+
+    Args:
+        size: rows and columns.
+        seconds: for timing the schedules, in turns.
+        mine: see `matmul_makers`.
+
+    Returns:
+        {"size", and what viz.studies.roofline_study returns}.
+    """
+    import numpy as np
+
+    made, _ = make_all(matmul_makers(size, mine=mine))
+    a, b = np.random.default_rng().standard_normal((2, size, size), dtype="float32")
+    study = roofline_study(
+        {name: schedule for name, (schedule, _) in made.items()},
+        [a, b, np.zeros_like(a)],
+        flop=2 * size**3,
+        seconds=seconds,
+    )
+    return {"size": size, **study}

@@ -1,0 +1,58 @@
+"""A tracker, a server, and what a tracker knows: what runs in an engine's process."""
+
+import atexit
+import socket
+from typing import Any
+
+TRACKER_PORTS = {"classic": 9191, "current": 9190}
+SERVER_PORTS = {"classic": range(9300, 9400), "current": range(9200, 9300)}
+CONNECT_SECONDS = 3.0
+
+_held: dict[str, Any] = {}  # what a child process keeps alive for its parent
+
+
+def open_tracker(host: str, port: int) -> None:
+    """Start a tracker on `port` in a process of its own."""
+    from tvm.rpc.tracker import Tracker
+
+    _held["tracker"] = Tracker(host, port=port, port_end=port + 1, silent=True)
+    atexit.register(_held["tracker"].terminate)
+
+
+def open_server(tracker: str, port: int, key: str, first: int, last: int) -> str:
+    """Start a server on the first free port, known to the tracker as `key`; returns its address.
+
+    A server opened before ends.
+    """
+    from tvm import rpc
+
+    if "server" in _held:
+        _held.pop("server").terminate()
+    with socket.create_connection((tracker, port), timeout=CONNECT_SECONDS) as probe:
+        address = probe.getsockname()[0]  # the one of this machine's that the tracker can reach
+    server = rpc.Server(
+        "0.0.0.0",
+        first,
+        last,
+        key=key,
+        tracker_addr=(tracker, port),
+        custom_addr=address,
+        silent=True,
+    )
+    _held["server"] = server
+    return f"{address}:{server.port}"
+
+
+def summary(tracker: str, port: int) -> dict[str, Any]:
+    """What the tracker knows: {"servers": {key: [address, ...]}, "waiting": {key: count}}."""
+    from tvm import rpc
+
+    session = rpc.connect_tracker(tracker, port)
+    known = session.summary()
+    session.close()
+    servers: dict[str, list[str]] = {}
+    for info in known["server_info"]:
+        address, its_port = info["addr"]
+        servers.setdefault(info["key"].removeprefix("server:"), []).append(f"{address}:{its_port}")
+    waiting = {key: queue["pending"] for key, queue in known["queue_info"].items()}
+    return {"servers": servers, "waiting": waiting}

@@ -1,0 +1,271 @@
+"""An ONNX file to a library: model.so, which TVM's runtime loads, and model.json beside it.
+
+    compile_onnx("model.onnx", "runs/model", target="llvm", shapes={}, checked=None)
+
+A child process with the current engine does the work, by `compile_file` and `check`.
+"""
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tvm_practice import engines
+from tvm_practice.tvm_export.errors import CannotImport, DoesNotCompile, ExportError, Missing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LIBRARY = "model.so"
+METADATA = "model.json"
+SCHEMA_VERSION = 1
+_PACKAGES = ("apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "numpy")
+_HERE = __name__
+
+
+def compile_onnx(
+    file: Path,
+    out: Path,
+    *,
+    target: str,
+    shapes: Mapping[str, Sequence[int]],
+    checked: bool | None,
+    output: IO[Any] | None = None,
+) -> dict[str, Any]:
+    """Compile a file, check the library, write `out`/model.json, and return what is in it.
+
+    Args:
+        file: the ONNX file.
+        out: folder; made if it is not there.
+        target: see `targets.resolve_target`.
+        shapes: extents by input, for inputs with symbolic dimensions.
+        checked: whether to compare with ONNX Runtime; None: where it is installed and the library
+            can run.
+        output: where the child prints, see `engines.Session`.
+
+    Returns:
+        {"schema_version", "model": the file's name, "library", "engine", what `compile_file`
+        returns, "check": what `check` returns, or {"status": "off", "reason"}, "versions"}.
+
+    Raises:
+        engines.EngineError: as `engines.Session.call` does.
+        Missing: a package that is not installed.
+        BadInput, CannotImport, DoesNotCompile: as `compile_file` does.
+    """
+    from tvm_practice.tvm_export.baselines import onnx_missing
+    from tvm_practice.tvm_export.writing import write_json
+
+    if missing := onnx_missing(["onnx"] + ["onnxruntime"] * bool(checked)):
+        raise Missing(missing)
+    off = "--no-check" if checked is False else onnx_missing(["onnxruntime"])
+    arguments = {"file": str(file), "out": str(out), "shapes": dict(shapes), "target": target}
+    with engines.Session(engines.CURRENT, output=output) as session:
+        compiled = session.call(f"{_HERE}:compile_file", arguments)
+        off = off or compiled["not_runnable"]
+        judged = (
+            {"status": "off", "reason": off}
+            if off
+            else _checked(
+                session,
+                {"file": str(file), "library": str((out / LIBRARY).resolve())}
+                | {name: compiled[name] for name in ("inputs", "target")},
+            )
+        )
+    metadata = {
+        "schema_version": SCHEMA_VERSION,
+        "model": file.name,
+        "library": LIBRARY,
+        "engine": engines.CURRENT,
+        **compiled,
+        "check": judged,
+        "versions": {package: _version(package) for package in _PACKAGES},
+    }
+    write_json(out / METADATA, metadata)
+    return metadata
+
+
+def _checked(session: engines.Session, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What `check` says; a check that does not come to its end is a failed one."""
+    try:
+        judged: dict[str, Any] = session.call(f"{_HERE}:check", arguments)
+    except engines.PlainError as error:
+        said = error.line if isinstance(error, engines.RemoteError) else str(error)
+        return {"status": "failed", "reason": f"the check did not end: {said}"}
+    return judged
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+# In a child process, with the current engine active.
+
+
+def compile_file(
+    file: str, out: str, shapes: Mapping[str, Sequence[int]], target: str = "llvm"
+) -> dict[str, Any]:
+    """Compile an ONNX file to `out`/model.so.
+
+    Args:
+        file: the ONNX file; its external data, if it has any, lies beside it.
+        out: folder, made if it is not there. A model.json in it, of another library, is removed.
+        shapes: extents by input, for inputs with symbolic dimensions.
+        target: see `targets.resolve_target`.
+
+    Returns:
+        {"opset", "target", "not_runnable": why this machine cannot run it, or None, "inputs":
+        [{"name", "shape", "dtype"}], "outputs": the same, "seconds": by stage}.
+
+    Raises:
+        BadInput: the file, a shape or the target; the message is one line.
+        CannotImport: the model, for an operator in it, or for what TVM's graph passes refuse.
+        DoesNotCompile: a function of it, or the library does not link.
+        Missing: no C++ compiler to link the library with.
+    """
+    from tvm_practice.tvm_export.importers.onnx import (
+        import_model,
+        input_tensors,
+        opset,
+        output_tensors,
+        read_model,
+    )
+    from tvm_practice.tvm_export.lane import Stopwatch
+    from tvm_practice.tvm_export.quiet import native_stderr_to
+    from tvm_practice.tvm_export.relax import optimized, with_host
+    from tvm_practice.tvm_export.steps import Steps
+    from tvm_practice.tvm_export.targets import require_buildable, resolve_target, why_not_runnable
+
+    watch = Stopwatch()
+    require_buildable(target, engines.CURRENT, tuned=False)
+    resolved = with_host(resolve_target(target))
+    _require_linker()
+    with watch("read"):
+        model = read_model(file)
+        inputs = input_tensors(model, shapes)
+    with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say
+        with watch("import"):
+            module = import_model(model, inputs)
+        with watch("optimize"), _in_a_line("TVM cannot optimize the model", CannotImport):
+            module = optimized(module, Steps())
+        with watch("build"), _in_a_line("TVM cannot compile the model", DoesNotCompile):
+            executable = _built(module, resolved)
+        with watch("link"):
+            _link(executable, Path(out))
+    return {
+        "opset": opset(model),
+        "target": str(resolved),
+        "not_runnable": why_not_runnable(resolved),
+        "inputs": inputs,
+        "outputs": output_tensors(model, module),
+        "seconds": watch.seconds,
+    }
+
+
+@contextmanager
+def _in_a_line(problem: str, kind: type[ExportError]) -> Iterator[None]:
+    """Raise whatever a stage of TVM's meets in the model as `kind`, in one line."""
+    from tvm_practice.tvm_export.loading import describe
+
+    try:
+        yield
+    except engines.PlainError:
+        raise
+    except Exception as error:
+        raise kind(f"{problem}: {describe(error)}") from error
+
+
+def _built(module: Any, target: Any) -> Any:
+    from tvm_practice.tvm_export.relax import schedule_defaults
+    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
+    from tvm_practice.tvm_export.steps import Steps
+
+    with compiling_kernels(target):
+        return Steps().build_relax(schedule_defaults(module, target), target)
+
+
+def _link(executable: Any, folder: Path) -> None:
+    """Write the library whole or not at all, without the model.json of another."""
+    folder.mkdir(parents=True, exist_ok=True)
+    making = folder / f".making-{LIBRARY}"  # the linker goes by the ending
+    try:
+        executable.export_library(str(making))
+        (folder / METADATA).unlink(missing_ok=True)
+        making.replace(folder / LIBRARY)
+    except RuntimeError as error:
+        raise DoesNotCompile(_link_problem(str(error))) from error
+    finally:
+        making.unlink(missing_ok=True)
+
+
+def _link_problem(text: str) -> str:
+    """The message of a C++ compiler, in a line; TVM adds the command and its own words."""
+    said = re.search(r"^.+: .*error.*$", text, re.MULTILINE)
+    problem = "linking failed; for another architecture set CXX to its C++ compiler"
+    return f"{problem}: {said[0]}" if said else problem
+
+
+def _require_linker() -> None:
+    from tvm.support import cc
+
+    if cc.get_cc() is None:
+        raise Missing("a C++ compiler (g++ or clang++) is needed to link the library")
+
+
+def check(
+    file: str, library: str, inputs: Sequence[Mapping[str, Any]], target: str
+) -> dict[str, Any]:
+    """Run a library and ONNX Runtime on the same random inputs and compare their outputs.
+
+    Args:
+        file: the ONNX file.
+        library: what was compiled from it.
+        inputs: [{"name", "shape", "dtype"}] in the model's order.
+        target: that it was compiled for, as `compile_file` says it.
+
+    Returns:
+        {"status": "ok" | "failed", "reason", "max_error", "atol", "rtol"}.
+    """
+    import numpy as np
+    import tvm
+
+    from tvm_practice.tvm_export.baselines import open_onnx_session
+    from tvm_practice.tvm_export.job import ATOL, RTOL
+    from tvm_practice.tvm_export.loading import describe
+    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
+    from tvm_practice.tvm_export.running import RelaxRunner
+    from tvm_practice.tvm_export.steps import Steps
+    from tvm_practice.tvm_export.targets import device_of, to_dictionary
+
+    compiled_for = tvm.target.Target(to_dictionary(target))
+    random = np.random.default_rng(0)
+    feed = {each["name"]: _draw(random, each["shape"], each["dtype"]) for each in inputs}
+    judged: dict[str, Any] = {"status": "ok", "reason": None, "max_error": None}
+    judged |= {"atol": ATOL, "rtol": RTOL}
+    try:
+        reference = open_onnx_session(file).run(None, feed)
+    except Exception as error:  # it has none to catch but Exception
+        return judged | {"status": "failed", "reason": f"ONNX Runtime: {describe(error)}"}
+    with compiling_kernels(compiled_for):
+        runner = RelaxRunner.from_file(library, device=device_of(compiled_for))
+    runner.set_inputs(list(feed.values()))
+    runner.run()
+    try:
+        largest = Steps().verify(runner.outputs(), reference, atol=ATOL, rtol=RTOL)
+    except ValueError as wrong:
+        return judged | {"status": "failed", "reason": str(wrong)}
+    return judged | {"max_error": largest}
+
+
+def _draw(random: "np.random.Generator", shape: Sequence[int], dtype: str) -> "np.ndarray":
+    """Standard normal values, or zeros and ones, which any embedding has a row for."""
+    import numpy as np
+
+    if np.issubdtype(np.dtype(dtype), np.floating):
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(0, 2, shape).astype(dtype)

@@ -1,0 +1,149 @@
+"""Steps on a `Schedule` that several rules take: inline, vectorize, run in parallel."""
+
+import math
+from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant, variables
+from tvm_practice.tvm_export.rules.cpu.vector_math import FUNCTIONS, called
+
+# A vectorized loop longer than this many registers only makes the code longer.
+_MAX_REGISTERS = 4
+# Expressions that inlining may repeat, and for how many of them a function counts.
+_MAX_REPEATED, _CALL = 60, 20
+# Iterations of a parallel loop for each thread from which they are balanced enough.
+TASKS = 8
+# Elements below which starting the other threads costs more than they save: a microsecond when
+# they are waiting for work, tens of it when the processor is busy.
+SERIAL_ELEMENTS = 1 << 16
+
+
+def extent_of(schedule: Any, loop: Any) -> int | None:
+    """The extent of a loop, None if it is not a constant."""
+    return constant(schedule.get(loop).extent)
+
+
+def iterations(schedule: Any, loops: list[Any]) -> int | None:
+    """How often the body of nested loops runs; None if that is not constant."""
+    extents = [extent_of(schedule, each) for each in loops]
+    return None if None in extents else math.prod(each or 0 for each in extents)
+
+
+def inline_cheap(schedule: Any, blocks: list[Any]) -> list[Any]:
+    """Inline blocks into their consumers, unless that repeats much; the blocks that are left."""
+    import tvm
+
+    left = []
+    for block in blocks:
+        try:
+            if _better_apart(schedule, block):
+                left.append(block)
+            else:
+                schedule.compute_inline(block)
+        except tvm.s_tir.ScheduleError:
+            left.append(block)
+    return left
+
+
+def _better_apart(schedule: Any, block: Any) -> bool:
+    """Whether inlining would write a long expression more than once, or nest two functions.
+
+    Left unchecked, a chain of operators that use their input twice doubles with each; and
+    functions that become arithmetic, nested in one expression, take TVM's code generator long.
+    """
+    statement = schedule.get(block)
+    buffer = statement.writes[0].source
+    value = getattr(statement.body, "value", statement.body)
+    readers = [schedule.get(each).body for each in schedule.get_consumers(block)]
+    if _functions(value) and any(_functions(each) for each in readers):
+        return True
+    uses = [
+        each
+        for body in readers
+        for each in _find(body, "TensorLoad")
+        if each.source.same_as(buffer)
+    ]
+    cost = len(_find(value, "Expr")) + _CALL * len(_functions(value))
+    return (len(uses) - 1) * cost > _MAX_REPEATED
+
+
+def _functions(node: Any) -> list[Any]:
+    return [each for each in _find(node, "Call") if called(each) in FUNCTIONS]
+
+
+def _find(node: Any, kind: str) -> list[Any]:
+    """The expressions of a class of `tvm.ir.expr` in a node, as often as they are written."""
+    import tvm
+    import tvm_ffi
+
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (getattr(tvm.ir.expr, kind), lambda each: found.append(each)))
+    return found
+
+
+def split_lanes(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
+    """Split off a block's innermost loop what is to be vectorized; None if it does not divide."""
+    loops = schedule.get_loops(block)
+    extent = extent_of(schedule, loops[-1])
+    lanes = cpu.lanes(schedule.get(block).writes[0].source.dtype)
+    if extent is None or extent < 2:
+        return None
+    widths = [extent, *range(_MAX_REGISTERS * lanes, lanes // 2, -1)]
+    for width in [lanes] if extent % lanes == 0 else widths:
+        if width <= _MAX_REGISTERS * lanes and extent % width == 0:
+            return schedule.split(loops[-1], [None, width])[1]
+    return None
+
+
+def vectorize(schedule: Any, block: Any, cpu: Cpu) -> None:
+    """Vectorize the innermost loop of a block, or the largest part of it that divides.
+
+    Left to LLVM, whose vectorizer makes masks: loops of unknown or indivisible extent, and bodies
+    with a condition on the innermost index, which TVM's vectorizer takes apart into scalars.
+    """
+    if _conditional(schedule, block):
+        return
+    inner = split_lanes(schedule, block, cpu)
+    if inner is not None:
+        schedule.vectorize(inner)
+
+
+def _conditional(schedule: Any, block: Any) -> bool:
+    """Whether the block's value depends on a condition on its innermost iterator."""
+    from tvm import tirx
+
+    statement = schedule.get(block)
+    if not statement.iter_vars or not isinstance(statement.body, tirx.BufferStore):
+        return True
+    innermost = statement.iter_vars[-1].var
+    return any(
+        innermost in variables(each.args[0])
+        for each in _find(statement.body.value, "Call")
+        if called(each) == "if_then_else"
+    )
+
+
+def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
+    """Fuse `loops` and run them in parallel if there is work for it; the fused loop."""
+    fused = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
+    if (elements is None or elements >= SERIAL_ELEMENTS) and extent_of(schedule, fused) != 1:
+        schedule.parallel(fused)
+    return fused
+
+
+def schedule_stage(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
+    """Schedule one injective block at the root: parallel outside, vectorized inside.
+
+    Returns the loop around what is vectorized, None if there is none.
+    """
+    loops = schedule.get_loops(block)
+    if not loops:
+        return None
+    elements = iterations(schedule, loops)
+    vectorize(schedule, block, cpu)
+    loops = list(schedule.get_loops(block))
+    if len(loops) == 1:
+        loops = list(schedule.split(loops[0], [cpu.threads, None]))
+    if (iterations(schedule, loops[:-2]) or 0) >= TASKS * cpu.threads:
+        parallelize(schedule, loops[:-2], elements)
+        return loops[-2]  # not fused: its index needs no division
+    return parallelize(schedule, loops[:-1], elements)

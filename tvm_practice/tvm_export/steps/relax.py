@@ -1,0 +1,77 @@
+"""Relax: import, optimize, build."""
+
+from typing import Any
+
+
+def import_relax(
+    model: Any, example: tuple[Any, ...], *, converters: dict[str, Any] | None = None
+) -> Any:
+    """Current TVM: export a PyTorch model and convert the exported program to Relax.
+
+    The weights become constants of the graph. A model that returns one tensor returns that
+    tensor, not a tuple of one. The model is only read.
+
+    Args:
+        model: a torch.nn.Module in eval mode.
+        example: the tensors it is called with.
+        converters: converters of single PyTorch operators to use in place of TVM's, by name
+            ("relu.default"); what `from_exported_program` calls custom_convert_map.
+
+    Returns:
+        The IRModule, whose function main takes the model's inputs only.
+    """
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return from_exported_program(
+        torch.export.export(model, example),
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+
+
+def optimize_relax(mod: Any) -> Any:
+    """Current TVM: simplify the graph, lower its operators to loops, and fuse them.
+
+    In this order: decompose batch normalization, drop the bindings that this leaves, fold
+    constants, legalize (each operator becomes a PrimFunc), annotate each PrimFunc with its
+    pattern, fold constants again, group what can be fused, and merge each group to one PrimFunc.
+
+    Args:
+        mod: what `import_relax` gives; it is left as it was.
+
+    Returns:
+        A new IRModule in which every call of main is a call_tir of one PrimFunc.
+    """
+    import tvm
+    from tvm import relax
+
+    passes = tvm.transform.Sequential(
+        [
+            relax.transform.DecomposeOpsForInference(),
+            relax.transform.CanonicalizeBindings(),
+            relax.transform.FoldConstant(),
+            relax.transform.LegalizeOps(),
+            relax.transform.AnnotateTIROpPattern(),
+            relax.transform.FoldConstant(),
+            relax.transform.FuseOps(),
+            relax.transform.FuseTIR(),
+        ]
+    )
+    return passes(mod)
+
+
+def build_relax(mod: Any, target: Any) -> Any:
+    """Current TVM: compile a Relax module.
+
+    Args:
+        mod: an IRModule as `optimize_relax` leaves it, its PrimFuncs scheduled or not.
+        target: a tvm.target.Target.
+
+    Returns:
+        The tvm.runtime.Executable of tvm.compile, which a relax.VirtualMachine runs.
+    """
+    import tvm
+
+    return tvm.compile(mod, target)

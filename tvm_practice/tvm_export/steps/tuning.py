@@ -1,0 +1,172 @@
+"""The three tuners: measuring schedules, and applying the best."""
+
+from typing import Any
+
+
+def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
+    """AutoTVM: measure configurations of a template, guided by a cost model.
+
+    Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
+    its `tune` with a measure option that works and with the callbacks that append each record to
+    the log and show progress (`autotvm.measuring` has what is needed but the record's callback).
+
+    Args:
+        task: an autotvm.task.Task; it carries its target.
+        trials: configurations to measure.
+        log: file to append the records to, one line of JSON a trial.
+    """
+    from tvm import autotvm
+
+    from tvm_practice.tvm_export.tuners.autotvm import learn_from, measuring
+    from tvm_practice.tvm_export.tuners.budget import plan_size
+
+    with measuring(task, trials, log) as measure:
+        tuner = autotvm.tuner.XGBTuner(
+            task, plan_size=plan_size(trials), feature_type="knob", loss_type="reg", num_threads=1
+        )
+        learn_from(tuner, log)
+        tuner.tune(
+            n_trial=trials,
+            measure_option=measure.option,
+            callbacks=[autotvm.callback.log_to_file(log), measure.callback],
+        )
+
+
+def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule, tensors)
+    """AutoTVM: the schedule of the fastest valid record of a task.
+
+    Args:
+        task: an autotvm.task.Task.
+        log: file with records, of this task and maybe of others.
+
+    Returns:
+        The te.Schedule and the tensors, as the task's template returns them for the
+        configuration of the record.
+
+    Raises:
+        ValueError: the log has no valid record of the task.
+    """
+    from tvm import autotvm
+
+    with task.target:
+        config = autotvm.apply_history_best(log).query(task.target, task.workload)
+        if config.is_fallback:
+            raise ValueError(f"{log} has no valid record of {task.name}{task.args}")
+        schedule, tensors = task.instantiate(config)
+    return schedule, tensors
+
+
+def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str) -> None:
+    """Ansor: make schedules without a template, and measure those its cost model likes.
+
+    An auto_scheduler.TaskScheduler divides the trials among the tasks, more to those where the
+    weighted sum of latencies gains most. Give its `tune` the TuningOptions with a builder, a
+    runner and callbacks that append each record to the log and show progress
+    (`ansor.measuring`), a round small enough that the cost model learns before the trials are
+    spent (budget.trials_per_round), and a small search population (`ansor.fast_search_params`).
+    If the log exists, the search goes on from it.
+
+    Args:
+        tasks: auto_scheduler.SearchTask objects; each carries its target.
+        weights: how often each task runs.
+        trials: schedules to measure in total, rounded up to whole rounds.
+        log: file to append the records to, one line of JSON a trial.
+    """
+    from pathlib import Path
+
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    with measuring(tasks, trials, log) as measure:
+        scheduler = auto_scheduler.TaskScheduler(
+            tasks, weights, load_log_file=log if Path(log).exists() else None, callbacks=[]
+        )
+        scheduler.tune(
+            auto_scheduler.TuningOptions(
+                num_measure_trials=trials,
+                num_measures_per_round=trials_per_round(trials, len(tasks)),
+                builder=measure.builder,
+                runner=measure.runner,
+                measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
+                verbose=0,
+            ),
+            search_policy_params=fast_search_params(),
+        )
+
+
+def apply_ansor(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule, tensors)
+    """Ansor: the schedule of the fastest valid record of a task.
+
+    Args:
+        task: an auto_scheduler.SearchTask.
+        log: file with records, of this task and maybe of others.
+
+    Returns:
+        The te.Schedule and the tensors of the record's state.
+
+    Raises:
+        RuntimeError: the log has no valid record of the task.
+    """
+    schedule, tensors = task.apply_best(log)
+    return schedule, tensors
+
+
+def tune_metaschedule(
+    contexts: list[Any], weights: list[float], *, trials: int, work_dir: str
+) -> Any:  # a meta_schedule.Database
+    """MetaSchedule: measure schedules of one or many tasks, guided by a cost model.
+
+    Call meta_schedule.tune.tune_tasks with a builder and a runner that start quickly and a
+    callback that shows progress (`metaschedule.measuring`; tune_tasks needs MetaSchedule's
+    default measure callbacks before it), a cost model set for few trials
+    (`metaschedule.cost_model`), and a round small enough that it learns before the trials are
+    spent (budget.trials_per_round).
+
+    Args:
+        contexts: meta_schedule.TuneContext objects; each carries its design space and target.
+        weights: how often each task runs.
+        trials: schedules to measure in total, rounded up to whole rounds.
+        work_dir: folder of the database, which a later call goes on from.
+
+    Returns:
+        The meta_schedule.Database with the records.
+    """
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+    from tvm_practice.tvm_export.tuners.metaschedule import cost_model, measuring
+
+    with measuring(contexts, trials, work_dir) as measure:
+        return ms.tune.tune_tasks(
+            tasks=contexts,
+            task_weights=weights,
+            work_dir=work_dir,
+            max_trials_global=trials,
+            num_trials_per_iter=trials_per_round(trials, len(contexts)),
+            builder=measure.builder,
+            runner=measure.runner,
+            cost_model=cost_model(),
+            measure_callbacks=[
+                *ms.measure_callback.MeasureCallback.create("default"),
+                measure.callback,
+            ],
+        )
+
+
+def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRModule
+    """MetaSchedule: a module with the fastest valid record of each of its functions applied.
+
+    Args:
+        mod: an IRModule of PrimFuncs: one matmul, or all operators of a Relax model.
+        database: a meta_schedule.Database.
+        target: the tvm.target.Target that was tuned for.
+
+    Returns:
+        The IRModule; functions without a record are as they were.
+    """
+    from tvm import relax
+
+    with target, database:
+        return relax.transform.MetaScheduleApplyDatabase()(mod)

@@ -1,0 +1,73 @@
+"""Candidates built by processes that are kept between rounds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm_practice.engines import thread_count
+from tvm_practice.engines.orphans import end_with_parent
+from tvm_practice.tvm_export.tuners.metaschedule.candidates import this_round
+from tvm_practice.tvm_export.tuners.search import going
+
+# A candidate that takes longer to build is given up.
+_BUILD_SECONDS = 20
+
+
+def build_candidate(candidate: tuple[Any, Any, bool]) -> str:
+    """Compile a module for a target, here or remote, in a worker; the file it was written to."""
+    import tempfile
+
+    import tvm
+    from tvm.support.tar import tar
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_candidate
+
+    module, target, remote = candidate
+    library = tvm.tirx.build(schedule_candidate(module["main"], target), target=target)
+    artifact = f"{tempfile.mkdtemp()}/candidate." + ("tar" if remote else "so")
+    if remote:  # linked where it runs
+        library.export_library(artifact, fcompile=tar)
+    else:
+        library.export_library(artifact)
+    return artifact
+
+
+def pooled_builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
+    """A builder, and the pool of processes it keeps.
+
+    MetaSchedule's own starts new processes for every round, each of which takes seconds to
+    import TVM, and its default build function imports the tensor intrinsics as well.
+
+    Args:
+        built: receives the task's module and the candidate by the file it was built to.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
+    from tvm.support.popen_pool import PopenPoolExecutor, StatusKind
+
+    pool = PopenPoolExecutor(
+        thread_count(),
+        timeout=_BUILD_SECONDS,
+        initializer=end_with_parent,
+        maximum_process_uses=200,  # processes that build leak a little memory
+    )
+    for _ in range(thread_count()):
+        pool.submit(abs, 0)  # starts a process, while the runner's starts too
+
+    @derived_object
+    class PooledBuilder(PyBuilder):  # type: ignore[misc]
+        def build(self, build_inputs: Sequence[Any]) -> list[Any]:
+            remote = going().search.tracker is not None
+            inputs = [(each.mod, each.target, remote) for each in build_inputs]
+            results = []
+            answers = pool.map_with_error_catching(build_candidate, inputs)
+            for candidate, answer in zip(this_round, answers, strict=True):
+                if answer.status == StatusKind.COMPLETE:
+                    results.append(BuilderResult(answer.value, None))
+                    built[answer.value] = candidate
+                elif answer.status == StatusKind.TIMEOUT:
+                    results.append(BuilderResult(None, f"building took over {_BUILD_SECONDS} s"))
+                else:
+                    results.append(BuilderResult(None, f"it does not build: {answer.value}"))
+            return results
+
+    return PooledBuilder(), pool

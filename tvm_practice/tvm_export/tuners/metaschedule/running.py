@@ -1,0 +1,118 @@
+"""Candidates run: one after the other here, or on a farm's servers."""
+
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from tvm_practice.engines.orphans import end_with_parent
+from tvm_practice.tvm_export.tuners.metaschedule.recording import Recorder
+from tvm_practice.tvm_export.tuners.progress import Progress, last_line
+from tvm_practice.tvm_export.tuners.rpc import rpc_runner
+from tvm_practice.tvm_export.tuners.search import going
+from tvm_practice.tvm_export.tuners.trials import time_candidate
+
+# A candidate that takes longer is given up.
+_TRIAL_SECONDS = 10
+# A server ends a session after this; a trial is given up a little later.
+_SESSION_SECONDS = 60
+
+
+def open_runner(
+    recorder: Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
+) -> tuple[Any, Any]:
+    """A runner, and the pool of processes it keeps.
+
+    With an RPC tracker it is MetaSchedule's own, which runs as many candidates at a time as there
+    are servers. `recorder` is given nothing then.
+
+    Args:
+        recorder: is given each result.
+        built: the task's module and the candidate by the file it was built to.
+        progress: says when it is enough.
+    """
+    search = going().search
+    if search.tracker is not None:
+        return _runner_on_farm(*search.tracker, search.rpc_key)
+    return _runner_here(recorder, built, progress)
+
+
+def _runner_on_farm(host: str, port: int, key: str) -> tuple[Any, Any]:
+    from tvm.s_tir import meta_schedule as ms
+
+    known = ms.runner.RPCConfig(host, port, key)
+    runner = rpc_runner(
+        host,
+        port,
+        key,
+        workers=known.count_num_servers(allow_missing=True) or 1,
+        session_seconds=_SESSION_SECONDS,
+        trial_seconds=1.5 * _SESSION_SECONDS,  # a server that says nothing costs a trial
+    )
+    return runner, runner.pool
+
+
+def _runner_here(
+    recorder: Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
+) -> tuple[Any, Any]:
+    """A runner of one candidate after the other in one process, see `open_runner`.
+
+    MetaSchedule's own goes on to build the next task's candidates while it measures.
+    """
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.support.popen_pool import PopenPoolExecutor
+
+    pool = PopenPoolExecutor(
+        1, timeout=_TRIAL_SECONDS, initializer=end_with_parent, stderr=subprocess.DEVNULL
+    )
+    pool.submit(abs, 0)  # starts the process
+
+    def one_by_one(inputs: Sequence[Any]) -> Iterator[Any]:
+        for each in inputs:
+            progress.measure_more(recorder.trials)
+            artifact = str(each.artifact_path)
+            module, candidate = built.pop(artifact)
+            infos = [info.as_json() for info in each.args_info]
+            trial = pool.submit(
+                time_candidate, recorder.task_of(module), artifact, str(each.device_type), infos
+            )
+            seconds = error = None
+            try:
+                seconds = trial.result()
+            except TimeoutError:
+                error = f"running took over {_TRIAL_SECONDS} s"
+            except Exception as failure:  # whatever a candidate raises costs that one
+                error = last_line(str(failure))
+            recorder.add(module, candidate, seconds, error)
+            yield ms.runner.RunnerResult(seconds, error)
+
+    return runner_of(one_by_one), pool
+
+
+def runner_of(measure: Callable[[Sequence[Any]], Iterable[Any]]) -> Any:
+    """A `meta_schedule` runner that waits for its results.
+
+    Args:
+        measure: takes a list of `RunnerInput`, returns as many `RunnerResult`, in their order.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.runner import PyRunner
+    from tvm.s_tir.meta_schedule.runner.runner import PyRunnerFuture
+
+    @derived_object
+    class Measured(PyRunnerFuture):  # type: ignore[misc]
+        def __init__(self, result: Any):
+            super().__init__()
+            self._result = result
+
+        def done(self) -> bool:
+            return True
+
+        def result(self) -> Any:
+            return self._result
+
+    @derived_object
+    class Waiting(PyRunner):  # type: ignore[misc]
+        def run(self, runner_inputs: Sequence[Any]) -> list[Any]:
+            return [Measured(each) for each in measure(runner_inputs)]
+
+    return Waiting()
