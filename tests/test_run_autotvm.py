@@ -41,6 +41,7 @@ def folder(tmp_path: Path) -> Path:
 SHORT = ("--measure-repeats", "5", "--measure-warmup", "1")
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 def test_an_own_model_is_exported_and_verified(folder: Path) -> None:
     """Once; the same command again shows what is there."""

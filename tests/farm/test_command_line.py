@@ -92,6 +92,7 @@ def test_no_tracker(ports: None, tmp_path: Path) -> None:
     assert re.fullmatch(r"no current tracker at 127.0.0.1:9190\..*farm tracker\n", tune.stderr)
 
 
+@pytest.mark.real_processes
 def test_unknown_tracker(tmp_path: Path) -> None:
     tune = _run("tune", "--tracker", "no.such.host.invalid", "--wait", "0", folder=tmp_path)
     assert tune.returncode == 1
@@ -124,6 +125,7 @@ def farm(ports: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     assert alive == []
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 @pytest.mark.pages
 @pytest.mark.parametrize("engine", ENGINES)
@@ -143,6 +145,7 @@ def test_tunes(farm: Path, engine: Engine) -> None:
     assert re.search(rf"^{engine}: cpu: 127\.0\.0\.1:\d+; 0 trials waiting$", status.stdout, re.M)
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 @pytest.mark.pages
 def test_an_export_is_tuned_on_it(farm: Path) -> None:

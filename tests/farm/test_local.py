@@ -12,6 +12,7 @@ from tvm_practice import engines
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 def test_a_farm_opens_loses_and_closes() -> None:
     if reason := engines.unavailable_reason("current"):
@@ -31,6 +32,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.real_processes
 @pytest.mark.pages
 @pytest.mark.slow
 def test_a_farm_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
