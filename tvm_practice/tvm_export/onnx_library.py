@@ -65,15 +65,7 @@ def compile_onnx(
     with engines.Session(engines.CURRENT, output=output) as session:
         compiled = session.call(f"{_HERE}:compile_file", arguments)
         off = off or compiled["not_runnable"]
-        judged = (
-            {"status": "off", "reason": off}
-            if off
-            else _checked(
-                session,
-                {"file": str(file), "library": str((out / LIBRARY).resolve())}
-                | {name: compiled[name] for name in ("inputs", "target")},
-            )
-        )
+        judged = {"status": "off", "reason": off} if off else _checked(session, file, out, compiled)
     metadata = {
         "schema_version": SCHEMA_VERSION,
         "model": file.name,
@@ -87,8 +79,12 @@ def compile_onnx(
     return metadata
 
 
-def _checked(session: engines.Session, arguments: dict[str, Any]) -> dict[str, Any]:
+def _checked(
+    session: engines.Session, file: Path, out: Path, compiled: Mapping[str, Any]
+) -> dict[str, Any]:
     """What `check` says; a check that does not come to its end is a failed one."""
+    given = {"file": str(file), "library": str((out / LIBRARY).resolve())}
+    arguments = given | {name: compiled[name] for name in ("inputs", "target")}
     try:
         judged: dict[str, Any] = session.call(f"{_HERE}:check", arguments)
     except engines.PlainError as error:
