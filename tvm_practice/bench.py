@@ -36,6 +36,7 @@ _ENGINES: dict[Any, dict[str, str | None]] = {
     "current": {"relax": None, "metaschedule": "metaschedule"},
 }
 _BASELINES = "tvm_practice.tvm_export.baselines"
+_EXPORT = "tvm_practice.viz.exported:export_with_pictures"
 _UNSTABLE = " ~"
 _MOST_OPERATORS = 12  # of a profile that the page shows
 
@@ -182,6 +183,7 @@ def run(
     from tvm_practice import engines
     from tvm_practice.measure import environment
     from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.request import ExportRequest
     from tvm_practice.tvm_export.writing import write_json
 
     rivals = [name for name in ("compile", "onnx") if name in asked]
@@ -214,12 +216,11 @@ def run(
     for engine, lane in _ENGINES.items():
         wanted = [name for name in lane if name in asked]
         if wanted:
-            given = arguments | {
-                "tuners": [lane[name] for name in wanted if lane[name]],
-                "trials": trials,
-                "out": str(out / engine),
-            }
-            found = _lane(engine, given, output)
+            request = ExportRequest.model_validate(
+                arguments | {"artifacts": out / engine, "tuning_trials": trials}
+            )
+            tuners = [lane[name] for name in wanted if lane[name]]
+            found = _lane(engine, request.arguments() | {"tuners": tuners}, output)
             rows += _tvm_rows(engine, wanted, found)
             write_json(out / "report.json", report)
             if "graph" in found:
@@ -235,7 +236,7 @@ def _lane(engine: Any, arguments: dict[str, Any], output: IO[Any] | None) -> dic
 
     try:
         with engines.Session(engine, output=output) as session:
-            lane: dict[str, Any] = session.call(f"{_BASELINES}:measure_tvm", arguments)
+            lane: dict[str, Any] = session.call(_EXPORT, arguments)
             return lane
     except engines.EngineUnavailable as missing:
         return {"instead": {"status": "missing", "reason": str(missing)}}

@@ -50,7 +50,7 @@ def compile_file(
     """
     from solutions.relay_import import build_relax, optimize_relax
     from tvm_practice import engines
-    from tvm_practice.tvm_export.lane import Stopwatch
+    from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.quiet import native_stderr_to
     from tvm_practice.tvm_export.relax import (
         fold_batch_normalization,
@@ -118,7 +118,7 @@ def check(
 
     from solutions.relay_import import verify
     from tvm_practice.tvm_export.baselines import open_onnx_session
-    from tvm_practice.tvm_export.job import ATOL, RTOL
+    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner

@@ -1,6 +1,6 @@
-"""What TVM is compared with on a model, interleaved with PyTorch eager; and chosen TVM variants.
+"""What TVM is compared with on a model, interleaved with PyTorch eager.
 
-Each function is a call with JSON in and out, for a child process (engines.Session).
+`measure_baselines` is a call with JSON in and out, for a child process (engines.Session).
 """
 
 import importlib
@@ -18,12 +18,10 @@ from tvm_practice.tvm_export.nested import copied, flattened
 if TYPE_CHECKING:
     import numpy as np
 
+    from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.calling import Call
-    from tvm_practice.tvm_export.lane import Stopwatch
 
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-_ROUNDS = 30
-_MEASURE_SECONDS = 20.0
 
 
 def measure_baselines(
@@ -47,9 +45,8 @@ def measure_baselines(
     """
     import torch
 
-    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.measure import COMPARISON_SECONDS, Stopwatch, compare_interleaved
     from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.loading import load
 
     torch.set_num_threads(engines.thread_count())
@@ -82,9 +79,7 @@ def measure_baselines(
             else:
                 variants[name] = _judged(outputs, reference, call) | {"seconds": watch.seconds}
                 runs[name] = run
-        compared = compare_interleaved(
-            runs, baseline="eager", rounds=_ROUNDS, time_limit=_MEASURE_SECONDS
-        )
+        compared = compare_interleaved(runs, baseline="eager", time_limit=COMPARISON_SECONDS)
     for name in runs.keys() - {"eager"}:
         variants[name]["latency"] = compared.latency[name].to_dict()
         variants[name]["ratio"] = compared.ratio[name].to_dict()
@@ -94,30 +89,6 @@ def measure_baselines(
         "pytorch": compared.latency["eager"].to_dict(),
         "variants": variants,
     }
-
-
-def measure_tvm(
-    model: str,
-    tuners: Sequence[str],
-    trials: int,
-    out: str,
-    example: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """`job.export_lane` of a model with only some of the active engine's tuners.
-
-    Args:
-        model: "module:factory", see `loading.load`.
-        tuners: which tuners to use; the untuned build is always made.
-        trials: schedules each of them may measure, over all the model's tasks.
-        out: folder for records and artifacts.
-        example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
-
-    Returns:
-        What `export_lane` returns.
-    """
-    from tvm_practice.tvm_export.job import export_lane
-
-    return export_lane(model, trials, out, tuners=list(tuners), example=example)
 
 
 def torch_compile(
@@ -215,8 +186,8 @@ def open_onnx_session(file: Path | str) -> Any:
 def _judged(
     outputs: Sequence["np.ndarray"], reference: Sequence["np.ndarray"], call: "Call"
 ) -> dict[str, Any]:
-    """Whether outputs are PyTorch's, in the words of a variant of `job.export_lane`."""
-    from tvm_practice.tvm_export.job import ATOL, RTOL
+    """Whether outputs are PyTorch's, in the words of a variant of `pipeline.export_variants`."""
+    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 
