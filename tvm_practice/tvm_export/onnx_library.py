@@ -124,6 +124,7 @@ def compile_file(
         DoesNotCompile: a function of it, or the library does not link.
         Missing: no C++ compiler to link the library with.
     """
+    from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.importers.onnx import (
         import_model,
         input_tensors,
@@ -131,7 +132,6 @@ def compile_file(
         output_tensors,
         read_model,
     )
-    from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.quiet import native_stderr_to
     from tvm_practice.tvm_export.relax import optimized, with_host
     from tvm_practice.tvm_export.steps import Steps
@@ -231,7 +231,7 @@ def check(
     import tvm
 
     from tvm_practice.tvm_export.baselines import open_onnx_session
-    from tvm_practice.tvm_export.job import ATOL, RTOL
+    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner

@@ -7,30 +7,24 @@ from typing import Any
 import numpy as np
 
 
-def _lane(target: str = "llvm") -> tuple[Any, Any, Any]:
+def _tuned(tuner: str, trials: int, log: str, **settings: Any) -> tuple[Any, Any, Any]:
+    """A linear layer, tuned; its input; PyTorch's output."""
     import torch
 
-    from tvm_practice import engines
-    from tvm_practice.tvm_export.calling import as_call
-    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
     torch.manual_seed(0)
     model, x = torch.nn.Linear(24, 40).eval(), torch.randn(16, 24)
-    engine = engines.active()
-    assert engine is not None
-    lane = open_lane(engine, as_call(model, (x,)), target=target, steps="solutions")
-    return lane, x.numpy(), model(x).detach().numpy()
+    asked = {"tuner": tuner, "tuning_trials": trials, "tuning_log": log, **settings}
+    config = ExportConfig.model_validate({"example_input": x, **asked})
+    return compile_pytorch_module(model, config), x.numpy(), model(x).detach().numpy()
 
 
 def export(
     tuner: str, trials: int, log: str, search: dict[str, Any], target: str = "llvm"
 ) -> dict[str, Any]:
     """Tune a linear layer: what was done, the error, and MetaSchedule's traces in their order."""
-    from tvm_practice.tvm_export.tuners.search import Search
-
-    lane, x, expected = _lane(target)
-    settings = Search.model_validate(search)
-    graph_module = lane.tuned(tuner, trials=trials, log=Path(log), search=settings)
+    graph_module, x, expected = _tuned(tuner, trials, log, search=search, target=target)
     error = float(np.abs(graph_module(x)[0] - expected).max())
     traces = []
     if tuner == "metaschedule":
@@ -43,11 +37,10 @@ def refusals(cases: list[list[str]]) -> list[str]:
     """What each (tuner, log) is refused with."""
     from tvm_practice.tvm_export.errors import BadInput
 
-    lane, _, _ = _lane()
     said = []
     for tuner, log in cases:
         try:
-            lane.tuned(tuner, trials=2, log=Path(log))
+            _tuned(tuner, 2, log)
             said.append("")
         except BadInput as error:
             said.append(str(error))
