@@ -204,10 +204,10 @@ def _lane(
             lane: dict[str, Any] = session.call(export, arguments)
             return lane
     except engines.EngineUnavailable as missing:
-        variant = {"status": "missing", "reason": str(missing)}
-    except engines.RemoteError as error:
+        variant = {"status": "missing", "reason": missing.line}
+    except engines.PlainError as error:
         variant = {"status": "failed", "reason": error.line}
-    except (engines.PlainError, OSError) as error:
+    except OSError as error:
         variant = {"status": "failed", "reason": str(error)}
     return {"pytorch": None, "variants": [variant]}
 

@@ -88,8 +88,7 @@ def _checked(
     try:
         judged: dict[str, Any] = session.call(f"{_HERE}:check", arguments)
     except engines.PlainError as error:
-        said = error.line if isinstance(error, engines.RemoteError) else str(error)
-        return {"status": "failed", "reason": f"the check did not end: {said}"}
+        return {"status": "failed", "reason": f"the check did not end: {error.line}"}
     return judged
 
 
