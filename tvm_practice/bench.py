@@ -19,6 +19,8 @@ from tvm_practice.tvm_export.compilers import (
     compare_compilers,
 )
 
+_EXPORT = "tvm_practice.viz.exported:export_with_pictures"
+
 
 @click.command(
     cls=ShapesAsWords,
@@ -103,6 +105,7 @@ def main(
             example=example,
             out=folder,
             command=" ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
+            export=_EXPORT,
             output=output,
         )
         page = write_page(compared, folder)

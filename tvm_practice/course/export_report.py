@@ -1,7 +1,7 @@
 """What `main` shows of its run: the tables of the exported models, and report.html.
 
-A lane is what `tvm_export.job.export_lane` returns for one engine; of an engine that is not here
-it is {"engine", "unavailable": why, "variants": []}.
+A lane is what `viz.exported.export_with_pictures` returns for one engine; of an engine that is not
+here it is {"engine", "unavailable": why, "variants": []}.
 """
 
 import json

@@ -19,6 +19,7 @@ from tvm_practice import engines
 from tvm_practice.engines import Engine
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, Record
 from tvm_practice.tvm_export.config import Tuner
+from tvm_practice.tvm_export.request import ExportRequest
 from tvm_practice.tvm_export.variants import BuildRecord, VariantRecord
 
 Compiler = Literal["eager", "compile", "onnx", "relay", "autotvm", "ansor", "relax", "metaschedule"]
@@ -45,7 +46,7 @@ TUNERS: dict[Compiler, Tuner] = {
 }
 _RIVALS: tuple[Compiler, ...] = ("compile", "onnx")  # beside eager, in a process without TVM
 _MEASURE_RIVALS = "tvm_practice.tvm_export.baselines:measure_baselines"
-_EXPORT_LANE = "tvm_practice.tvm_export.job:export_lane"
+_EXPORT = "tvm_practice.tvm_export.pipeline:export_variants"
 _VARIANTS = TypeAdapter(list[VariantRecord])
 _RIVALS_BUILDS = TypeAdapter(dict[Compiler, BuildRecord])
 
@@ -107,8 +108,8 @@ class Comparison:
 
     Attributes:
         report: see `Report`.
-        graphs: by IR, see `viz.graph.fusion`.
-        kernels: see `viz.studies.kernel_pictures`.
+        graphs: by IR, what `export` drew of the graph; see `viz.exported`.
+        kernels: what it drew of the kernels.
     """
 
     report: Report
@@ -124,6 +125,7 @@ def compare_compilers(
     example: list[dict[str, Any]] | None,
     out: Path,
     command: str,
+    export: str = _EXPORT,
     output: IO[Any] | None = None,
 ) -> Comparison:
     """Build, verify and time what is asked; write `out`/report.json after each engine.
@@ -135,6 +137,8 @@ def compare_compilers(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         out: folder; made once the model has been run.
         command: for the report.
+        export: what the process of an engine calls: `pipeline.export_variants`, or a function that
+            adds pictures to what that returns.
         output: where the children's output goes; None: this process's.
 
     Returns:
@@ -153,9 +157,11 @@ def compare_compilers(
     found = Comparison(report)
     for engine, lane in ENGINES.items():
         if wanted := [name for name in lane if name in asked]:
+            request = ExportRequest.model_validate(
+                given | {"artifacts": out / engine, "tuning_trials": trials}
+            )
             tuners = [lane[name] for name in wanted if lane[name]]
-            arguments = {"tuners": tuners, "trials": trials, "out": str(out / engine)}
-            told = _lane(engine, given | arguments, output)
+            told = _lane(engine, export, request.arguments() | {"tuners": tuners}, output)
             report.rows.extend(_rows(engine, wanted, told))
             write_json(out / REPORT, report.to_dict())
             if "graph" in told:
@@ -189,17 +195,19 @@ def _with_rivals(
     )
 
 
-def _lane(engine: Engine, arguments: dict[str, Any], output: IO[Any] | None) -> dict[str, Any]:
-    """What `job.export_lane` says; of a process that ended, that its one variant did."""
+def _lane(
+    engine: Engine, export: str, arguments: dict[str, Any], output: IO[Any] | None
+) -> dict[str, Any]:
+    """What `pipeline.export_variants` says; of a process that ended, that its one variant did."""
     try:
         with engines.Session(engine, output=output) as session:
-            lane: dict[str, Any] = session.call(_EXPORT_LANE, arguments)
+            lane: dict[str, Any] = session.call(export, arguments)
             return lane
     except engines.EngineUnavailable as missing:
-        variant = {"status": "missing", "reason": str(missing)}
-    except engines.RemoteError as error:
+        variant = {"status": "missing", "reason": missing.line}
+    except engines.PlainError as error:
         variant = {"status": "failed", "reason": error.line}
-    except (engines.PlainError, OSError) as error:
+    except OSError as error:
         variant = {"status": "failed", "reason": str(error)}
     return {"pytorch": None, "variants": [variant]}
 
