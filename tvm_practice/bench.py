@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.run_autotvm import _example, _ShapesAsWords
+from tvm_practice.tvm_export.cli import ShapesAsWords, example_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,7 +46,7 @@ class _Mistake(Exception):
 
 
 @click.command(
-    cls=_ShapesAsWords,
+    cls=ShapesAsWords,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_mlp\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_resnet18 --trials 300\n"
@@ -111,7 +111,7 @@ def main(
     if not trials and (idle := [name for name in tuners if name in names]):
         raise click.UsageError(f"--only {idle[0]} needs --trials: it is a tuner")
     try:
-        example = _example(shape, dtype)
+        example = example_of(shape, dtype)
         for each in example or ():
             ExampleTensor.model_validate(each)
     except BadInput as error:

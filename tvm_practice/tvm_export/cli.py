@@ -1,0 +1,69 @@
+"""What the command lines of exports share: inputs given as options, failures as a line."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tvm_practice.engines import PlainError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+class ShapesAsWords(click.Command):
+    """Takes `--example-shape 1 3 224 224`, which click, with a fixed number of values, does not."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        joined: list[str] = []
+        for word in args:
+            if joined[-2:-1] == ["--example-shape"] and word.isdigit():
+                joined[-1] += f" {word}"
+            else:
+                joined.append(word)
+        return super().parse_args(ctx, joined)
+
+
+def example_of(shapes: Sequence[str], dtypes: Sequence[str]) -> list[dict[str, Any]] | None:
+    """The inputs that --example-shape and --example-dtype describe.
+
+    Returns [{"shape", "dtype"}], None for no shape. Raises BadInput.
+    """
+    from pydantic import ValidationError
+
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import ExampleTensor
+
+    if not shapes:
+        return None
+    if len(dtypes) not in (0, 1, len(shapes)):
+        raise BadInput(f"{len(dtypes)} types for {len(shapes)} inputs")
+    types = dtypes if len(dtypes) == len(shapes) else (*dtypes, "float32")[:1] * len(shapes)
+    example = []
+    for text, dtype in zip(shapes, types, strict=True):
+        extents = re.split(r"[x,\s]+", text.strip())
+        if not all(extent.isdigit() and int(extent) for extent in extents):
+            raise BadInput(f"--example-shape {text!r} is not a list of positive whole numbers")
+        described = {"shape": [int(extent) for extent in extents], "dtype": dtype}
+        try:
+            example.append(ExampleTensor.model_validate(described).model_dump())
+        except ValidationError as error:
+            raise BadInput(first_mistake(error).replace("--", "--example-", 1)) from None
+    return example
+
+
+def first_mistake(error: "ValidationError") -> str:
+    """The first mistake that a validation found, in a line that begins with the option's name."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])).removeprefix("search.")
+    where = {"seconds": "tuning_seconds"}.get(where, where)
+    text = str(first["msg"]).removeprefix("Value error, ")
+    return f"--{where.replace('_', '-')}: {text}" if where else text
+
+
+def failure(error: PlainError | OSError) -> tuple[str, int]:
+    """What a command that fails says, in one line, and its exit code."""
+    if isinstance(error, PlainError):
+        return error.line, error.exit_code
+    return str(error), 1
