@@ -105,6 +105,17 @@ def check_online_softmax(online_softmax: Function) -> None:
         seen=f"shapes {shapes}",
         look="te.placeholder, and the shape given to the te.compute of Y",
     )
+    _expect_one_reduction(tensors)
+    function = build_expression(tensors)
+    for inputs, what, look in _rows_to_try(rng.uniform(-4, 4, (rows, columns))):
+        x = np.ascontiguousarray(inputs, dtype="float32")
+        exponent = np.exp(x.astype("float64") - x.max(axis=1, keepdims=True))
+        wanted = exponent / exponent.sum(axis=1, keepdims=True)
+        expect_close(function(x), wanted, what=what, look=look)
+
+
+def _expect_one_reduction(tensors: Sequence[Any]) -> None:
+    """The only stage before Y is a reduction of two numbers."""
     stages = _stages(tensors[-1])
     reductions = [each for each in stages if len(each.reduce_axis)]
     expect(
@@ -126,11 +137,15 @@ def check_online_softmax(online_softmax: Function) -> None:
         seen=_described(tensors).replace("\n", "; "),
         look="name= of each te.compute, and whether a stage between them is needed",
     )
-    function = build_expression(tensors)
-    # From the smallest to the largest first, and the other way: a new maximum at every element,
-    # and at none but the first. Far from 0 either way.
-    ordinary = rng.uniform(-4, 4, (rows, columns))
-    for inputs, what, look in (
+
+
+def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...]:
+    """From values near 0: inputs that a wrong merge fails on, what they are, where to look.
+
+    From the smallest to the largest first, and the other way: a new maximum at every element, and
+    at none but the first. Far from 0 either way.
+    """
+    return (
         (ordinary, "Y", "merge: each sum is scaled to the larger maximum, and what Y divides"),
         (
             np.sort(ordinary, axis=1),
@@ -153,16 +168,12 @@ def check_online_softmax(online_softmax: Function) -> None:
             "the state of nothing: its maximum must be below every float32",
         ),
         (
-            np.where(np.arange(columns) < 3, -np.inf, ordinary),
+            np.where(np.arange(ordinary.shape[1]) < 3, -np.inf, ordinary),
             "Y of a row that begins with -inf, as masked scores do",
             "the state of nothing: te.min_value(type), the smallest finite value; -inf less -inf "
             "is no number",
         ),
-    ):
-        x = np.ascontiguousarray(inputs, dtype="float32")
-        exponent = np.exp(x.astype("float64") - x.max(axis=1, keepdims=True))
-        wanted = exponent / exponent.sum(axis=1, keepdims=True)
-        expect_close(function(x), wanted, what=what, look=look)
+    )
 
 
 def _tiled_product(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_close, fresh_rng
+from tvm_practice.course.expect import draw_normal, expect, expect_close, fresh_rng
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import Missing
 
@@ -488,9 +488,14 @@ def check_c_harness(c_harness: Function) -> None:
         expect_close(
             y, w @ x, what="the output", look="the order of the inputs, and which is written"
         )
-    # One with a buffer between its stages, for which it asks the program.
-    size = 4 * int(rng.integers(2, 8))
-    a, b = rng.standard_normal((2, size, size), dtype="float32")
+    _expect_workspace(c_harness)
+    _expect_refused(c_harness, name, rows, columns)
+
+
+def _expect_workspace(c_harness: Function) -> None:
+    """A function with a buffer between its stages, for which it asks the program, runs."""
+    size = 4 * int(fresh_rng().integers(2, 8))
+    a, b = draw_normal((size, size), (size, size))
     try:
         c = _called(c_harness("main", [(size, size)] * 3), _with_a_buffer(size), [a, b])
     except RuntimeError as error:
@@ -503,9 +508,12 @@ def check_c_harness(c_harness: Function) -> None:
         )
     if c is not None:
         expect_close(c, (a @ b).ravel(), what="the output", look="what the workspace is")
-    # Shapes that are none of the function's: it must say so, and the program must fail.
+
+
+def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> None:
+    """The program says so and fails where a shape is not the function's."""
     wrong = [(columns, rows), (columns + 1,), (rows,)]
-    data = [x, rng.standard_normal(columns + 1, dtype="float32")]
+    data = draw_normal(*wrong[:2])
     try:
         got = _called(c_harness(name, wrong), _scaled_sum(rows, columns, name), data)
     except RuntimeError as error:

@@ -13,6 +13,7 @@ from tvm_practice.course.expect import (
     show_nest,
     statements,
 )
+from tvm_practice.course.nests import allocated, shared_loops
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.labs.gpu.matmul import declare
 from tvm_practice.labs.gpu.wmma import warp_tiles
@@ -80,16 +81,6 @@ def _expect_bound(loops: Sequence[Loop], wanted: list[tuple[str, int]], look: st
 
 def _shown(loops: Sequence[Loop]) -> str:
     return " > ".join(f"{name}({extent})" for name, extent in _bindings(loops)) or "no loops"
-
-
-def _common(a: Sequence[Loop], b: Sequence[Loop]) -> int:
-    """How many loops two statements share."""
-    count = 0
-    for one, other in zip(a, b, strict=False):
-        if one is not other:
-            break
-        count += 1
-    return count
 
 
 def _expect_no_waste(schedule: Any, buffer: str, *, write: bool, look: str) -> None:
@@ -243,7 +234,7 @@ def _expect_staged(
     """A tile of `tile` elements of the matrix is fetched by all threads, inside k_outer."""
     nest = _nest(schedule)
     staged = f"{name}_shared"
-    scopes = {str(each.name): str(each.scope()) for each in _allocated(schedule)}
+    scopes = {name: str(each.scope()) for name, each in allocated(schedule).items()}
     expect(
         scopes.get(staged) == "shared",
         expected=f'{name} is copied to a buffer of scope "shared"',
@@ -252,7 +243,7 @@ def _expect_staged(
     )
     loops = next(path for path, each in paths(nest) if each.writes == staged)
     readers = [path for path, each in paths(nest) if staged in each.reads]
-    shared = _common(loops, readers[0])
+    shared = shared_loops(loops, readers[0])
     k_at = len(_BOUND)  # of k_outer among the loops
     expect(
         shared == k_at + 1,
@@ -300,11 +291,6 @@ def _expect_staged(
         seen=_name(schedule, copy),
         look="the return statement",
     )
-
-
-def _allocated(schedule: Any) -> list[Any]:
-    root = schedule.get(schedule.get_sblock("root"))
-    return list(root.alloc_buffers)
 
 
 def _name(schedule: Any, block: Any) -> str:
@@ -389,7 +375,7 @@ def _product(nest: list[Node]) -> tuple[tuple[Loop, ...], Statement]:
 
 
 def _expect_registers(schedule: Any, update: Statement) -> None:
-    scopes = {str(each.name): str(each.scope()) for each in _allocated(schedule)}
+    scopes = {name: str(each.scope()) for name, each in allocated(schedule).items()}
     not_local = [
         name for name in {update.writes, *update.reads} if scopes.get(name, "global") != "local"
     ]
@@ -408,7 +394,7 @@ def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], update: Statement)
     for name in "AB":
         own = next((path for path, each in paths(nest) if each.reads == (name,)), None)
         expect(
-            own is not None and _common(own, loops) == k_inner,
+            own is not None and shared_loops(own, loops) == k_inner,
             expected=f"{name} is copied to registers at each k_inner",
             seen=f"copied in {_shown(own or ())}, multiplied in {_shown(loops)}",
             look="schedule.compute_at(copy, k_inner): outside it, the registers of all its steps "
@@ -427,7 +413,7 @@ def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], update: Statement)
 def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], update: Statement) -> None:
     ends = [path for path, each in paths(nest) if each.writes == "C"]
     expect(
-        len(ends) == 1 and _common(ends[0], loops) == len(_BOUND),
+        len(ends) == 1 and shared_loops(ends[0], loops) == len(_BOUND),
         expected="C is written once a thread: inside threadIdx.x, after k_outer has ended",
         seen=f"written in {_shown(ends[0] if ends else ())}, added up in {_shown(loops)}",
         look="reverse_compute_at(the write-back block, the loop bound to threadIdx.x)",
@@ -625,7 +611,7 @@ def check_tensor_cores(tensor_cores: Function) -> None:
     loops = {each.name: path for path, each in paths(loop_nest(plain["main"]))}
     start, update = loops["C_init"], loops["C"]
     expect(
-        _common(start, update) == 3,
+        shared_loops(start, update) == 3,
         expected="accumulators are set to zero once, before k_outer",
         seen=f"zeroed in {_shown(start)}, added to in {_shown(update)}",
         look="schedule.decompose_reduction(product, k_outer)",

@@ -130,7 +130,7 @@ def _demonstrate_request(request_worker: Function) -> str:
 def check_request_worker(request_worker: Function) -> None:
     from tvm import rpc
 
-    from tvm_practice.farm.local import SilentServer, free_port
+    from tvm_practice.farm.local import free_port
 
     farm = _farm()
     seconds = int(fresh_rng().integers(20, 40))
@@ -157,13 +157,30 @@ def check_request_worker(request_worker: Function) -> None:
         look="tracker.request(..., session_timeout=session_seconds)",
     )
     del session
+    _expect_no_request_left(request_worker)
+    _expect_raises(
+        ConnectionError,
+        lambda: request_worker(
+            farm.host, free_port(), farm.key, wait_seconds=1, session_seconds=30
+        ),
+        when="where no tracker listens",
+        seconds=3.0,
+        look="socket.create_connection((host, port), timeout=...), before rpc.connect_tracker, "
+        "which tries for a minute",
+    )
 
+
+def _expect_no_request_left(request_worker: Function) -> None:
+    """Without a worker it gives up, and a worker that comes later is free for others."""
+    from tvm import rpc
+
+    from tvm_practice.farm.local import SilentServer
+
+    farm = _farm()
     nobody = f"nobody-{uuid.uuid4()}"
     text = _expect_raises(
         TimeoutError,
-        lambda: request_worker(
-            farm.host, farm.port, nobody, wait_seconds=0.2, session_seconds=seconds
-        ),
+        lambda: request_worker(farm.host, farm.port, nobody, wait_seconds=0.2, session_seconds=30),
         when="after 0.2 s when no worker of the key is there",
         seconds=2.0,
         look="tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised",
@@ -183,16 +200,6 @@ def check_request_worker(request_worker: Function) -> None:
             seen="the tracker gave it to the request that was given up",
             look="tracker.close(), in a finally",
         )
-    _expect_raises(
-        ConnectionError,
-        lambda: request_worker(
-            farm.host, free_port(), farm.key, wait_seconds=1, session_seconds=seconds
-        ),
-        when="where no tracker listens",
-        seconds=3.0,
-        look="socket.create_connection((host, port), timeout=...), before rpc.connect_tracker, "
-        "which tries for a minute",
-    )
 
 
 @functools.cache
@@ -375,8 +382,6 @@ def _demonstrate_runner(rpc_runner: Function) -> str:
 def check_rpc_runner(rpc_runner: Function) -> None:
     from tvm.s_tir import meta_schedule as ms
 
-    from tvm_practice.engines.orphans import end_with_parent
-
     farm = _farm()
     workers = int(fresh_rng().integers(2, 6))
     with _pools_here():
@@ -389,54 +394,66 @@ def check_rpc_runner(rpc_runner: Function) -> None:
             seen=type(runner).__name__,
             look="the return statement",
         )
-        remote, timing, pool = runner.rpc_config, runner.evaluator_config, runner.pool
-        expect(
-            (remote.tracker_host, remote.tracker_port, remote.tracker_key)
-            == (farm.host, farm.port, farm.key),
-            expected=f"workers of key {farm.key!r} at {farm.host}:{farm.port}",
-            seen=f"{remote.tracker_key!r} at {remote.tracker_host}:{remote.tracker_port}",
-            look="the order of RPCConfig's fields: host, port, key",
-        )
-        expect(
-            remote.session_timeout_sec == 21,
-            expected="the worker ends a session after session_seconds, 21",
-            seen=f"session_timeout_sec={remote.session_timeout_sec}",
-            look="RPCConfig(..., session_timeout_sec=session_seconds)",
-        )
-        expect(
-            (timing.number, timing.repeat, timing.min_repeat_ms) == (1, 3, 20),
-            expected="number=1, repeat=3, min_repeat_ms=20",
-            seen=f"{timing.number}, {timing.repeat}, {timing.min_repeat_ms}",
-            look="EvaluatorConfig",
-        )
-        at_a_time = pool._threadpool._max_workers
-        expect(
-            at_a_time == workers,
-            expected=f"{workers} trials at a time, one for each worker",
-            seen=f"{at_a_time} at a time" + (": the others idle" if at_a_time < workers else ""),
-            look="max_workers of RPCRunner, and of the pool that replaces its own",
-        )
-        expect(
-            pool._timeout == 33,
-            expected="a trial is given up after trial_seconds, 33, whatever it waits for",
-            seen="no limit: one worker that falls silent, and the tuner waits for ever"
-            if pool._timeout is None
-            else f"{pool._timeout} s",
-            look="runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, ...)",
-        )
-        expect(
-            pool._initializer is end_with_parent,
-            expected="the pool's processes end with this one",
-            seen=f"initializer={pool._initializer}",
-            look="initializer=end_with_parent, of the pool that runs the trials",
-        )
+        _expect_configured(runner)
+        _expect_pool(runner.pool, workers)
         [result] = [each.result() for each in runner.run([a_trial(5, 7)])]
-        pool.shutdown()
+        runner.pool.shutdown()
     expect(
         result.error_msg is None and len(result.run_secs) == 3,
         expected="a trial sent to the farm is measured 3 times",
         seen=str(result.error_msg)[-300:],
         look="what else is given to RPCRunner",
+    )
+
+
+def _expect_configured(runner: Any) -> None:
+    """The runner knows its workers, when they end a session, and how to time."""
+    farm, remote, timing = _farm(), runner.rpc_config, runner.evaluator_config
+    expect(
+        (remote.tracker_host, remote.tracker_port, remote.tracker_key)
+        == (farm.host, farm.port, farm.key),
+        expected=f"workers of key {farm.key!r} at {farm.host}:{farm.port}",
+        seen=f"{remote.tracker_key!r} at {remote.tracker_host}:{remote.tracker_port}",
+        look="the order of RPCConfig's fields: host, port, key",
+    )
+    expect(
+        remote.session_timeout_sec == 21,
+        expected="the worker ends a session after session_seconds, 21",
+        seen=f"session_timeout_sec={remote.session_timeout_sec}",
+        look="RPCConfig(..., session_timeout_sec=session_seconds)",
+    )
+    expect(
+        (timing.number, timing.repeat, timing.min_repeat_ms) == (1, 3, 20),
+        expected="number=1, repeat=3, min_repeat_ms=20",
+        seen=f"{timing.number}, {timing.repeat}, {timing.min_repeat_ms}",
+        look="EvaluatorConfig",
+    )
+
+
+def _expect_pool(pool: Any, workers: int) -> None:
+    """The runner's processes are as many as the workers, have a limit, and end with this one."""
+    from tvm_practice.engines.orphans import end_with_parent
+
+    at_a_time = pool._threadpool._max_workers
+    expect(
+        at_a_time == workers,
+        expected=f"{workers} trials at a time, one for each worker",
+        seen=f"{at_a_time} at a time" + (": the others idle" if at_a_time < workers else ""),
+        look="max_workers of RPCRunner, and of the pool that replaces its own",
+    )
+    expect(
+        pool._timeout == 33,
+        expected="a trial is given up after trial_seconds, 33, whatever it waits for",
+        seen="no limit: one worker that falls silent, and the tuner waits for ever"
+        if pool._timeout is None
+        else f"{pool._timeout} s",
+        look="runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, ...)",
+    )
+    expect(
+        pool._initializer is end_with_parent,
+        expected="the pool's processes end with this one",
+        seen=f"initializer={pool._initializer}",
+        look="initializer=end_with_parent, of the pool that runs the trials",
     )
 
 
