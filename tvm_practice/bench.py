@@ -1,6 +1,6 @@
 """One model, every compiler: PyTorch, torch.compile, ONNX Runtime and TVM's engines and tuners.
 
-`tvm_export.compilers` measures them, `viz.bench_page` shows what it found.
+`tvm_export.compilers` measures them; `viz.bench_page` shows the result.
 """
 
 import json

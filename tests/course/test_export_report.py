@@ -1,4 +1,4 @@
-"""What `main` says of exported models: to do, failed, tuned."""
+"""The report of exported models: to do, failed, tuned."""
 
 import io
 from typing import Any

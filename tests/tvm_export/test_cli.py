@@ -1,4 +1,4 @@
-"""What the command lines share."""
+"""The common part of the command lines."""
 
 import json
 import subprocess

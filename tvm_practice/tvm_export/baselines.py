@@ -1,4 +1,4 @@
-"""What TVM is compared with on a model, interleaved with PyTorch eager.
+"""TVM's rivals on a model, timed in turns with PyTorch eager.
 
 `measure_baselines` is a call with JSON in and out, for a child process (engines.Session).
 """
@@ -33,7 +33,7 @@ ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 @dataclass
 class _Rival:
-    """What came of building the model by one of PyTorch's rivals; `run` is a call of it."""
+    """The model as one compiler built it; `run` is a call of it, None where there is no build."""
 
     build: BuildRecord
     run: Callable[[], Any] | None = None

@@ -1,4 +1,4 @@
-"""What the command lines of exports share: inputs given as options, failures as a line."""
+"""The common part of the command lines: inputs given as options, failures in one line."""
 
 import os
 import re
@@ -84,10 +84,10 @@ def one_line(
     anything else.
 
     Args:
-        name: what stands before the colon of the line: the command's name, say.
+        name: the word before the colon of the line, the command's name for example.
         stopped: the line for Ctrl-C.
         verbose: whether a traceback comes before the line of an exception that has no message for
-            the person: a defect of this program, or of what a child process ran.
+            the person: a defect of this program.
     """
     try:
         yield

@@ -4,8 +4,8 @@
                                  example=None, out=Path("runs/bench/mlp"), command="…")
     compared.report.rows
 
-In each process, what is built there is timed in turns with PyTorch eager, so that every figure has
-a baseline that was taken in the same seconds, on as many threads.
+Each process times its builds in turns with PyTorch eager. So every figure has a baseline that was
+taken in the same seconds, on as many threads.
 """
 
 from collections.abc import Sequence
@@ -89,10 +89,10 @@ class Report(Record):
     """report.json of a comparison of compilers."""
 
     schema_version: Literal[1]
-    command: str = Field(description="What was asked.")
+    command: str = Field(description="The command line.")
     model: str = Field(description="module:factory.")
     parameters: int = Field(description="How many the model has.")
-    notes: list[str] = Field(description="What to know of the model.")
+    notes: list[str] = Field(description="Peculiarities of the model.")
     threads: int = Field(description="Of each compiler.")
     environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")
     rows: list[Row]
@@ -104,12 +104,12 @@ class Report(Record):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A report, and what can be drawn of the model.
+    """A report, and pictures of the model.
 
     Attributes:
         report: see `Report`.
-        graphs: by IR, what `export` drew of the graph; see `viz.exported`.
-        kernels: what it drew of the kernels.
+        graphs: by IR, the picture of the graph; see `viz.exported`.
+        kernels: the pictures of the largest kernels; see `viz.exported`.
     """
 
     report: Report
@@ -128,7 +128,7 @@ def compare_compilers(
     export: str = _EXPORT,
     output: IO[Any] | None = None,
 ) -> Comparison:
-    """Build, verify and time what is asked; write `out`/report.json after each engine.
+    """Build, verify and time a model by each compiler; write `out`/report.json after each engine.
 
     Args:
         model: "module:factory", see `loading.load`.
@@ -137,12 +137,12 @@ def compare_compilers(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         out: folder; made once the model has been run.
         command: for the report.
-        export: what the process of an engine calls: `pipeline.export_variants`, or a function that
-            adds pictures to what that returns.
+        export: the function, "module:name", that the process of an engine calls:
+            `pipeline.export_variants`, or one that adds pictures to its result.
         output: where the children's output goes; None: this process's.
 
     Returns:
-        What was found. What is missing or fails is a row that says so.
+        The report and the pictures. A compiler that is missing or fails has a row that says so.
 
     Raises:
         BadInput: the model or its inputs.
@@ -198,7 +198,7 @@ def _with_rivals(
 def _lane(
     engine: Engine, export: str, arguments: dict[str, Any], output: IO[Any] | None
 ) -> dict[str, Any]:
-    """What `pipeline.export_variants` says; of a process that ended, that its one variant did."""
+    """The result of `export`; of a process that ended, one variant that says so."""
     try:
         with engines.Session(engine, output=output) as session:
             lane: dict[str, Any] = session.call(export, arguments)

@@ -35,7 +35,7 @@ def compile_onnx(
     checked: bool | None,
     output: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Compile a file, check the library, write `out`/model.json, and return what is in it.
+    """Compile a file, check the library, write `out`/model.json, and return its content.
 
     Args:
         file: the ONNX file.
@@ -47,8 +47,8 @@ def compile_onnx(
         output: where the child prints, see `engines.Session`.
 
     Returns:
-        {"schema_version", "model": the file's name, "library", "engine", what `compile_file`
-        returns, "check": what `check` returns, or {"status": "off", "reason"}, "versions"}.
+        {"schema_version", "model": the file's name, "library", "engine", the result of
+        `compile_file`, "check": that of `check`, or {"status": "off", "reason"}, "versions"}.
 
     Raises:
         engines.EngineError: as `engines.Session.call` does.
@@ -82,7 +82,7 @@ def compile_onnx(
 def _checked(
     session: engines.Session, file: Path, out: Path, compiled: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What `check` says; a check that does not come to its end is a failed one."""
+    """The result of `check`. A check that does not come to its end has failed."""
     given = {"file": str(file), "library": str((out / LIBRARY).resolve())}
     arguments = given | {name: compiled[name] for name in ("inputs", "target")}
     try:
@@ -119,7 +119,7 @@ def compile_file(
 
     Raises:
         BadInput: the file, a shape or the target; the message is one line.
-        CannotImport: the model, for an operator in it, or for what TVM's graph passes refuse.
+        CannotImport: an operator of the model, or the model as a whole in TVM's graph passes.
         DoesNotCompile: a function of it, or the library does not link.
         Missing: no C++ compiler to link the library with.
     """
@@ -219,7 +219,7 @@ def check(
 
     Args:
         file: the ONNX file.
-        library: what was compiled from it.
+        library: the file that was compiled from it.
         inputs: [{"name", "shape", "dtype"}] in the model's order.
         target: that it was compiled for, as `compile_file` says it.
 
