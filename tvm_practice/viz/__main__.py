@@ -110,7 +110,7 @@ def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | 
     should be small: a few ten thousand elements can be told apart.
     """
     from tvm_practice.viz.access_picture import window
-    from tvm_practice.viz.tables import access_table
+    from tvm_practice.viz.study_tables import access_table
 
     if out is not None and out.suffix.lower() not in (".svg", ".png", ".gif"):
         raise Mistake(f"--out {out}: give a file that ends in .svg, .png or .gif")
@@ -167,7 +167,7 @@ def cache(
     counters need `perf` and a processor that shows them; they count one run on one thread.
     """
     from tvm_practice.viz.drawing import standalone
-    from tvm_practice.viz.tables import cache_table
+    from tvm_practice.viz.study_tables import cache_table
 
     programs = chosen.programs(chosen.makers(what, size, mine, engine), engine)
     study = _cache_study(programs, size**3 if what is None else 1000, usual, engine)

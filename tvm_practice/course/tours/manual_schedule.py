@@ -320,7 +320,7 @@ def _add_packed(matmuls: _Matmuls) -> None:
 def _look(steps: Steps, size: int) -> str:
     """Draw the schedules' memory accesses, count their cache misses; the file with all of it."""
     from tvm_practice.course.tours.matmuls import matmul_study
-    from tvm_practice.viz.tables import cache_table
+    from tvm_practice.viz.study_tables import cache_table
 
     print(
         f"\nWhy? All accesses of a {size}³ matmul, read from the IR of each schedule, through a\n"
