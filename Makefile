@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test follow docs grade lint format describe clean
+.PHONY: help install demo check test follow docs grade lint format describe clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -23,6 +23,10 @@ install: $(VENV)/.installed ## Make the virtual environment and install everythi
 
 demo: install ## Run the whole course and export a real model with the reference solutions
 	$(BIN)/python -m tvm_practice.main --solutions $(ARGS)
+
+check: lint ## Check the code between two edits: lint, and the tests that start no process
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not pages and not slow" \
+	    --without-processes -r fE $(ARGS)
 
 test: install ## Run the tests (ARGS="-m phase2", "-k tile", …)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not pages" $(ARGS)

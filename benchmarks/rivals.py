@@ -37,11 +37,10 @@ def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
     """
     import torch
 
-    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.measure import Stopwatch, compare_interleaved
     from tvm_practice.tvm_export.artifacts import load_artifacts
     from tvm_practice.tvm_export.baselines import onnx_runtime, torch_compile
     from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.loading import load
     from tvm_practice.tvm_export.profiling import profile_operators, time_alone
 

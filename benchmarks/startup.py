@@ -114,19 +114,18 @@ def compile_model(name: str, engine: Engine, folder: Path) -> Stages:
     torch.set_num_threads(engines.thread_count())
 
     from tvm_practice.tvm_export.artifacts import export_artifacts
-    from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import build, import_model, schedule
 
-    call = as_call(model, example)
-    lane = open_lane(engine, call, target="llvm", steps="solutions")
+    export = import_model(Export.of(as_call(model, example), ExportSettings(engine=engine)))
     imported = time.monotonic()
-    graph_module = lane.untuned()
+    graph_module = build(schedule(export)).result
     ended = time.monotonic()
     spent = graph_module.seconds
     stages.before(imported, {name: spent[name] for name in ("import", "optimize")})
     stages.before(ended, {"build": spent["build"]})
-    for position, value in enumerate(call.tensors):
-        graph_module.set_input(position, as_array(value))
     with stages("write"):
         export_artifacts(graph_module, folder, report={"model": name})
     return stages

@@ -20,6 +20,7 @@ def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
     Returns:
         The loops [i_outer, j_outer, k, i_inner, j_inner].
     """
+    # From the end: a batch, or a loop that is parallel already, may be outside i.
     i, j, k = schedule.get_loops(block)[-3:]
     i_outer, i_inner = schedule.split(i, [None, tile_m])
     j_outer, j_inner = schedule.split(j, [None, tile_n])
@@ -158,6 +159,7 @@ def packed_matmul(
     if rows_first:
         outer, near, inner, before = row_block, A_pack, column_block, B_pack
     schedule.reorder(outer, inner, k_outer, k_inner, i, j)
+    # T is declared tile by tile, so that its own buffer can be the accumulator; no cache_write.
     schedule.set_scope(block, 0, "local")
     schedule.reverse_compute_at(write_back, inner)
     schedule.compute_at(near, outer)
@@ -168,6 +170,7 @@ def packed_matmul(
     schedule.unroll(i)
     schedule.unroll(k_inner)
     schedule.parallel(outer)
+    # All threads pack this operand before any of them multiplies: each tile reads it.
     schedule.parallel(schedule.get_loops(before)[0])
     schedule.decompose_reduction(block, k_outer)
     return schedule

@@ -131,6 +131,7 @@ def compare_interleaved(
             started = time.perf_counter()
             run()
             taken.append(time.perf_counter() - started)
+        # Within the round: a machine that slows down does so to both.
         ratios[i] = taken[0] / taken[1]
     drawn = np.random.default_rng().choice(ratios, (2000, rounds))
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
@@ -190,7 +191,7 @@ def parallel_pays_from(
     """
     pays = None
     for size, serial, parallel in zip(sizes, serial_ms, parallel_ms, strict=True):
-        if parallel >= serial:
+        if parallel >= serial:  # no smaller size counts any more
             pays = None
         elif pays is None:
             pays = size

@@ -44,6 +44,7 @@ def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
     X = te.placeholder((batch, inputs), dtype="float32", name="X")
     W = te.placeholder((outputs, inputs), dtype="float32", name="W")
     bias = te.placeholder((outputs,), dtype="float32", name="bias")
+    # Stages, not one formula: a schedule can only place what has a name.
     k = te.reduce_axis((0, inputs), name="k")
     dense = te.compute(
         (batch, outputs), lambda i, j: te.sum(X[i, k] * W[j, k], axis=k), name="dense"
@@ -75,6 +76,7 @@ def softmax(rows: int, columns: int) -> list[Any]:
     exponent = te.compute(
         (rows, columns), lambda i, j: te.exp(X[i, j] - row_max[i]), name="exponent"
     )
+    # Each reduction needs an axis of its own, though both run over the columns.
     s = te.reduce_axis((0, columns), name="s")
     row_sum = te.compute((rows,), lambda i: te.sum(exponent[i, s], axis=s), name="row_sum")
     Y = te.compute((rows, columns), lambda i, j: exponent[i, j] / row_sum[i], name="Y")

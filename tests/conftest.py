@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TypeAlias
 
 import pytest
@@ -41,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="start each process, where else it is forked from one that has imported its packages",
     )
     parser.addoption(
+        "--without-processes", action="store_true", help="skip tests that start a Python process"
+    )
+    parser.addoption(
         "--seed",
         type=int,
         help="draw the checks' inputs as the grading did whose failure named this seed",
@@ -61,21 +64,26 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _fork_processes(config: pytest.Config) -> None:
     """Have the processes of this run forked (tests/forks), unless that is done or not wanted."""
-    wanted = sys.platform.startswith("linux") and not config.option.real_processes
-    if wanted and forks.ADDRESS not in os.environ:
+    options = config.option
+    wanted = not (options.real_processes or options.without_processes)
+    if wanted and sys.platform.startswith("linux") and forks.ADDRESS not in os.environ:
         opened = contextlib.ExitStack()
         opened.enter_context(forks.servers())
         config.add_cleanup(opened.close)
         forks.use()
 
 
-@pytest.fixture(autouse=True)
-def _processes(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.node.get_closest_marker("real_processes"):
-        with forks.real():
-            yield
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    how: contextlib.AbstractContextManager[None]
+    if item.config.option.without_processes:
+        how = forks.skipped()
+    elif item.get_closest_marker("real_processes"):
+        how = forks.real()
     else:
-        yield
+        how = contextlib.nullcontext()
+    with how:
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -188,7 +188,7 @@ def test_an_engine_that_ends_has_rows(
         raise error
 
     monkeypatch.setattr(engines, "Session", refuse)
-    rows = compilers._rows("classic", ["relay", "ansor"], compilers._lane("classic", {}, None))
+    rows = compilers._rows("classic", ["relay", "ansor"], compilers._lane("classic", "", {}, None))
     assert [(row.name, row.status) for row in rows] == [("relay", status), ("ansor", status)]
     assert all(str(row.reason).endswith("it is not here") for row in rows)
 

@@ -37,6 +37,7 @@ def run(
     )
 
 
+@pytest.mark.real_processes
 @pytest.mark.parametrize("module", COMMANDS)
 def test_help_has_examples_and_needs_no_tvm(module: str, tmp_path: Path) -> None:
     """`--help` is quick because nothing slow is imported for it."""

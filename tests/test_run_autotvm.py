@@ -41,6 +41,7 @@ def folder(tmp_path: Path) -> Path:
 SHORT = ("--measure-repeats", "5", "--measure-warmup", "1")
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 def test_an_own_model_is_exported_and_verified(folder: Path) -> None:
     """Once; the same command again shows what is there."""
@@ -65,7 +66,7 @@ def test_what_is_there_is_reused_unless_asked_for_again(monkeypatch: pytest.Monk
     asked = []
 
     def export(engine: str, _: str, arguments: dict[str, Any], **__: Any) -> None:
-        asked.append((engine, arguments["engine"], arguments["reuse"]))
+        asked.append((engine, arguments["request"]["engine"], arguments["request"]["reuse"]))
         raise SystemExit(0)
 
     monkeypatch.setattr(run_autotvm, "_call", export)
@@ -92,9 +93,10 @@ def test_several_targets_have_a_folder_each(folder: Path) -> None:
 
 def test_where_one_target_fails_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def call(engine: str, function: str, arguments: dict[str, Any], **_: Any) -> Any:
-        if arguments.get("target") == "llvm":
-            raise run_autotvm._Failed("the disk is full", 1)
-        return {"status": "ok", "target": arguments.get("target"), "not_run": "another processor"}
+        target = arguments.get("request", {}).get("target")
+        if target == "llvm":
+            raise OSError("the disk is full")
+        return {"status": "ok", "target": target, "not_run": "another processor"}
 
     monkeypatch.setattr(run_autotvm, "_call", call)
     targets = ["--target", "llvm", "--target", "llvm -mcpu=core-avx2"]

@@ -1,6 +1,6 @@
 """One model, every compiler: PyTorch, torch.compile, ONNX Runtime and TVM's engines and tuners.
 
-`tvm_export.compilers` measures them, `viz.bench_page` shows what it found.
+`tvm_export.compilers` measures them; `viz.bench_page` shows the result.
 """
 
 import json
@@ -18,6 +18,8 @@ from tvm_practice.tvm_export.compilers import (
     Report,
     compare_compilers,
 )
+
+_EXPORT = "tvm_practice.viz.exported:export_with_pictures"
 
 
 @click.command(
@@ -103,6 +105,7 @@ def main(
             example=example,
             out=folder,
             command=" ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
+            export=_EXPORT,
             output=output,
         )
         page = write_page(compared, folder)

@@ -182,23 +182,25 @@ def run(
 def export(
     name: str, console: "Console", *, source: str, trials: int, out: Path
 ) -> list[dict[str, Any]]:
-    """Export one model on every engine that is here; see tvm_export.job.export_lane."""
+    """Export one model on every engine that is here; see viz.exported."""
     from tvm_practice import engines
+    from tvm_practice.tvm_export.request import ExportRequest
 
     console.rule(f"Export: {_TITLES[name]}")
     lanes = []
     for engine in engines.ENGINES:
         try:
+            request = ExportRequest(
+                model=MODELS[name],
+                artifacts=out / name / engine,
+                tuning_trials=trials,
+                steps=source,
+            )
             lanes.append(
                 engines.call(
                     engine,
-                    "tvm_practice.tvm_export.job:export_lane",
-                    {
-                        "model": MODELS[name],
-                        "trials": trials,
-                        "out": str(out / name / engine),
-                        "steps": source,
-                    },
+                    "tvm_practice.viz.exported:export_with_pictures",
+                    request.arguments(),
                 )
             )
         except engines.EngineUnavailable as missing:

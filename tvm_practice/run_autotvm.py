@@ -1,22 +1,25 @@
 """Export a PyTorch model of your own to TVM: imported, tuned, verified, measured, written."""
 
-import functools
 import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.tvm_export.cli import ShapesAsWords, example_of, first_mistake
+from tvm_practice.tvm_export.cli import ShapesAsWords
 
 if TYPE_CHECKING:
     from tvm_practice.engines import Engine
+    from tvm_practice.tvm_export.request import ExportRequest
 
-EXPORT = "tvm_practice.tvm_export.job:export_model"
 _CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
+_OTHER_NAMES = {"measure_repeats": "repeats", "measure_warmup": "warmup"}
+
+Call = Callable[[str, dict[str, Any]], Any]
 
 
 @click.command(
@@ -42,7 +45,7 @@ _CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
 @click.option(
     "--target", "targets", multiple=True, help="TVM target [default: llvm, this processor]."
 )
-@click.option("--tuning-trials", "trials", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--tuning-trials", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--use-ansor", is_flag=True, help="Tune with Ansor rather than AutoTVM.")
 @click.option(
     "--tuner",
@@ -101,28 +104,13 @@ _CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 def main(
     model: str,
-    shape: tuple[str, ...],
-    dtype: tuple[str, ...],
     targets: tuple[str, ...],
-    trials: int,
-    use_ansor: bool,
-    tuner: str | None,
-    engine: str | None,
-    tuning_log: Path | None,
-    input_shapes: tuple[str, ...],
-    converters: str | None,
-    opt_level: int,
     artifacts: Path | None,
-    force: bool,
-    again: bool,
-    dump_ir: bool,
-    measure_repeats: int,
-    measure_warmup: int,
     threads: int | None,
     as_json: bool,
     verbose: bool,
     quiet: bool,
-    **search: str | None,
+    **options: Any,
 ) -> None:
     """Export the model that FACTORY of MODULE returns.
 
@@ -137,96 +125,119 @@ def main(
     Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
     2 for a mistake in what was asked, 130 after Ctrl-C.
     """
-    from pydantic import ValidationError
-
-    from tvm_practice.tvm_export.config import ExportConfig
     from tvm_practice.tvm_export.errors import BadInput
 
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = str(threads)
-    asked = {name: value for name, value in search.items() if value is not None}
+    folder = artifacts or Path("runs") / "tvm" / model.rpartition(":")[2]
     try:
-        config = ExportConfig.model_validate(
-            {
-                "example_input": None,
-                "tuner": tuner,
-                "use_ansor": use_ansor,
-                "engine": engine,
-                "tuning_trials": trials,
-                "tuning_log": tuning_log,
-                "input_shapes": _input_shapes(input_shapes),
-                "search": asked,
-                "opt_level": opt_level,
-                "converters": converters,
-            }
-        )
-        example = example_of(shape, dtype)
-    except ValidationError as error:
-        raise click.UsageError(first_mistake(error)) from None
+        asked = _request(model, folder, **options)
     except BadInput as error:
         raise click.UsageError(str(error)) from None
-    if tuner == "auto" and not as_json:
-        click.echo(f"tuner     {config.chosen_tuner}", err=quiet)
+    if asked.tuner == "auto" and not as_json:
+        click.echo(f"tuner     {asked.chosen_tuner}", err=quiet)
 
-    call = functools.partial(_call, config.chosen_engine, as_json=as_json, quiet=quiet)
-    if len(targets) > 1:  # a mistake in the last is said before hours are spent on the first
-        tuned = config.chosen_tuner is not None and trials > 0
-        given = {"texts": list(targets), "engine": config.chosen_engine, "tuned": tuned}
-        try:
-            call(_CHECK_TARGETS, given)
-        except _Failed as failure:
-            click.echo(f"run_autotvm: {failure}", err=True)
-            sys.exit(failure.exit_code)
+    def call(function: str, arguments: dict[str, Any]) -> Any:
+        return _call(asked.chosen_engine, function, arguments, as_json=as_json, quiet=quiet)
+
+    def show(result: dict[str, Any]) -> None:
+        if not as_json:
+            _print(result, verbose=verbose)
+
+    results, exit_code = _export(_per_target(asked, targets), call, show)
+    if as_json and any(each["status"] == "ok" for each in results):
+        click.echo(json.dumps(results, indent=2))
+    sys.exit(exit_code)
+
+
+def _request(
+    model: str,
+    folder: Path,
+    *,
+    shape: tuple[str, ...],
+    dtype: tuple[str, ...],
+    input_shapes: tuple[str, ...],
+    again: bool,
+    **options: Any,
+) -> "ExportRequest":
+    """What is asked for, of the first target. Raises BadInput."""
+    from pydantic import ValidationError
+
+    from tvm_practice.tvm_export.cli import example_of, first_mistake
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.request import ExportRequest
+    from tvm_practice.tvm_export.tuners.search import Search
+
+    search = {name: options.pop(name) for name in Search.model_fields}
+    settings = {
+        "model": model,
+        "artifacts": folder,
+        "input_shapes": _input_shapes(input_shapes),
+        "search": {name: value for name, value in search.items() if value is not None},
+        "reuse": not again,
+        **{_OTHER_NAMES.get(name, name): value for name, value in options.items()},
+    }
+    try:
+        asked = ExportRequest.model_validate({"example": example_of(shape, dtype), **settings})
+    except ValidationError as error:
+        raise BadInput(first_mistake(error)) from None
+    return asked.model_copy(update={"engine": asked.chosen_engine})
+
+
+def _per_target(asked: "ExportRequest", targets: tuple[str, ...]) -> list["ExportRequest"]:
+    """A request for each target, with a folder and, as records are of one target, a log of its own.
+
+    Where there is one target, or none is named, they are those that were asked for.
+    """
+    if len(targets) < 2:
+        return [asked.model_copy(update={"target": each}) for each in targets or (asked.target,)]
+    requests = []
+    for target in targets:
+        name, log = re.sub(r"[^\w.-]+", "_", target), asked.tuning_log
+        own = {"target": target, "artifacts": asked.artifacts / name}
+        if log is not None:
+            own["tuning_log"] = log.with_name(f"{log.stem}-{name}{log.suffix}")
+        requests.append(asked.model_copy(update=own))
+    return requests
+
+
+def _export(
+    requests: list["ExportRequest"], call: Call, show: Callable[[dict[str, Any]], None]
+) -> tuple[list[dict[str, Any]], int]:
+    """The result of each request, a failure too, and the command's exit code."""
+    from tvm_practice.engines import PlainError
+    from tvm_practice.tvm_export.cli import failure
+    from tvm_practice.tvm_export.request import EXPORT
+
     results: list[dict[str, Any]] = []
     exit_code = 0
-    for target in targets or ("llvm",):
-        folder = artifacts or Path("runs") / "tvm" / model.rpartition(":")[2]
-        if len(targets) > 1:
-            folder = folder / _as_name(target)
-        log = tuning_log
-        if log is not None and len(targets) > 1:  # records are of one target
-            log = log.with_name(f"{log.stem}-{_as_name(target)}{log.suffix}")
-        arguments = {
-            "model": model,
-            "example": example,
-            "target": target,
-            "tuner": config.chosen_tuner,
-            "trials": trials,
-            "log": str(log) if log else None,
-            "search": asked,
-            "input_shapes": config.input_shapes,
-            "opt_level": opt_level,
-            "converters": converters,
-            "artifacts": str(folder),
-            "force": force,
-            "reuse": not again,
-            "engine": config.chosen_engine,
-            "dump_ir": dump_ir,
-            "warmup": measure_warmup,
-            "repeats": measure_repeats,
-        }
+    several = len(requests) > 1
+    if several:  # a mistake in the last target is said before hours are spent on the first
+        asked = requests[0]
+        texts = [each.target for each in requests]
+        given = {"texts": texts, "engine": asked.chosen_engine, "tuned": asked.tunes}
         try:
-            result = call(EXPORT, arguments)
-        except _Failed as failure:
-            which = f"{target}: " if len(targets) > 1 else ""
-            click.echo(f"run_autotvm: {which}{failure}", err=True)
-            exit_code = failure.exit_code
-            results.append({"status": "failed", "target": target, "reason": str(failure)})
+            call(_CHECK_TARGETS, given)
+        except (PlainError, OSError) as error:
+            line, exit_code = failure(error)
+            click.echo(f"run_autotvm: {line}", err=True)
+            return [], exit_code
+    for request in requests:
+        try:
+            result = call(EXPORT, request.arguments())
+        except (PlainError, OSError) as error:
+            line, exit_code = failure(error)
+            which = f"{request.target}: " if several else ""
+            click.echo(f"run_autotvm: {which}{line}", err=True)
+            results.append({"status": "failed", "target": request.target, "reason": line})
             if exit_code == 2:  # a mistake in what was asked: other targets would meet it too
                 break
             continue
         results.append(result)
         if not (result["not_run"] or result["verification"]["verified"]):
             exit_code = 1
-        if not as_json:
-            _print(result, verbose=verbose)
-    if as_json and any(each["status"] == "ok" for each in results):
-        click.echo(json.dumps(results, indent=2))
-    sys.exit(exit_code)
-
-
-def _as_name(target: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", target)
+        show(result)
+    return results, exit_code
 
 
 def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | None:
@@ -245,21 +256,10 @@ def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | 
     return shapes or None
 
 
-class _Failed(Exception):
-    """A call into an engine failed: one line that says why, and the exit code for it."""
-
-    def __init__(self, line: str, exit_code: int):
-        super().__init__(line)
-        self.exit_code = exit_code
-
-
 def _call(
     engine: "Engine", function: str, arguments: dict[str, Any], *, as_json: bool, quiet: bool
 ) -> Any:
-    """What `function` returns in a process that has `engine`; raises _Failed.
-
-    Ends the program after Ctrl-C.
-    """
+    """What `function` returns in a process for `engine`. Ends the program after Ctrl-C."""
     from tvm_practice import engines
 
     try:
@@ -267,12 +267,6 @@ def _call(
             progress = nowhere if quiet else sys.stderr if as_json else None
             with engines.Session(engine, output=progress) as session:
                 return session.call(function, arguments, activate=False)
-    except engines.RemoteError as error:
-        raise _Failed(error.line, 1) from None
-    except engines.PlainError as error:
-        raise _Failed(str(error), error.exit_code) from None
-    except OSError as error:
-        raise _Failed(str(error), 1) from None
     except KeyboardInterrupt:
         click.echo("\nstopped; tuning records are kept", err=True)
         sys.exit(130)

@@ -30,7 +30,7 @@ def target_for(machine: str) -> dict[str, Any]:
         "x86-64-v4": {
             "mtriple": "x86_64-linux-gnu",
             "mcpu": "x86-64-v4",
-            "mattr": ["-prefer-256-bit"],
+            "mattr": ["-prefer-256-bit"],  # else LLVM stays at 256 bits
         },
         "aarch64": {"mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"},
         "wasm32": {"mtriple": "wasm32-unknown-wasi", "mattr": ["+simd128"]},

@@ -56,6 +56,7 @@ def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None
         columns: columns of a tile, the extent of j_inner; it divides the extent of j.
     """
     schedule.pad_einsum(block, [rows, 1, 1])
+    # Padded rows cost a copy and save the guard around every step of the inner loops.
     (padding,) = schedule.get_producers(block)
     i, j, k = schedule.get_loops(block)
     i_outer, i_inner = schedule.split(i, [None, rows])
@@ -96,11 +97,12 @@ def import_dynamic(
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
+    # One object a name: it is by the object that two axes are known to be equal.
     dimensions = {name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}
     tensors = list(example)
     for index, named in enumerate(axes):
         for axis in named:
-            if tensors[index].shape[axis] == 1:
+            if tensors[index].shape[axis] == 1:  # torch.export takes an extent of 1 for a constant
                 tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
     shapes = tuple({axis: dimensions[name] for axis, name in named.items()} for named in axes)
     exported = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes)
@@ -231,5 +233,6 @@ def bucketed(artifacts: Mapping[int, Callable[..., Any]], x: Any) -> Any:  # an 
     bucket = min(fitting)
     padded = np.zeros((batch, bucket, width), "float32")
     keep = np.zeros((batch, bucket), "float32")
+    # The mask, not the zeros, keeps what is padded out of the result.
     padded[:, :length], keep[:, :length] = x, 1
     return artifacts[bucket](padded, keep)[:, :length]

@@ -60,6 +60,8 @@ def stage_shared(
     """
     copy = schedule.cache_read(block, index, "shared")
     schedule.compute_at(copy, k_outer)
+    # As one row of numbers: neighbouring threads then load neighbouring addresses, whatever the
+    # tile's width, and no thread is left without a part.
     tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
     _, thread_y, thread_x, vector = schedule.split(tile, [None, threads_y, threads_x, lanes])
     schedule.bind(thread_y, "threadIdx.y")
@@ -166,6 +168,7 @@ def tensor_cores(
         intrinsics: names for `tensorize` by what they do: "load_a", "load_b", "init", "compute",
             "store".
     """
+    # First: the instruction that multiplies only adds, so the zeroing must be a block of its own.
     zero = schedule.decompose_reduction(product, k_outer)
     for block, name in ((load_a, "load_a"), (load_b, "load_b"), (store, "store")):
         rows, columns = schedule.get_loops(block)[-2:]

@@ -40,8 +40,10 @@ def request_worker(
 
     from tvm import rpc
 
+    # TVM's own connection tries again and again; this one fails at once where there is no tracker.
     socket.create_connection((host, port), timeout=wait_seconds).close()
     tracker = rpc.connect_tracker(host, port)
+    # request() itself waits for ever where no worker is free.
     tracker._sock.settimeout(wait_seconds)
     try:
         return tracker.request(key, session_timeout=session_seconds, max_retry=1)
@@ -148,6 +150,7 @@ def throughput(stages: Stages, workers: int) -> float:
     import math
 
     building = stages.batch * stages.build / stages.builders
+    # Whole waves: the last trials of a round leave the other workers idle.
     waves = math.ceil(stages.batch / workers)
     running = max(waves * stages.run, stages.batch * stages.request, stages.batch * stages.upload)
     return stages.batch / (stages.search + building + running)

@@ -20,6 +20,7 @@ from tests.course.conftest import Tree
 from tvm_practice.course import watch
 from tvm_practice.course.catalog import exercises, find
 from tvm_practice.course.editing import replace_function
+from tvm_practice.course.events import is_silent
 from tvm_practice.course.grading import Grader
 from tvm_practice.course.progress import Progress, Standing
 from tvm_practice.course.screen import Screen
@@ -200,4 +201,4 @@ def test_a_shared_folder_is_polled(
 ) -> None:
     partitions = [SimpleNamespace(mountpoint=at, fstype=kind) for at, kind in mounts.items()]
     monkeypatch.setattr("psutil.disk_partitions", lambda all: partitions)
-    assert watch.is_silent(Path("/mnt/c/course")) is silent
+    assert is_silent(Path("/mnt/c/course")) is silent

@@ -7,8 +7,8 @@ forked by a server that has imported those packages (tests/forks/server.py). The
 folder, environment, files, exit status and end are a started process's, and so are its
 `sys.modules`: what is imported beforehand shows there only once it is imported.
 
-A test marked `real_processes` starts its processes for real; so does `pytest --real-processes` for
-all of them.
+A test marked `real_processes` starts its processes for real: those about signals, about what a
+process leaves behind, and one at least for each command. `pytest --real-processes` does so for all.
 """
 
 import contextlib
@@ -24,6 +24,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import pytest
 
 # Where the servers listen; the processes that a run starts find it here.
 ADDRESS = "TVM_PRACTICE_TEST_FORKS"
@@ -136,6 +139,21 @@ def real() -> Iterator[None]:
     finally:
         if folder is not None:
             os.environ[ADDRESS] = folder
+
+
+@contextlib.contextmanager
+def skipped() -> Iterator[None]:
+    """In the block, a test that would start a Python process is skipped."""
+
+    class Skipped(subprocess.Popen[Any]):
+        def __init__(self, command: Any, *arguments: Any, **options: Any):
+            if server_for(command, {}) is not None:
+                self._child_created = False  # what is not begun has no end to wait for
+                pytest.skip("starts a process")
+            super().__init__(command, *arguments, **options)
+
+    with mock.patch.object(subprocess, "Popen", Skipped):
+        yield
 
 
 @contextlib.contextmanager

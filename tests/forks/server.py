@@ -156,6 +156,7 @@ class _Server:
                 self._fork(self._listening.accept()[0])
         for pid, _ in self._running.values():
             _kill(pid)
+            os.waitpid(pid, 0)
 
     def _say_its_end(self, descriptor: int) -> None:
         pid, connection = self._running.pop(descriptor)
@@ -273,7 +274,7 @@ def _run(command: list[str]) -> int:
 def main() -> None:
     folder, life = Path(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(life, False)
-    listening = {}
+    listening, started = {}, []
     for name in _SERVERS:
         listening[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening[name].bind(f"{folder}/{name}")
@@ -285,7 +286,8 @@ def main() -> None:
             break
         for name, each in list(listening.items()):
             if each in ready:
-                if os.fork() == 0:
+                started.append(os.fork())
+                if started[-1] == 0:
                     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
                     for other in listening.values():
                         if other is not each:
@@ -294,6 +296,8 @@ def main() -> None:
                     os._exit(0)
                 listening.pop(name).close()
     select.select([life], [], [])
+    for pid in started:
+        os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":

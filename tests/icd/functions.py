@@ -9,25 +9,25 @@ LATENCY = {
 }  # fmt: skip
 
 
-def answer(**given: Any) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     """What an export answers; `tuning` holds what it was asked for."""
     return {
         "status": "ok",
         "engine": "current",
-        "target": given["target"],
-        "tuner": given["tuner"],
-        "tuning": {"asked": given, "note": float("inf")},
+        "target": request["target"],
+        "tuner": request["tuner"],
+        "tuning": {"asked": request, "note": float("inf")},
         "latency": LATENCY,
         "ratio": {"value": 0.8, "ci95": [0.7, 0.9], "verdict": "faster"},
         "verification": {"verified": True, "max_error": 1e-6, "atol": 1e-3, "rtol": 1e-3},
-        "artifacts": given["artifacts"],
+        "artifacts": request["artifacts"],
         "seconds": {"build": 1.5},
     }
 
 
-def prints(**given: Any) -> dict[str, Any]:
+def prints(request: dict[str, Any]) -> dict[str, Any]:
     print("the export's own output", flush=True)
-    return answer(**given)
+    return answer(request)
 
 
 def fails_as_tvm_does(**_: Any) -> None:
@@ -56,5 +56,5 @@ def answers_nothing(**_: Any) -> None:
     return None
 
 
-def answers_half(**given: Any) -> dict[str, Any]:
-    return {**answer(**given), "latency": {"mean": 2.0}}
+def answers_half(request: dict[str, Any]) -> dict[str, Any]:
+    return {**answer(request), "latency": {"mean": 2.0}}

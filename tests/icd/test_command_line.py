@@ -66,6 +66,7 @@ def test_help_has_examples_and_needs_nothing_slow(module: str, arguments: list[s
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
+@pytest.mark.real_processes
 def test_a_run_writes_metrics_and_prints_a_table(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = icd_process("run", "-c", file, *QUICK, "--out", out, folder=tmp_path)
@@ -261,6 +262,7 @@ def test_the_other_modes_run_for_real(mode: str, file: Path, tmp_path: Path) -> 
     assert pipeline["choices"] == [name for name, found in statuses.items() if found == "kept"]
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 def test_without_a_compiler_a_compiled_run_measures_eager(file: Path, tmp_path: Path) -> None:
     prelude = (

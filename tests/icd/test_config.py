@@ -95,6 +95,10 @@ def test_every_key_is_on_the_page() -> None:
         ("measure.tvm_enable=maybe", "measure.tvm_enable=\"maybe\" should be a valid boolean"),
         ("measure.tvm_target=", "measure.tvm_target=null should be a valid string"),
         ("measure.tvm_target=''", "measure.tvm_target=\"\" should have"),
+        ("measure.tvm_search.sed=7", "did you mean measure.tvm_search.seed"),
+        ("measure.tvm_search.early_stopping=0", "measure.tvm_search.early_stopping=0"),
+        ("measure.tvm_search.rpc_tracker=here", "measure.tvm_search.rpc_tracker: 'here' is not of"),
+        ("measure.tvm_opt_level=4", "measure.tvm_opt_level=4 should be less than or equal to 3"),
         ("measure.tvm_log=7", "measure.tvm_log=7 should be a valid string"),
         ("pipeline.rounds=3", "pipeline.rounds=3 should be greater than or equal to 6"),
         ("seed=-4", "seed=-4"),
@@ -115,6 +119,20 @@ def test_a_bad_override_is_one_line(override: str, said: str, file: Path) -> Non
 def test_two_tuners_contradict(file: Path) -> None:
     with pytest.raises(BadInput, match="tvm_use_ansor=true contradicts tvm_tuner=autotvm"):
         load_config(file, ["measure.tvm_use_ansor=true", "measure.tvm_tuner=autotvm"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["measure.tvm_trials=9", "measure.tvm_search={policy: sketch.xgb}"], "policy: autotvm"),
+        (["measure.tvm_trials=9", "measure.tvm_input_shapes={x: [n, 3]}"], "takes numbers only"),
+    ],
+)
+def test_what_no_export_could_do_is_said_before_the_run(
+    overrides: list[str], said: str, file: Path
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        load_config(file, overrides)
 
 
 @pytest.mark.parametrize(

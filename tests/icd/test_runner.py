@@ -16,6 +16,8 @@ from tvm_practice.icd.config import RunConfig
 from tvm_practice.icd.metrics import Metrics
 from tvm_practice.measure import Comparison, Latency, Ratio
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.request import ExportRequest
+from tvm_practice.tvm_export.tuners.search import Search
 
 MODELS = "tests.icd.models"
 FUNCTIONS = "tests.icd.functions"
@@ -194,19 +196,31 @@ def stand_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("settings", "asked", "engine"),
     [
-        ({}, {"tuner": None, "trials": 0, "log": None}, "current"),
+        ({}, {"tuner": None, "tuning_trials": 0, "tuning_log": None}, "current"),
         (
             {"tvm_trials": 9, "tvm_tuner": "metaschedule", "tvm_target": "llvm -mcpu=core-avx2"},
-            {"tuner": "metaschedule", "trials": 9, "target": "llvm -mcpu=core-avx2",
-             "log": "OUT/tvm_records/metaschedule"},
+            {"tuner": "metaschedule", "tuning_trials": 9, "target": "llvm -mcpu=core-avx2",
+             "tuning_log": "OUT/tvm_records/metaschedule"},
             "current",
         ),
         (
             {"tvm_trials": 9, "tvm_log": "logs/mine.log", "tvm_artifacts_dir": "elsewhere"},
-            {"tuner": "autotvm", "log": "logs/mine.log", "artifacts": "elsewhere"},
+            {"tuning_log": "logs/mine.log", "artifacts": "elsewhere"},
             "classic",
         ),
-        ({"tvm_trials": 9, "tvm_use_ansor": True}, {"tuner": "ansor"}, "classic"),
+        ({"tvm_trials": 9, "tvm_use_ansor": True}, {"use_ansor": True}, "classic"),
+        (
+            {"tvm_input_shapes": {"image": ["batch", 6]}, "tvm_converters": "mine:converters",
+             "tvm_opt_level": 2},
+            {"input_shapes": {"image": ["batch", 6]}, "converters": "mine:converters",
+             "opt_level": 2},
+            "current",
+        ),
+        (
+            {"tvm_trials": 9, "tvm_search": {"seconds": 60, "policy": "ga"}},
+            {"search": Search(seconds=60, policy="ga").model_dump()},
+            "classic",
+        ),
     ],
 )  # fmt: skip
 def test_what_the_export_is_asked_for(
@@ -226,22 +240,22 @@ def test_what_the_export_is_asked_for(
     runner.run(config(**TVM, **settings), out)
     baseline = read(out)["tvm_baseline"]
     assert baseline["status"] == "ok" and baseline["reason"] is None, baseline
-    assert baseline["engine"] == engine and baseline["tuner"] == asked["tuner"]
+    got = baseline["tuning"]["asked"]
+    assert baseline["engine"] == engine and baseline["tuner"] == ExportRequest(**got).chosen_tuner
     assert baseline["latency"]["mean"] == 2.0 and baseline["ratio_to_eager"]["value"] == 0.8
     assert baseline["verification"]["verified"] and baseline["seconds"] == {"build": 1.5}
     assert baseline["tuning_trials"] == settings.get("tvm_trials", 0)
     assert baseline["use_ansor"] == settings.get("tvm_use_ansor", False)
-    got = baseline["tuning"]["asked"]
     assert baseline["tuning"]["note"] is None  # an infinity is not JSON
     assert got["model"] == f"{MODELS}:small" and got["example"] is None
-    assert (got["warmup"], got["repeats"], got["steps"]) == (3, 7, "solutions")
+    assert (got["warmup"], got["repeats"], got["steps"]) == (3, 7, None)
     assert baseline["artifacts_dir"] == got["artifacts"]
     expected = {"artifacts": f"{out}/tvm", "target": "llvm", **asked}
     for name, value in expected.items():
         want = value.replace("OUT", str(out)) if isinstance(value, str) else value
         assert got[name] == want, name
-    if got["log"] is not None:
-        assert Path(got["log"]).parent.is_dir()
+    if got["tuning_log"] is not None:
+        assert Path(got["tuning_log"]).parent.is_dir()
 
 
 def test_described_inputs_are_handed_on(
@@ -332,7 +346,7 @@ def test_a_full_disk_leaves_the_metrics_that_were_there(
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("tvm_practice.icd.metrics.os.fsync", full)
+    monkeypatch.setattr("tvm_practice.tvm_export.writing.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         runner.run(config(), tmp_path)
     assert (tmp_path / "metrics.json").read_text() == "old"

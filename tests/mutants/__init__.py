@@ -5,32 +5,48 @@
         ...
 
 Each is pasted into the phase's file in place of the exercise's stub, as a learner would, so it
-must carry its own imports.
+must carry its own imports. One that is the reference but for a few words is told by them:
+
+    edited("matmul", "b_transposed", {"B[r, j]": "B[j, r]"}, message="indices of A and B")
 """
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.course.catalog import MODULES
+from tvm_practice.course.catalog import MODULES, find
 from tvm_practice.course.editing import function_source
+from tvm_practice.course.telling import reference
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong solution of `exercise`; `message` is a regular expression its rejection matches."""
+    """A wrong solution of `exercise`; `message` is a regular expression its rejection matches.
+
+    With `edits`, texts of the reference and what is there instead, it is the reference so edited.
+    """
 
     phase: str
     exercise: str
     name: str
     message: str
+    edits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
+        if self.edits:
+            return self._edited_reference()
         text = (Path(__file__).parent / f"{self.phase.replace('.', '/')}.py").read_text()
         return function_source(text, self.name, rename=self.exercise)
+
+    def _edited_reference(self) -> str:
+        text = reference(find(f"{self.phase}.{self.exercise}"))
+        for old, new in self.edits.items():
+            assert text.count(old) == 1, f"{self.name}: the reference lacks {old!r}, or repeats it"
+            text = text.replace(old, new)
+        return text
 
 
 _collected: list[Mutant] = []
@@ -45,6 +61,14 @@ def mutant(exercise: str, *, message: str) -> Callable[[Callable[..., Any]], Cal
         return function
 
     return register
+
+
+def edited(exercise: str, name: str, edits: Mapping[str, str], *, message: str) -> None:
+    """Register the reference of `exercise` as a wrong solution, after these edits in this order.
+
+    Each text stands in the reference exactly once.
+    """
+    _collected.append(Mutant(find(exercise).phase, exercise, name, message, edits))
 
 
 def mutants() -> list[Mutant]:

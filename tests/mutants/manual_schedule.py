@@ -1,15 +1,17 @@
 """Wrong solutions of phase 2."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
-
-@mutant("tile", message="(?s)all of k within a tile")
-def k_stays_innermost(schedule, block, tile_m, tile_n):
-    i, j, k = schedule.get_loops(block)[-3:]
-    i_outer, i_inner = schedule.split(i, [None, tile_m])
-    j_outer, j_inner = schedule.split(j, [None, tile_n])
-    schedule.reorder(i_outer, j_outer, i_inner, j_inner, k)
-    return [i_outer, j_outer, i_inner, j_inner, k]
+edited(
+    "tile",
+    "k_stays_innermost",
+    {
+        "j_outer, k, i_inner, j_inner)": "j_outer, i_inner, j_inner, k)",
+        "return [i_outer, j_outer, k, i_inner, j_inner]": "return "
+        "[i_outer, j_outer, i_inner, j_inner, k]",
+    },
+    message="(?s)all of k within a tile",
+)
 
 
 @mutant("tile", message=r"(?s)rounds the outer\s+one up")
@@ -22,40 +24,39 @@ def outer_loop_rounded_down(schedule, block, tile_m, tile_n):
     return [i_outer, j_outer, k, i_inner, j_inner]
 
 
-@mutant("tile", message="rows are i, columns are j")
-def rows_and_columns_swapped(schedule, block, tile_m, tile_n):
-    i, j, k = schedule.get_loops(block)[-3:]
-    i_outer, i_inner = schedule.split(i, [None, tile_n])
-    j_outer, j_inner = schedule.split(j, [None, tile_m])
-    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
-    return [i_outer, j_outer, k, i_inner, j_inner]
+edited(
+    "tile",
+    "rows_and_columns_swapped",
+    {
+        "split(i, [None, tile_m])": "split(i, [None, tile_n])",
+        "split(j, [None, tile_n])": "split(j, [None, tile_m])",
+    },
+    message="rows are i, columns are j",
+)
 
 
-@mutant("tile", message="get_loops")
-def takes_the_first_loops(schedule, block, tile_m, tile_n):
-    i, j, k = schedule.get_loops(block)[:3]
-    i_outer, i_inner = schedule.split(i, [None, tile_m])
-    j_outer, j_inner = schedule.split(j, [None, tile_n])
-    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
-    return [i_outer, j_outer, k, i_inner, j_inner]
+edited(
+    "tile",
+    "takes_the_first_loops",
+    {"get_loops(block)[-3:]": "get_loops(block)[:3]"},
+    message="get_loops",
+)
 
 
-@mutant("tile", message="the return statement")
-def returns_nothing(schedule, block, tile_m, tile_n):
-    i, j, k = schedule.get_loops(block)[-3:]
-    i_outer, i_inner = schedule.split(i, [None, tile_m])
-    j_outer, j_inner = schedule.split(j, [None, tile_n])
-    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+edited(
+    "tile",
+    "returns_nothing",
+    {"    return [i_outer, j_outer, k, i_inner, j_inner]": ""},
+    message="the return statement",
+)
 
 
-@mutant("tile", message="every loop stays serial")
-def vectorizes_as_well(schedule, block, tile_m, tile_n):
-    i, j, k = schedule.get_loops(block)[-3:]
-    i_outer, i_inner = schedule.split(i, [None, tile_m])
-    j_outer, j_inner = schedule.split(j, [None, tile_n])
-    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
-    schedule.vectorize(j_inner)
-    return [i_outer, j_outer, k, i_inner, j_inner]
+edited(
+    "tile",
+    "vectorizes_as_well",
+    {"    return [": "    schedule.vectorize(j_inner)\n    return ["},
+    message="every loop stays serial",
+)
 
 
 @mutant("vectorize", message="(?s)the innermost loop, j_1, is vectorized.*i_1 vectorized")
@@ -113,89 +114,60 @@ def unrolls_the_tile(schedule, block):
     schedule.unroll(schedule.get_loops(block)[-2])
 
 
-@mutant("register_block", message="add up in a buffer of scope")
-def adds_up_in_c(schedule, block, rows, columns, unroll_k):
-    i, j, k = schedule.get_loops(block)[-3:]
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
-    k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.vectorize(j_inner)
-    schedule.unroll(i_inner)
-    schedule.unroll(k_inner)
-    schedule.decompose_reduction(block, k_outer)
+edited(
+    "register_block",
+    "adds_up_in_c",
+    {
+        '    write_back = schedule.cache_write(block, 0, "local")\n': "",
+        "    schedule.reverse_compute_at(write_back, j_outer)\n": "",
+        "    schedule.vectorize(schedule.get_loops(write_back)[-1])\n": "",
+    },
+    message="add up in a buffer of scope",
+)
 
 
-@mutant("register_block", message="the whole of C waits in the buffer")
-def writes_back_at_the_end(schedule, block, rows, columns, unroll_k):
-    i, j, k = schedule.get_loops(block)[-3:]
-    schedule.cache_write(block, 0, "local")
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
-    k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.vectorize(j_inner)
-    schedule.unroll(i_inner)
-    schedule.unroll(k_inner)
-    schedule.decompose_reduction(block, k_outer)
+edited(
+    "register_block",
+    "writes_back_at_the_end",
+    {"    schedule.reverse_compute_at(write_back, j_outer)\n": ""},
+    message="the whole of C waits in the buffer",
+)
 
 
-@mutant("register_block", message="written again at every step of k")
-def writes_back_at_every_k(schedule, block, rows, columns, unroll_k):
-    i, j, k = schedule.get_loops(block)[-3:]
-    write_back = schedule.cache_write(block, 0, "local")
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
-    k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.vectorize(j_inner)
-    schedule.unroll(i_inner)
-    schedule.unroll(k_inner)
-    schedule.reverse_compute_at(write_back, k_outer)
-    schedule.decompose_reduction(block, k_outer)
+edited(
+    "register_block",
+    "writes_back_at_every_k",
+    {"reverse_compute_at(write_back, j_outer)": "reverse_compute_at(write_back, k_outer)"},
+    message="written again at every step of k",
+)
 
 
-@mutant("register_block", message="tests at every step whether k is 0")
-def leaves_the_zeroing_inside(schedule, block, rows, columns, unroll_k):
-    i, j, k = schedule.get_loops(block)[-3:]
-    write_back = schedule.cache_write(block, 0, "local")
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
-    k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.reverse_compute_at(write_back, j_outer)
-    schedule.vectorize(j_inner)
-    schedule.unroll(i_inner)
-    schedule.unroll(k_inner)
+edited(
+    "register_block",
+    "leaves_the_zeroing_inside",
+    {"    schedule.decompose_reduction(block, k_outer)": ""},
+    message="tests at every step whether k is 0",
+)
 
 
-@mutant("register_block", message="decompose_reduction is the last primitive")
-def decomposes_before_vectorizing(schedule, block, rows, columns, unroll_k):
-    i, j, k = schedule.get_loops(block)[-3:]
-    write_back = schedule.cache_write(block, 0, "local")
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
-    k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.reverse_compute_at(write_back, j_outer)
-    schedule.decompose_reduction(block, k_outer)
-    schedule.vectorize(j_inner)
-    schedule.unroll(i_inner)
-    schedule.unroll(k_inner)
+edited(
+    "register_block",
+    "decomposes_before_vectorizing",
+    {
+        "    schedule.decompose_reduction(block, k_outer)": "",
+        "schedule.vectorize(j_inner)": "schedule.decompose_reduction(block, k_outer)\n"
+        "    schedule.vectorize(j_inner)",
+    },
+    message="decompose_reduction is the last primitive",
+)
 
 
-@mutant("register_block", message="unroll of both inner loops")
-def does_not_unroll_the_rows(schedule, block, rows, columns, unroll_k):
-    i, j, k = schedule.get_loops(block)[-3:]
-    write_back = schedule.cache_write(block, 0, "local")
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
-    k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.reverse_compute_at(write_back, j_outer)
-    schedule.vectorize(j_inner)
-    schedule.unroll(k_inner)
-    schedule.decompose_reduction(block, k_outer)
+edited(
+    "register_block",
+    "does_not_unroll_the_rows",
+    {"    schedule.unroll(i_inner)\n": ""},
+    message="unroll of both inner loops",
+)
 
 
 @mutant("packed_matmul", message="returns the tvm.s_tir.Schedule")
@@ -223,47 +195,17 @@ def packs_nothing(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
 
 
-@mutant("packed_matmul", message="(?s)C of 23x17 by 17x45.*past the matrix's edge")
-def repeats_the_last_k_at_the_edge(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
-    import tvm
-    from tvm import te
-
-    row_blocks, column_blocks, steps = -(-m // rows), -(-n // columns), -(-k // unroll_k)
-    A = te.placeholder((m, k), name="A")
-    B = te.placeholder((k, n), name="B")
-    A_packed = te.compute(
-        (row_blocks, steps * unroll_k, rows),
-        lambda b, r, i: A[te.min(b * rows + i, m - 1), te.min(r, k - 1)],
-        name="A_packed",
-    )
-    B_packed = te.compute(
-        (column_blocks, steps * unroll_k, columns),
-        lambda b, r, j: B[te.min(r, k - 1), te.min(b * columns + j, n - 1)],
-        name="B_packed",
-    )
-    r = te.reduce_axis((0, steps * unroll_k), name="k")
-    T = te.compute(
-        (row_blocks, column_blocks, rows, columns),
-        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
-        name="T",
-    )
-    C = te.compute((m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], name="C")
-    function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
-    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
-    row_block, column_block, i, j, k_loop = schedule.get_loops(block)
-    k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(column_block, row_block, k_outer, k_inner, i, j)
-    schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, row_block)
-    schedule.vectorize(j)
-    schedule.unroll(i)
-    schedule.unroll(k_inner)
-    schedule.parallel(column_block)
-    schedule.compute_at(schedule.get_sblock("B_packed"), column_block)
-    schedule.parallel(schedule.get_loops(schedule.get_sblock("A_packed"))[0])
-    schedule.decompose_reduction(block, k_outer)
-    return schedule
+edited(
+    "packed_matmul",
+    "repeats_the_last_k_at_the_edge",
+    {
+        "te.all(b * rows + i < m, r < k)": "True",
+        "A[b * rows + i, r]": "A[te.min(b * rows + i, m - 1), te.min(r, k - 1)]",
+        "te.all(b * columns + j < n, r < k)": "True",
+        "B[r, b * columns + j]": "B[te.min(r, k - 1), te.min(b * columns + j, n - 1)]",
+    },
+    message="(?s)C of 23x17 by 17x45.*past the matrix's edge",
+)
 
 
 @mutant("packed_matmul", message="what one tile reads at a step of k lies side by side")
@@ -297,92 +239,23 @@ def packs_b_by_rows_of_the_tile(m, n, k, *, rows, columns, unroll_k=4, rows_firs
     return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
 
 
-@mutant("packed_matmul", message="B is packed inside the loop over column blocks")
-def packs_all_of_b_first(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
-    import tvm
-    from tvm import te
-
-    row_blocks, column_blocks, steps = -(-m // rows), -(-n // columns), -(-k // unroll_k)
-    A = te.placeholder((m, k), name="A")
-    B = te.placeholder((k, n), name="B")
-    A_packed = te.compute(
-        (row_blocks, steps * unroll_k, rows),
-        lambda b, r, i: te.if_then_else(te.all(b * rows + i < m, r < k), A[b * rows + i, r], 0.0),
-        name="A_packed",
-    )
-    B_packed = te.compute(
-        (column_blocks, steps * unroll_k, columns),
-        lambda b, r, j: te.if_then_else(
-            te.all(b * columns + j < n, r < k), B[r, b * columns + j], 0.0
-        ),
-        name="B_packed",
-    )
-    r = te.reduce_axis((0, steps * unroll_k), name="k")
-    T = te.compute(
-        (row_blocks, column_blocks, rows, columns),
-        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
-        name="T",
-    )
-    C = te.compute((m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], name="C")
-    function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
-    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
-    row_block, column_block, i, j, k_loop = schedule.get_loops(block)
-    k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(column_block, row_block, k_outer, k_inner, i, j)
-    schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, row_block)
-    schedule.vectorize(j)
-    schedule.unroll(i)
-    schedule.unroll(k_inner)
-    schedule.parallel(column_block)
-    schedule.parallel(schedule.get_loops(schedule.get_sblock("A_packed"))[0])
-    schedule.parallel(schedule.get_loops(schedule.get_sblock("B_packed"))[0])
-    schedule.decompose_reduction(block, k_outer)
-    return schedule
+edited(
+    "packed_matmul",
+    "packs_all_of_b_first",
+    {"schedule.compute_at(near, outer)": "schedule.parallel(schedule.get_loops(near)[0])"},
+    message="B is packed inside the loop over column blocks",
+)
 
 
-@mutant("packed_matmul", message=r"the outermost loop is parallel\(2\), the column blocks")
-def runs_on_one_thread(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
-    import tvm
-    from tvm import te
-
-    row_blocks, column_blocks, steps = -(-m // rows), -(-n // columns), -(-k // unroll_k)
-    A = te.placeholder((m, k), name="A")
-    B = te.placeholder((k, n), name="B")
-    A_packed = te.compute(
-        (row_blocks, steps * unroll_k, rows),
-        lambda b, r, i: te.if_then_else(te.all(b * rows + i < m, r < k), A[b * rows + i, r], 0.0),
-        name="A_packed",
-    )
-    B_packed = te.compute(
-        (column_blocks, steps * unroll_k, columns),
-        lambda b, r, j: te.if_then_else(
-            te.all(b * columns + j < n, r < k), B[r, b * columns + j], 0.0
-        ),
-        name="B_packed",
-    )
-    r = te.reduce_axis((0, steps * unroll_k), name="k")
-    T = te.compute(
-        (row_blocks, column_blocks, rows, columns),
-        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
-        name="T",
-    )
-    C = te.compute((m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], name="C")
-    function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
-    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
-    row_block, column_block, i, j, k_loop = schedule.get_loops(block)
-    k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    schedule.reorder(column_block, row_block, k_outer, k_inner, i, j)
-    schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, row_block)
-    schedule.vectorize(j)
-    schedule.unroll(i)
-    schedule.unroll(k_inner)
-    schedule.compute_at(schedule.get_sblock("B_packed"), column_block)
-    schedule.decompose_reduction(block, k_outer)
-    return schedule
+edited(
+    "packed_matmul",
+    "runs_on_one_thread",
+    {
+        "    schedule.parallel(outer)\n": "",
+        "    schedule.parallel(schedule.get_loops(before)[0])\n": "",
+    },
+    message=r"the outermost loop is parallel\(2\), the column blocks",
+)
 
 
 @mutant("packed_matmul", message=r"the row blocks, with rows_first=True")
@@ -392,98 +265,56 @@ def knows_one_order(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     return packed_matmul(m, n, k, rows=rows, columns=columns, unroll_k=unroll_k)
 
 
-@mutant("tile_classic", message="all of k within a tile")
-def classic_k_inside_the_rows(tensors, tile_m, tile_n):
-    from tvm import te
-
-    C = tensors[-1]
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    (k,) = C.op.reduce_axis
-    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
-    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
-    schedule[C].reorder(i_outer, j_outer, i_inner, k, j_inner)
-    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
-    schedule[C].vectorize(j_inner)
-    return schedule
+edited(
+    "tile_classic",
+    "classic_k_inside_the_rows",
+    {"j_outer, k, i_inner, j_inner": "j_outer, i_inner, k, j_inner"},
+    message="all of k within a tile",
+)
 
 
-@mutant("tile_classic", message=r"(?s)parallel\(24\).*tile_m is of rows")
-def classic_tiles_swapped(tensors, tile_m, tile_n):
-    from tvm import te
-
-    C = tensors[-1]
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    (k,) = C.op.reduce_axis
-    i_outer, i_inner = schedule[C].split(i, factor=tile_n)
-    j_outer, j_inner = schedule[C].split(j, factor=tile_m)
-    schedule[C].reorder(i_outer, j_outer, k, i_inner, j_inner)
-    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
-    schedule[C].vectorize(j_inner)
-    return schedule
+edited(
+    "tile_classic",
+    "classic_tiles_swapped",
+    {
+        "split(i, factor=tile_m)": "split(i, factor=tile_n)",
+        "split(j, factor=tile_n)": "split(j, factor=tile_m)",
+    },
+    message=r"(?s)parallel\(24\).*tile_m is of rows",
+)
 
 
-@mutant("tile_classic", message="`factor` is the extent of the inner loop")
-def classic_splits_k_too(tensors, tile_m, tile_n):
-    from tvm import te
-
-    C = tensors[-1]
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    (k,) = C.op.reduce_axis
-    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
-    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
-    k_outer, k_inner = schedule[C].split(k, factor=4)
-    schedule[C].reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
-    schedule[C].vectorize(j_inner)
-    return schedule
+edited(
+    "tile_classic",
+    "classic_splits_k_too",
+    {
+        "    schedule[C].reorder": "    k_outer, k_inner = schedule[C].split(k, factor=4)\n"
+        "    schedule[C].reorder",
+        "j_outer, k, i_inner": "j_outer, k_outer, k_inner, i_inner",
+    },
+    message="`factor` is the extent of the inner loop",
+)
 
 
-@mutant("tile_classic", message="parallel over all 4·5 = 20 tiles")
-def classic_rows_of_tiles_only(tensors, tile_m, tile_n):
-    from tvm import te
-
-    C = tensors[-1]
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    (k,) = C.op.reduce_axis
-    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
-    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
-    schedule[C].reorder(i_outer, j_outer, k, i_inner, j_inner)
-    schedule[C].parallel(i_outer)
-    schedule[C].vectorize(j_inner)
-    return schedule
+edited(
+    "tile_classic",
+    "classic_rows_of_tiles_only",
+    {"schedule[C].fuse(i_outer, j_outer)": "i_outer"},
+    message="parallel over all 4·5 = 20 tiles",
+)
 
 
-@mutant("tile_classic", message=r"look at: +schedule\[C\].vectorize\(j_inner\)")
-def classic_unrolled_not_vectorized(tensors, tile_m, tile_n):
-    from tvm import te
-
-    C = tensors[-1]
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    (k,) = C.op.reduce_axis
-    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
-    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
-    schedule[C].reorder(i_outer, j_outer, k, i_inner, j_inner)
-    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
-    schedule[C].unroll(j_inner)
-    return schedule
+edited(
+    "tile_classic",
+    "classic_unrolled_not_vectorized",
+    {"vectorize(j_inner)": "unroll(j_inner)"},
+    message=r"look at: +schedule\[C\].vectorize\(j_inner\)",
+)
 
 
-@mutant("tile_classic", message="returns the schedule of te.create_schedule")
-def classic_returns_the_stage(tensors, tile_m, tile_n):
-    from tvm import te
-
-    C = tensors[-1]
-    schedule = te.create_schedule(C.op)
-    i, j = C.op.axis
-    (k,) = C.op.reduce_axis
-    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
-    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
-    schedule[C].reorder(i_outer, j_outer, k, i_inner, j_inner)
-    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
-    schedule[C].vectorize(j_inner)
-    return schedule[C]
+edited(
+    "tile_classic",
+    "classic_returns_the_stage",
+    {"return schedule": "return schedule[C]"},
+    message="returns the schedule of te.create_schedule",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of phase 3."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("time_function", message="the unit of .results is the second")
@@ -63,18 +63,12 @@ def mean_alone(function, arguments, *, number, repeats):
     return evaluator(*arguments).mean * 1e3
 
 
-@mutant("sample_latency", message="what each of the two loops calls")
-def no_warmup(run, *, warmup, repeats):
-    import time
-
-    import numpy as np
-
-    samples = np.empty(repeats)
-    for i in range(repeats):
-        started = time.perf_counter()
-        run()
-        samples[i] = (time.perf_counter() - started) * 1e3
-    return samples
+edited(
+    "sample_latency",
+    "no_warmup",
+    {"    for _ in range(warmup):\n        run()\n": ""},
+    message="what each of the two loops calls",
+)
 
 
 @mutant("sample_latency", message="one sample a repeat")
@@ -119,20 +113,12 @@ def one_clock_around_all(run, *, warmup, repeats):
     return np.full(repeats, (time.perf_counter() - started) * 1e3 / repeats)
 
 
-@mutant("sample_latency", message="in seconds, times 1e3")
-def latency_in_seconds(run, *, warmup, repeats):
-    import time
-
-    import numpy as np
-
-    for _ in range(warmup):
-        run()
-    samples = np.empty(repeats)
-    for i in range(repeats):
-        started = time.perf_counter()
-        run()
-        samples[i] = time.perf_counter() - started
-    return samples
+edited(
+    "sample_latency",
+    "latency_in_seconds",
+    {"(time.perf_counter() - started) * 1e3": "time.perf_counter() - started"},
+    message="in seconds, times 1e3",
+)
 
 
 @mutant("gflop_per_second", message="an addition and a multiplication")
@@ -189,69 +175,28 @@ def one_after_the_other(first, second, *, rounds):
     return float(np.median(ratios)), float(low), float(high)
 
 
-@mutant("compare_interleaved", message="which is second over first")
-def upside_down(first, second, *, rounds):
-    import time
-
-    import numpy as np
-
-    from tvm_practice.measure import quiesce
-
-    ratios = np.empty(rounds)
-    for i in range(rounds):
-        taken = []
-        for run in (first, second):
-            quiesce()
-            run()
-            started = time.perf_counter()
-            run()
-            taken.append(time.perf_counter() - started)
-        ratios[i] = taken[1] / taken[0]
-    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
-    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
-    return float(np.median(ratios)), float(low), float(high)
+edited(
+    "compare_interleaved",
+    "upside_down",
+    {"taken[0] / taken[1]": "taken[1] / taken[0]"},
+    message="which is second over first",
+)
 
 
-@mutant("compare_interleaved", message="while the other one's threads spin")
-def threads_left_spinning(first, second, *, rounds):
-    import time
-
-    import numpy as np
-
-    ratios = np.empty(rounds)
-    for i in range(rounds):
-        taken = []
-        for run in (first, second):
-            run()
-            started = time.perf_counter()
-            run()
-            taken.append(time.perf_counter() - started)
-        ratios[i] = taken[0] / taken[1]
-    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
-    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
-    return float(np.median(ratios)), float(low), float(high)
+edited(
+    "compare_interleaved",
+    "threads_left_spinning",
+    {"            quiesce()\n": ""},
+    message="while the other one's threads spin",
+)
 
 
-@mutant("compare_interleaved", message="one untimed call")
-def threads_still_asleep(first, second, *, rounds):
-    import time
-
-    import numpy as np
-
-    from tvm_practice.measure import quiesce
-
-    ratios = np.empty(rounds)
-    for i in range(rounds):
-        taken = []
-        for run in (first, second):
-            quiesce()
-            started = time.perf_counter()
-            run()
-            taken.append(time.perf_counter() - started)
-        ratios[i] = taken[0] / taken[1]
-    drawn = np.random.default_rng().choice(ratios, (2000, rounds))
-    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
-    return float(np.median(ratios)), float(low), float(high)
+edited(
+    "compare_interleaved",
+    "threads_still_asleep",
+    {"            run()\n            started": "            started"},
+    message="one untimed call",
+)
 
 
 @mutant("compare_interleaved", message="divide the times of one round")
@@ -276,26 +221,15 @@ def medians_divided(first, second, *, rounds):
     return float(np.median(taken[0]) / np.median(taken[1])), float(low), float(high)
 
 
-@mutant("compare_interleaved", message="as wide as the middle 95% of the ratios")
-def spread_for_interval(first, second, *, rounds):
-    import time
-
-    import numpy as np
-
-    from tvm_practice.measure import quiesce
-
-    ratios = np.empty(rounds)
-    for i in range(rounds):
-        taken = []
-        for run in (first, second):
-            quiesce()
-            run()
-            started = time.perf_counter()
-            run()
-            taken.append(time.perf_counter() - started)
-        ratios[i] = taken[0] / taken[1]
-    low, high = np.percentile(ratios, [2.5, 97.5])
-    return float(np.median(ratios)), float(low), float(high)
+edited(
+    "compare_interleaved",
+    "spread_for_interval",
+    {
+        "    drawn = np.random.default_rng().choice(ratios, (2000, rounds))\n": "",
+        "np.percentile(np.median(drawn, axis=1), ": "np.percentile(ratios, ",
+    },
+    message="as wide as the middle 95% of the ratios",
+)
 
 
 @mutant("compile_variants", message="naive is serial")
@@ -320,116 +254,47 @@ def one_schedule_for_all(size, *, tile=32):
     return {name: tvm.compile(each.mod, target=target).mod for name, each in schedules.items()}
 
 
-@mutant("compile_variants", message="shares its tiles among threads")
-def parallel_forgotten(size, *, tile=32):
-    import tvm
-    from tvm import te
-
-    from solutions import manual_schedule
-    from solutions.te_basics import matmul
-    from tvm_practice import engines
-
-    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
-    modules = {}
-    for name in ("naive", "tiled", "tiled+parallel"):
-        schedule = tvm.s_tir.Schedule(expression)
-        block = schedule.get_sblock("C")
-        if name != "naive":
-            manual_schedule.tile(schedule, block, tile, tile)
-            manual_schedule.vectorize(schedule, block)
-        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
-    return modules
+edited(
+    "compile_variants",
+    "parallel_forgotten",
+    {"manual_schedule.parallelize(schedule, block)": "pass"},
+    message="shares its tiles among threads",
+)
 
 
-@mutant("compile_variants", message="compiled for this machine's processor")
-def compiled_for_any_processor(size, *, tile=32):
-    import tvm
-    from tvm import te
-
-    from solutions import manual_schedule
-    from solutions.te_basics import matmul
-
-    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
-    modules = {}
-    for name in ("naive", "tiled", "tiled+parallel"):
-        schedule = tvm.s_tir.Schedule(expression)
-        block = schedule.get_sblock("C")
-        if name != "naive":
-            manual_schedule.tile(schedule, block, tile, tile)
-            manual_schedule.vectorize(schedule, block)
-        if name == "tiled+parallel":
-            manual_schedule.parallelize(schedule, block)
-        modules[name] = tvm.compile(schedule.mod, target={"kind": "llvm"}).mod
-    return modules
+edited(
+    "compile_variants",
+    "compiled_for_any_processor",
+    {"target=engines.host_target())": 'target={"kind": "llvm"})'},
+    message="compiled for this machine's processor",
+)
 
 
-@mutant("compile_variants", message="neither for naive")
-def naive_twice(size, *, tile=32):
-    import tvm
-    from tvm import te
-
-    from solutions import manual_schedule
-    from solutions.te_basics import matmul
-    from tvm_practice import engines
-
-    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
-    modules = {}
-    for name in ("naive", "tiled", "tiled+parallel"):
-        schedule = tvm.s_tir.Schedule(expression)
-        block = schedule.get_sblock("C")
-        if name == "tiled+parallel":
-            manual_schedule.tile(schedule, block, tile, tile)
-            manual_schedule.vectorize(schedule, block)
-            manual_schedule.parallelize(schedule, block)
-        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
-    return modules
+edited(
+    "compile_variants",
+    "naive_twice",
+    {'if name != "naive"': 'if name == "tiled+parallel"'},
+    message="neither for naive",
+)
 
 
-@mutant("compile_variants", message="the order of A, B and C")
-def product_the_other_way_round(size, *, tile=32):
-    import tvm
-    from tvm import te
-
-    from solutions import manual_schedule
-    from solutions.te_basics import matmul
-    from tvm_practice import engines
-
-    A, B, C = matmul(size, size, size)
-    expression = te.create_prim_func([B, A, C]).with_attr("global_symbol", "main")
-    modules = {}
-    for name in ("naive", "tiled", "tiled+parallel"):
-        schedule = tvm.s_tir.Schedule(expression)
-        block = schedule.get_sblock("C")
-        if name != "naive":
-            manual_schedule.tile(schedule, block, tile, tile)
-            manual_schedule.vectorize(schedule, block)
-        if name == "tiled+parallel":
-            manual_schedule.parallelize(schedule, block)
-        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
-    return modules
+edited(
+    "compile_variants",
+    "product_the_other_way_round",
+    {
+        "    expression = te.create_prim_func(matmul(size, size, size))": "    A, B, C = "
+        "matmul(size, size, size)\n    expression = te.create_prim_func([B, A, C])"
+    },
+    message="the order of A, B and C",
+)
 
 
-@mutant("compile_variants", message="the tile sizes that manual_schedule.tile is given")
-def tile_ignored(size, *, tile=32):
-    import tvm
-    from tvm import te
-
-    from solutions import manual_schedule
-    from solutions.te_basics import matmul
-    from tvm_practice import engines
-
-    expression = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
-    modules = {}
-    for name in ("naive", "tiled", "tiled+parallel"):
-        schedule = tvm.s_tir.Schedule(expression)
-        block = schedule.get_sblock("C")
-        if name != "naive":
-            manual_schedule.tile(schedule, block, 32, 32)
-            manual_schedule.vectorize(schedule, block)
-        if name == "tiled+parallel":
-            manual_schedule.parallelize(schedule, block)
-        modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
-    return modules
+edited(
+    "compile_variants",
+    "tile_ignored",
+    {"tile(schedule, block, tile, tile)": "tile(schedule, block, 32, 32)"},
+    message="the tile sizes that manual_schedule.tile is given",
+)
 
 
 @mutant("parallel_pays_from", message="faster at the second size by chance")

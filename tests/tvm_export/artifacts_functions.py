@@ -25,7 +25,7 @@ WIDTH = 5
 
 
 def small_model() -> "tuple[torch.nn.Module, tuple[torch.Tensor]]":
-    """A model for `job.export_model`."""
+    """A model for `pipeline.export_model`."""
     import torch
 
     return torch.nn.Linear(WIDTH, 3).eval(), (torch.randn(2, WIDTH),)
@@ -187,7 +187,7 @@ def export_job(
     folder: str, tuner: str | None = None, trials: int = 0, *, reuse: bool = False
 ) -> dict[str, Any]:
     """What `run_autotvm` calls, on the small model."""
-    from tvm_practice.tvm_export.job import export_model
+    from tvm_practice.tvm_export.pipeline import export_model
 
-    asked: dict[str, Any] = {"tuner": tuner, "trials": trials, "reuse": reuse}
-    return export_model(MODEL, folder, warmup=1, repeats=3, **asked)
+    asked = {"tuner": tuner, "tuning_trials": trials, "reuse": reuse, "warmup": 1, "repeats": 3}
+    return export_model({"model": MODEL, "artifacts": folder, **asked})

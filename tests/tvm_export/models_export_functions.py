@@ -10,7 +10,9 @@ def _export(model: Any, example: tuple[Any, ...]) -> dict[str, Any]:
 
     from tvm_practice import engines
     from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import build, import_model, schedule
     from tvm_practice.viz.graph import fusion
     from tvm_practice.viz.studies import kernel_pictures
 
@@ -19,15 +21,14 @@ def _export(model: Any, example: tuple[Any, ...]) -> dict[str, Any]:
         reference = [as_array(each) for each in call.module(*call.tensors)]
     engine = engines.active()
     assert engine is not None
-    lane = open_lane(engine, call, target="llvm", steps="solutions")
-    graph_module = lane.untuned()
-    outputs = graph_module(*map(as_array, call.tensors))
+    export = build(schedule(import_model(Export.of(call, ExportSettings(engine=engine)))))
+    outputs = export.result(*map(as_array, call.tensors))
     errors = [float(np.abs(got - want).max()) for got, want in zip(outputs, reference, strict=True)]
-    drawn = fusion(lane.stages["imported"], lane.stages["optimized"])
-    kernels = kernel_pictures(lane.stages["scheduled"]) if engine == engines.CURRENT else []
+    drawn = fusion(export.stages["imported"], export.stages["optimized"])
+    kernels = kernel_pictures(export.stages["scheduled"]) if engine == engines.CURRENT else []
     return {
         "error": max(errors),
-        "rules": graph_module.rules,
+        "rules": export.result.rules,
         "operators": len(drawn["operators"]),
         "kernels": len(drawn["kernels"]),
         "pictures": [each["work"] for each in kernels],

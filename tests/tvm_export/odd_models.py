@@ -159,11 +159,13 @@ def wrong_extent() -> Made:
 
 def export(names: list[str]) -> dict[str, str]:
     """Of each model above: "ok" and its notes, or the class and the message of what was raised."""
-    from solutions.relay_import import verify
     from tvm_practice import engines
     from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.export import Export
     from tvm_practice.tvm_export.loading import load
+    from tvm_practice.tvm_export.pipeline import build, import_model, schedule
+    from tvm_practice.tvm_export.steps.comparing import verify
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 
     engine = engines.active()
@@ -173,11 +175,12 @@ def export(names: list[str]) -> dict[str, str]:
         try:
             loaded = load(f"{__name__}:{name}", example=None, seed=0)
             call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
-            lane = open_lane(engine, call, target="llvm", steps="solutions")
-            outputs = lane.untuned()(*map(as_array, call.tensors))
+            settings = ExportSettings(engine=engine)
+            export = build(schedule(import_model(Export.of(call, settings, loaded=loaded))))
+            outputs = export.result(*map(as_array, call.tensors))
             reference = [as_array(each) for each in loaded.outputs]
             verify_against_pytorch(outputs, reference, call, verify, atol=1e-3, rtol=1e-3)
-            said[name] = "; ".join(["ok", *loaded.notes, *lane.notes])
+            said[name] = "; ".join(["ok", *export.notes])
         except Exception as error:
             said[name] = f"{type(error).__name__}: {error}"
     return said

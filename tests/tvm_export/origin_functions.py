@@ -27,14 +27,14 @@ def export(
         folder: of the artifacts.
         weight: all of the model's.
         path: where a package of steps is.
-        options: of `export_model`.
+        options: of the request.
     """
     global _weight
-    from tvm_practice.tvm_export.job import export_model
+    from tvm_practice.tvm_export.pipeline import export_model
 
     _weight = weight
     if path is not None and path not in sys.path:
         sys.path.insert(0, path)
     given = {"engine": "current", "reuse": True, "warmup": 0, "repeats": 1, **options}
-    result = export_model(f"{__name__}:scaled", folder, **given)
+    result = export_model({"model": f"{__name__}:scaled", "artifacts": folder, **given})
     return {**result, "imported": sorted(sys.modules)}

@@ -162,17 +162,17 @@ def profile() -> dict[str, Any]:
     """What a profile says of three dense layers of different sizes, two of them equal."""
     import torch
 
-    from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.lane import open_lane
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
     from tvm_practice.tvm_export.profiling import plain_name, profile_operators, time_alone
 
     layers = (torch.nn.Linear(256, 256), torch.nn.Linear(256, 256), torch.nn.Linear(256, 8))
-    call = as_call(torch.nn.Sequential(*layers).eval(), (torch.randn(128, 256),))
-    built = open_lane(engines.CURRENT, call, target="llvm", steps="solutions").untuned()
-    before = built(*map(as_array, call.tensors))[0]
+    x = torch.randn(128, 256)
+    config = ExportConfig(example_input=x)
+    built = compile_pytorch_module(torch.nn.Sequential(*layers).eval(), config)
+    before = built(x)[0]
     operators = profile_operators(built.runner, runs=5)
     alone = time_alone(built.runner, repeats=3)
-    after = built(*map(as_array, call.tensors))[0]
+    after = built(x)[0]
     return {
         "alone": alone,
         "operators": [each.to_dict() for each in operators],

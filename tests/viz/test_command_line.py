@@ -55,6 +55,19 @@ def test_loops_primitive_by_primitive(folder: Path) -> None:
     assert "for ff_0 in 2" in (folder / "boxes.svg").read_text()
 
 
+def test_without_a_function_it_is_the_courses_matmul(folder: Path) -> None:
+    """Found by name: the pictures do not import the course."""
+    done = viz("nest", "--size", "16", folder=folder)
+    assert done.returncode == 0, done.stderr
+    titles = [line for line in done.stdout.splitlines() if line.startswith("# ")]
+    names = [title.removeprefix("# ").partition(":")[0] for title in titles]
+    assert names == ["naive", "tiled", "tiled+parallel", "packed"]
+    mine = viz("nest", "--size", "16", "--mine", folder=folder)
+    assert mine.returncode == 0 and "# naive" in mine.stdout
+    for name in names[1:]:
+        assert f"# {name}" in mine.stdout or f"{name}: to do" in mine.stderr
+
+
 @pytest.mark.slow
 def test_memory_access_has_a_still_and_a_moving_picture(folder: Path) -> None:
     for file in ("a.png", "a.gif"):

@@ -8,7 +8,6 @@ import click
 
 if TYPE_CHECKING:
     from tvm_practice.course.catalog import Exercise, Phase
-    from tvm_practice.course.grading import Verdict
     from tvm_practice.course.progress import Standing
     from tvm_practice.course.screen import Screen
 
@@ -63,7 +62,10 @@ def main(ctx: click.Context) -> None:
     command.
     """
     if ctx.invoked_subcommand is None:
-        _welcome(_screen())
+        from tvm_practice.course.overview import welcome
+
+        screen = _screen()
+        welcome(screen, _standing(screen))
 
 
 def _command(name: str, *examples: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -122,49 +124,6 @@ def _named_or_next(name: str | None, standing: "Standing") -> "Exercise":
     return _find(name) if name else standing.next(surely=True) or exercises()[-1]
 
 
-def _welcome(screen: "Screen") -> None:
-    """What stands where, and the command to go on with; grades nothing."""
-    from tvm_practice.course.board import bar, done
-    from tvm_practice.course.catalog import exercises, labs, phases
-    from tvm_practice.course.telling import standings, tell_following
-
-    standing = _standing(screen)
-    verdicts = standings(standing)
-    passed = sum(verdict.status == "passed" for verdict in verdicts)
-    screen.say("tvm-practice: from a loop nest to a tuned, verified, exported model", "bold")
-    screen.say()
-    rows = [(each.key, each.title, *done(each, verdicts)) for each in phases()]
-    beyond = [done(each, verdicts) for each in labs()]
-    rows.append(
-        (
-            "labs",
-            "beyond the five",
-            sum(part for part, _ in beyond),
-            sum(whole for _, whole in beyond),
-        )
-    )
-    for key, title, part, whole in rows:
-        state = f"{part} of {whole} done" if screen.plain else bar(part, whole)
-        screen.say(f"  {key:<4} {title:<20} {state}")
-    screen.say(f"{passed} of {len(exercises())} exercises are done.")
-    if ungraded := len(exercises()) - len(verdicts):
-        screen.say(f"{ungraded} changed or new: tvm-practice list grades them.")
-    screen.say()
-    following = standing.next()
-    tell_following(screen, following, with_page=True)
-    if following is None:
-        return
-    screen.say()
-    for command, what in (
-        ("watch", "checks it whenever you save its file"),
-        ("check", "checks it once"),
-        ("hint", "gives a hint, each time one that says more"),
-        ("list", "shows all exercises"),
-        ("--help", "shows all commands"),
-    ):
-        screen.say(f"  tvm-practice {command:<8} {what}")
-
-
 @_command("list", "list", "list --all", "list --json", "list --solutions")
 @click.option("--all", "anew", is_flag=True, help="Grade every exercise anew.")
 @click.option("--solutions", is_flag=True, help="Grade the reference solutions instead.")
@@ -174,81 +133,19 @@ def list_exercises(anew: bool, solutions: bool, as_json: bool) -> None:
 
     Only what changed since it was graded is graded.
     """
-    from tvm_practice.course.board import bar, board, totals
+    from tvm_practice.course.overview import grade_each, show, to_json
     from tvm_practice.course.telling import tell_following
 
     screen = _screen()
     standing = _standing(screen)
-    verdicts, graded = _grade(screen, standing, anew, solutions, quiet=as_json)
+    verdicts, graded = grade_each(screen, standing, anew=anew, solutions=solutions, quiet=as_json)
     following = None if solutions else standing.next()
     if as_json:
-        import json
-
-        shown = {
-            "exercises": [
-                {
-                    "exercise": verdict.exercise.id,
-                    "title": verdict.exercise.title,
-                    "engine": verdict.exercise.engine,
-                    "status": verdict.status,
-                    "message": verdict.message,
-                    "graded_now": verdict.exercise.id in graded,
-                }
-                for verdict in verdicts
-            ],
-            "done": sum(verdict.status == "passed" for verdict in verdicts),
-            "total": len(verdicts),
-            "next": following.id if following else None,
-        }
-        click.echo(json.dumps(shown, indent=2))
+        click.echo(to_json(verdicts, graded, following))
         return
-    passed = sum(verdict.status == "passed" for verdict in verdicts)
-    if screen.plain:
-        screen.say(f"{passed} of {len(verdicts)} done")
-    else:
-        screen.draw(board(verdicts))
-        screen.say()
-        screen.say(f"{bar(passed, len(verdicts), width=30)}: {totals(verdicts)}")
-    for problem in sorted({each.message for each in verdicts if _is_one_line(each)}):
-        screen.say(problem)
+    show(screen, verdicts)
     if not solutions:
         tell_following(screen, following)
-
-
-def _is_one_line(verdict: "Verdict") -> bool:
-    """Whether the verdict is about a file or an engine, and so one for many exercises."""
-    return verdict.status == "unavailable" or (
-        verdict.status == "failed" and "\n" not in verdict.message
-    )
-
-
-def _grade(
-    screen: "Screen", standing: "Standing", anew: bool, solutions: bool, *, quiet: bool = False
-) -> "tuple[list[Verdict], set[str]]":
-    """Every exercise's verdict, and the ids of those that were graded now, all if `anew`.
-
-    In plain mode each is said as soon as it is there, unless `quiet`.
-    """
-    from tvm_practice.course.board import word
-    from tvm_practice.course.catalog import SOLUTIONS, exercises
-
-    known = {} if anew or solutions else {each.id: standing.known(each) for each in exercises()}
-    grading = {each.id for each in exercises() if known.get(each.id) is None}
-    verdicts = []
-    with screen.counting(len(grading)) as advance:
-        for exercise in exercises():
-            verdict = known.get(exercise.id)
-            if verdict is None:
-                advance(exercise.id)
-                verdict = (
-                    standing.grader.grade(exercise, SOLUTIONS)
-                    if solutions
-                    else standing.grade(exercise)
-                )
-            if screen.plain and not quiet:
-                screen.say(f"{exercise.id}: {word(verdict)}")
-            verdicts.append(verdict)
-    return verdicts, grading
 
 
 def _run_command() -> click.Command:
@@ -305,13 +202,10 @@ def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
 
     screen = _screen()
     standing = _standing(screen, seed)
-    chosen = [_find(name) for name in exercise]
+    chosen = [_find(name) for name in exercise] or [each for each in [standing.next()] if each]
     if not chosen:
-        following = standing.next()
-        if following is None:
-            tell_following(screen, following)
-            return
-        chosen = [following]
+        tell_following(screen, None)
+        return
     verdicts = []
     for each in chosen:
         with screen.busy(f"checking {each.id}"):
@@ -409,28 +303,14 @@ def diff(exercise: str | None, spoil: bool) -> None:
 
     After a pass. Without a name: the exercise that passed last.
     """
-    import difflib
-
-    from tvm_practice.course.catalog import MINE
-    from tvm_practice.course.editing import function_source
-    from tvm_practice.course.grading import source_file
-    from tvm_practice.course.telling import reference
+    from tvm_practice.course.telling import difference
 
     screen = _screen()
     found = _passed_or_spoilt(screen, exercise, spoil)
-    file = source_file(found.phase, MINE)
     try:
-        mine = function_source(file.read_text(encoding="utf-8"), found.name)
-    except (OSError, SyntaxError, ValueError, KeyError) as error:
-        raise click.UsageError(f"{file}: {error}") from None
-    lines = difflib.unified_diff(
-        mine.split("\n"),
-        reference(found).split("\n"),
-        f"{found.id} (yours)",
-        f"{found.id} (reference)",
-        lineterm="",
-    )
-    text = "\n".join(lines)
+        text = difference(found)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     if text:
         screen.code(text, "diff")
     else:
@@ -455,10 +335,11 @@ def _passed_or_spoilt(screen: "Screen", name: str | None, spoil: bool) -> "Exerc
 def verify() -> None:
     """Grade everything anew. Exit code 0 only if every exercise passes."""
     from tvm_practice.course.board import totals
+    from tvm_practice.course.overview import grade_each
     from tvm_practice.course.telling import tell_verdict
 
     screen = _screen()
-    verdicts, _ = _grade(screen, _standing(screen), anew=True, solutions=False)
+    verdicts, _ = grade_each(screen, _standing(screen), anew=True)
     for verdict in verdicts:
         if verdict.status == "failed":
             tell_verdict(screen, verdict)

@@ -1,7 +1,7 @@
-"""What `main` shows of its run: the tables of the exported models, and report.html.
+"""The report of `main`: the tables of the exported models, and report.html.
 
-A lane is what `tvm_export.job.export_lane` returns for one engine; of an engine that is not here
-it is {"engine", "unavailable": why, "variants": []}.
+A lane is the result of `viz.exported.export_with_pictures` for one engine. For an engine that is
+not installed it is {"engine", "unavailable": why, "variants": []}.
 """
 
 import json
@@ -60,7 +60,7 @@ def write_page(report: Mapping[str, Any], out: Path, *, titles: Mapping[str, str
     """Write `out`/report.html, the pictures of what `main.run` reports; returns the file.
 
     Args:
-        report: what `main.run` returns.
+        report: the result of `main.run`.
         out: an existing folder.
         titles: of the models' tables, by the model's name.
     """
@@ -118,7 +118,7 @@ def _cells(variant: VariantRecord) -> list[str]:
 
 
 def _summary_section(report: Mapping[str, Any], titles: Mapping[str, str]) -> Section:
-    """The exercises, the models' tables, and what failed."""
+    """The exercises, the models' tables, and the failures."""
     blocks = [_exercises_block(report["exercises"])]
     for name, lanes in report["models"].items():
         rows = [

@@ -1,5 +1,6 @@
 """What a learner is told of an exercise: how it stands, what is next, a hint."""
 
+import difflib
 from pathlib import Path
 
 from tvm_practice.course.catalog import MINE, Exercise, Phase, exercises, phase
@@ -87,6 +88,26 @@ def tell_hint(
 def reference(exercise: Exercise) -> str:
     """The text of the reference solution."""
     return function_source(reference_file(exercise).read_text(encoding="utf-8"), exercise.name)
+
+
+def difference(exercise: Exercise) -> str:
+    """A unified diff from the learner's function to the reference; empty if they are the same.
+
+    Raises ValueError, with the file's name, where that has no such function.
+    """
+    file = source_file(exercise.phase, MINE)
+    try:
+        mine = function_source(file.read_text(encoding="utf-8"), exercise.name)
+    except (OSError, SyntaxError, ValueError, KeyError) as error:
+        raise ValueError(f"{file}: {error}") from error
+    lines = difflib.unified_diff(
+        mine.split("\n"),
+        reference(exercise).split("\n"),
+        f"{exercise.id} (yours)",
+        f"{exercise.id} (reference)",
+        lineterm="",
+    )
+    return "\n".join(lines)
 
 
 def standings(standing: Standing) -> list[Verdict]:

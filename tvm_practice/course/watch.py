@@ -5,24 +5,25 @@ terminal the keys, and a worker the verdicts. Only `run` prints. The worker live
 engines' processes that it starts, as engines.Session asks, and keeps them warm.
 """
 
-import os
-import select
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Any, TypeAlias
-
-import psutil
-import watchfiles
+from typing import Any
 
 from tvm_practice.course.board import board, totals, word
 from tvm_practice.course.catalog import MINE, Exercise, exercises
+from tvm_practice.course.events import (
+    LOOK_SECONDS,
+    Event,
+    asked_to_poll,
+    ended_by_sigterm,
+    is_silent,
+    keys,
+    saved,
+)
 from tvm_practice.course.grading import GradingCancelled, Verdict, file_problem, source_file
 from tvm_practice.course.progress import Standing
 from tvm_practice.course.screen import Screen, near
@@ -31,12 +32,6 @@ from tvm_practice.course.telling import standings, tell_hint, tell_next, tell_ve
 _KEYS = "Keys: n next, h hint, l list, r check again, q quit"
 # How long a check may go on after the file was saved again before it is stopped.
 _PATIENCE_SECONDS = 0.7
-_SETTLED_MS = 50  # an editor writes a file in several steps
-_LOOK_SECONDS = 0.3
-# File systems that a virtual machine's host or another machine changes unseen.
-_SILENT = ("9p", "drvfs", "fakeowner", "virtiofs", "vboxsf", "nfs", "nfs4", "cifs", "smb3", "fuse")
-
-_Event: TypeAlias = tuple[str, Any]  # ("saved", file name), ("key", letter), ("graded", a Future)
 
 
 class Watch:
@@ -48,8 +43,8 @@ class Watch:
         self._screen = screen
         self._standing = standing
         self._exercise = exercise
-        self._poll = poll or _asked_to_poll() or is_silent(self._file.parent)
-        self._events: Queue[_Event] = Queue()
+        self._poll = poll or asked_to_poll() or is_silent(self._file.parent)
+        self._events: Queue[Event] = Queue()
         self._worker = ThreadPoolExecutor(max_workers=1)
         self._running: Future[Verdict] | None = None
         self._starting: Future[None] | None = None
@@ -62,21 +57,21 @@ class Watch:
     def run(self) -> None:
         """Until the key q, Ctrl-C (KeyboardInterrupt), or nothing is left to do."""
         with (
-            _ended_by_sigterm(),
+            ended_by_sigterm(),
             self._cancelled_at_the_end(),
-            _saved(self._file.parent, self._poll, self._events),
-            _keys(self._events) as with_keys,
+            saved(self._file.parent, self._poll, self._events),
+            keys(self._events) as with_keys,
         ):
             self._begin(_KEYS if with_keys else "Ctrl-C ends it")
             while self._handle(*self._next_event()):
                 pass
 
     def _begin(self, keys: str) -> None:
-        how = f", by looking every {_LOOK_SECONDS} s" if self._poll else ""
+        how = f", by looking every {LOOK_SECONDS} s" if self._poll else ""
         self._screen.say(f"Watching {near(self._file)}{how}. {keys}")
         self._check()
 
-    def _next_event(self) -> _Event:
+    def _next_event(self) -> Event:
         """The next event; a check that is stale is stopped while waiting for it."""
         while True:
             patience = None
@@ -113,17 +108,20 @@ class Watch:
         elif key == "h":
             tell_hint(screen, self._standing, self._exercise)
         elif key == "l":
-            verdicts = standings(self._standing)
-            if screen.plain:
-                by_id = {verdict.exercise.id: verdict for verdict in verdicts}
-                for exercise in exercises():
-                    screen.say(f"{exercise.id}: {word(by_id.get(exercise.id))}")
-            else:
-                screen.draw(board(verdicts))
-            screen.say(totals(verdicts))
+            self._list()
         elif key == "r":
             self._check()
         return key != "q"
+
+    def _list(self) -> None:
+        verdicts = standings(self._standing)
+        if self._screen.plain:
+            by_id = {verdict.exercise.id: verdict for verdict in verdicts}
+            for exercise in exercises():
+                self._screen.say(f"{exercise.id}: {word(by_id.get(exercise.id))}")
+        else:
+            self._screen.draw(board(verdicts))
+        self._screen.say(totals(verdicts))
 
     def _check(self) -> None:
         """Check the exercise now, or as soon as the check that is running has ended."""
@@ -178,141 +176,3 @@ class Watch:
                 self._standing.grader.cancel()
                 time.sleep(0.05)
             self._worker.shutdown()
-
-
-def _asked_to_poll() -> bool:
-    """What watchfiles' variable says, in watchfiles' words."""
-    asked = os.environ.get("WATCHFILES_FORCE_POLLING", "").lower()
-    return asked not in ("", "false", "disable", "disabled")
-
-
-def is_silent(folder: Path) -> bool:
-    """Whether files in `folder` may change without an event: it is shared with another system."""
-    inside = [
-        partition
-        for partition in psutil.disk_partitions(all=True)
-        if folder.resolve().is_relative_to(partition.mountpoint)
-    ]
-    if not inside:
-        return False
-    nearest = max(inside, key=lambda partition: len(partition.mountpoint))
-    return nearest.fstype.partition(".")[0] in _SILENT
-
-
-@contextmanager
-def _saved(folder: Path, poll: bool, events: "Queue[_Event]") -> Iterator[None]:
-    """Report the names of the Python files in `folder` as they are saved in the block.
-
-    The folder is watched and not a file, because many editors save by renaming a new file.
-    """
-    stop, watching = threading.Event(), threading.Event()
-
-    def report() -> None:
-        if not poll:
-            try:
-                for changes in watchfiles.watch(
-                    folder,
-                    watch_filter=lambda change, _: change != watchfiles.Change.deleted,
-                    recursive=False,
-                    step=_SETTLED_MS,
-                    rust_timeout=_SETTLED_MS,
-                    yield_on_timeout=True,  # the first says that the folder is watched
-                    stop_event=stop,
-                    force_polling=False,
-                    raise_interrupt=False,
-                ):
-                    watching.set()
-                    for name in {Path(path).name for _, path in changes}:
-                        events.put(("saved", name))
-            except (OSError, RuntimeError):
-                pass  # the system has no events left to give: look
-        _look(folder, events, stop, watching)
-
-    with _thread(report, stop):
-        watching.wait(timeout=10)  # the first check reads the file: what is saved later is told
-        yield
-
-
-def _look(
-    folder: Path, events: "Queue[_Event]", stop: threading.Event, watching: threading.Event
-) -> None:
-    """Report saved files by looking at them again and again, until `stop` is set.
-
-    `watching` is set after the first look.
-
-    Not by watchfiles' own polling, which compares times in whole seconds and so does not see the
-    second of two saves within one.
-    """
-    seen: dict[str, tuple[int, int, int]] = {}
-    first = True
-    while first or not stop.wait(_LOOK_SECONDS):
-        for file in folder.glob("*.py"):
-            try:
-                found = file.stat()
-            except FileNotFoundError:
-                continue
-            state = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if seen.get(file.name) != state and not first:
-                events.put(("saved", file.name))
-            seen[file.name] = state
-        first = False
-        watching.set()
-
-
-@contextmanager
-def _keys(events: "Queue[_Event]") -> Iterator[bool]:
-    """Report keys as they are pressed; gives False where there is no terminal to press them on."""
-    try:
-        import termios
-        import tty
-
-        terminal = sys.stdin.fileno()
-        before = termios.tcgetattr(terminal)
-        in_front = os.tcgetpgrp(terminal) == os.getpgrp()
-    except (ImportError, OSError, ValueError, termios.error):
-        in_front = False
-    if not in_front:  # in the background, changing the terminal would stop this process
-        yield False
-        return
-    stop = threading.Event()
-
-    def report() -> None:
-        while not stop.is_set():
-            if select.select([terminal], [], [], 0.1)[0]:
-                typed = os.read(terminal, 1)
-                if not typed:
-                    return
-                events.put(("key", typed.decode(errors="replace").lower()))
-
-    tty.setcbreak(terminal)  # not raw: lines that are printed meanwhile still end as they should
-    try:
-        with _thread(report, stop):
-            yield True
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-
-
-@contextmanager
-def _thread(report: Callable[[], None], stop: threading.Event) -> Iterator[None]:
-    """Run `report` in a thread, which ends soon after `stop` is set."""
-    thread = threading.Thread(target=report, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Have SIGTERM end this as Ctrl-C does, so that the terminal is as it was."""
-
-    def end(*_: object) -> None:
-        sys.exit(128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -19,6 +19,11 @@ class PlainError(Exception):
 
     exit_code = 1
 
+    @property
+    def line(self) -> str:
+        """What to show the person, in one line."""
+        return str(self)
+
 
 class EngineError(PlainError):
     """Base of what goes wrong with an engine."""

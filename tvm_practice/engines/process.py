@@ -56,6 +56,16 @@ class Session:
         self._folder = tempfile.TemporaryDirectory(
             prefix="tvm-practice-", ignore_cleanup_errors=True
         )
+        self._pipe, theirs = Pipe()
+        try:
+            with theirs:
+                self._child = self._start(theirs.fileno(), output)
+        except BaseException:
+            self._pipe.close()
+            self._folder.cleanup()
+            raise
+
+    def _start(self, pipe: int, output: IO[Any] | None) -> "subprocess.Popen[bytes]":
         environment = dict(os.environ)
         environment["TVM_PRACTICE_PARENT"] = str(os.getpid())
         # A tuner's workers are ended in the middle of things; what they leave goes with the folder.
@@ -66,17 +76,15 @@ class Session:
         )
         # numpy's BLAS reads it when it loads; torch is told by whoever uses it.
         environment.setdefault("OPENBLAS_NUM_THREADS", str(thread_count()))
-        self._pipe, theirs = Pipe()
-        with theirs:
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "tvm_practice.engines.child", engine, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT if output is not None else None,
-                env=environment,
-                start_new_session=True,
-            )
+        return subprocess.Popen(
+            [sys.executable, "-m", "tvm_practice.engines.child", self.engine, str(pipe)],
+            pass_fds=[pipe],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output is not None else None,
+            env=environment,
+            start_new_session=True,
+        )
 
     def call(
         self,

@@ -13,11 +13,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings, Tuner
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import ExampleTensor, did_you_mean
+from tvm_practice.tvm_export.request import ExportRequest
+from tvm_practice.tvm_export.tuners.search import Search
 
 Mode = Literal["eager", "compiled", "iterative"]
-Tuner = Literal["autotvm", "ansor", "metaschedule"]
 
 
 class Section(BaseModel):
@@ -54,10 +56,10 @@ class PipelineSection(Section):
         description="Rounds of each interleaved comparison; fewer than 6 can show nothing at 95%.",
     )
     atol: float = Field(
-        default=1e-3, ge=0, description="Absolute tolerance against the eager outputs."
+        default=ATOL, ge=0, description="Absolute tolerance against the eager outputs."
     )
     rtol: float = Field(
-        default=1e-3, ge=0, description="Relative tolerance against the eager outputs."
+        default=RTOL, ge=0, description="Relative tolerance against the eager outputs."
     )
 
 
@@ -99,11 +101,46 @@ class MeasureSection(Section):
         default=None, min_length=1, description="Folder of the artifacts; `OUT/tvm` if not given."
     )
 
+    tvm_search: Search = Field(
+        default=Search(), description="How the tuner searches; its keys are optional."
+    )
+    tvm_input_shapes: dict[str, list[int | str]] | None = Field(
+        default=None,
+        description="Names and shapes of the inputs, in their order. A name in place of an extent "
+        "leaves it open; an untuned export is then for every value of it.",
+    )
+    tvm_converters: str | None = Field(
+        default=None,
+        description="`module:function` that returns converters of operators that TVM lacks.",
+    )
+    tvm_opt_level: int = Field(
+        default=3, ge=0, le=3, description="Optimization level of TVM's passes."
+    )
+
     @model_validator(mode="after")
-    def _one_tuner(self) -> "MeasureSection":
+    def _one_story(self) -> "MeasureSection":
         if self.tvm_use_ansor and self.tvm_tuner not in (None, "ansor"):
             raise ValueError(f"tvm_use_ansor=true contradicts tvm_tuner={self.tvm_tuner}")
+        try:
+            ExportSettings.model_validate(self.settings())
+        except ValidationError as error:
+            text = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise ValueError(f"tvm_{text}") from None
         return self
+
+    def settings(self) -> dict[str, Any]:
+        """What is asked of the export, by the names that `ExportSettings` has for it."""
+        return {
+            "target": self.tvm_target,
+            "tuning_trials": self.tvm_trials,
+            "tuning_log": self.tvm_log,
+            "use_ansor": self.tvm_use_ansor,
+            "tuner": self.tvm_tuner,
+            "search": self.tvm_search,
+            "input_shapes": self.tvm_input_shapes,
+            "converters": self.tvm_converters,
+            "opt_level": self.tvm_opt_level,
+        }
 
 
 class RunConfig(Section):
@@ -115,6 +152,28 @@ class RunConfig(Section):
     seed: int = Field(
         default=0, ge=0, description="PyTorch's seed while the model and its inputs are made."
     )
+
+    def export_request(self, out: Path) -> ExportRequest:
+        """The export to TVM that the configuration asks for.
+
+        Args:
+            out: the run's folder, which has records and artifacts unless the configuration says
+                where.
+        """
+        measure = self.measure
+        request = ExportRequest(
+            model=self.model.loader,
+            example=self.model.example,
+            artifacts=Path(measure.tvm_artifacts_dir or out / "tvm"),
+            warmup=measure.tvm_warmup,
+            repeats=measure.tvm_repeats,
+            force=True,  # the run's folder is its own
+            **measure.settings(),
+        )
+        if request.tunes and request.tuning_log is None:
+            log = out / "tvm_records" / str(request.chosen_tuner)
+            return request.model_copy(update={"tuning_log": log})
+        return request
 
 
 def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -159,7 +218,7 @@ def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
 def keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:
     """The dotted names of all settings, `model.example[].shape` for what is in a list."""
     for name, field in section.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from keys(field.annotation, f"{prefix}{name}.")
         else:
             yield prefix + name

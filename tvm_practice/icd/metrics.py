@@ -5,12 +5,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.engines import Engine
-from tvm_practice.icd.config import Mode, RunConfig, Tuner
+from tvm_practice.icd.config import Mode, RunConfig
 from tvm_practice.tvm_export.artifacts.schema import (
     LatencyRecord,
     RatioRecord,
     VerificationRecord,
 )
+from tvm_practice.tvm_export.config import Tuner
 
 
 class Record(BaseModel):

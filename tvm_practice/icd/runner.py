@@ -17,20 +17,20 @@ from tvm_practice.icd.metrics import (
     TensorRecord,
     TvmBaseline,
 )
+from tvm_practice.measure import Latency, environment
 from tvm_practice.measure.latency import UNSTABLE
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import Loaded, describe, load
 from tvm_practice.tvm_export.nested import flattened
+from tvm_practice.tvm_export.request import EXPORT, ExportRequest
 from tvm_practice.tvm_export.writing import write_json
 from tvm_practice.viz.tables import with_interval
 
 if TYPE_CHECKING:
     from tvm_practice.icd.search import Variant
-    from tvm_practice.measure import Latency
 
 METRICS = "metrics.json"
-EXPORT = "tvm_practice.tvm_export.job:export_model"
 _UNFINISHED = "the run ended before the export did"
 
 Say = Callable[[str], None]
@@ -57,17 +57,8 @@ def run(
     Raises BadInput for the person's mistakes, OSError if metrics.json cannot be written.
     """
     _make_writable(out)
-    import torch
-
-    from tvm_practice.measure import environment
-
     seconds: dict[str, float] = {}
-    try:
-        threads = engines.thread_count()
-    except engines.EngineError as error:
-        raise BadInput(str(error)) from None
-    torch.set_num_threads(threads)
-
+    threads = _set_threads()
     say(f"loading {config.model.loader}")
     started = time.perf_counter()
     loaded = load(config.model.loader, example=config.model.example, seed=config.seed)
@@ -77,35 +68,54 @@ def run(
     pipeline, latency, eager = measure_pytorch(config, loaded, threads, say)
     seconds["pytorch"] = time.perf_counter() - started
 
-    notes = list(loaded.notes)
-    if not latency.stable:
-        notes.append(f"PyTorch's latency is unstable: {UNSTABLE}")
-    ratio = pipeline.ratio_to_eager
-    if config.pipeline.mode == "iterative" and ratio is not None and ratio.verdict != "faster":
-        notes.append("at the end the choices kept were not significantly faster than eager")
-    enabled = config.measure.tvm_enable
-    if enabled and not config.measure.tvm_target.startswith("llvm"):
-        notes.append(f"PyTorch ran on the CPU, TVM was asked for {config.measure.tvm_target}")
+    request = config.export_request(out) if config.measure.tvm_enable else None
     metrics = Metrics(
         environment=environment(),
         threads=threads,
         configuration=config,
         model=_describe_model(config.model.loader, loaded),
-        notes=notes,
+        notes=[*loaded.notes, *_notes(config, pipeline, latency)],
         pipeline=pipeline,
         latency=LatencyRecord.model_validate(latency.to_dict(samples=True)),
         eager=LatencyRecord.model_validate(eager.to_dict(samples=True)),
-        tvm_baseline=_planned(config, out) if enabled else None,
+        tvm_baseline=_planned(config, request) if request else None,
         seconds=seconds,
     )
     _write(metrics, out)
-    if enabled:
+    if request and metrics.tvm_baseline:
         started = time.perf_counter()
-        metrics.tvm_baseline = measure_tvm(config, out, say=say, output=output)
+        planned = metrics.tvm_baseline
+        metrics.tvm_baseline = measure_tvm(planned, request, say=say, output=output)
         seconds["tvm"] = time.perf_counter() - started
         metrics.seconds = seconds
         _write(metrics, out)
     return metrics
+
+
+def _set_threads() -> int:
+    """Give PyTorch the threads that TVM gets; returns their number. Raises BadInput."""
+    import torch
+
+    try:
+        threads = engines.thread_count()
+    except engines.EngineError as error:
+        raise BadInput(str(error)) from None
+    torch.set_num_threads(threads)
+    return threads
+
+
+def _notes(config: RunConfig, pipeline: PipelineRecord, latency: Latency) -> list[str]:
+    """What to know of PyTorch's figures."""
+    notes = []
+    if not latency.stable:
+        notes.append(f"PyTorch's latency is unstable: {UNSTABLE}")
+    ratio = pipeline.ratio_to_eager
+    if config.pipeline.mode == "iterative" and ratio is not None and ratio.verdict != "faster":
+        notes.append("at the end the choices kept were not significantly faster than eager")
+    measure = config.measure
+    if measure.tvm_enable and not measure.tvm_target.startswith("llvm"):
+        notes.append(f"PyTorch ran on the CPU, TVM was asked for {measure.tvm_target}")
+    return notes
 
 
 def _make_writable(out: Path) -> None:
@@ -141,7 +151,7 @@ def _tensor(name: str, tensor: Any) -> TensorRecord:
 
 def measure_pytorch(
     config: RunConfig, loaded: Loaded, threads: int, say: Say
-) -> "tuple[PipelineRecord, Latency, Latency]":
+) -> tuple[PipelineRecord, Latency, Latency]:
     """PyTorch as `pipeline.mode` has it: what was done, its latency, the eager model's."""
     from tvm_practice.icd import search
     from tvm_practice.measure import compare_interleaved, sample_latency
@@ -221,33 +231,23 @@ def _outcome(step: Any) -> str:
     return f"{verdict}, {step.candidate_ms:.3g} ms, ratio to the best {ratio}"
 
 
-def _planned(config: RunConfig, out: Path) -> TvmBaseline:
+def _planned(config: RunConfig, request: ExportRequest) -> TvmBaseline:
     """The export as it is before it ran: which tuner, hence which engine, and where to."""
-    from tvm_practice.tvm_export import ExportConfig
-
-    measure = config.measure
-    settings = ExportConfig(
-        example_input=None,
-        target=measure.tvm_target,
-        tuning_trials=measure.tvm_trials,
-        use_ansor=measure.tvm_use_ansor,
-        tuner=measure.tvm_tuner,
-    )
     return TvmBaseline(
         status="failed",
         reason=_UNFINISHED,
-        target=measure.tvm_target,
-        engine=settings.chosen_engine,
-        tuner=settings.chosen_tuner,
-        tuning_trials=measure.tvm_trials,
-        use_ansor=measure.tvm_use_ansor,
-        artifacts_dir=measure.tvm_artifacts_dir or str(out / "tvm"),
+        target=request.target,
+        engine=request.chosen_engine,
+        tuner=request.chosen_tuner,
+        tuning_trials=request.tuning_trials,
+        use_ansor=config.measure.tvm_use_ansor,
+        artifacts_dir=str(request.artifacts),
     )
 
 
 def measure_tvm(
-    config: RunConfig,
-    out: Path,
+    planned: TvmBaseline,
+    request: ExportRequest,
     *,
     say: Say = lambda line: None,
     output: IO[Any] | None = None,
@@ -256,42 +256,16 @@ def measure_tvm(
 
     Never raises for what goes wrong there: the answer's status and reason say it.
     """
-    measure = config.measure
-    planned = _planned(config, out)
-    log = measure.tvm_log
-    if log is None and planned.tuner and measure.tvm_trials:
-        log = str(out / "tvm_records" / planned.tuner)
-    example = config.model.example
-    arguments = {
-        "model": config.model.loader,
-        "example": None if example is None else [each.model_dump() for each in example],
-        "target": measure.tvm_target,
-        "tuner": planned.tuner,
-        "trials": measure.tvm_trials,
-        "log": log,
-        "artifacts": planned.artifacts_dir,
-        "force": True,  # the run's folder is its own
-        "warmup": measure.tvm_warmup,
-        "repeats": measure.tvm_repeats,
-    }
-    trials = f"{planned.tuner}, {measure.tvm_trials} trials" if planned.tuner else "untuned"
-    say(f"TVM: engine {planned.engine}, target {measure.tvm_target}, {trials}")
+    tuner, trials = planned.tuner, planned.tuning_trials
+    how = f"{tuner}, {trials} trials" if tuner else "untuned"
+    say(f"TVM: engine {planned.engine}, target {planned.target}, {how}")
     try:
-        if log is not None:
-            Path(log).parent.mkdir(parents=True, exist_ok=True)
+        if request.tuning_log is not None:
+            request.tuning_log.parent.mkdir(parents=True, exist_ok=True)
         with engines.Session(planned.engine, output=output) as session:
-            answer = session.call(EXPORT, arguments)
-        found = {
-            "status": "ok",
-            "reason": None,
-            "latency": LatencyRecord.model_validate(answer["latency"]),
-            "ratio_to_eager": RatioRecord.model_validate(answer["ratio"]),
-            "verification": VerificationRecord.model_validate(answer["verification"]),
-            "tuning": dict(answer.get("tuning") or {}),
-            "seconds": dict(answer.get("seconds") or {}),
-        }
+            found = _baseline(session.call(EXPORT, request.arguments()))
     except engines.EngineUnavailable as missing:
-        found = {"status": "missing_dependencies", "reason": str(missing)}
+        found = {"status": "missing_dependencies", "reason": missing.line}
     except engines.RemoteError as error:
         absent = error.kind in ("builtins.ModuleNotFoundError", "builtins.ImportError")
         status = "missing_dependencies" if absent else "failed"
@@ -304,3 +278,16 @@ def measure_tvm(
     if found["reason"]:
         say(f"TVM: {found['status']}: {found['reason']}")
     return planned.model_copy(update=found)
+
+
+def _baseline(answer: dict[str, Any]) -> dict[str, Any]:
+    """What an export's answer says, as `TvmBaseline` has it. Raises if it is something else."""
+    return {
+        "status": "ok",
+        "reason": None,
+        "latency": LatencyRecord.model_validate(answer["latency"]),
+        "ratio_to_eager": RatioRecord.model_validate(answer["ratio"]),
+        "verification": VerificationRecord.model_validate(answer["verification"]),
+        "tuning": dict(answer.get("tuning") or {}),
+        "seconds": dict(answer.get("seconds") or {}),
+    }

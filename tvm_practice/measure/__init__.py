@@ -1,6 +1,8 @@
 """Measuring: latency samples and their statistics, interleaved comparison, the environment."""
 
 from tvm_practice.measure.comparison import (
+    COMPARISON_SECONDS,
+    ROUNDS,
     Comparison,
     Ratio,
     compare_interleaved,
@@ -10,13 +12,17 @@ from tvm_practice.measure.comparison import (
 )
 from tvm_practice.measure.environment import environment
 from tvm_practice.measure.latency import Latency, LatencyMeasurer, sample_latency
+from tvm_practice.measure.stopwatch import Stopwatch
 from tvm_practice.measure.threads import quiesce
 
 __all__ = [
+    "COMPARISON_SECONDS",
+    "ROUNDS",
     "Comparison",
     "Latency",
     "LatencyMeasurer",
     "Ratio",
+    "Stopwatch",
     "compare_interleaved",
     "compare_samples",
     "environment",

@@ -18,6 +18,10 @@ from tvm_practice.measure.threads import quiesce
 _SETTLE_SECONDS = 0.02
 _BOOTSTRAP_RESAMPLES = 2000
 
+# Of a comparison of whole models, unless more or less is asked for.
+ROUNDS = 30
+COMPARISON_SECONDS = 20.0
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -74,7 +78,7 @@ def compare_interleaved(
     runs: Mapping[str, Callable[[], Any]],
     *,
     baseline: str,
-    rounds: int = 30,
+    rounds: int = ROUNDS,
     warmup: int = 3,
     time_limit: float | None = None,
 ) -> Comparison:
@@ -103,7 +107,7 @@ def compare_samples(
     takers: Mapping[str, Callable[[], float]],
     *,
     baseline: str,
-    rounds: int = 30,
+    rounds: int = ROUNDS,
     warmup: int = 3,
     time_limit: float | None = None,
 ) -> Comparison:

@@ -7,8 +7,7 @@
     graph_module = compile_pytorch_module(model, config)
     graph_module.benchmark()
 
-The adapter is made of the course's functions (the reference ones unless told otherwise): import,
-optimize, tune, build, verify.
+An export goes through the stages of `pipeline`; those in `steps` can be replaced by a person's own.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What TVM is compared with on a model, interleaved with PyTorch eager.
+"""TVM's rivals on a model, timed in turns with PyTorch eager.
 
 `measure_baselines` is a call with JSON in and out, for a child process (engines.Session).
 """
@@ -25,18 +25,15 @@ from tvm_practice.tvm_export.variants import BuildRecord
 if TYPE_CHECKING:
     import numpy as np
 
-    from tvm_practice.measure import Latency
+    from tvm_practice.measure import Latency, Stopwatch
     from tvm_practice.tvm_export.calling import Call
-    from tvm_practice.tvm_export.lane import Stopwatch
 
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-_ROUNDS = 30
-_MEASURE_SECONDS = 20.0
 
 
 @dataclass
 class _Rival:
-    """What came of building the model by one of PyTorch's rivals; `run` is a call of it."""
+    """The model as one compiler built it; `run` is a call of it, None where there is no build."""
 
     build: BuildRecord
     run: Callable[[], Any] | None = None
@@ -91,8 +88,8 @@ def measure_baselines(
 
 def _built(name: str, loaded: Loaded, call: "Call", folder: Path) -> _Rival:
     """The model by one rival, which may be missing or fail, and whether it is right."""
+    from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.calling import as_array
-    from tvm_practice.tvm_export.lane import Stopwatch
 
     watch = Stopwatch()
     try:
@@ -113,7 +110,7 @@ def _timed_with_eager(loaded: Loaded, rivals: Mapping[str, _Rival]) -> "Latency"
     """Eager's latency; those that were timed in turns with it go into the rivals' builds."""
     import torch
 
-    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.measure import COMPARISON_SECONDS, compare_interleaved
 
     def run_eager() -> None:
         with torch.inference_mode():
@@ -121,10 +118,7 @@ def _timed_with_eager(loaded: Loaded, rivals: Mapping[str, _Rival]) -> "Latency"
 
     runs = {name: each.run for name, each in rivals.items() if each.run}
     compared = compare_interleaved(
-        {"eager": run_eager, **runs},
-        baseline="eager",
-        rounds=_ROUNDS,
-        time_limit=_MEASURE_SECONDS,
+        {"eager": run_eager, **runs}, baseline="eager", time_limit=COMPARISON_SECONDS
     )
     for name in runs:
         rivals[name].build.latency = LatencyRecord.model_validate(compared.latency[name].to_dict())
@@ -228,7 +222,7 @@ def _judged(
     outputs: Sequence["np.ndarray"], reference: Sequence["np.ndarray"], call: "Call"
 ) -> BuildRecord:
     """Whether outputs are PyTorch's."""
-    from tvm_practice.tvm_export.job import ATOL, RTOL
+    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 

@@ -1,15 +1,20 @@
-"""What the command lines share: example inputs as options, one line for an error."""
+"""The common part of the command lines: inputs given as options, failures in one line."""
 
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from tvm_practice.engines import PlainError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class ShapesAsWords(click.Command):
@@ -25,18 +30,10 @@ class ShapesAsWords(click.Command):
         return super().parse_args(ctx, joined)
 
 
-def example_of(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[str, Any]] | None:
-    """The example inputs that --example-shape and --example-dtype describe.
+def example_of(shapes: Sequence[str], dtypes: Sequence[str]) -> list[dict[str, Any]] | None:
+    """The inputs that --example-shape and --example-dtype describe.
 
-    Args:
-        shapes: of each input, "1 3 224 224" or "1x3x224x224".
-        dtypes: one for all inputs, or one for each; none: float32.
-
-    Returns:
-        [{"shape", "dtype"}], as `loading.ExampleTensor` reads it; None where no shape was given.
-
-    Raises:
-        BadInput: the numbers of shapes and types differ, or one of them is wrong; one line.
+    Returns [{"shape", "dtype"}], None for no shape. Raises BadInput.
     """
     from pydantic import ValidationError
 
@@ -47,13 +44,13 @@ def example_of(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[st
         return None
     if len(dtypes) not in (0, 1, len(shapes)):
         raise BadInput(f"{len(dtypes)} types for {len(shapes)} inputs")
-    types = dtypes if len(dtypes) == len(shapes) else (dtypes or ("float32",)) * len(shapes)
+    types = dtypes if len(dtypes) == len(shapes) else (*dtypes, "float32")[:1] * len(shapes)
     example = []
-    for text, each in zip(shapes, types, strict=True):
+    for text, dtype in zip(shapes, types, strict=True):
         extents = re.split(r"[x,\s]+", text.strip())
         if not all(extent.isdigit() and int(extent) for extent in extents):
             raise BadInput(f"--example-shape {text!r} is not a list of positive whole numbers")
-        described = {"shape": [int(extent) for extent in extents], "dtype": each}
+        described = {"shape": [int(extent) for extent in extents], "dtype": dtype}
         try:
             example.append(ExampleTensor.model_validate(described).model_dump())
         except ValidationError as error:
@@ -61,13 +58,20 @@ def example_of(shapes: tuple[str, ...], dtypes: tuple[str, ...]) -> list[dict[st
     return example
 
 
-def first_mistake(error: Any) -> str:
-    """The first mistake of a pydantic.ValidationError, with the option's name."""
+def first_mistake(error: "ValidationError") -> str:
+    """The first mistake that a validation found, in a line that begins with the option's name."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"])).removeprefix("search.")
     where = {"seconds": "tuning_seconds"}.get(where, where)
     text = str(first["msg"]).removeprefix("Value error, ")
     return f"--{where.replace('_', '-')}: {text}" if where else text
+
+
+def failure(error: PlainError | OSError) -> tuple[str, int]:
+    """What a command that fails says, in one line, and its exit code."""
+    if isinstance(error, PlainError):
+        return error.line, error.exit_code
+    return str(error), 1
 
 
 @contextmanager
@@ -80,13 +84,11 @@ def one_line(
     anything else.
 
     Args:
-        name: what stands before the colon of the line: the command's name, say.
+        name: the word before the colon of the line, the command's name for example.
         stopped: the line for Ctrl-C.
         verbose: whether a traceback comes before the line of an exception that has no message for
-            the person: a defect of this program, or of what a child process ran.
+            the person: a defect of this program.
     """
-    from tvm_practice.engines import PlainError, RemoteError
-
     try:
         yield
     except KeyboardInterrupt:
@@ -94,12 +96,10 @@ def one_line(
         sys.exit(130)
     except BrokenPipeError:  # click ends quietly
         raise
-    except RemoteError as error:
-        click.echo(f"{name}: {error.line}", err=True)
-        sys.exit(error.exit_code)
     except (PlainError, OSError) as error:
-        click.echo(f"{name}: {' '.join(str(error).split())}", err=True)
-        sys.exit(error.exit_code if isinstance(error, PlainError) else 1)
+        said, code = failure(error)
+        click.echo(f"{name}: {' '.join(said.split())}", err=True)
+        sys.exit(code)
     except Exception as error:
         if verbose:
             traceback.print_exc()

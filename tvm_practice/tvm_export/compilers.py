@@ -4,8 +4,8 @@
                                  example=None, out=Path("runs/bench/mlp"), command="…")
     compared.report.rows
 
-In each process, what is built there is timed in turns with PyTorch eager, so that every figure has
-a baseline that was taken in the same seconds, on as many threads.
+Each process times its builds in turns with PyTorch eager. So every figure has a baseline that was
+taken in the same seconds, on as many threads.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from tvm_practice import engines
 from tvm_practice.engines import Engine
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, Record
 from tvm_practice.tvm_export.config import Tuner
+from tvm_practice.tvm_export.request import ExportRequest
 from tvm_practice.tvm_export.variants import BuildRecord, VariantRecord
 
 Compiler = Literal["eager", "compile", "onnx", "relay", "autotvm", "ansor", "relax", "metaschedule"]
@@ -45,7 +46,7 @@ TUNERS: dict[Compiler, Tuner] = {
 }
 _RIVALS: tuple[Compiler, ...] = ("compile", "onnx")  # beside eager, in a process without TVM
 _MEASURE_RIVALS = "tvm_practice.tvm_export.baselines:measure_baselines"
-_EXPORT_LANE = "tvm_practice.tvm_export.job:export_lane"
+_EXPORT = "tvm_practice.tvm_export.pipeline:export_variants"
 _VARIANTS = TypeAdapter(list[VariantRecord])
 _RIVALS_BUILDS = TypeAdapter(dict[Compiler, BuildRecord])
 
@@ -88,10 +89,10 @@ class Report(Record):
     """report.json of a comparison of compilers."""
 
     schema_version: Literal[1]
-    command: str = Field(description="What was asked.")
+    command: str = Field(description="The command line.")
     model: str = Field(description="module:factory.")
     parameters: int = Field(description="How many the model has.")
-    notes: list[str] = Field(description="What to know of the model.")
+    notes: list[str] = Field(description="Peculiarities of the model.")
     threads: int = Field(description="Of each compiler.")
     environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")
     rows: list[Row]
@@ -103,12 +104,12 @@ class Report(Record):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A report, and what can be drawn of the model.
+    """A report, and pictures of the model.
 
     Attributes:
         report: see `Report`.
-        graphs: by IR, see `viz.graph.fusion`.
-        kernels: see `viz.studies.kernel_pictures`.
+        graphs: by IR, the picture of the graph; see `viz.exported`.
+        kernels: the pictures of the largest kernels; see `viz.exported`.
     """
 
     report: Report
@@ -124,9 +125,10 @@ def compare_compilers(
     example: list[dict[str, Any]] | None,
     out: Path,
     command: str,
+    export: str = _EXPORT,
     output: IO[Any] | None = None,
 ) -> Comparison:
-    """Build, verify and time what is asked; write `out`/report.json after each engine.
+    """Build, verify and time a model by each compiler; write `out`/report.json after each engine.
 
     Args:
         model: "module:factory", see `loading.load`.
@@ -135,10 +137,12 @@ def compare_compilers(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         out: folder; made once the model has been run.
         command: for the report.
+        export: the function, "module:name", that the process of an engine calls:
+            `pipeline.export_variants`, or one that adds pictures to its result.
         output: where the children's output goes; None: this process's.
 
     Returns:
-        What was found. What is missing or fails is a row that says so.
+        The report and the pictures. A compiler that is missing or fails has a row that says so.
 
     Raises:
         BadInput: the model or its inputs.
@@ -153,9 +157,11 @@ def compare_compilers(
     found = Comparison(report)
     for engine, lane in ENGINES.items():
         if wanted := [name for name in lane if name in asked]:
+            request = ExportRequest.model_validate(
+                given | {"artifacts": out / engine, "tuning_trials": trials}
+            )
             tuners = [lane[name] for name in wanted if lane[name]]
-            arguments = {"tuners": tuners, "trials": trials, "out": str(out / engine)}
-            told = _lane(engine, given | arguments, output)
+            told = _lane(engine, export, request.arguments() | {"tuners": tuners}, output)
             report.rows.extend(_rows(engine, wanted, told))
             write_json(out / REPORT, report.to_dict())
             if "graph" in told:
@@ -189,17 +195,19 @@ def _with_rivals(
     )
 
 
-def _lane(engine: Engine, arguments: dict[str, Any], output: IO[Any] | None) -> dict[str, Any]:
-    """What `job.export_lane` says; of a process that ended, that its one variant did."""
+def _lane(
+    engine: Engine, export: str, arguments: dict[str, Any], output: IO[Any] | None
+) -> dict[str, Any]:
+    """The result of `export`; of a process that ended, one variant that says so."""
     try:
         with engines.Session(engine, output=output) as session:
-            lane: dict[str, Any] = session.call(_EXPORT_LANE, arguments)
+            lane: dict[str, Any] = session.call(export, arguments)
             return lane
     except engines.EngineUnavailable as missing:
-        variant = {"status": "missing", "reason": str(missing)}
-    except engines.RemoteError as error:
+        variant = {"status": "missing", "reason": missing.line}
+    except engines.PlainError as error:
         variant = {"status": "failed", "reason": error.line}
-    except (engines.PlainError, OSError) as error:
+    except OSError as error:
         variant = {"status": "failed", "reason": str(error)}
     return {"pytorch": None, "variants": [variant]}
 

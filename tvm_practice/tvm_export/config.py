@@ -13,12 +13,14 @@ Tuner = Literal["autotvm", "ansor", "metaschedule"]
 Extent = int | str
 
 
-class ExportConfig(BaseModel):
-    """An export's settings. A bad value raises pydantic.ValidationError, which names the field.
+# The artifacts' tolerance: what reordering sums in float32 does to logits of order one.
+ATOL = RTOL = 1e-3
+
+
+class ExportSettings(BaseModel):
+    """An export's settings, whoever asks. A bad value raises pydantic.ValidationError.
 
     Attributes:
-        example_input: what the model is called with: a tensor, a tuple of arguments, or a mapping
-            of them by name. An argument may hold tensors within tuples, lists and mappings.
         target: "llvm" for this machine's processor, or a target in either engine's spelling.
         tuning_trials: schedules to measure, over all the model's tasks; 0 for no tuning.
         tuning_log: where records go: a file (classic) or a folder (current). None: not kept.
@@ -33,13 +35,11 @@ class ExportConfig(BaseModel):
         opt_level: of TVM's passes, 0 to 3.
         converters: of PyTorch operators that TVM lacks: by operator's name, or "module:function"
             of what returns them, see `converters.find_converters`.
-        steps: package of functions that replace the product's own, see `steps.Steps`:
-            "tvm_practice" for the learner's, "solutions" for the reference ones.
+        steps: package of functions that replace the product's own, see `steps.Steps`.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    example_input: Any
     target: str = "llvm"
     tuning_trials: int = Field(default=0, ge=0)
     tuning_log: Path | None = None
@@ -50,10 +50,10 @@ class ExportConfig(BaseModel):
     search: Search = Field(default_factory=Search)
     opt_level: int = Field(default=3, ge=0, le=3)
     converters: str | dict[str, Callable[..., Any]] | None = None
-    steps: Literal["solutions", "tvm_practice"] | None = None
+    steps: str | None = None
 
     @model_validator(mode="after")
-    def _one_story(self) -> "ExportConfig":
+    def _one_story(self) -> "ExportSettings":
         if self.use_ansor and self.tuner not in (None, "ansor"):
             raise ValueError(f"use_ansor=True contradicts tuner={self.tuner!r}")
         if self.chosen_tuner and (reason := self.search.why_not_for(self.chosen_tuner)):
@@ -88,6 +88,11 @@ class ExportConfig(BaseModel):
         return "metaschedule" if self.engine == CURRENT else "autotvm"
 
     @property
+    def tunes(self) -> bool:
+        """Whether anything is tuned."""
+        return self.chosen_tuner is not None and self.tuning_trials > 0
+
+    @property
     def chosen_engine(self) -> Engine:
         """The TVM that the export runs on."""
         if self.chosen_tuner is not None:
@@ -99,6 +104,23 @@ class ExportConfig(BaseModel):
         """The names that stand for extents in `input_shapes`."""
         shapes = (self.input_shapes or {}).values()
         return sorted({each for shape in shapes for each in shape if isinstance(each, str)})
+
+
+class ExportConfig(ExportSettings):
+    """The settings of an export in this process. A bad value raises pydantic.ValidationError.
+
+    Attributes:
+        example_input: what the model is called with: a tensor, a tuple of arguments, or a mapping
+            of them by name. An argument may hold tensors within tuples, lists, mappings and
+            dataclasses.
+        steps: "tvm_practice" for the learner's functions, "solutions" for the reference ones,
+            None for the product's own.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    example_input: Any
+    steps: Literal["solutions", "tvm_practice"] | None = None
 
     @property
     def args(self) -> tuple[Any, ...]:

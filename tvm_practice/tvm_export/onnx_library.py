@@ -35,7 +35,7 @@ def compile_onnx(
     checked: bool | None,
     output: IO[Any] | None = None,
 ) -> dict[str, Any]:
-    """Compile a file, check the library, write `out`/model.json, and return what is in it.
+    """Compile a file, check the library, write `out`/model.json, and return its content.
 
     Args:
         file: the ONNX file.
@@ -47,8 +47,8 @@ def compile_onnx(
         output: where the child prints, see `engines.Session`.
 
     Returns:
-        {"schema_version", "model": the file's name, "library", "engine", what `compile_file`
-        returns, "check": what `check` returns, or {"status": "off", "reason"}, "versions"}.
+        {"schema_version", "model": the file's name, "library", "engine", the result of
+        `compile_file`, "check": that of `check`, or {"status": "off", "reason"}, "versions"}.
 
     Raises:
         engines.EngineError: as `engines.Session.call` does.
@@ -65,15 +65,7 @@ def compile_onnx(
     with engines.Session(engines.CURRENT, output=output) as session:
         compiled = session.call(f"{_HERE}:compile_file", arguments)
         off = off or compiled["not_runnable"]
-        judged = (
-            {"status": "off", "reason": off}
-            if off
-            else _checked(
-                session,
-                {"file": str(file), "library": str((out / LIBRARY).resolve())}
-                | {name: compiled[name] for name in ("inputs", "target")},
-            )
-        )
+        judged = {"status": "off", "reason": off} if off else _checked(session, file, out, compiled)
     metadata = {
         "schema_version": SCHEMA_VERSION,
         "model": file.name,
@@ -87,13 +79,16 @@ def compile_onnx(
     return metadata
 
 
-def _checked(session: engines.Session, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What `check` says; a check that does not come to its end is a failed one."""
+def _checked(
+    session: engines.Session, file: Path, out: Path, compiled: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The result of `check`. A check that does not come to its end has failed."""
+    given = {"file": str(file), "library": str((out / LIBRARY).resolve())}
+    arguments = given | {name: compiled[name] for name in ("inputs", "target")}
     try:
         judged: dict[str, Any] = session.call(f"{_HERE}:check", arguments)
     except engines.PlainError as error:
-        said = error.line if isinstance(error, engines.RemoteError) else str(error)
-        return {"status": "failed", "reason": f"the check did not end: {said}"}
+        return {"status": "failed", "reason": f"the check did not end: {error.line}"}
     return judged
 
 
@@ -124,10 +119,11 @@ def compile_file(
 
     Raises:
         BadInput: the file, a shape or the target; the message is one line.
-        CannotImport: the model, for an operator in it, or for what TVM's graph passes refuse.
+        CannotImport: an operator of the model, or the model as a whole in TVM's graph passes.
         DoesNotCompile: a function of it, or the library does not link.
         Missing: no C++ compiler to link the library with.
     """
+    from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.importers.onnx import (
         import_model,
         input_tensors,
@@ -135,7 +131,6 @@ def compile_file(
         output_tensors,
         read_model,
     )
-    from tvm_practice.tvm_export.lane import Stopwatch
     from tvm_practice.tvm_export.quiet import native_stderr_to
     from tvm_practice.tvm_export.relax import optimized, with_host
     from tvm_practice.tvm_export.steps import Steps
@@ -224,7 +219,7 @@ def check(
 
     Args:
         file: the ONNX file.
-        library: what was compiled from it.
+        library: the file that was compiled from it.
         inputs: [{"name", "shape", "dtype"}] in the model's order.
         target: that it was compiled for, as `compile_file` says it.
 
@@ -235,7 +230,7 @@ def check(
     import tvm
 
     from tvm_practice.tvm_export.baselines import open_onnx_session
-    from tvm_practice.tvm_export.job import ATOL, RTOL
+    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner

@@ -3,7 +3,10 @@
 import time
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tvm_practice.tvm_export.graph_module import GraphModule
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,17 @@ def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
     return [
         OperatorTime(name, calls[name], 1e3 * seconds, seconds / total)
         for name, seconds in sorted(spent.items(), key=lambda item: -item[1])
+    ]
+
+
+def operators_of(built: "GraphModule") -> list[dict[str, Any]]:
+    """Each function's part of a run; see `OperatorTime`.
+
+    "schedule" is the default rule that made it (see `rules.cpu`), or "record".
+    """
+    return [
+        {**each.to_dict(), "schedule": built.rules.get(plain_name(each.name), "record")}
+        for each in profile_operators(built.runner)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The current engine's lane: torch.export, Relax, MetaSchedule, virtual machine."""
+"""The current engine's part of an export: MetaSchedule, default schedules, virtual machine."""
 
 import os
 from dataclasses import replace
@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import CURRENT
-from tvm_practice.measure import compare_interleaved
-from tvm_practice.tvm_export.calling import Call, as_array
+from tvm_practice.measure import Stopwatch, compare_interleaved
+from tvm_practice.tvm_export.calling import as_array
+from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.importers.converters import Converters
-from tvm_practice.tvm_export.importers.converters.relax import corrections
-from tvm_practice.tvm_export.lane import Stopwatch, told_in_a_line
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
-from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu import mark_constants
@@ -26,170 +24,171 @@ from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, summar
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
-from tvm_practice.tvm_export.tuners.search import Search, searching
+from tvm_practice.tvm_export.tuners.search import searching
 
-_WAY_OUT = (
-    "--converters can give what it lacks; --tuner autotvm or ansor import by Relay, from a trace"
-)
+TUNERS = ("metaschedule",)
 # Of the comparison of the tuned with the untuned model.
 _ROUNDS, _SECONDS = 15, 10.0
 
 
-class RelaxLane:
-    """A model as a Relax module of fused functions, to be built untuned or with records."""
+def tune(export: Export) -> Export:
+    """The module with the best of the measured schedules applied; `log` is a folder of records.
 
-    tuners: tuple[str, ...] = ("metaschedule",)
-
-    def __init__(
-        self,
-        call: Call,
-        *,
-        target: Any,
-        steps: Steps,
-        opt_level: int = 3,
-        converters: Converters,
-    ):
-        self._steps = steps
-        self._opt_level = opt_level
-        self._target = with_host(target)
-        self._inputs = list(call.names)
-        watch = Stopwatch()
-        relax = told_in_a_line("Relax", _WAY_OUT)
-        quiet = native_stderr_to(os.devnull)  # it warns of every gather
-        with watch("import"), relax, quiet_frontends(), quiet, corrections():
-            if any(call.dynamic):
-                module = _import_dynamic(call, converters)
-            else:
-                module = steps.import_relax(call.module, call.tensors, converters=dict(converters))
-        with watch("optimize"), native_stderr_to(os.devnull):
-            self._module = optimized(module, steps)
-        self._example = [as_array(each) for each in call.tensors]
-        self._default: GraphModule | None = None
-        self._seconds = watch.seconds
-        self.notes: list[str] = []
-        self.stages: dict[str, Any] = {"imported": module, "optimized": self._module}
-
-    def untuned(self) -> GraphModule:
-        """Built with the adapter's own default schedules, see `rules.cpu`."""
-        if self._default is None:
-            self._default = self._build(self._module, None, Stopwatch(self._seconds), {})
-        return self._default
-
-    def tuned(
-        self, tuner: str, *, trials: int, log: Path, search: Search | None = None
-    ) -> GraphModule:
-        """Built with the best of `trials` measured schedules; `log` is a folder of records.
-
-        Trials go to the operators that take most of the untuned model's time. A function's best
-        records are timed once more, in turns with its default schedule, which functions without a
-        faster record get; and so does the whole model if it is not faster with records.
-        """
-        watch = Stopwatch(self._seconds)
-        default = self.untuned()
-        with exclusively(log):
-            require_own(log, tuner, self._target)
-            metaschedule.recover(log)
-            before = require_own(log, tuner, self._target)
-            with watch("profile"):
-                times = self._profile(default)
-            with watch("tune"), native_stderr_to(log / "stderr"):
-                tasks = self._tune(trials, before, times, log, search or Search())
-            if not tasks:
-                return replace(default, tuner=tuner, tuning=nothing_to_tune("MetaSchedule"))
-            with watch("choose"):
-                best, kept, slower = fastest_records(
-                    self._module, metaschedule.open_database(log), self._target
-                )
-                module = self._steps.apply_metaschedule(self._module, best, self._target)
-        measured = metaschedule.history(log)
-        tuning = summary(measured, before) | {
-            "tasks": len(tasks),
-            "records_kept": kept,
-            "records_slower_than_default": slower,
-            "note": f"{len(tasks)} tasks with {sum(tasks):.0%} of the untuned model's time were "
-            f"tuned; for {kept} the best record was faster than the default schedule, for "
-            f"{slower} it was not and the default stayed",
-        }
-        built = self._build(module, tuner, watch, tuning)
+    Trials go to the operators that take most of the untuned model's time. A function's best
+    records are timed once more, in turns with its default schedule, which functions without a
+    faster record get. Raises BadInput if the log is another target's or tuner's, or in use.
+    """
+    log, tuner = export.log, export.tuner
+    assert log is not None and tuner is not None
+    watch = Stopwatch(export.seconds)
+    default = export.default or _untuned(export)
+    with exclusively(log):
+        require_own(log, tuner, export.target)
+        metaschedule.recover(log)
+        before = require_own(log, tuner, export.target)
+        with watch("profile"):
+            times = _profile(default, _inputs(export))
+        with watch("tune"), native_stderr_to(log / "stderr"):
+            tasks = _measure_schedules(export, log, before, times)
+        if not tasks:
+            tuning = nothing_to_tune("MetaSchedule")
+            return replace(export, default=default, tuning=tuning, seconds=watch.seconds)
         with watch("choose"):
-            slower_in_all = kept > 0 and not _runs_faster(built, default, self._example)
-        if slower_in_all:
-            tuning["note"] += "; with them the whole model was not faster: all defaults stayed"
-            built = replace(default, tuner=tuner, tuning=tuning)
-        built.seconds = watch.seconds
-        return built
+            best, kept, slower = fastest_records(
+                export.module, metaschedule.open_database(log), export.target
+            )
+            module = export.steps.apply_metaschedule(export.module, best, export.target)
+    tuning = summary(metaschedule.history(log), before) | {
+        "tasks": len(tasks),
+        "records_kept": kept,
+        "records_slower_than_default": slower,
+        "note": f"{len(tasks)} tasks with {sum(tasks):.0%} of the untuned model's time were "
+        f"tuned; for {kept} the best record was faster than the default schedule, for "
+        f"{slower} it was not and the default stayed",
+    }
+    return replace(export, module=module, default=default, tuning=tuning, seconds=watch.seconds)
 
-    def _profile(self, built: GraphModule) -> dict[str, float]:
-        """The share of a run's time by the name of the function before it was scheduled."""
-        built(*self._example)
-        return {plain_name(each.name): each.share for each in profile_operators(built.runner)}
 
-    def _tune(
-        self, trials: int, before: int, times: dict[str, float], log: Path, search: Search
-    ) -> list[float]:
-        """Measure schedules until there are `trials`, `before` of them there already.
+def _untuned(export: Export) -> GraphModule:
+    return build(schedule(replace(export, tuner=None))).result
 
-        Returns the share of the model's time of each task that trials went to.
-        """
-        with searching(search, most=trials - before):
-            contexts, weights = metaschedule.extract_contexts(self._module, self._target)
-            shares = self._shares(contexts, times)
-            chosen = worth_tuning(shares, trials)
-            if chosen and trials > before:
-                # Less than one a task is too little to divide; the limit ends it in time.
-                self._steps.tune_metaschedule(
-                    [contexts[index] for index in chosen],
-                    [weights[index] for index in chosen],
-                    trials=max(trials - before, len(chosen)),
-                    work_dir=str(log),
-                )
-                metaschedule.recover(log)
-        return [shares[index] for index in chosen]
 
-    def _shares(self, contexts: list[Any], times: dict[str, float]) -> list[float]:
-        """Of the model's time, each task's part: that of all functions equal to its own."""
-        import tvm
-        import tvm_ffi
+def _inputs(export: Export) -> list[Any]:
+    return [as_array(each) for each in export.call.tensors]
 
-        keys = {
-            str(name.name_hint): tvm_ffi.structural_hash(each.without_attr("global_symbol"))
-            for name, each in self._module.functions_items()
-            if isinstance(each, tvm.tirx.PrimFunc)
-        }
-        by_key: dict[int, float] = {}
-        for name, share in times.items():
-            if name in keys:
-                by_key[keys[name]] = by_key.get(keys[name], 0.0) + share
-        return [by_key.get(keys.get(str(each.task_name), 0), 0.0) for each in contexts]
 
-    def _build(
-        self, module: Any, tuner: str | None, watch: Stopwatch, tuning: dict[str, Any]
-    ) -> GraphModule:
-        import tvm
+def _profile(built: GraphModule, inputs: list[Any]) -> dict[str, float]:
+    """The share of a run's time by the name of the function before it was scheduled."""
+    built(*inputs)
+    return {plain_name(each.name): each.share for each in profile_operators(built.runner)}
 
-        decisions: list[Decision] = []
-        with watch("build"):
-            module = schedule_defaults(module, self._target, report=decisions)
-        level = tvm.transform.PassContext(opt_level=self._opt_level)
-        with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(self._target):
-            executable = self._steps.build_relax(module, self._target)
-        self.stages["scheduled"] = module
-        device = device_of(self._target)
-        return GraphModule(
-            engine=CURRENT,
-            tuner=tuner,
-            runner=None
-            if why_not_runnable(self._target)
-            else RelaxRunner(executable, device=device),
-            compiled=executable,
-            graph_json=tvm.ir.save_json(self._module),
-            target=str(self._target),
-            input_names=self._inputs,
-            seconds=watch.seconds,
-            tuning=tuning,
-            rules={each.function: each.rule for each in decisions},
-            declined={each.function: each.declined for each in decisions if each.declined},
-        )
+
+def _measure_schedules(
+    export: Export, log: Path, before: int, times: dict[str, float]
+) -> list[float]:
+    """Measure schedules until `log` has all trials, `before` of which are there already.
+
+    Returns the share of the model's time of each task that trials went to.
+    """
+    trials = export.trials
+    with searching(export.settings.search, most=trials - before):
+        contexts, weights = metaschedule.extract_contexts(export.module, export.target)
+        shares = _shares(export.module, contexts, times)
+        chosen = worth_tuning(shares, trials)
+        if chosen and trials > before:
+            # Less than one a task is too little to divide; the limit ends it in time.
+            export.steps.tune_metaschedule(
+                [contexts[index] for index in chosen],
+                [weights[index] for index in chosen],
+                trials=max(trials - before, len(chosen)),
+                work_dir=str(log),
+            )
+            metaschedule.recover(log)
+    return [shares[index] for index in chosen]
+
+
+def _shares(module: Any, contexts: list[Any], times: dict[str, float]) -> list[float]:
+    """Of the model's time, each task's part: that of all functions equal to its own."""
+    import tvm
+    import tvm_ffi
+
+    keys = {
+        str(name.name_hint): tvm_ffi.structural_hash(each.without_attr("global_symbol"))
+        for name, each in module.functions_items()
+        if isinstance(each, tvm.tirx.PrimFunc)
+    }
+    by_key: dict[int, float] = {}
+    for name, share in times.items():
+        if name in keys:
+            by_key[keys[name]] = by_key.get(keys[name], 0.0) + share
+    return [by_key.get(keys.get(str(each.task_name), 0), 0.0) for each in contexts]
+
+
+def schedule(export: Export) -> Export:
+    """Every function that no record is applied to, scheduled by the target's default rules."""
+    decisions: list[Decision] = []
+    watch = Stopwatch(export.seconds)
+    with watch("build"):
+        module = schedule_defaults(export.module, export.target, report=decisions)
+    stages = export.stages | {"scheduled": module}
+    return replace(
+        export, module=module, stages=stages, decisions=tuple(decisions), seconds=watch.seconds
+    )
+
+
+def build(export: Export) -> Export:
+    """The scheduled module compiled; the untuned build where records do not make it faster."""
+    import tvm
+
+    target = export.target
+    watch = Stopwatch(export.seconds)
+    level = tvm.transform.PassContext(opt_level=export.settings.opt_level)
+    with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(target):
+        executable = export.steps.build_relax(export.module, target)
+    runs_here = why_not_runnable(target) is None
+    built = GraphModule(
+        engine=CURRENT,
+        tuner=export.tuner,
+        runner=RelaxRunner(executable, device=device_of(target)) if runs_here else None,
+        compiled=executable,
+        graph_json=tvm.ir.save_json(export.stages["optimized"]),
+        target=str(target),
+        input_names=list(export.call.names),
+        seconds=watch.seconds,
+        tuning=export.tuning,
+        rules={each.function: each.rule for each in export.decisions},
+        declined={each.function: each.declined for each in export.decisions if each.declined},
+    )
+    return _faster(replace(export, built=built, seconds=watch.seconds))
+
+
+def _faster(export: Export) -> Export:
+    """The export with its untuned build, if the one with records is not faster as a whole."""
+    built, default, tuning = export.result, export.default, export.tuning
+    if default is None or not tuning.get("records_kept"):
+        return export
+    watch = Stopwatch(export.seconds)
+    with watch("choose"):
+        is_faster = _runs_faster(built, default, _inputs(export))
+    if not is_faster:
+        note = f"{tuning['note']}; with them the whole model was not faster: all defaults stayed"
+        tuning = tuning | {"note": note}
+        built = replace(default, tuner=export.tuner, tuning=tuning)
+    built = replace(built, seconds=watch.seconds)
+    return replace(export, built=built, tuning=tuning, seconds=watch.seconds)
+
+
+def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> bool:
+    """Whether a whole model runs faster than another build of it, timed in turns."""
+    for each in (one, other):
+        each(*inputs)
+    compared = compare_interleaved(
+        {"one": one.run, "other": other.run},
+        baseline="other",
+        rounds=_ROUNDS,
+        time_limit=_SECONDS,
+    )
+    return compared.ratio["one"].value < 1
 
 
 def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:
@@ -259,36 +258,3 @@ def _convolutions(module: Any) -> int:
 
     relax.analysis.post_order_visit(module["main"], look)
     return found
-
-
-def _import_dynamic(call: Call, converters: Converters) -> Any:
-    """As phase 4's import_relax, for any value of the extents that have names."""
-    import torch
-    from tvm.relax.frontend.torch import from_exported_program
-
-    names = {name for axes in call.dynamic for name in axes.values()}
-    dimensions = {name: torch.export.Dim(name, min=1) for name in names}
-    shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
-    tensors = list(call.tensors)
-    for index, axes in enumerate(call.dynamic):
-        for axis in axes:
-            if tensors[index].shape[axis] == 1:  # which PyTorch would take for a constant
-                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
-    # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
-    exported = torch.export.export(call.module, tuple(tensors), dynamic_shapes=(tuple(shapes),))
-    return from_exported_program(
-        exported, unwrap_unit_return_tuple=True, custom_convert_map=dict(converters)
-    )
-
-
-def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> bool:
-    """Whether a whole model runs faster than another build of it, timed in turns."""
-    for each in (one, other):
-        each(*inputs)
-    compared = compare_interleaved(
-        {"one": one.run, "other": other.run},
-        baseline="other",
-        rounds=_ROUNDS,
-        time_limit=_SECONDS,
-    )
-    return compared.ratio["one"].value < 1

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.tvm_export.errors import BadInput
 
-# What tells how an artifact was made, where its metadata has no configuration as a whole.
+# The fields that tell how an artifact was made, where its metadata has no configuration.
 _MADE_BY = ("engine", "target", "tuner", "tuning")
 _METHOD = "Student t on the logarithm of the ratio of means, standard errors from std and count"
 
@@ -69,7 +69,7 @@ class Row(BaseModel):
 def compare(metrics: Path, metadata: Path) -> Row:
     """Compare a run's metrics.json with an artifact's metadata.json or summary.json.
 
-    Raises BadInput for a file that is missing, not JSON, or without what is compared.
+    Raises BadInput for a file that is missing, is not JSON, or has no latency.
     """
     from tvm_practice.measure.comparison import ratio_interval
 
@@ -182,7 +182,7 @@ def _significant(*intervals: tuple[float, float] | None) -> bool | None:
 
 
 def _notes(run: dict[str, Any], artifact: dict[str, Any]) -> list[str]:
-    """What differs between the two besides the compiler."""
+    """The differences between the two besides the compiler."""
     notes = []
     verification = artifact.get("verification")
     if not isinstance(verification, dict):

@@ -1,4 +1,4 @@
-"""What came of one build of a model: a tuner's, a compiler's; JSON-ready."""
+"""The record of one build of a model, by a tuner or another compiler; JSON-ready."""
 
 from typing import Literal
 
@@ -38,7 +38,7 @@ class BuildRecord(Record):
         default=None, description="Largest absolute error, if verified."
     )
     verification: VerificationRecord | None = None
-    seconds: dict[str, float] | None = Field(default=None, description="What each stage took.")
+    seconds: dict[str, float] | None = Field(default=None, description="Of each stage.")
     tuning: TuningRecord | None = None
     artifacts: str | None = Field(default=None, description="The folder that has it.")
     operators: list[OperatorRecord] | None = Field(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.config import ATOL, RTOL
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.steps import Steps
 
@@ -22,8 +23,8 @@ def verify_runtime(
     inputs: Sequence[tuple[str, np.ndarray]],
     reference: Sequence[np.ndarray],
     *,
-    atol: float = 1e-3,
-    rtol: float = 1e-3,
+    atol: float = ATOL,
+    rtol: float = RTOL,
     steps: str | None = None,
 ) -> list[np.ndarray]:
     """Run on named `inputs`, compare with `reference`, return the outputs.

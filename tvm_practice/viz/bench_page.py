@@ -1,4 +1,4 @@
-"""What compilers made of one model: the terminal's table, and report.html."""
+"""A comparison of compilers: the terminal's table, and report.html."""
 
 import importlib
 from pathlib import Path
@@ -37,7 +37,7 @@ def write_page(compared: Comparison, out: Path) -> Path:
     """Write `out`/report.html; returns the file.
 
     Args:
-        compared: what was found.
+        compared: the rows and pictures.
         out: the folder that was given to `compare_compilers`, whose records are drawn.
     """
     report = compared.report

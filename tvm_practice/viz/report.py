@@ -124,89 +124,100 @@ def latency_block(ratios: Mapping[str, RatioRecord], *, baseline: str) -> Block:
 
 def schedule_sections(study: Mapping[str, Any]) -> list[Section]:
     """What a schedule does, from a study of the course's matmul."""
-    size, cache = study["size"], study["cache"]
+    return [_loops_section(study), _access_section(study), _caches_section(study)]
+
+
+def _loops_section(study: Mapping[str, Any]) -> Section:
     rows, columns = study["tile"]
     left_out = [f"{name} is left out: {why}." for name, why in study["left_out"].items()]
+    return Section(
+        "loops",
+        "Loops, primitive by primitive",
+        [
+            Block(
+                "text",
+                text=f"A matmul of {study['size']}³ under the schedules of phase 2, tiles of "
+                f"{rows} x {columns}. The slider goes through the primitives; what one changed has "
+                "a thick border. Point at a loop for how often its body runs. "
+                + " ".join(left_out),
+            ),
+            Block("steps", schedules=study["steps"]),
+        ],
+    )
+
+
+def _access_section(study: Mapping[str, Any]) -> Section:
+    return Section(
+        "access",
+        "Memory access",
+        [
+            Block(
+                "text",
+                text="The same 2048 multiply-adds of a 32³ matmul, followed through the IR of "
+                "each schedule.",
+            ),
+            Block(
+                "picture",
+                svg=study["access"],
+                caption="Dark elements are touched first, yellow ones last, grey ones not at "
+                "all. Naive walks down the columns of B, a new cache line at every step, and "
+                "does so again for each row of C. Tiled stays in a stripe. Packed reads "
+                "copies that lie in the order of use, half as many lines. C is in registers "
+                "there.",
+            ),
+            Block(
+                "player",
+                players=study["players"],
+                caption="Each touch in order; orange is recent, blue was touched before.",
+            ),
+        ],
+    )
+
+
+def _caches_section(study: Mapping[str, Any]) -> Section:
+    cache = study["cache"]
+    levels = [each.partition(":")[0] for each in cache["levels"]]
     known = (
         "this machine's" if cache["known"] else "usual sizes, the system does not tell this one's"
     )
-    names = list(cache["counts"])
-    levels = [each.partition(":")[0] for each in cache["levels"]]
-    table = [
+    return Section(
+        "caches",
+        "Cache misses",
+        [
+            Block(
+                "text",
+                text=f"All accesses of the {study['size']}³ matmul through a model of the caches "
+                f"({known}): {'; '.join(cache['levels'])}. Each replaces the line used longest "
+                "ago; there is no prefetcher.",
+            ),
+            Block("picture", svg=cache["svg"], caption="Log scale: a step is a factor of ten."),
+            Block(
+                "table",
+                title="For each multiply-add, and misses for 1000",
+                headings=["schedule", "accesses", *levels],
+                rows=_misses(cache, levels),
+            ),
+            Block(
+                "text",
+                text="Packed does not win by L1 misses: it halves the accesses, for its tile "
+                "of C is in registers, and its copies need few pages (TLB).",
+            ),
+        ],
+    )
+
+
+def _misses(cache: Mapping[str, Any], levels: Sequence[str]) -> list[list[str]]:
+    """A row for each schedule: accesses for one multiply-add, misses for 1000."""
+    return [
         [
             name,
-            f"{sum(cache['counts'][name]['accesses'].values()) / cache['work']:.2f}",
+            f"{sum(counts['accesses'].values()) / cache['work']:.2f}",
             *(
-                f"{1000 * sum(cache['counts'][name]['misses'][level].values()) / cache['work']:.4g}"
+                f"{1000 * sum(counts['misses'][level].values()) / cache['work']:.4g}"
                 for level in levels
             ),
         ]
-        for name in names
-    ]
-    return [
-        Section(
-            "loops",
-            "Loops, primitive by primitive",
-            [
-                Block(
-                    "text",
-                    text=f"A matmul of {size}³ under the schedules of phase 2, tiles of {rows} x "
-                    f"{columns}. The slider goes through the primitives; what one changed has a "
-                    "thick border. Point at a loop for how often its body runs. "
-                    + " ".join(left_out),
-                ),
-                Block("steps", schedules=study["steps"]),
-            ],
-        ),
-        Section(
-            "access",
-            "Memory access",
-            [
-                Block(
-                    "text",
-                    text="The same 2048 multiply-adds of a 32³ matmul, followed through the IR of "
-                    "each schedule.",
-                ),
-                Block(
-                    "picture",
-                    svg=study["access"],
-                    caption="Dark elements are touched first, yellow ones last, grey ones not at "
-                    "all. Naive walks down the columns of B, a new cache line at every step, and "
-                    "does so again for each row of C. Tiled stays in a stripe. Packed reads "
-                    "copies that lie in the order of use, half as many lines. C is in registers "
-                    "there.",
-                ),
-                Block(
-                    "player",
-                    players=study["players"],
-                    caption="Each touch in order; orange is recent, blue was touched before.",
-                ),
-            ],
-        ),
-        Section(
-            "caches",
-            "Cache misses",
-            [
-                Block(
-                    "text",
-                    text=f"All accesses of the {size}³ matmul through a model of the caches "
-                    f"({known}): {'; '.join(cache['levels'])}. Each replaces the line used longest "
-                    "ago; there is no prefetcher.",
-                ),
-                Block("picture", svg=cache["svg"], caption="Log scale: a step is a factor of ten."),
-                Block(
-                    "table",
-                    title="For each multiply-add, and misses for 1000",
-                    headings=["schedule", "accesses", *levels],
-                    rows=table,
-                ),
-                Block(
-                    "text",
-                    text="Packed does not win by L1 misses: it halves the accesses, for its tile "
-                    "of C is in registers, and its copies need few pages (TLB).",
-                ),
-            ],
-        ),
+        for name, counts in cache["counts"].items()
     ]
 
 

@@ -33,7 +33,7 @@ def table(rows: Sequence[Row]) -> "Table":
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """The notes, a line each; what is true of all artifacts once."""
+    """The notes, a line each; a note on all artifacts is there once."""
     shared = [note for note in rows[0].notes if all(note in row.notes for row in rows)]
     own = [f"{row.name}: {note}" for row in rows for note in row.notes if note not in shared]
     return [f"note: {each}" for each in [*shared, *own]]

@@ -43,7 +43,7 @@ def above_interval(ratio: RatioRecord) -> str:
 
 
 def in_one_line(cell: str) -> str:
-    """What `above_interval` has in two lines: `0.52 (0.50–0.55)`."""
+    """A cell of `above_interval` in one line: `0.52 (0.50–0.55)`."""
     above, lines, beneath = cell.partition("\n")
     return f"{above} ({beneath})" if lines else above
 

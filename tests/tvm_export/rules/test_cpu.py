@@ -49,6 +49,25 @@ def test_values_at_odd_sizes(session: engines.Session, family: str, seed: int) -
     assert set(drawn["rules"]) <= RULES[family], drawn
 
 
+@pytest.mark.parametrize(
+    ("case", "rule"),
+    [
+        ("1x1 convolution, padded", "contraction"),
+        ("3x3 convolution, padded", "winograd"),
+        ("convolution, padded at once", "contraction"),
+        ("pooling, padded", "reduction"),
+        ("depthwise convolution, padded", "reduction"),
+        ("log of a softmax", "reduction"),
+        ("log_softmax, short axis", "reduction"),
+        ("log_softmax, axis 1", "reduction"),
+    ],
+)
+def test_values_that_were_wrong(session: engines.Session, case: str, rule: str) -> None:
+    drawn = session.call(f"{FUNCTIONS}:compare", {"family": case, "seed": 0})
+    assert drawn["finite"] and drawn["error"] < 1e-5, drawn
+    assert drawn["rules"][-1] == rule, drawn
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "family",
@@ -148,6 +167,16 @@ def test_winograd_where_it_gains(session: engines.Session) -> None:
         "weights given": "the weights are no constant",
         "float64": "the output is not float32, or of another layout",
     }
+
+
+def test_winograd_is_for_sums_of_products_alone(session: engines.Session) -> None:
+    found = session.call(f"{FUNCTIONS}:other_window_sums")
+    by_winograd = {name for name, each in found.items() if each["rule"] == "winograd"}
+    assert by_winograd == {"sum x*w", "sum w*x"}
+    for name, each in found.items():
+        assert each["error"] < 1e-5, name
+        if name not in by_winograd:
+            assert each["why"] == "a step does not add a product of the operands to a sum from 0"
 
 
 def test_what_is_given_and_what_is_scheduled_already_stay(session: engines.Session) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.conftest import Processes
+from tests.tvm_export.tuners.conftest import TunersProcesses
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.tuners.search_functions"
@@ -62,28 +62,27 @@ def test_foreign_and_broken_logs(
     make: Callable[[Path], str],
     message: str,
     tmp_path: Path,
-    process_of: Processes,
+    process_for: TunersProcesses,
 ) -> None:
-    engine: engines.Engine = "current" if tuner == "metaschedule" else "classic"
-    if reason := engines.unavailable_reason(engine):
-        pytest.skip(reason)
     log = Path(make(tmp_path))
     files = [log] if log.is_file() else [each for each in log.rglob("*") if each.is_file()]
     before = {each: each.read_bytes() for each in files}
-    said = _refusal(process_of(engine), tuner, log)
+    said = _refusal(process_for(tuner), tuner, log)
     assert message in said and "\n" not in said
     assert {each: each.read_bytes() for each in files} == before
 
 
-def test_two_runs_on_one_log_exclude_each_other(tmp_path: Path, process_of: Processes) -> None:
+def test_two_runs_on_one_log_exclude_each_other(
+    tmp_path: Path, process_for: TunersProcesses
+) -> None:
     log = tmp_path / "records"
     with FileLock(f"{log}.lock"):
-        said = _refusal(process_of("current"), "metaschedule", log)
+        said = _refusal(process_for("metaschedule"), "metaschedule", log)
     assert said == f"another run is tuning with {log}; wait for it, or name another"
 
 
-def test_a_log_where_nothing_can_be_written(tmp_path: Path, process_of: Processes) -> None:
+def test_a_log_where_nothing_can_be_written(tmp_path: Path, process_for: TunersProcesses) -> None:
     (tmp_path / "file").touch()
     log = tmp_path / "file" / "records"
-    said = _refusal(process_of("current"), "metaschedule", log)
+    said = _refusal(process_for("metaschedule"), "metaschedule", log)
     assert said.startswith(f"tuning records cannot be written to {log}: ")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tests.conftest import Processes
-from tvm_practice import engines
+from tests.tvm_export.tuners.conftest import TunersProcesses
 from tvm_practice.tvm_export import ExportConfig
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, Stopped
@@ -108,14 +107,11 @@ def test_other_errors_are_not_swallowed() -> None:
     ],
 )
 def test_other_ways_to_search(
-    tuner: str, settings: dict[str, object], tmp_path: Path, process_of: Processes
+    tuner: str, settings: dict[str, object], tmp_path: Path, process_for: TunersProcesses
 ) -> None:
-    engine: engines.Engine = "current" if tuner == "metaschedule" else "classic"
-    if reason := engines.unavailable_reason(engine):
-        pytest.skip(reason)
     log = str(tmp_path / "log")
     arguments = {"tuner": tuner, "trials": 4, "log": log, "search": settings}
-    session = process_of(engine)
+    session = process_for(tuner)
     found = session.call(f"{FUNCTIONS}:export", arguments)
     assert found["tuning"]["trials"] == 4 and found["error"] < 1e-4
     again = session.call(f"{FUNCTIONS}:export", arguments)
@@ -131,13 +127,10 @@ def test_other_ways_to_search(
     [("metaschedule", {"space": "register-tiles"}), ("ansor", {}), ("autotvm", {})],
 )
 def test_a_model_without_a_task_is_exported_untuned(
-    tuner: str, settings: dict[str, object], tmp_path: Path, process_of: Processes
+    tuner: str, settings: dict[str, object], tmp_path: Path, process_for: TunersProcesses
 ) -> None:
-    engine: engines.Engine = "current" if tuner == "metaschedule" else "classic"
-    if reason := engines.unavailable_reason(engine):
-        pytest.skip(reason)
     arguments = {"tuner": tuner, "log": str(tmp_path / "log"), "search": settings}
-    found = process_of(engine).call(f"{FUNCTIONS}:export_without_tasks", arguments)
+    found = process_for(tuner).call(f"{FUNCTIONS}:export_without_tasks", arguments)
     assert found["tuner"] == tuner and found["error"] == 0
     assert found["tuning"]["tasks"] == found["tuning"]["trials"] == 0
     assert "it is exported untuned" in found["tuning"]["note"]

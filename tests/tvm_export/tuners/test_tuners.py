@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.test_kill import measured
-from tests.tvm_export.tuners.tuner_functions import ENGINE_OF
+from tests.tvm_export.tuners.conftest import ENGINE_OF, engine_of
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.tuners import Trial, ansor, autotvm, count_errors, metaschedule
@@ -29,14 +29,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=list(ENGINE_OF))
 def tuner(request: pytest.FixtureRequest) -> str:
-    if reason := engines.unavailable_reason(ENGINE_OF[request.param]):  # type: ignore[arg-type]
-        pytest.skip(reason)
+    engine_of(request.param)
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def session(tuner: str) -> Iterator[engines.Session]:
-    with engines.Session(ENGINE_OF[tuner]) as opened:  # type: ignore[arg-type]
+    with engines.Session(engine_of(tuner)) as opened:
         yield opened
 
 
@@ -98,6 +97,7 @@ def _records(tuner: str, log: Path) -> int:
     return file.read_text().count("\n") if file.exists() else 0
 
 
+@pytest.mark.real_processes
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_what_was_measured_survives(tuner: str, tmp_path: Path, how: signal.Signals) -> None:
     """Killed or interrupted, the log keeps every line, no process is left, and a search goes on."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 SIZES = (48, 40, 56)
-ENGINE_OF = {"autotvm": "classic", "ansor": "classic", "metaschedule": "current"}
 
 
 def _module(tuner: str) -> Any:

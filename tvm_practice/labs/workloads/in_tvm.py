@@ -3,9 +3,7 @@
 With `trials` MetaSchedule searches for schedules; without, the default rules give them.
 """
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,8 +18,7 @@ from tvm_practice.labs.workloads.in_torch import (
     softmax,
 )
 from tvm_practice.labs.workloads.loaded import Loaded
-from tvm_practice.tvm_export.calling import as_call
-from tvm_practice.tvm_export.lane import open_lane
+from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
 __all__ = ["attention", "layer_norm", "load", "matmul", "mlp", "softmax"]
 
@@ -41,18 +38,11 @@ class _Model(nn.Module):
 def load(workload: str, inputs: Sequence[np.ndarray], *, trials: int = 0) -> Loaded:
     torch.set_num_threads(engines.thread_count())
     tensors = tuple(torch.from_numpy(each) for each in inputs)
-    call = as_call(_Model(workload).eval(), tensors)
-    lane = open_lane("current", call, target="llvm", steps="solutions")
-    if trials:
-        with tempfile.TemporaryDirectory() as folder:
-            built = lane.tuned("metaschedule", trials=trials, log=Path(folder) / "records")
-    else:
-        built = lane.untuned()
+    config = ExportConfig(example_input=tensors, engine="current", tuning_trials=trials)
+    built = compile_pytorch_module(_Model(workload).eval(), config)
 
     def result() -> np.ndarray:
         built.run()
         return built.get_output()
 
-    for position, each in enumerate(inputs):
-        built.set_input(position, each)
     return Loaded(built.run, result)

@@ -27,7 +27,9 @@ from tvm_practice.tvm_export.artifacts.files import SUMMARY, read_metadata, requ
 if TYPE_CHECKING:
     import torch
 
+    from tvm_practice.tvm_export.export import Export
     from tvm_practice.tvm_export.loading import Loaded
+    from tvm_practice.tvm_export.request import ExportRequest
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _PACKAGES = {
@@ -35,6 +37,57 @@ _PACKAGES = {
     engines.CLASSIC: ("bitblas", "torch", "numpy"),
 }
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def of(export: "Export") -> dict[str, str | None]:
+    """Digests of what an export is about to be made from, its configuration apart.
+
+    Args:
+        export: its model loaded and not imported: importers may change it.
+    """
+    settings, loaded = export.settings, export.loaded
+    assert loaded is not None
+    converters = settings.converters if isinstance(settings.converters, str) else None
+    own = (settings.search.space, converters)
+    return {
+        "software": software(export.engine, steps=settings.steps, own=own),
+        "records": records(export.log) if export.tuner and export.log else None,
+        "model": model(loaded, steps=settings.steps),
+    }
+
+
+def after(export: "Export", before: Mapping[str, str | None]) -> dict[str, str | None] | None:
+    """The digests to keep of an export that was built; None of one that must not be reused.
+
+    The tuner has added its records. A search that ran out of time is gone on with by the same
+    command.
+    """
+    complete = not export.settings.search.seconds or export.tuning.get("trials", 0) >= export.trials
+    if not (before["model"] and complete):
+        return None
+    if export.tuner and export.log:
+        return {**before, "records": records(export.log)}
+    return dict(before)
+
+
+def unchanged_since(
+    folder: Path, request: "ExportRequest", made_from: Mapping[str, str | None]
+) -> str | None:
+    """The date of the export in `folder` if the same would be made again; else None, and why.
+
+    Args:
+        folder: of the artifacts.
+        request: what is asked for.
+        made_from: see `of`.
+    """
+    there = former(folder)
+    if there is None:
+        return None
+    why = difference(there, request.configuration, made_from)
+    if why := why or damage(folder, there, dump_ir=request.dump_ir):
+        print(f"exporting anew: {why}", flush=True)
+        return None
+    return str(there["environment"]["date"])
 
 
 def former(folder: Path) -> dict[str, Any] | None:

@@ -39,40 +39,21 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
         A database in memory with the best record of each function where that is faster than the
         default schedule; how many distinct functions that are; and for how many it is not.
     """
-    import tvm
-    import tvm_ffi
     from tvm.s_tir import meta_schedule as ms
-    from tvm.s_tir.meta_schedule.tune_context import _normalize_mod
 
     best = ms.database.MemoryDatabase()
     kept = slower = 0
-    searched: dict[int, tuple[Any, Any]] = {}
-    for _, function in module.functions_items():
-        if isinstance(function, tvm.tirx.PrimFunc):
-            alone = _normalize_mod(function)
-            if database.has_workload(alone):
-                searched.setdefault(tvm_ffi.structural_hash(alone), (function, alone))
+    searched = _searched(module, database)
     most = max(_FEWEST, min(_MOST, _IN_ALL // max(1, len(searched))))
-    for function, alone in searched.values():
+    for function, alone in searched:
         records = _contenders(database, alone, most)
         if not records:
             continue
-        programs = [schedule_candidate(_applied(each, alone), target) for each in records]
-        default = schedule_default(function, target)
-        if not any(_same(default, each) for each in programs):  # else a record speaks for it
-            programs.append(default)
-        constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
-        times = _times(programs, constants, target)
-        products = [
-            now * mean_seconds(record.run_secs)
-            for now, record in zip(times[: len(records)], records, strict=True)
-        ]
-        winner = products.index(min(products))
-        if times[-1] < times[winner] and len(times) > len(records):
+        record = _winner(function, alone, records, target)
+        if record is None:
             slower += 1
             continue
         kept += 1
-        record = records[winner]
         best.commit_tuning_record(
             ms.database.TuningRecord(
                 record.trace,
@@ -83,6 +64,38 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
             )
         )
     return best, kept, slower
+
+
+def _searched(module: Any, database: Any) -> list[tuple[Any, Any]]:
+    """The distinct functions of a module that a database knows, each also alone in a module."""
+    import tvm
+    import tvm_ffi
+    from tvm.s_tir.meta_schedule.tune_context import _normalize_mod
+
+    found: dict[int, tuple[Any, Any]] = {}
+    for _, function in module.functions_items():
+        if isinstance(function, tvm.tirx.PrimFunc):
+            alone = _normalize_mod(function)
+            if database.has_workload(alone):
+                found.setdefault(tvm_ffi.structural_hash(alone), (function, alone))
+    return list(found.values())
+
+
+def _winner(function: Any, alone: Any, records: list[Any], target: Any) -> Any:
+    """The best of a function's records; None if the default schedule is faster."""
+    programs = [schedule_candidate(_applied(each, alone), target) for each in records]
+    default = schedule_default(function, target)
+    if not any(_same(default, each) for each in programs):  # else a record speaks for it
+        programs.append(default)
+    constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
+    times = _times(programs, constants, target)
+    products = [
+        now * mean_seconds(record.run_secs)
+        for now, record in zip(times[: len(records)], records, strict=True)
+    ]
+    winner = products.index(min(products))
+    has_default = len(times) > len(records)
+    return None if has_default and times[-1] < times[winner] else records[winner]
 
 
 def _contenders(database: Any, module: Any, most: int) -> list[Any]:

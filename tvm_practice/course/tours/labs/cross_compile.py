@@ -322,14 +322,16 @@ def _whole_model(folder: Path, loader: str, target: str) -> dict[str, Any]:
     from solutions.relay_import import verify
     from tvm_practice.tvm_export import cross
     from tvm_practice.tvm_export.calling import as_array, as_call
-    from tvm_practice.tvm_export.job import ATOL, RTOL, export_model
+    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.loading import load
+    from tvm_practice.tvm_export.pipeline import export_model
 
     model = f"tvm_practice.models:{loader}"
     artifacts = folder / loader
     print()
     say(f"A whole model for aarch64, exported by run_autotvm {model} --target '{target}':")
-    result = export_model(model, str(artifacts), target=target, force=True)
+    asked = {"model": model, "artifacts": artifacts, "target": target, "force": True}
+    result = export_model(asked)
     say(f"written to {artifacts}, library {result['size'] / 1e6:.1f} MB")
     say(f"not run: {result['not_run']}")
     figures = {"library_bytes": result["size"], "not_run": result["not_run"]}

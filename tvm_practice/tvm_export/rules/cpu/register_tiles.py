@@ -32,7 +32,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 from tvm_practice.tvm_export.rules.cpu.prefetch import prefetch_next_panel
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
     extent_of,
-    inline_cheap,
+    inline_epilogue,
     iterations,
     parallelize,
     schedule_stage,
@@ -332,7 +332,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     written = Rewriter(func, found, tile, choice)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
-    alone, epilogue = _inline_around(schedule, written)
+    alone, epilogue, after = _inline_around(schedule, written)
 
     loops = schedule.get_loops(total)
     sums, panels = written.outside
@@ -375,7 +375,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
             outside = loops[:panels]
             schedule.compute_at(pack, outside[-1])
             vectorize(schedule, pack, cpu)
-    for block in alone:
+    for block in (*alone, *after):
         schedule_stage(schedule, block, cpu)
     parallelize(schedule, outside, None if work is None else work // WORK_AN_ELEMENT)
     schedule.decompose_reduction(total, first)
@@ -449,11 +449,11 @@ def _advice(block: Any) -> TileChoice | None:
     return TileChoice(rows, vectors, unroll, bool(rows_first), chunks, bool(both))
 
 
-def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any]]:
+def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[Any], list[Any]]:
     """Inline the stages before the sum into the packing, those after it into the last.
 
     Returns the stages before that stay on their own, which are the rows' packing and what the sum
-    reads; and those after that stay, the output last.
+    reads; and those after that stay, see `inline_epilogue`.
     """
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     names = [str(schedule.get(each).name_hint) for each in blocks]
@@ -466,10 +466,7 @@ def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[An
             alone.append(block)
         elif name != written.pack:
             schedule.compute_inline(block)
-    epilogue = blocks[here + 1 :]
-    if len(epilogue) > 1:
-        schedule.compute_inline(epilogue.pop(0))  # the copy of the tile
-    return alone, inline_cheap(schedule, epilogue)
+    return alone, *inline_epilogue(schedule, blocks[here + 1 :])
 
 
 def can_prepack(schedule: Any, block: str) -> bool:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant, variables
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant, loads, variables
 from tvm_practice.tvm_export.rules.cpu.vector_math import FUNCTIONS, called
 
 # A vectorized loop longer than this many registers only makes the code longer.
@@ -42,6 +42,48 @@ def inline_cheap(schedule: Any, blocks: list[Any]) -> list[Any]:
         except tvm.s_tir.ScheduleError:
             left.append(block)
     return left
+
+
+def inline_epilogue(schedule: Any, blocks: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Inline what is fused after a contraction.
+
+    Args:
+        schedule: of the function.
+        blocks: the copy of the contraction's tiles to its output, and all stages after it.
+
+    Returns:
+        The stages left that are computed where a tile is done, and those that are not: a padding,
+        say, has elements that no tile stands for, and what follows it has too.
+    """
+    known = {schedule.get(blocks[0]).writes[0].source}
+    count = 1
+    while count < len(blocks) and _covered(schedule.get(blocks[count]), known):
+        known |= {each.source for each in schedule.get(blocks[count]).writes}
+        count += 1
+    within, apart = blocks[:count], blocks[count:]
+    if len(within) > 1:
+        schedule.compute_inline(within.pop(0))
+    within = [*inline_cheap(schedule, within[:-1]), within[-1]]
+    return within, [*inline_cheap(schedule, apart[:-1]), *apart[-1:]]
+
+
+def _covered(block: Any, known: set[Any]) -> bool:
+    """Whether a block reads the buffers in `known` element by element, and has no axis longer."""
+    import tvm_ffi
+
+    extents = {each.var: each.dom.extent for each in block.iter_vars}
+
+    def whole(index: Any, extent: Any) -> bool:
+        if constant(extent) == 1:
+            return constant(index) == 0 or constant(extents.get(index)) == 1
+        return index in extents and bool(tvm_ffi.structural_equal(extents[index], extent))
+
+    return all(
+        whole(index, extent)
+        for load in loads(block.body)
+        if load.source in known
+        for index, extent in zip(load.indices, load.source.shape, strict=True)
+    )
 
 
 def _better_apart(schedule: Any, block: Any) -> bool:

@@ -2,8 +2,8 @@
 
 LLVM leaves these functions to the C library, one element a call. Here they become arithmetic, a
 vector register at a time. Against float64 they are right to a few units in the last place (the
-tests hold them to it); NaN stays NaN, exp overflows to infinity, results of exp below 2.5e-38
-become 0, and log takes what is below the smallest normal number for 0.
+tests hold them to it); NaN stays NaN, exp overflows to infinity, and results of exp below the
+smallest normal number become 0. log takes those numbers for what they are.
 """
 
 import functools
@@ -14,8 +14,8 @@ from typing import Any
 
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 
-# Outside these bounds exp is taken for 0 and for infinity.
-_EXP_LOW, _EXP_HIGH = -86.6, 88.8
+# Below the former bound exp is 0, above the latter infinity. At the former n is -127: 2^n is 0.
+_EXP_LOW, _EXP_HIGH = -88.0, 88.8
 _MANTISSA_BITS, _EXPONENT_BIAS = 23, 127
 # The smallest normal float32.
 _NORMAL = 2.0**-126
@@ -102,18 +102,26 @@ def _exp(x: Any) -> Any:
     from tvm import tirx
 
     high = math.floor(math.log(2) * 512) / 512  # few bits, so that n * high is exact
-    bounded = tirx.max(tirx.min(x, _float(_EXP_HIGH)), _float(_EXP_LOW))
+    low = tirx.Select(x < _float(_EXP_LOW), _float(_EXP_LOW), x)  # NaN stays
 
-    def of(n: Any) -> Any:
+    def of(x: Any, n: Any) -> Any:
         rest = x - n * _float(high) - n * _float(math.log(2) - high)
-        # 2^n in two factors: n reaches 128, a float32's exponent 127.
-        bits = (n.astype("int32") + (_EXPONENT_BIAS - 1)) << _MANTISSA_BITS
+        bits = (n.astype("int32") + _EXPONENT_BIAS) << _MANTISSA_BITS
         power = tirx.reinterpret("float32", bits)
-        value = _named(rest, lambda r: _horner(_coefficients("exp"), r)) * _float(2.0) * power
-        value = tirx.Select(x < _float(_EXP_LOW), _float(0.0), value)
-        return tirx.Select(x > _float(_EXP_HIGH), tirx.infinity("float32"), value)
 
-    return _named(tirx.floor(bounded * _float(1 / math.log(2)) + _float(0.5)), of)
+        def scaled(value: Any) -> Any:
+            # 2^128 in two factors: a float32's exponent reaches 127. What is too large overflows.
+            largest = value * _float(2.0**127) * _float(2.0)
+            return tirx.Select(n > _float(127.0), largest, value * power)
+
+        return _named(_named(rest, lambda r: _horner(_coefficients("exp"), r)), scaled)
+
+    def from_low(x: Any) -> Any:
+        bounded = tirx.min(x, _float(_EXP_HIGH))
+        rounded = tirx.floor(bounded * _float(1 / math.log(2)) + _float(0.5))
+        return _named(rounded, lambda n: of(x, n))
+
+    return _named(low, from_low)
 
 
 def _log(x: Any) -> Any:
@@ -122,23 +130,25 @@ def _log(x: Any) -> Any:
 
     high = math.floor(math.log(2) * 512) / 512
     half = struct.unpack("i", struct.pack("f", math.sqrt(0.5)))[0]
+    small = x < _float(_NORMAL)
+    normal = tirx.Select(small, x * _float(2.0**_MANTISSA_BITS), x)
 
     def of(bits: Any) -> Any:
         return _named((bits - half) >> _MANTISSA_BITS, lambda n: parts(bits, n))
 
     def parts(bits: Any, n: Any) -> Any:
         mantissa = tirx.reinterpret("float32", bits - (n << _MANTISSA_BITS))
-        exponent = n.astype("float32")
+        exponent = n.astype("float32") - tirx.Select(small, _float(_MANTISSA_BITS), _float(0.0))
         return _named(mantissa - _float(1.0), lambda f: _named(exponent, lambda e: joined(f, e)))
 
     def joined(rest: Any, exponent: Any) -> Any:
         value = rest * _horner(_coefficients("log"), rest) + exponent * _float(math.log(2) - high)
         return value + exponent * _float(high)
 
-    value = _named(tirx.reinterpret("int32", x), of)
+    value = _named(tirx.reinterpret("int32", normal), of)
     value = tirx.Select(x < tirx.infinity("float32"), value, x)  # infinity and NaN stay
     least = tirx.Select(x < _float(0.0), _float(math.nan), _float(-math.inf))
-    return tirx.Select(x < _float(_NORMAL), least, value)
+    return tirx.Select(x <= _float(0.0), least, value)
 
 
 def _erf(x: Any) -> Any:

@@ -34,9 +34,10 @@ from tvm_practice.tvm_export.rules.cpu.register_tiles import (
     can_prepack,
 )
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
-    inline_cheap,
+    inline_epilogue,
     iterations,
     parallelize,
+    schedule_stage,
     split_lanes,
 )
 from tvm_practice.tvm_export.rules.cpu.winograd_layer import UNROLL, Layer, find_layer
@@ -60,7 +61,7 @@ def schedule_winograd(func: Any, cpu: Cpu) -> Any:
     names = stage_names(str(found.block.name_hint))
 
     # Phase 1. Inline what comes before the convolution, and what is fused after it.
-    epilogue = _inline_around(schedule, names)
+    epilogue, after = _inline_around(schedule, names)
     blocks = {each: schedule.get_sblock(names[each]) for each in names if each != "copy"}
 
     # Phase 2. Transform the weights at compile time.
@@ -78,22 +79,24 @@ def schedule_winograd(func: Any, cpu: Cpu) -> Any:
     # Phase 5. Keep the products' sums in registers.
     outer = _schedule_products(schedule, blocks["products"], cpu)
 
-    # Phase 6. Run the tasks in parallel.
+    # Phase 6. Run the tasks in parallel, and then what no tile stands for.
     parallelize(schedule, tasks, None if work is None else work // WORK_AN_ELEMENT)
     schedule.decompose_reduction(blocks["products"], outer)
+    for each in after:
+        schedule_stage(schedule, each, cpu)
     return schedule
 
 
-def _inline_around(schedule: Any, names: dict[str, str]) -> list[Any]:
-    """Inline a padding into the phases, and operators after the convolution; those that stay."""
+def _inline_around(schedule: Any, names: dict[str, str]) -> tuple[list[Any], list[Any]]:
+    """Inline a padding into the phases, and operators after the convolution; see `inline_epilogue`.
+
+    Returns what it returns.
+    """
     root = schedule.get_child_blocks(schedule.get_sblock("root"))
     order = [str(schedule.get(each).name_hint) for each in root]
     for before in root[: order.index(names["phases"])]:
         schedule.compute_inline(before)
-    epilogue = root[order.index(names["copy"]) :]
-    if len(epilogue) > 1:
-        schedule.compute_inline(epilogue.pop(0))
-    return inline_cheap(schedule, epilogue)
+    return inline_epilogue(schedule, root[order.index(names["copy"]) :])
 
 
 def _nest_stages(

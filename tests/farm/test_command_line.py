@@ -1,9 +1,10 @@
-"""The farm on this machine's loopback; tests/container has it between containers."""
+"""The farm on this machine's loopback; `tests/container` has it between containers."""
 
 import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,9 +17,9 @@ import psutil
 import pytest
 
 from tvm_practice.engines import ENGINES, Engine, unavailable_reason
-from tvm_practice.farm import is_lost
 from tvm_practice.farm.servers import TRACKER_PORTS
 
+ROOT = Path(__file__).parent.parent.parent
 FARM = [sys.executable, "-m", "tvm_practice.farm"]
 # In the container this names the farm of Compose.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "TVM_PRACTICE_TRACKER"}
@@ -44,6 +45,23 @@ def _run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_help(command: list[str], tmp_path: Path) -> None:
     shown = _run(*command, "--help", folder=tmp_path)
     assert shown.returncode == 0 and "Usage:" in shown.stdout
+
+
+def test_it_runs_with_what_the_image_holds(tmp_path: Path) -> None:
+    """The container's image has `farm` and `engines` alone, and the workspace may be empty."""
+    package = tmp_path / "tvm_practice"
+    for part in ("farm", "engines"):
+        shutil.copytree(ROOT / "tvm_practice" / part, package / part)
+    (package / "__init__.py").touch()
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(tmp_path)}
+    shown = subprocess.run(
+        [sys.executable, "-c", "import tvm_practice.farm.__main__ as it; print(it.__file__)"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert shown.stdout.startswith(str(tmp_path)), shown.stderr
 
 
 @pytest.fixture(scope="module")
@@ -74,29 +92,11 @@ def test_no_tracker(ports: None, tmp_path: Path) -> None:
     assert re.fullmatch(r"no current tracker at 127.0.0.1:9190\..*farm tracker\n", tune.stderr)
 
 
+@pytest.mark.real_processes
 def test_unknown_tracker(tmp_path: Path) -> None:
     tune = _run("tune", "--tracker", "no.such.host.invalid", "--wait", "0", folder=tmp_path)
     assert tune.returncode == 1
     assert "tracker at no.such.host.invalid" in tune.stderr and "Traceback" not in tune.stderr
-
-
-# Last lines of what MetaSchedule's runner said on a farm; tests/labs makes it say them.
-_SHUT = "tvm.error.InternalError: Check failed: (code == RPCCode::kReturn) is false: code=1"
-
-
-@pytest.mark.parametrize(
-    ("error", "lost"),
-    [
-        (None, False),
-        (_SHUT, True),
-        ("tvm.error.InternalError: Socket SockChannel::Send Error:Broken pipe", True),
-        ("RPCRunner: Timeout, killed after 20 seconds", True),
-        (f"RPCSessionTimeoutError: Your 20s session has expired\n{_SHUT}", False),
-        ("tvm.error.RPCError: Error caught from RPC call:\nValueError: cannot find file", False),
-    ],
-)
-def test_a_lost_server_is_told_from_a_failed_candidate(error: str | None, lost: bool) -> None:
-    assert is_lost(error) is lost
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +125,7 @@ def farm(ports: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     assert alive == []
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 @pytest.mark.pages
 @pytest.mark.parametrize("engine", ENGINES)
@@ -144,6 +145,7 @@ def test_tunes(farm: Path, engine: Engine) -> None:
     assert re.search(rf"^{engine}: cpu: 127\.0\.0\.1:\d+; 0 trials waiting$", status.stdout, re.M)
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 @pytest.mark.pages
 def test_an_export_is_tuned_on_it(farm: Path) -> None:

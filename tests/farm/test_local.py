@@ -9,14 +9,15 @@ import pytest
 
 from tvm_practice import engines
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.real_processes
 @pytest.mark.slow
 def test_a_farm_opens_loses_and_closes() -> None:
     if reason := engines.unavailable_reason("current"):
         pytest.skip(reason)
-    seen = engines.call("current", "tests.labs.farm_functions:open_lose_and_close")
+    seen = engines.call("current", "tests.farm.functions:open_lose_and_close")
     assert seen == {"known": 2, "answer": 42, "left": 1, "again": 2, "alive": 0}
 
 
@@ -31,6 +32,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.real_processes
 @pytest.mark.pages
 @pytest.mark.slow
 def test_a_farm_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""PyTorch to Relax, by way of an exported program (torch.export)."""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from tvm_practice.measure import Stopwatch
+from tvm_practice.tvm_export.calling import Call
+from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.importers.converters import Converters, find_converters
+from tvm_practice.tvm_export.importers.converters.relax import corrections
+from tvm_practice.tvm_export.importers.refusals import told_in_a_line
+from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.relax import optimized
+
+_WAY_OUT = (
+    "--converters can give what it lacks; --tuner autotvm or ansor import by Relay, from a trace"
+)
+
+
+def import_exported(export: Export) -> Export:
+    """The model as a Relax module of fused functions, none of them scheduled.
+
+    Raises BadInput for what the importer cannot take: one line that names the operator.
+    """
+    call, steps = export.call, export.steps
+    converters = find_converters(export.settings.converters)
+    watch = Stopwatch(export.seconds)
+    refused = told_in_a_line("Relax", _WAY_OUT)
+    quiet = native_stderr_to(os.devnull)  # it warns of every gather
+    with watch("import"), refused, quiet_frontends(), quiet, corrections():
+        if any(call.dynamic):
+            imported = _import_dynamic(call, converters)
+        else:
+            imported = steps.import_relax(call.module, call.tensors, converters=converters)
+    with watch("optimize"), native_stderr_to(os.devnull):
+        module = optimized(imported, steps)
+    stages = {"imported": imported, "optimized": module}
+    return replace(export, module=module, stages=stages, seconds=watch.seconds)
+
+
+def _import_dynamic(call: Call, converters: Converters) -> Any:
+    """As phase 4's import_relax, for any value of the extents that have names."""
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    names = {name for axes in call.dynamic for name in axes.values()}
+    dimensions = {name: torch.export.Dim(name, min=1) for name in names}
+    shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
+    tensors = list(call.tensors)
+    for index, axes in enumerate(call.dynamic):
+        for axis in axes:
+            if tensors[index].shape[axis] == 1:  # which PyTorch would take for a constant
+                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
+    # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
+    exported = torch.export.export(call.module, tuple(tensors), dynamic_shapes=(tuple(shapes),))
+    return from_exported_program(
+        exported, unwrap_unit_return_tuple=True, custom_convert_map=dict(converters)
+    )

@@ -1,0 +1,28 @@
+"""What TVM's importers refuse, told in a line."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.loading import describe
+
+
+@contextmanager
+def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
+    """Raise what a frontend says of a model as BadInput, with what to try instead.
+
+    A step that is still to do is not a mistake of the model and passes through.
+    """
+    try:
+        yield
+    except BadInput:
+        raise
+    except Exception as error:
+        raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+        if isinstance(error, NotImplementedError) and "tvm" not in raised.parts:
+            raise
+        raise BadInput(
+            f"{frontend} cannot import the model: {describe(error)}; {way_out}"
+        ) from error

@@ -1,0 +1,39 @@
+"""PyTorch to Relay, by way of a trace (torch.jit.trace)."""
+
+import os
+from dataclasses import replace
+
+from tvm_practice.measure import Stopwatch
+from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.importers.converters import find_converters
+from tvm_practice.tvm_export.importers.converters import relay as relay_converters
+from tvm_practice.tvm_export.importers.refusals import told_in_a_line
+from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
+
+_WAY_OUT = "--converters can give what it lacks; --tuner metaschedule imports by Relax"
+
+
+def import_traced(export: Export) -> Export:
+    """The model as an optimized Relay module, its weights constants.
+
+    Raises BadInput for what the importer cannot take: one line that names the operator or the
+    line of the model at fault.
+    """
+    call, steps = export.call, export.steps
+    converters = relay_converters.converters() | find_converters(export.settings.converters)
+    watch = Stopwatch(export.seconds)
+    refused = told_in_a_line("Relay", _WAY_OUT)
+    quiet = native_stderr_to(os.devnull)
+    with watch("import"), refused, quiet_frontends(), quiet, decisions_fixed() as notes:
+        imported, parameters = steps.import_relay(call.module, call.tensors, converters=converters)
+    with watch("optimize"), native_stderr_to(os.devnull):
+        imported = relay_converters.sums_as_products(imported)
+        module = steps.optimize_relay(imported, parameters)
+    stages = {"imported": imported, "optimized": module}
+    return replace(
+        export,
+        module=module,
+        stages=stages,
+        seconds=watch.seconds,
+        notes=(*export.notes, *notes),
+    )

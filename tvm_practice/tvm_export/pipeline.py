@@ -1,0 +1,431 @@
+"""An export, stage by stage: load, import, tune, schedule, build, verify, measure, write.
+
+Each stage is a function from an `Export` to an `Export` that holds more. Default schedules come
+after the tuner because they are for what no record is applied to. `export_model` and
+`export_variants` are calls with JSON in and out (engines.call).
+"""
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tvm_practice import engines
+from tvm_practice.engines import CLASSIC, CURRENT, Engine
+from tvm_practice.engines.imports import import_for_good
+from tvm_practice.measure import COMPARISON_SECONDS, ROUNDS, Comparison, Latency
+from tvm_practice.measure import compare_interleaved as compare
+from tvm_practice.tvm_export.config import ATOL, RTOL, Tuner
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.request import ExportRequest
+
+Request = ExportRequest | Mapping[str, Any]
+Seen = Callable[[Export], None]
+
+
+def export_model(request: Request) -> dict[str, Any]:
+    """Export a person's model, once: tuned by its tuner, or untuned.
+
+    Args:
+        request: an `ExportRequest`, or its JSON.
+
+    Returns:
+        {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
+        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules",
+        "declined", "notes", "size", "unchanged_since"}, latencies in ms, the library's size in
+        bytes, the date of an export that was reused or None. For a target that this machine cannot
+        run "not_run" says why, and what needs a run is None.
+
+    Raises:
+        BadInput: the model, its inputs, the target, the log or the folder; one line.
+    """
+    from tvm_practice.tvm_export.artifacts import origin, require_free
+
+    request = ExportRequest.model_validate(request)
+    folder = request.artifacts
+    require_free(folder, request.model, force=request.force)  # before hours of tuning
+    import_for_good("torch")
+    loaded = load(request)
+    made_from = origin.of(loaded)
+    if request.reuse and (date := origin.unchanged_since(folder, request, made_from)):
+        return _told(folder, unchanged_since=date)
+    engines.activate(loaded.engine)
+    built = build(schedule(tune(import_model(loaded))))
+    if request.dump_ir:
+        _write_stages(built.stages, folder / "ir")
+    measured = measure(verify(built))
+    write(measured, request, origin=origin.after(measured, made_from))
+    return _told(folder)
+
+
+def export_variants(
+    request: Request, tuners: Sequence[str] | None = None, *, seen: Seen = lambda export: None
+) -> dict[str, Any]:
+    """Export a model on the active engine: untuned, then by each of its tuners.
+
+    Every variant is built, verified against PyTorch, measured interleaved with PyTorch and
+    written as artifacts. What fails or is to do is said in its variant; the rest goes on.
+
+    Args:
+        request: an `ExportRequest`, or its JSON. Its `artifacts` has a folder for each variant
+            and the records; what it has of an earlier run is replaced. Its `tuning_trials` are
+            each tuner's. The product's own steps count those of earlier runs; a person's are run
+            each time, on records of their own.
+        tuners: which of the engine's tuners; None for all.
+        seen: is given the export when the model is imported, and when a variant is verified.
+
+    Returns:
+        {"model", "engine", "pytorch": latency, "notes", "variants": [{"tuner", "status": "ok" |
+        "todo" | "failed", "reason", "latency", "ratio", "max_error", "verified", "verification",
+        "seconds", "tuning", "artifacts", "operators": where the time goes, see
+        `profiling.operators_of` (current engine)}]}, latencies in ms.
+    """
+    request = ExportRequest.model_validate(request)
+    engine = engines.active()
+    assert engine is not None
+    loaded = load(request, engine)
+    variants: list[dict[str, Any]] = []
+    report: dict[str, Any] = {
+        "model": request.model,
+        "engine": loaded.engine,
+        "pytorch": None,
+        "notes": list(loaded.notes),
+        "variants": variants,
+    }
+    imported, failure = _attempt(import_model, replace(loaded, tuner=None))
+    if imported is None:
+        variants.append({"tuner": None, **failure})
+        return report
+    report["notes"] = list(imported.notes)
+    seen(imported)
+    made: list[tuple[Export, dict[str, Any]]] = []
+    default = None
+    for tuner in (None, *(each for each in _tuners(imported) if tuners is None or each in tuners)):
+        trials = f", {request.tuning_trials} trials" if tuner else ""
+        print(f"\n{loaded.engine}: {_name(tuner)}{trials}", flush=True)
+        export, failure = _attempt(_variant, replace(imported, tuner=tuner, default=default))
+        variants.append({"tuner": tuner, **failure})
+        if export is None:
+            continue
+        default = default or (export.built if tuner is None else None)
+        variants[-1] |= _judged(export)
+        made.append((export, variants[-1]))
+        seen(export)
+    if made:
+        report["pytorch"] = _measure_in_turns(made, request)
+    return report
+
+
+# The stages.
+
+
+def load(request: ExportRequest, engine: Engine | None = None) -> Export:
+    """The model as its factory makes it, run once on its inputs. Needs no TVM.
+
+    Args:
+        request: what is asked for.
+        engine: which TVM; None: the request's, or the active one where that names none.
+
+    Raises BadInput for the model or its inputs.
+    """
+    import torch
+
+    from tvm_practice.tvm_export import loading
+    from tvm_practice.tvm_export.calling import as_call
+
+    torch.set_num_threads(engines.thread_count())
+    loaded = loading.load(request.model, example=request.example, seed=0)
+    call = as_call(
+        loaded.module,
+        loaded.args,
+        loaded.kwargs,
+        copies=loaded.changes_inputs,
+        shapes=request.input_shapes,
+    )
+    if engine is None and request.engine is None and request.chosen_tuner is None:
+        engine = engines.active()
+    export = Export.of(call, request, engine=engine, loaded=loaded)
+    if export.tuner and not export.log:
+        return replace(export, log=request.artifacts / f"records-{export.tuner}")
+    return export
+
+
+def import_model(export: Export) -> Export:
+    """The model as IR of its engine, which is active: optimized, and not scheduled.
+
+    Raises:
+        BadInput: a model that the importer cannot take; one line that names the operator or the
+            line of the model at fault, and what to try. Or the target.
+    """
+    from tvm_practice.tvm_export.targets import require_buildable, resolve_target
+
+    target = export.settings.target
+    require_buildable(target, export.engine, tuned=export.tuner is not None)
+    resolved = resolve_target(target)
+    if export.engine == CLASSIC:
+        from tvm_practice.tvm_export.importers.trace import import_traced
+
+        return import_traced(replace(export, target=resolved))
+    from tvm_practice.tvm_export.importers.exported_program import import_exported
+    from tvm_practice.tvm_export.relax import with_host
+
+    return import_exported(replace(export, target=with_host(resolved)))
+
+
+def tune(export: Export) -> Export:
+    """The best of `trials` measured schedules applied; nothing where there is no tuner.
+
+    Those that `log` holds already count among the trials and are not measured again. Raises
+    BadInput if the log is another target's or tuner's, or in use.
+    """
+    return export if export.tuner is None else _engine(export).tune(export)
+
+
+def schedule(export: Export) -> Export:
+    """The default schedules applied; those of Relay are chosen when it builds."""
+    if export.engine == CLASSIC:
+        return export
+    from tvm_practice.tvm_export import relax
+
+    return relax.schedule(export)
+
+
+def build(export: Export) -> Export:
+    """The model compiled, its inputs those of the example."""
+    from tvm_practice.tvm_export.calling import as_array
+
+    export = _engine(export).build(export)
+    for position, value in enumerate(export.call.tensors):
+        export.result.set_input(position, as_array(value))
+    return export
+
+
+def verify(export: Export) -> Export:
+    """The outputs held against PyTorch's; nothing of a target that this machine cannot run."""
+    if export.not_run:
+        return export
+    from tvm_practice.tvm_export.calling import as_array
+    from tvm_practice.tvm_export.verification import verify_against_pytorch
+
+    assert export.loaded is not None
+    reference = [as_array(each) for each in export.loaded.outputs]
+    export.result.run()
+    judged, failure = _attempt(
+        lambda: verify_against_pytorch(
+            export.result.outputs(),
+            reference,
+            export.call,
+            export.steps.verify,
+            atol=ATOL,
+            rtol=RTOL,
+        )
+    )
+    wrong = {"verified": False, "max_error": None, "atol": ATOL, "rtol": RTOL}
+    verification = {**(judged or wrong), "reason": failure["reason"]}
+    return replace(export, status=failure["status"], verification=verification)
+
+
+def measure(export: Export) -> Export:
+    """The artifact's latency, and its ratio to PyTorch's on the same device."""
+    import torch
+
+    request = export.settings
+    if export.not_run or not isinstance(request, ExportRequest):
+        return export
+    latency = _own_latency(export, warmup=request.warmup, repeats=request.repeats)
+    export = replace(export, latency=latency)
+    if _device(export) != "cpu" and not torch.cuda.is_available():
+        note = "not compared with PyTorch, whose build here is not for CUDA"
+        return replace(export, notes=(*export.notes, note))
+    # No more rounds than calls were asked for; fewer than 6 can show nothing at 95%.
+    rounds = min(ROUNDS, max(6, request.repeats))
+    compared = _compare_with_pytorch(export, {"tvm": export.result.run}, rounds=rounds)
+    return replace(export, ratio=compared.ratio["tvm"].to_dict())
+
+
+def write(export: Export, request: ExportRequest, *, origin: dict[str, Any] | None = None) -> Path:
+    """The artifacts on disk; returns their folder. See `artifacts.export_artifacts`."""
+    from tvm_practice.tvm_export.artifacts import export_artifacts
+
+    report = {
+        "model": request.model,
+        "verification": export.verification,
+        "latency": export.latency,
+        "ratio_to_pytorch": export.ratio,
+        "configuration": request.configuration,
+        "not_run": export.not_run,
+        "notes": list(export.notes),
+        "origin": origin,
+    }
+    return export_artifacts(export.result, request.artifacts, report=report, force=request.force)
+
+
+# What they are made of.
+
+
+def _engine(export: Export) -> Any:
+    """The engine's module, with TUNERS, `tune` and `build`."""
+    if export.engine == CLASSIC:
+        from tvm_practice.tvm_export import relay
+
+        return relay
+    from tvm_practice.tvm_export import relax
+
+    return relax
+
+
+def _tuners(export: Export) -> tuple[Tuner, ...]:
+    found: tuple[Tuner, ...] = _engine(export).TUNERS
+    return found
+
+
+def _name(tuner: str | None) -> str:
+    return tuner or "untuned"
+
+
+def _variant(export: Export) -> Export:
+    """An imported model built and verified, by its tuner on records of its own or untuned."""
+    from tvm_practice.tvm_export.tuners.records import count
+
+    tuner, settings = export.tuner, export.settings
+    if export.not_run:
+        raise BadInput(export.not_run)
+    if tuner is not None:
+        assert isinstance(settings, ExportRequest)
+        log, trials = settings.artifacts / f"{tuner}-records", settings.tuning_trials
+        if not export.steps.is_own(f"tune_{tuner}"):
+            log = log.with_name(f"{log.name}-{export.steps.package}")
+            trials += count(log, tuner)
+        export = replace(export, log=log, trials=trials)
+    return verify(build(schedule(tune(export))))
+
+
+def _judged(export: Export) -> dict[str, Any]:
+    """What a report says of a variant that was built."""
+    verification = export.verification
+    assert verification is not None
+    return {
+        "status": export.status,
+        "reason": verification["reason"],
+        "verified": verification["verified"],
+        "max_error": verification["max_error"],
+        "verification": verification,
+        "seconds": export.result.seconds,
+        "tuning": export.result.tuning,
+    }
+
+
+def _measure_in_turns(
+    made: Sequence[tuple[Export, dict[str, Any]]], request: ExportRequest
+) -> dict[str, Any]:
+    """Time all variants in turns with PyTorch, write their artifacts; returns PyTorch's latency."""
+    from tvm_practice.tvm_export.profiling import operators_of
+
+    runs = {_name(export.tuner): export.result.run for export, _ in made}
+    compared = _compare_with_pytorch(made[0][0], runs, rounds=ROUNDS)
+    for export, variant in made:
+        name = _name(export.tuner)
+        if export.engine == CURRENT:
+            variant["operators"] = operators_of(export.result)
+        variant["ratio"] = compared.ratio[name].to_dict()
+        variant["latency"] = compared.latency[name].to_dict()
+        alone = request.model_copy(
+            update={
+                "artifacts": request.artifacts / name,
+                "tuner": export.tuner,
+                "tuning_trials": export.trials if export.tuner else 0,
+                "warmup": 3,
+                "repeats": 20,
+                "force": True,
+            }
+        )
+        latency, _ = _attempt(_own_latency, export, warmup=alone.warmup, repeats=alone.repeats)
+        export = replace(export, latency=latency or variant["latency"], ratio=variant["ratio"])
+        variant["artifacts"] = str(write(export, alone))
+    return compared.latency["pytorch"].to_dict()
+
+
+def _device(export: Export) -> str:
+    """PyTorch's name of the kind of device that the target is."""
+    kind = str(export.target.kind.name)
+    return "cpu" if kind == "llvm" else kind
+
+
+def _own_latency(export: Export, *, warmup: int, repeats: int) -> dict[str, Any]:
+    """Latency as the steps' sampler takes it, of the artifact alone."""
+    samples = export.steps.sample_latency(export.result.run, warmup=warmup, repeats=repeats)
+    return Latency(tuple(float(each) for each in samples), warmup).to_dict()
+
+
+def _compare_with_pytorch(
+    export: Export, runs: Mapping[str, Callable[[], Any]], *, rounds: int
+) -> Comparison:
+    """`runs` timed in turns with "pytorch", the model on the device of the export's target."""
+    import copy
+
+    import torch
+
+    from tvm_practice.tvm_export.nested import mapped
+
+    assert export.loaded is not None
+    module, args, kwargs = export.loaded.module, export.loaded.args, export.loaded.kwargs
+    device = _device(export)
+    if device != "cpu":
+        module = copy.deepcopy(module).to(device)
+        args, kwargs = mapped(lambda tensor: tensor.to(device), (args, kwargs))
+
+    def run_pytorch() -> None:
+        with torch.inference_mode():
+            module(*args, **kwargs)
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    return compare(
+        {"pytorch": run_pytorch, **runs},
+        baseline="pytorch",
+        rounds=rounds,
+        time_limit=COMPARISON_SECONDS,
+    )
+
+
+def _attempt(work: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any, dict[str, Any]]:
+    """The result and {"status": "ok"}, or None and why: a step to do, or a failure."""
+    try:
+        return work(*given, **named), {"status": "ok", "reason": None}
+    except NotImplementedError as error:
+        step = traceback.extract_tb(error.__traceback__)[-1].name
+        return None, {"status": "todo", "reason": step}
+    except Exception as error:  # of the learner's step or of TVM: the other variants go on
+        traceback.print_exc()
+        text = (str(error).strip().splitlines() or ["no message"])[-1]
+        return None, {"status": "failed", "reason": f"{type(error).__name__}: {text}"}
+
+
+def _write_stages(stages: Mapping[str, Any], folder: Path) -> None:
+    """Write the IR of each stage as text, numbered in their order, weights left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (name, module) in enumerate(stages.items(), start=1):
+        if hasattr(module, "astext"):
+            text = module.astext(show_meta_data=False)
+        else:
+            text = module.script(show_meta=False)
+        (folder / f"{number}-{name}.txt").write_text(text)
+
+
+def _told(folder: Path, *, unchanged_since: str | None = None) -> dict[str, Any]:
+    """What `export_model` returns of the export in `folder`."""
+    from tvm_practice.tvm_export.artifacts import LIBRARY, read_metadata
+
+    metadata = read_metadata(folder)
+    same = ("engine", "target", "tuner", "tuning", "latency", "verification", "not_run")
+    return {
+        "status": "ok",
+        **{name: metadata[name] for name in (*same, "seconds", "rules", "notes")},
+        "declined": metadata.get("declined", {}),
+        "ratio": metadata["ratio_to_pytorch"],
+        "artifacts": str(folder),
+        "size": (folder / LIBRARY).stat().st_size,
+        "unchanged_since": unchanged_since,
+    }

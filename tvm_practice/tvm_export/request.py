@@ -1,0 +1,63 @@
+"""What an export in a process of its own is asked to do, as JSON takes it there."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from tvm_practice.tvm_export.config import ExportSettings
+from tvm_practice.tvm_export.loading import ExampleTensor
+
+# What is called with a request, see `engines.Session.call`.
+EXPORT = "tvm_practice.tvm_export.pipeline:export_model"
+
+_CONFIGURATION = {
+    "target",
+    "tuning_trials",
+    "opt_level",
+    "input_shapes",
+    "converters",
+    "warmup",
+    "repeats",
+    "steps",
+    "dump_ir",
+}
+
+
+class ExportRequest(ExportSettings):
+    """An export of a model that its factory makes. A bad value raises pydantic.ValidationError.
+
+    Attributes:
+        model: "module:factory", see `loading.load`.
+        artifacts: folder to write; records go there too unless `tuning_log` says where.
+        example: the inputs, for a factory that returns none.
+        converters: "module:function" of the person's own, see `converters.find_converters`.
+        engine: which TVM; None: the tuner's, or untuned the one that is active.
+        warmup: calls of the artifact that are not kept.
+        repeats: calls of the artifact that are.
+        dump_ir: write the model's IR after each stage to `artifacts`/ir.
+        force: write over another model's artifacts.
+        reuse: make nothing anew where `artifacts` holds an export of the same.
+    """
+
+    model: str
+    artifacts: Path
+    example: list[ExampleTensor] | None = None
+    converters: str | None = None
+    warmup: int = Field(default=50, ge=0)
+    repeats: int = Field(default=1000, ge=1)
+    dump_ir: bool = False
+    force: bool = False
+    reuse: bool = False
+
+    def arguments(self) -> dict[str, Any]:
+        """The request as the arguments of a call of EXPORT, which are JSON values."""
+        return {"request": self.model_dump(mode="json")}
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What is asked for, as metadata.json keeps it."""
+        return self.model_dump(mode="json", include=_CONFIGURATION) | {
+            "tuner": self.chosen_tuner,
+            "search": self.search.model_dump(mode="json", exclude_defaults=True),
+        }

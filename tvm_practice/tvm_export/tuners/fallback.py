@@ -1,0 +1,68 @@
+"""AutoTVM's records held against the configurations that TOPI takes without any."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+
+def faster_than_fallback(tasks: Sequence[Any], log: Path) -> tuple[list[Any], int, int]:
+    """The best record of each task that beats the configuration TOPI takes without records.
+
+    Args:
+        tasks: AutoTVM tasks of one target.
+        log: records of theirs.
+
+    Returns:
+        The records, as `apply_history_best` takes them; how many tasks kept theirs; and how many
+        had one that was slower.
+    """
+    from tvm import autotvm
+    from tvm.autotvm.task.space import FallbackConfigEntity
+
+    best: dict[Any, tuple[float, Any]] = {}
+    for measured, result in autotvm.record.load_from_file(str(log)):
+        workload = measured.task.workload
+        if result.error_no:
+            continue
+        seconds = mean(result.costs)
+        if seconds < best.get(workload, (float("inf"),))[0]:
+            best[workload] = (seconds, (measured, result))
+    kept = []
+    slower = 0
+    for task in tasks:
+        if task.workload not in best:
+            continue
+        record = best[task.workload][1]
+        if _config_is_faster(task, record[0].config, FallbackConfigEntity()):
+            kept.append(record)
+        else:
+            slower += 1
+    return kept, len(kept), slower
+
+
+def _config_is_faster(task: Any, one: Any, other: Any) -> bool:
+    """Whether a task runs faster with configuration `one` than with `other`, timed in turns."""
+    import numpy as np
+    import tvm
+
+    device = tvm.cpu()
+    timers = []
+    for config in (one, other):
+        with task.target:
+            schedule, tensors = task.instantiate(config)
+            function = tvm.build(schedule, tensors, target=task.target)
+        random = np.random.default_rng(0)
+        arguments = [
+            tvm.nd.array(
+                random.standard_normal([int(extent) for extent in each.shape]).astype(each.dtype)
+            )
+            for each in tensors
+        ]
+        timer = function.time_evaluator(
+            function.entry_name, device, number=1, repeat=1, min_repeat_ms=10
+        )
+        timers.append((timer, arguments))
+    rounds = [[timer(*arguments).mean for timer, arguments in timers] for _ in range(5)]
+    first, second = np.median(rounds, axis=0)
+    return bool(first < second)
