@@ -30,6 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often test_kill.py kills each export, which tunes for six trials a kill",
     )
+    parser.addoption(
+        "--refresh-golden",
+        action="store_true",
+        help="write the loop nests of tests/tvm_export/rules/golden as the rules make them now",
+    )
 
 
 @pytest.fixture(scope="session")
