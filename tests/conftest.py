@@ -48,6 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         help="draw the checks' inputs as the grading did whose failure named this seed",
     )
+    parser.addoption(
+        "--refresh-golden",
+        action="store_true",
+        help="write the loop nests of tests/tvm_export/rules/golden as the rules make them now",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -723,6 +723,29 @@ def other_window_sums() -> dict[str, dict[str, Any]]:
     return found
 
 
+def caches() -> dict[str, int]:
+    """Bytes of second cache that the rules count on, on a machine of 7 MiB, by target."""
+    from importlib import import_module
+    from unittest.mock import patch
+
+    import tvm
+
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
+
+    environment = import_module("tvm_practice.measure.environment")
+    elsewhere = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "znver5"}
+    arm = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
+    targets = {
+        "here": engines.host_target(),
+        "any": tvm.target.Target("llvm"),
+        "another": tvm.target.Target(elsewhere),
+        "arm": tvm.target.Target(arm),
+    }
+    with patch.object(environment, "cache_bytes", lambda: {"L2": 7 << 20}):
+        return {name: cpu_of(target).cache_bytes for name, target in targets.items()}
+
+
 def left_alone() -> dict[str, bool]:
     """What scheduling must not change: the module given, and functions scheduled before."""
     import tvm

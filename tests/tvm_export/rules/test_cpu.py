@@ -169,6 +169,12 @@ def test_winograd_where_it_gains(session: engines.Session) -> None:
     }
 
 
+@x86
+def test_another_processors_cache_is_not_this_ones(session: engines.Session) -> None:
+    found = session.call(f"{FUNCTIONS}:caches")
+    assert found == {"here": 7 << 20, "any": 7 << 20, "another": 1 << 20, "arm": 1 << 19}
+
+
 def test_winograd_is_for_sums_of_products_alone(session: engines.Session) -> None:
     found = session.call(f"{FUNCTIONS}:other_window_sums")
     by_winograd = {name for name, each in found.items() if each["rule"] == "winograd"}

@@ -9,6 +9,15 @@ from tvm_practice.tvm_export.rules.cpu.loops import SPATIAL, Cpu, kind_of
 def schedule_loops(func: Any, cpu: Cpu) -> Any:
     """The leading spatial loops of each stage in parallel.
 
+    The loop nest of an argmax:
+
+        for ax0_ax1_fused in parallel(527):
+            for k1 in serial(9):
+                x0_red_temp: x0_red_temp.v0 <- constant
+                x0_red_temp: x0_red_temp.v1 <- constant
+        for ax0_ax1_fused in parallel(527):
+            x0_red: x0_red <- x0_red_temp.v0
+
     Raises:
         NotApplicable: no loop may run in parallel.
     """

@@ -14,6 +14,13 @@ from tvm_practice.tvm_export.rules.cpu.scheduling import (
 def schedule_injective(func: Any, cpu: Cpu) -> Any:
     """Every stage inlined into those that write the outputs, or computed just before its use.
 
+    The loop nest of a transpose:
+
+        for ax0_ax1_fused in parallel(768):
+            for ax2_0 in serial(16):
+                for ax2_1 in vectorized(8):
+                    T_transpose: T_transpose <- x0
+
     Raises:
         NotApplicable: there is a reduction.
     """

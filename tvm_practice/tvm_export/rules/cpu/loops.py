@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_practice import engines
 from tvm_practice.tvm_export.errors import NotApplicable
 
 SPATIAL, REDUCTION = "S", "R"
@@ -16,7 +17,8 @@ SPATIAL, REDUCTION = "S", "R"
 # The attribute that names those parameters of a PrimFunc that are constants of the model.
 CONSTANTS = "layout_free_buffers"
 
-_USUAL_CACHE = 1 << 20
+# Bytes of the second cache of a usual core, by the bits of its vectors.
+_USUAL_CACHE = {512: 1 << 20, 256: 1 << 19, 128: 1 << 19}
 
 Axis = tuple[Hashable, Any, str]
 """An iterator of a nest: what it is called when the body is made, its extent, its kind."""
@@ -46,10 +48,12 @@ class Cpu:
 
 
 def cpu_of(target: Any) -> Cpu:
-    """The processor that `target` describes; this machine's where it leaves something open."""
+    """The processor that `target` describes; this machine's where it leaves something open.
+
+    A target leaves its caches open. One that names another processor gets the usual cache.
+    """
     import tvm
 
-    from tvm_practice.engines import thread_count
     from tvm_practice.measure.environment import cache_bytes
 
     machine = str(target.attrs.get("mtriple", platform.machine())).lower()
@@ -59,9 +63,23 @@ def cpu_of(target: Any) -> Cpu:
         registers = 32 if bits == 512 else 16
     else:
         bits, registers = 128, 32
-    threads = int(target.attrs.get("num-cores", 0)) or thread_count()
-    cache = cache_bytes().get("L2", _USUAL_CACHE)  # a target leaves its caches open
-    return Cpu(bits, registers, threads, cache)
+    threads = int(target.attrs.get("num-cores", 0)) or engines.thread_count()
+    here = cache_bytes() if _is_this_machine(target) else {}
+    return Cpu(bits, registers, threads, here.get("L2", _USUAL_CACHE[bits]))
+
+
+def _is_this_machine(target: Any) -> bool:
+    """Whether a target of kind llvm is for this machine's processor, or for any."""
+    import tvm
+
+    machine = str(target.attrs.get("mtriple", platform.machine())).partition("-")[0]
+    system = tvm.target.codegen.llvm_get_system_cpu()
+    names = {system, engines.host().level}
+    if engines.active() is not None:
+        names.add(engines.host_target().attrs.get("mcpu"))
+    return machine.lower() == platform.machine().lower() and (
+        target.attrs.get("mcpu", system) in names
+    )
 
 
 def stages(func: Any) -> list[Any]:

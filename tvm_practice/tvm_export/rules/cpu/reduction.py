@@ -45,6 +45,42 @@ _UNROLL = 32
 def schedule_reduction(func: Any, cpu: Cpu) -> Any:
     """Reductions over lanes or windows, in parallel.
 
+    The loop nest of a softmax over rows of 128, on 256-bit vectors:
+
+        for i0_i1_fused in parallel(1536):
+            for ax0 in serial(1):
+                for ax1 in serial(1):
+                    for ax3_init in vectorized(8):
+                        maxelem_lanes_init: maxelem_lanes <- constant
+                    for ax2 in serial(16):
+                        for ax3 in vectorized(8):
+                            maxelem_lanes_update: maxelem_lanes <- maxelem_lanes, x0
+            for ax0 in serial(1):
+                for ax1 in serial(1):
+                    maxelem_init: maxelem <- constant
+                    for ax2 in unrolled(8):
+                        maxelem_update: maxelem <- maxelem, maxelem_lanes
+            for ax0 in serial(1):
+                for ax1 in serial(1):
+                    for ax2_0 in serial(16):
+                        for ax2_1 in vectorized(8):
+                            exp: exp <- maxelem, x0
+            for ax0 in serial(1):
+                for ax1 in serial(1):
+                    for ax3_init in vectorized(8):
+                        expsum_lanes_init: expsum_lanes <- constant
+                    for ax2 in serial(16):
+                        for ax3 in vectorized(8):
+                            expsum_lanes_update: expsum_lanes <- exp, expsum_lanes
+            for ax0 in serial(1):
+                for ax1 in serial(1):
+                    expsum_init: expsum <- constant
+                    for ax2 in unrolled(8):
+                        expsum_update: expsum <- expsum, expsum_lanes
+            for i2_0 in serial(16):
+                for i2_1 in vectorized(8):
+                    norm: norm <- exp, expsum
+
     Raises:
         NotApplicable: there is no reduction, or one that is no sum, product, maximum or minimum.
     """

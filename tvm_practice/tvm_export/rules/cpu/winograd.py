@@ -47,10 +47,61 @@ from tvm_practice.tvm_export.rules.cpu.winograd_stages import in_stages, stage_n
 def schedule_winograd(func: Any, cpu: Cpu) -> Any:
     """The function by Winograd's algorithm.
 
+    The loop nest of a 3x3 convolution of 64 channels, 56x56, on 256-bit vectors:
+
+        for i0 in serial(16):
+            for i1 in serial(4):
+                for i2 in serial(4):
+                    for i3 in serial(64):
+                        for i4 in serial(4):
+                            weights: weights <- param_0
+        for i0_i1_0_i2_fused in parallel(56):
+            for ax0 in serial(64):
+                for ax0 in serial(4):
+                    for ax1 in serial(2):
+                        for ax2 in vectorized(33):
+                            phases: phases <- x0
+                for ax0 in serial(4):
+                    for ax1 in unrolled(4):
+                        for ax2_0 in serial(4):
+                            for ax2_1 in vectorized(8):
+                                columns: columns <- phases
+                for ax1 in unrolled(4):
+                    for ax2 in unrolled(4):
+                        for ax3_0 in serial(4):
+                            for ax3_1 in vectorized(8):
+                                patches: patches <- columns
+            for i1_1 in serial(8):
+                for ax0 in serial(4):
+                    for ax1 in serial(4):
+                        for ax2 in serial(2):
+                            for ax3_init in unrolled(4):
+                                for ax4_0_init in unrolled(2):
+                                    for ax4_1_init in vectorized(8):
+                                        products_init: products <- constant
+                            for ax5_0 in serial(16):
+                                for ax5_1 in unrolled(4):
+                                    for ax3 in unrolled(4):
+                                        for ax4_0 in unrolled(2):
+                                            for ax4_1 in vectorized(8):
+                                                products_update: products <- patches, products, weights
+                for i3 in serial(4):
+                    for i4 in serial(1):
+                        for i5 in unrolled(2):
+                            for i7 in unrolled(2):
+                                for i6_0 in serial(4):
+                                    for i6_1 in vectorized(8):
+                                        tiles: tiles <- products
+                for ax0 in serial(4):
+                    for ax1 in serial(2):
+                        for ax2_0 in serial(7):
+                            for ax2_1 in vectorized(8):
+                                compute: compute_intermediate <- tiles, param_1
+
     Raises:
         NotApplicable: it is no convolution that gains by it, what is fused with it does not go
             with it, or a tuner has chosen its register tile (`advise`).
-    """
+    """  # noqa: E501
     import tvm
 
     if advice_of(func) is not None:
