@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import forks
+
 ROOT = Path(__file__).parent.parent
 
 _BLOCK = re.compile(
@@ -78,7 +80,7 @@ def run(command: list[str], folder: Path, *, root: Path = ROOT) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(root), "PATH": path},
+        env={**os.environ, "PYTHONPATH": f"{forks.SITE}{os.pathsep}{root}", "PATH": path},
         capture_output=True,
         text=True,
         timeout=570,

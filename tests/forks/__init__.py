@@ -24,10 +24,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import pytest
-
+# On PYTHONPATH, has a process that is started for real fork what it starts.
+SITE = Path(__file__).with_name("site")
 # Where the servers listen; the processes that a run starts find it here.
 ADDRESS = "TVM_PRACTICE_TEST_FORKS"
 PLAIN = "plain"
@@ -144,6 +143,7 @@ def real() -> Iterator[None]:
 @contextlib.contextmanager
 def skipped() -> Iterator[None]:
     """In the block, a test that would start a Python process is skipped."""
+    import pytest  # here: what the pages' commands start has no use for it
 
     class Skipped(subprocess.Popen[Any]):
         def __init__(self, command: Any, *arguments: Any, **options: Any):
@@ -152,8 +152,11 @@ def skipped() -> Iterator[None]:
                 pytest.skip("starts a process")
             super().__init__(command, *arguments, **options)
 
-    with mock.patch.object(subprocess, "Popen", Skipped):
+    before, subprocess.Popen = subprocess.Popen, Skipped  # type: ignore[misc,assignment]
+    try:
         yield
+    finally:
+        subprocess.Popen = before  # type: ignore[misc]
 
 
 @contextlib.contextmanager
