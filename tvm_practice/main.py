@@ -104,13 +104,10 @@ def run(
     out: Path,
 ) -> dict[str, Any]:
     """Run the chosen parts and write `out/report.json` after each; returns the report."""
-    from tvm_practice.course.board import board, grade_with_progress, totals
-    from tvm_practice.course.catalog import PHASE_MODULES, phase
-    from tvm_practice.course.export_report import explanations, failures, summary, write_page
-    from tvm_practice.course.phase import run_phase
+    from tvm_practice.course.catalog import PHASE_MODULES
+    from tvm_practice.course.export_report import write_page
     from tvm_practice.engines.__main__ import describe_all
     from tvm_practice.measure import environment
-    from tvm_practice.viz.tables import print_plain
 
     started = time.perf_counter()
     report: dict[str, Any] = {
@@ -130,44 +127,18 @@ def run(
         console.print(
             facts.get("unavailable", found), markup=False, highlight=False, soft_wrap=True
         )
-
-    course = [phase(module) for module in PHASE_MODULES]
-    exercises = [exercise for each in course for exercise in each.exercises]
-    verdicts = grade_with_progress(source, console, exercises)
-    console.print(board(verdicts, course))
-    console.print(totals(verdicts), highlight=False)
-    for verdict in verdicts:
-        report["exercises"][verdict.exercise.id] = verdict.status
-        if verdict.status == "failed":
-            report["failures"].append(f"{verdict.exercise.id}: {verdict.message}")
-            console.print(f"\n{verdict.exercise.id}\n{verdict.message}", markup=False)
+    _grade(report, console)
     _write(report, out)
-
     for number in phases:
-        module = PHASE_MODULES[number - 1]
-        before = time.perf_counter()
-        report["phases"][module] = run_phase(module, source=source, quick=True, out=out)
-        report["seconds"][module] = time.perf_counter() - before
-        for engine, lane in report["phases"][module].items():
-            report["failures"] += [
-                f"{module}.{name} ({engine}): {text}"
-                for name, text in lane.get("failed", {}).items()
-            ]
+        _run_phase(PHASE_MODULES[number - 1], report, out)
         _write(report, out)
-
     for name in models:
         before = time.perf_counter()
         report["models"][name] = export(name, console, source=source, trials=trials, out=out)
         report["seconds"][name] = time.perf_counter() - before
         _write(report, out)
-
     titles = {name: f"{_TITLES[name]} ({trials} trials a tuner)" for name in models}
-    for name, lanes in report["models"].items():
-        console.print()
-        console.print(summary(titles[name], lanes))
-        for text in explanations(lanes):
-            print_plain(console, text)
-        report["failures"] += [f"{name}, {text}" for text in failures(lanes)]
+    _print_models(report, titles, console)
     report["seconds"]["total"] = time.perf_counter() - started
     _write(report, out)
     page = write_page(report, out, titles=titles)
@@ -177,6 +148,50 @@ def run(
         for failure in report["failures"]:
             console.print(f"  {failure}", markup=False)
     return report
+
+
+def _grade(report: dict[str, Any], console: "Console") -> None:
+    """Grade every exercise, show the board, and add both to the report."""
+    from tvm_practice.course.board import board, grade_with_progress, totals
+    from tvm_practice.course.catalog import PHASE_MODULES, phase
+
+    course = [phase(module) for module in PHASE_MODULES]
+    exercises = [exercise for each in course for exercise in each.exercises]
+    verdicts = grade_with_progress(report["source"], console, exercises)
+    console.print(board(verdicts, course))
+    console.print(totals(verdicts), highlight=False)
+    for verdict in verdicts:
+        report["exercises"][verdict.exercise.id] = verdict.status
+        if verdict.status == "failed":
+            report["failures"].append(f"{verdict.exercise.id}: {verdict.message}")
+            console.print(f"\n{verdict.exercise.id}\n{verdict.message}", markup=False)
+
+
+def _run_phase(module: str, report: dict[str, Any], out: Path) -> None:
+    """Run a phase in its quick form and add its figures and failures to the report."""
+    from tvm_practice.course.phase import run_phase
+
+    before = time.perf_counter()
+    lanes = run_phase(module, source=report["source"], quick=True, out=out)
+    report["phases"][module] = lanes
+    report["seconds"][module] = time.perf_counter() - before
+    for engine, lane in lanes.items():
+        report["failures"] += [
+            f"{module}.{name} ({engine}): {text}" for name, text in lane.get("failed", {}).items()
+        ]
+
+
+def _print_models(report: dict[str, Any], titles: dict[str, str], console: "Console") -> None:
+    """Print the table of each model that was exported; its failures go to the report."""
+    from tvm_practice.course.export_report import explanations, failures, summary
+    from tvm_practice.viz.tables import print_plain
+
+    for name, lanes in report["models"].items():
+        console.print()
+        console.print(summary(titles[name], lanes))
+        for text in explanations(lanes):
+            print_plain(console, text)
+        report["failures"] += [f"{name}, {text}" for text in failures(lanes)]
 
 
 def export(
@@ -206,7 +221,7 @@ def export(
         except engines.EngineUnavailable as missing:
             console.print(str(missing), markup=False, soft_wrap=True)
             lanes.append({"engine": engine, "unavailable": str(missing), "variants": []})
-        except engines.EngineError as error:
+        except engines.PlainError as error:
             console.print(f"{engine}: {error}", markup=False, soft_wrap=True)
             variant = {"tuner": None, "status": "failed", "reason": str(error)}
             lanes.append({"engine": engine, "variants": [variant]})
