@@ -65,6 +65,7 @@ def test_each_phase_runs_with_the_solutions(module: str, tmp_path: Path) -> None
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.pages  # whole programs
 @pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_each_phase_runs_as_the_learner_has_it(module: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.test_command_lines import ROOT
 from tvm_practice import engines
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.real_processes]
 
 needs_classic = pytest.mark.skipif(
     engines.unavailable_reason("classic") is not None,

@@ -97,6 +97,8 @@ def _records(tuner: str, log: Path) -> int:
     return file.read_text().count("\n") if file.exists() else 0
 
 
+@pytest.mark.pages  # beside test_kill.py
+@pytest.mark.slow
 @pytest.mark.real_processes
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_what_was_measured_survives(tuner: str, tmp_path: Path, how: signal.Signals) -> None:
