@@ -73,26 +73,10 @@ def packed_conv2d(
     row_blocks, column_blocks = -(-wide // rows), -(-filters // columns)
     A = te.placeholder((batch, channels, height, width), name="A")
     B = te.placeholder((filters, channels, kernel, kernel), name="B")
-    A_packed = te.compute(
-        (
-            batch, channels, (high - 1) * stride + kernel, (row_blocks * rows - 1) * stride + kernel
-        ),
-        lambda n, c, y, x: te.if_then_else(
-            te.all(y >= padding, y < height + padding, x >= padding, x < width + padding),
-            A[n, c, y - padding, x - padding],
-            0.0,
-        ),
-        name="A_packed",
-    )  # fmt: skip
-    B_packed = te.compute(
-        (column_blocks, steps, columns),
-        lambda b, r, j: te.if_then_else(
-            b * columns + j < filters,
-            B[b * columns + j, r // taps, r % taps // kernel, r % kernel],
-            0.0,
-        ),
-        name="B_packed",
+    A_packed = _padded(
+        A, padding, (high - 1) * stride + kernel, (row_blocks * rows - 1) * stride + kernel
     )
+    B_packed = _packed_filters(B, columns)
     r = te.reduce_axis((0, steps), name="k")
     T = te.compute(  # the tiles of C
         (batch, high, row_blocks, column_blocks, rows, columns),
@@ -121,6 +105,39 @@ def packed_conv2d(
     )
     matmul.trace.apply_to_schedule(schedule, remove_postproc=False)
     return schedule
+
+
+def _padded(image: Any, padding: int, height: int, width: int) -> Any:
+    """The te.Tensor A_packed [batch][channels][height][width]: zeros around an image."""
+    from tvm import te
+
+    batch, channels, high, wide = image.shape
+    return te.compute(
+        (batch, channels, height, width),
+        lambda n, c, y, x: te.if_then_else(
+            te.all(y >= padding, y < high + padding, x >= padding, x < wide + padding),
+            image[n, c, y - padding, x - padding],
+            0.0,
+        ),
+        name="A_packed",
+    )
+
+
+def _packed_filters(weights: Any, columns: int) -> Any:
+    """The te.Tensor B_packed [filters/columns][steps][columns], with zeros beyond the filters."""
+    from tvm import te
+
+    filters, channels, kernel, _ = (int(each) for each in weights.shape)
+    taps = kernel * kernel
+    return te.compute(
+        (-(-filters // columns), channels * taps, columns),
+        lambda b, r, j: te.if_then_else(
+            b * columns + j < filters,
+            weights[b * columns + j, r // taps, r % taps // kernel, r % kernel],
+            0.0,
+        ),
+        name="B_packed",
+    )
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int) -> int:

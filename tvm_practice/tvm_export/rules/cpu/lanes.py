@@ -33,12 +33,42 @@ class Lanes:
         kept: its iterators that stay as they are, with their axes.
         joined: reduction iterators, innermost last, that run over contiguous memory.
         extent: how many elements they run over.
+        count: of the lanes.
     """
 
     block: Any
     kept: list[Axis]
     joined: list[Any]
     extent: Any
+    count: int
+
+    @property
+    def spatial(self) -> list[Axis]:
+        """Axes of the result."""
+        return [axis for axis in self.kept if axis[2] == SPATIAL]
+
+    @property
+    def also_reduced(self) -> list[Axis]:
+        """Axes that are reduced beside the contiguous ones."""
+        return [axis for axis in self.kept if axis[2] == REDUCTION]
+
+    @property
+    def rounds(self) -> Any:
+        """Contiguous elements that each lane takes."""
+        import tvm
+
+        return tvm.sym.Analyzer().simplify(tvm.tirx.floordiv(self.extent, self.count))
+
+    @property
+    def rest(self) -> Any:
+        """Contiguous elements left over."""
+        import tvm
+
+        return tvm.sym.Analyzer().simplify(self.extent - self.rounds * self.count)
+
+    def element(self, values: dict[Hashable, Any], position: Any) -> Any:
+        """What is combined at a position among the contiguous elements."""
+        return substitute(operand_of(self.block), {**values, **_unjoin(self.joined, position)})
 
 
 def operand_of(block: Any) -> Any | None:
@@ -99,7 +129,7 @@ def _find_lanes(block: Any, lanes: int) -> Lanes | None:
                 for each in block.iter_vars
                 if not any(each.same_as(other) for other in joined)
             ]
-            best = Lanes(block, kept, joined, extent)
+            best = Lanes(block, kept, joined, extent, lanes)
     return best
 
 
@@ -169,79 +199,91 @@ def over_lanes(func: Any, cpu: Cpu) -> tuple[Any, list[str]]:
         if found is None:
             statements.append(stage)
             continue
-        by_lane, pair = _in_lanes(found, lanes)
+        by_lane, pair = _in_lanes(found)
         buffers.append(by_lane)
         statements += pair
         made.append(str(by_lane.name))
     return with_stages(func, statements, buffers), made
 
 
-def _in_lanes(found: Lanes, lanes: int) -> tuple[Any, list[Any]]:
+def _in_lanes(found: Lanes) -> tuple[Any, list[Any]]:
     """The buffer with a result for each lane, and the two stages that replace the reduction."""
+    from tvm import tirx
+
+    count = tirx.const(found.count, str(found.extent.ty.dtype))
+    shape = [*(extent for _, extent, _ in found.spatial), count]
+    name = f"{found.block.name_hint}_lanes"
+    by_lane = tirx.decl_buffer(shape, found.block.body.buffer.dtype, name)
+    return by_lane, [_lane_stage(found, by_lane), _join_stage(found, by_lane)]
+
+
+def _lane_stage(found: Lanes, by_lane: Any) -> Any:
+    """The stage whose lanes take every so many-th element."""
+    from tvm import tirx
+
+    block = found.block
+    combine = type(block.body.value)
+
+    def at(values: dict[Hashable, Any]) -> list[Any]:
+        return [*(values[key] for key, _, _ in found.spatial), values["lane"]]
+
+    def add(values: dict[Hashable, Any]) -> Any:
+        position = values["round"] * found.count + values["lane"]
+        so_far = tirx.BufferLoad(by_lane, at(values))
+        value = combine(so_far, found.element(values, position))
+        return tirx.BufferStore(by_lane, value, at(values))
+
+    axes = [
+        *found.spatial,
+        *found.also_reduced,
+        ("round", found.rounds, REDUCTION),
+        ("lane", by_lane.shape[-1], SPATIAL),
+    ]
+    return nest(
+        str(by_lane.name),
+        axes,
+        add,
+        init=lambda values: tirx.BufferStore(by_lane, block.init.value, at(values)),
+    )
+
+
+def _join_stage(found: Lanes, by_lane: Any) -> Any:
+    """The stage that joins the lanes, and then the elements left over."""
     import tvm
     from tvm import tirx
 
-    block, name = found.block, str(found.block.name_hint)
-    own, operand, index = block.body.buffer, operand_of(block), str(found.extent.ty.dtype)
+    block, count, rest = found.block, found.count, found.rest
     combine = type(block.body.value)
-    analyzer = tvm.sym.Analyzer()
-    rounds = analyzer.simplify(tirx.floordiv(found.extent, lanes))
-    rest = analyzer.simplify(found.extent - rounds * lanes)
-    spatial = [axis for axis in found.kept if axis[2] == SPATIAL]
-    also_reduced = [axis for axis in found.kept if axis[2] == REDUCTION]
-    shape = [extent for _, extent, _ in spatial] + [tirx.const(lanes, index)]
-    by_lane = tirx.decl_buffer(shape, own.dtype, f"{name}_lanes")
-
-    def at(values: dict[Hashable, Any], lane: Any) -> list[Any]:
-        return [*(values[key] for key, _, _ in spatial), lane]
-
-    def element(values: dict[Hashable, Any], position: Any) -> Any:
-        return substitute(operand, {**values, **_unjoin(found.joined, position)})
-
-    def add(values: dict[Hashable, Any]) -> Any:
-        where = at(values, values["lane"])
-        position = values["round"] * lanes + values["lane"]
-        value = combine(tirx.BufferLoad(by_lane, where), element(values, position))
-        return tirx.BufferStore(by_lane, value, where)
-
-    axes = [
-        *spatial,
-        *also_reduced,
-        ("round", rounds, REDUCTION),
-        ("lane", tirx.const(lanes, index), SPATIAL),
-    ]
-    first = nest(
-        f"{name}_lanes",
-        axes,
-        add,
-        init=lambda v: tirx.BufferStore(by_lane, block.init.value, at(v, v["lane"])),
+    left_over = tvm.sym.Analyzer().simplify(
+        math.prod((extent for _, extent, _ in found.also_reduced), start=rest)
     )
-    left_over = tirx.const(1, index)
-    for _, extent, _ in also_reduced:
-        left_over = left_over * extent
-    left_over = analyzer.simplify(rest * left_over)
+
+    def left(values: dict[Hashable, Any], number: Any) -> Any:
+        outer, after = dict(values), tirx.floormod(number, rest)
+        number = tirx.floordiv(number, rest)
+        for key, extent, _ in reversed(found.also_reduced):
+            outer[key] = tirx.floormod(number, extent)
+            number = tirx.floordiv(number, extent)
+        return found.element(outer, found.rounds * count + after)
 
     def join(values: dict[Hashable, Any]) -> Any:
+        part, spatial = values["part"], [values[key] for key, _, _ in found.spatial]
+        if constant(left_over) == 0:
+            value = tirx.BufferLoad(by_lane, [*spatial, part])
+        else:
+            value = tirx.if_then_else(
+                part < count,
+                tirx.BufferLoad(by_lane, [*spatial, tirx.min(part, count - 1)]),
+                left(values, tirx.max(part - count, 0)),
+            )
         where = [substitute(each, values) for each in block.body.indices]
-        lane = values["part"]
-        value = tirx.BufferLoad(by_lane, at(values, lane))
-        if constant(left_over) != 0:
-            number = tirx.max(lane - lanes, 0)
-            outer, after = dict(values), tirx.floormod(number, rest)
-            number = tirx.floordiv(number, rest)
-            for key, extent, _ in reversed(also_reduced):
-                outer[key] = tirx.floormod(number, extent)
-                number = tirx.floordiv(number, extent)
-            value = tirx.BufferLoad(by_lane, at(values, tirx.min(lane, lanes - 1)))
-            extra = element(outer, rounds * lanes + after)
-            value = tirx.if_then_else(lane < lanes, value, extra)
-        value = combine(tirx.BufferLoad(own, where), value)
-        return tirx.BufferStore(own, value, where)
+        value = combine(tirx.BufferLoad(block.body.buffer, where), value)
+        return tirx.BufferStore(block.body.buffer, value, where)
 
-    second = nest(
-        name,
-        [*spatial, ("part", analyzer.simplify(left_over + lanes), REDUCTION)],
+    parts = tvm.sym.Analyzer().simplify(left_over + count)
+    return nest(
+        str(block.name_hint),
+        [*found.spatial, ("part", parts, REDUCTION)],
         join,
-        init=lambda v: substitute(block.init, v),
+        init=lambda values: substitute(block.init, values),
     )
-    return by_lane, [first, second]

@@ -10,8 +10,10 @@ It is a hint to the processor: no value depends on it, and the addresses stay wi
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
     constant,
@@ -28,6 +30,46 @@ _BURST = 8
 _FEWEST_ROW_TILES = 4
 # llvm.prefetch: to read, into the second cache (a panel is larger than the first), data.
 _READ, _SECOND_CACHE, _DATA = 0, 2, 1
+
+
+@dataclass(frozen=True)
+class _Use:
+    """How a scheduled function uses a panel of the packed operand.
+
+    Attributes:
+        buffer: of the packed operand.
+        panel: the indices that pick the panel.
+        shape: of a panel, in elements.
+        turns: what counts the uses of a panel, outermost first, each with its extent.
+        row_tiles: how many row tiles use it.
+        loop: the outermost loop over the steps of one turn.
+        steps: its extent.
+    """
+
+    buffer: Any
+    panel: list[Any]
+    shape: list[int]
+    turns: list[tuple[Any, int]]
+    row_tiles: int
+    loop: Any
+    steps: int
+
+    @property
+    def size(self) -> int:
+        """Elements of a panel."""
+        return math.prod(self.shape)
+
+    @property
+    def bits(self) -> int:
+        """Of an element."""
+        import tvm
+
+        return int(tvm.DataType(str(self.buffer.dtype)).bits)
+
+    @property
+    def line(self) -> int:
+        """Elements of a cache line."""
+        return _LINE_BYTES * 8 // self.bits
 
 
 def prefetch_next_panel(
@@ -53,95 +95,133 @@ def prefetch_next_panel(
         The function; as it was where extents are symbolic, row tiles are few, two panels are
         larger than the cache, or something of another panel comes between row tiles.
     """
-    import tvm
+    # Phase 1. Find how a panel is used; leave alone what gains nothing.
+    try:
+        use = _find_use(func, block, packed, panel_axes, row_tiles)
+        _check_gain(use, cache_bytes)
+    except NotApplicable:
+        return func
+
+    # Phase 2. Share the lines of the next panel among the steps of this one's use.
+    together, burst = _share_out(use)
+
+    # Phase 3. Ask for a share ahead of its steps.
+    return _with_bursts(func, use, together, burst)
+
+
+def _find_use(
+    func: Any, block: str, packed: str, panel_axes: int, row_tiles: Sequence[int]
+) -> _Use:
+    """How panels are used; NotApplicable where something of another comes between row tiles."""
+    found = _loops_around(func.body, block, [])
+    if found is None or not panel_axes:
+        raise NotApplicable("there is no next panel")
+    loops, realize = found
+    read = [each for each in loads(realize.block.body.value) if str(each.source.name) == packed]
+    if len(read) != 1:
+        raise NotApplicable("a step does not read the packed operand exactly once")
+    buffer, indices = read[0].source, read[0].indices
+    iterators = realize.block.iter_vars
+    values = {each.var: value for each, value in zip(iterators, realize.iter_values, strict=True)}
+    panel = [substitute(each, values) for each in indices[:panel_axes]]
+    tiles = [(values[iterators[i].var], _whole(iterators[i].dom.extent)) for i in row_tiles]
+
+    steps = variables(*(values[each.var] for each in iterators if kind_of(each) == REDUCTION))
+    sums = [each for each in loops if each.loop_var in steps]
+    # Where a sum is taken in parts, a part of all row tiles comes before the next part of any.
+    tile_variables = variables(*(value for value, _ in tiles))
+    parts = [each for each in sums if tile_variables & _inside(loops, each)]
+    if len(parts) == len(sums):
+        raise NotApplicable("no loop of the sum is within a row tile")
+    if variables(*panel) & _inside(loops, sums[0]):
+        raise NotApplicable("another panel comes between the row tiles of one")
+    loop = sums[len(parts)]
+    return _Use(
+        buffer,
+        panel,
+        shape=[_whole(each) for each in buffer.shape][panel_axes:],
+        turns=[*((each.loop_var, _whole(each.extent)) for each in parts), *tiles],
+        row_tiles=math.prod(extent for _, extent in tiles),
+        loop=loop,
+        steps=_whole(loop.extent),
+    )
+
+
+def _check_gain(use: _Use, cache_bytes: int) -> None:
+    """NotApplicable where prefetches would come too late, or push each other out."""
+    if use.row_tiles < _FEWEST_ROW_TILES:
+        raise NotApplicable("row tiles are few")
+    if 2 * use.size * use.bits // 8 > cache_bytes:
+        raise NotApplicable("two panels are larger than the cache")
+
+
+def _share_out(use: _Use) -> tuple[int, int]:
+    """Steps from one burst of prefetches to the next, and the lines of a burst."""
+    steps = math.prod(extent for _, extent in use.turns) * use.steps
+    lines_a_step = use.size / use.line / steps
+    together = next(
+        each
+        for each in range(1, use.steps + 1)
+        if use.steps % each == 0 and (lines_a_step * each >= _BURST or each == use.steps)
+    )
+    return together, math.ceil(lines_a_step * together)
+
+
+def _with_bursts(func: Any, use: _Use, together: int, burst: int) -> Any:
+    """`func` with a burst of prefetches ahead of every so many steps."""
     import tvm_ffi
     from tvm import tirx
 
-    found = _loops_around(func.body, block, [])
-    if found is None or not panel_axes:
-        return func
-    loops, realize = found
-    iterators = realize.block.iter_vars
-    values = {each.var: value for each, value in zip(iterators, realize.iter_values, strict=True)}
-    steps = variables(*(values[each.var] for each in iterators if kind_of(each) == REDUCTION))
-    sums = [each for each in loops if each.loop_var in steps]
-    read = [each for each in loads(realize.block.body.value) if str(each.source.name) == packed]
-    if not sums or len(read) != 1:
-        return func
-    buffer = read[0].source
-    tile_of = [values[iterators[each].var] for each in row_tiles]
-    panel = [substitute(each, values) for each in read[0].indices[:panel_axes]]
-    # Where a sum is taken in parts, a part of all row tiles comes before the next part of any.
-    around_tiles = [each for each in sums if variables(*tile_of) & _inside(loops, each)]
-    sums = sums[len(around_tiles) :]
-    if not sums:
-        return func
-    outermost = sums[0]
-    tiles = [constant(iterators[each].dom.extent) for each in row_tiles]
-    chunks = [constant(each.extent) for each in around_tiles]
-    shape = [constant(each) for each in buffer.shape]
-    count = constant(outermost.extent)
-    if (
-        count is None
-        or None in (*chunks, *tiles, *shape)
-        or math.prod(each or 1 for each in tiles) < _FEWEST_ROW_TILES
-        or variables(*tile_of) & _inside(loops, outermost)
-        or variables(*panel) & _inside(loops, (around_tiles or sums)[0])
-    ):
-        return func
+    index = str(use.loop.loop_var.ty.dtype)
+    part, step, line = (tirx.Var(each, index) for each in ("part", "step", "line"))
+    zero, parts = tirx.const(0, index), use.steps // together
+    position: Any = 0
+    for value, extent in use.turns:
+        position = position * extent + value
+    hint = _prefetch(use, (position * parts + part) * burst + line)
+    ask = tirx.For(line, zero, tirx.const(burst, index), tirx.ForKind.UNROLLED, hint)
 
-    index = str(outermost.loop_var.ty.dtype)
+    def in_parts(loop: Any) -> Any:
+        if not loop.same_as(use.loop):
+            return loop
+        own = {loop.loop_var: part * together + step}
+        steps = tirx.const(together, index)
+        body = tirx.For(step, zero, steps, loop.kind, substitute(loop.body, own))
+        whole = tirx.SeqStmt([ask, body])
+        return tirx.For(part, zero, tirx.const(parts, index), loop.kind, whole)
 
-    def number(value: int) -> Any:
-        return tirx.const(value, index)
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.For, in_parts), order="pre"))
 
-    inner_shape = [each or 1 for each in shape[panel_axes:]]
-    size = math.prod(inner_shape)
-    bits = int(tvm.DataType(str(buffer.dtype)).bits)
-    if 2 * size * bits // 8 > cache_bytes:
-        return func
-    line = _LINE_BYTES * 8 // bits
-    turns = [
-        *((each.loop_var, extent or 1) for each, extent in zip(around_tiles, chunks, strict=True)),
-        *((value, extent or 1) for value, extent in zip(tile_of, tiles, strict=True)),
-    ]
-    parts = math.prod(extent for _, extent in turns) * count  # of a panel, one a step
-    lines_a_step = size / line / parts
-    together = next(
-        each
-        for each in range(1, count + 1)
-        if count % each == 0 and (lines_a_step * each >= _BURST or each == count)
-    )
-    burst = math.ceil(lines_a_step * together)
 
-    part, step, one = (tirx.Var(each, index) for each in ("part", "step", "line"))
-    position = number(0)
-    for value, extent in turns:
-        position = position * number(extent) + value
-    position = position * number(count // together) + part
-    element = tirx.min((position * number(burst) + one) * number(line), number(size - 1))
+def _prefetch(use: _Use, line: Any) -> Any:
+    """The prefetch of one cache line of the next panel, of its last line where there are fewer.
+
+    After the last panel comes that one again.
+    """
+    from tvm import tirx
+
+    element = tirx.min(line * use.line, use.size - 1)
     at: list[Any] = []
-    for extent in reversed(inner_shape):
-        at.insert(0, tirx.floormod(element, number(extent)))
-        element = tirx.floordiv(element, number(extent))
-    panel[-1] = tirx.min(panel[-1] + number(1), number((shape[panel_axes - 1] or 1) - 1))
+    for extent in reversed(use.shape):
+        at.insert(0, tirx.floormod(element, extent))
+        element = tirx.floordiv(element, extent)
+    *outer, panel = use.panel
+    following = tirx.min(panel + 1, use.buffer.shape[len(outer)] - 1)
     hint = tirx.call_llvm_intrin(
         "void",
         "llvm.prefetch",
-        tirx.address_of(tirx.BufferLoad(buffer, [*panel, *at])),
+        tirx.address_of(tirx.BufferLoad(use.buffer, [*outer, following, *at])),
         *(tirx.const(each, "int32") for each in (_READ, _SECOND_CACHE, _DATA)),
     )
-    ask = tirx.For(one, number(0), number(burst), tirx.ForKind.UNROLLED, tirx.Evaluate(hint))
+    return tirx.Evaluate(hint)
 
-    def in_parts(loop: Any) -> Any:
-        if not loop.same_as(outermost):
-            return loop
-        own = {loop.loop_var: part * number(together) + step}
-        body = tirx.For(step, number(0), number(together), loop.kind, substitute(loop.body, own))
-        whole = tirx.SeqStmt([ask, body])
-        return tirx.For(part, number(0), number(count // together), loop.kind, whole)
 
-    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.For, in_parts), order="pre"))
+def _whole(extent: Any) -> int:
+    """The value of an extent; NotApplicable where it is symbolic."""
+    value = constant(extent)
+    if value is None:
+        raise NotApplicable("an extent is symbolic")
+    return value
 
 
 def _inside(loops: list[Any], loop: Any) -> set[Any]:

@@ -62,6 +62,7 @@ class Rewriter:
     """Writes a contraction anew, in tiles.
 
     Attributes:
+        found, tile, choice: what it was made from.
         packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
             at every call) or "direct" (as it lies).
         sum, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, copy it to the
@@ -69,7 +70,7 @@ class Rewriter:
     """
 
     def __init__(self, func: Any, found: Contraction, tile: Tile, choice: TileChoice):
-        self.found, self.tile, self._rows_first = found, tile, choice.rows_first
+        self.found, self.tile, self.choice = found, tile, choice
         self._packs_both = choice.both and found.windowless and bool(found.rows)
         self._edges = [  # of a symbolic extent a tile has one row
             row for row, size in tile.rows.items() if (constant(found.extents[row]) or 0) % size
@@ -175,7 +176,7 @@ class Rewriter:
     def _sum_axes(self) -> list[tuple[Hashable, Any, str]]:
         found = self.found
         order = (found.column, *found.rows)
-        if self._rows_first:
+        if self.choice.rows_first:
             order = (*found.rows, found.column)
         return [
             *((each, found.extents[each], SPATIAL) for each in found.outer),
@@ -349,59 +350,40 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     """
     import tvm
 
+    # Phase 1. Write the contraction anew, in the tile that was chosen.
     found = find_contraction(func, cpu)
     choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
-    tile = tile_of(found, cpu, choice)
-    written = Rewriter(func, found, tile, choice)
+    written = Rewriter(func, found, tile_of(found, cpu, choice), choice)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
+
+    # Phase 2. Inline what comes before the sum, and what is fused after it.
     alone, epilogue, after = _inline_around(schedule, written)
 
-    loops = schedule.get_loops(total)
-    sums, panels = written.outside
-    if not panels:  # one panel: there has to be a loop to compute it in
-        loops = [schedule.add_unit_loop(loops[0]), *loops]
-        sums, panels = sums + 1, 1
-    work = iterations(schedule, loops)
-    around, reduced = loops[:sums], loops[sums : sums + len(found.reduced)]
-    *rows, lanes = loops[sums + len(found.reduced) :]
-    first = reduced[0]
-    together = 0 if choice.rows_first else _tiles_together(schedule, written, around, panels, cpu)
-    if together and choice.chunks > 1 and (extent_of(schedule, first) or 1) % choice.chunks == 0:
-        first, part = schedule.split(first, [choice.chunks, None])
-        around, inside = around[:-together], around[-together:]
-        schedule.reorder(first, *inside, part)
-        reduced = [part, *reduced[1:]]
-    vectors, lanes = schedule.split(lanes, [None, cpu.lanes(found.block.body.buffer.dtype)])
-    schedule.vectorize(lanes)
-    for loop in (*rows, vectors):
-        schedule.unroll(loop)
-    if choice.unroll > 1 and (extent_of(schedule, reduced[-1]) or 0) % choice.unroll == 0:
-        outer, inner = schedule.split(reduced[-1], [None, choice.unroll])
-        schedule.unroll(inner)
-        first = outer if first is reduced[-1] else first
+    # Phase 3. Nest the loops: over panels, over their other tiles, over the sum, within a tile.
+    work = iterations(schedule, schedule.get_loops(total))
+    panels, others, sums, tile = _nest_loops(schedule, total, written, cpu)
+
+    # Phase 4. Keep the tile's sums in registers.
+    _unroll_tile(schedule, tile, cpu.lanes(found.block.body.buffer.dtype))
+    sums = _unroll_sum(schedule, sums, choice.unroll)
+
+    # Phase 5. Write a tile back through what is fused.
     for block in epilogue:
-        schedule.reverse_compute_at(block, around[-1])
+        schedule.reverse_compute_at(block, [*panels, *others][-1])
         _vectorize_write_back(schedule, block, written)
 
-    outside = around
-    if written.packs == "constant" and can_prepack(schedule, written.pack):
-        pack = schedule.get_sblock(written.pack)
-        schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
-    elif written.packs != "direct":
-        pack = schedule.get_sblock(written.pack)
-        shared = iterations(schedule, loops[:panels])
-        few = shared is not None and shared < 2 * cpu.threads
-        if written.packs == "constant" or choice.rows_first or few:
-            alone.append(pack)  # all of it first: panels come again, or do not busy the threads
-        else:
-            outside = loops[:panels]
-            schedule.compute_at(pack, outside[-1])
-            vectorize(schedule, pack, cpu)
+    # Phase 6. Pack the columns' operand where it is due.
+    packs_panels = _schedule_packing(schedule, written, panels, cpu)
+
+    # Phase 7. Run the tasks in parallel, and the stages on their own.
     for block in (*alone, *after):
         schedule_stage(schedule, block, cpu)
-    parallelize(schedule, outside, None if work is None else work // WORK_AN_ELEMENT)
-    schedule.decompose_reduction(total, first)
+    tasks = panels if packs_panels else [*panels, *others]
+    parallelize(schedule, tasks, None if work is None else work // WORK_AN_ELEMENT)
+    schedule.decompose_reduction(total, sums[0])
+
+    # Phase 8. Ask for constant weights ahead of their use.
     if written.packs != "constant":
         return schedule
     fetched = prefetch_next_panel(
@@ -413,6 +395,77 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
         cache_bytes=cpu.cache_bytes,
     )
     return tvm.s_tir.Schedule(fetched)
+
+
+def _nest_loops(
+    schedule: Any, total: Any, written: Rewriter, cpu: Cpu
+) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """The loops over panels, over a panel's other tiles, over the sum, and within a tile.
+
+    Where the sum is taken in parts, its first loop is over them, and other tiles are within it.
+    """
+    loops = schedule.get_loops(total)
+    around, panels = written.outside
+    if not panels:  # one panel: there has to be a loop to compute it in
+        loops = [schedule.add_unit_loop(loops[0]), *loops]
+        around, panels = around + 1, 1
+    within = around + len(written.found.reduced)
+    outside, sums, tile = loops[:around], loops[around:within], loops[within:]
+    choice = written.choice
+    if choice.rows_first or choice.chunks == 1:
+        return outside[:panels], outside[panels:], sums, tile
+    together = _tiles_together(schedule, written, outside, panels, cpu)
+    if together and (extent_of(schedule, sums[0]) or 1) % choice.chunks == 0:
+        part, step = schedule.split(sums[0], [choice.chunks, None])
+        outside, inside = outside[:-together], outside[-together:]
+        schedule.reorder(part, *inside, step)
+        sums = [part, step, *sums[1:]]
+    return outside[:panels], outside[panels:], sums, tile
+
+
+def _unroll_tile(schedule: Any, loops: list[Any], lanes: int) -> None:
+    """Vectorize a tile's columns, and write out everything else in it."""
+    *rows, columns = loops
+    vectors, columns = schedule.split(columns, [None, lanes])
+    schedule.vectorize(columns)
+    for loop in (*rows, vectors):
+        schedule.unroll(loop)
+
+
+def _unroll_sum(schedule: Any, sums: list[Any], steps: int) -> list[Any]:
+    """Write out so many steps of a sum, where they divide it; its loops that are left."""
+    if steps == 1 or (extent_of(schedule, sums[-1]) or 0) % steps:
+        return sums
+    outer, inner = schedule.split(sums[-1], [None, steps])
+    schedule.unroll(inner)
+    return [*sums[:-1], outer]
+
+
+def _schedule_packing(schedule: Any, written: Rewriter, panels: list[Any], cpu: Cpu) -> bool:
+    """Pack at compile time, before all sums, or panel by panel; whether it is the last.
+
+    Args:
+        schedule: of the function in tiles.
+        written: that function.
+        panels: the loops over panels.
+        cpu: the processor.
+    """
+    if written.packs == "direct":
+        return False
+    pack = schedule.get_sblock(written.pack)
+    constant_weights = written.packs == "constant"
+    if constant_weights and can_prepack(schedule, written.pack):
+        schedule.annotate(pack, "meta_schedule.layout_rewrite_preproc", True)
+        return False
+    count = iterations(schedule, panels)
+    few = count is not None and count < 2 * cpu.threads
+    # All of it first where panels come again, or do not busy the threads.
+    if constant_weights or written.choice.rows_first or few:
+        schedule_stage(schedule, pack, cpu)
+        return False
+    schedule.compute_at(pack, panels[-1])
+    vectorize(schedule, pack, cpu)
+    return True
 
 
 def _tiles_together(

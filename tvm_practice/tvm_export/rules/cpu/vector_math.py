@@ -101,51 +101,70 @@ def _exp(x: Any) -> Any:
     """2^n times a polynomial of what is left, n being x / ln 2 rounded."""
     from tvm import tirx
 
-    high = math.floor(math.log(2) * 512) / 512  # few bits, so that n * high is exact
-    low = tirx.Select(x < _float(_EXP_LOW), _float(_EXP_LOW), x)  # NaN stays
-
     def of(x: Any, n: Any) -> Any:
-        rest = x - n * _float(high) - n * _float(math.log(2) - high)
-        bits = (n.astype("int32") + _EXPONENT_BIAS) << _MANTISSA_BITS
-        power = tirx.reinterpret("float32", bits)
-
         def scaled(value: Any) -> Any:
             # 2^128 in two factors: a float32's exponent reaches 127. What is too large overflows.
             largest = value * _float(2.0**127) * _float(2.0)
-            return tirx.Select(n > _float(127.0), largest, value * power)
+            return tirx.Select(n > _float(127.0), largest, value * _two_to(n))
 
-        return _named(_named(rest, lambda r: _horner(_coefficients("exp"), r)), scaled)
+        return _named(_exp_left(x, n), scaled)
 
     def from_low(x: Any) -> Any:
-        bounded = tirx.min(x, _float(_EXP_HIGH))
-        rounded = tirx.floor(bounded * _float(1 / math.log(2)) + _float(0.5))
-        return _named(rounded, lambda n: of(x, n))
+        return _named(_twos(tirx.min(x, _float(_EXP_HIGH))), lambda n: of(x, n))
 
-    return _named(low, from_low)
+    return _named(tirx.Select(x < _float(_EXP_LOW), _float(_EXP_LOW), x), from_low)  # NaN stays
+
+
+def _exp_bounded(x: Any) -> Any:
+    """As `_exp`, of an x that is known to be a number between -88 and 88."""
+    return _named(_twos(x), lambda n: _exp_left(x, n) * _two_to(n))
+
+
+def _twos(x: Any) -> Any:
+    """x / ln 2, rounded."""
+    from tvm import tirx
+
+    return tirx.floor(x * _float(1 / math.log(2)) + _float(0.5))
+
+
+def _exp_left(x: Any, n: Any) -> Any:
+    """e^(x - n ln 2)."""
+    high = math.floor(math.log(2) * 512) / 512  # few bits, so that n * high is exact
+    rest = x - n * _float(high) - n * _float(math.log(2) - high)
+    return _named(rest, lambda r: _horner(_coefficients("exp"), r))
+
+
+def _two_to(n: Any) -> Any:
+    """2^n for whole n from -126 to 127, 0 for -127."""
+    from tvm import tirx
+
+    return tirx.reinterpret("float32", (n.astype("int32") + _EXPONENT_BIAS) << _MANTISSA_BITS)
 
 
 def _log(x: Any) -> Any:
     """The exponent times ln 2, and a polynomial of the mantissa, taken between √½ and √2."""
     from tvm import tirx
 
-    high = math.floor(math.log(2) * 512) / 512
     half = struct.unpack("i", struct.pack("f", math.sqrt(0.5)))[0]
-    small = x < _float(_NORMAL)
-    normal = tirx.Select(small, x * _float(2.0**_MANTISSA_BITS), x)
+    # The exponent stays where a float32 has it: as an integer it is this many times itself.
+    unit = 1 << _MANTISSA_BITS
 
     def of(bits: Any) -> Any:
-        return _named((bits - half) >> _MANTISSA_BITS, lambda n: parts(bits, n))
+        return _named((bits - half) & -unit, lambda n: parts(bits, n))
 
     def parts(bits: Any, n: Any) -> Any:
-        mantissa = tirx.reinterpret("float32", bits - (n << _MANTISSA_BITS))
-        exponent = n.astype("float32") - tirx.Select(small, _float(_MANTISSA_BITS), _float(0.0))
-        return _named(mantissa - _float(1.0), lambda f: _named(exponent, lambda e: joined(f, e)))
+        rest = tirx.reinterpret("float32", bits - n) - _float(1.0)
+        return _named(rest, lambda f: joined(f, n.astype("float32")))
 
     def joined(rest: Any, exponent: Any) -> Any:
-        value = rest * _horner(_coefficients("log"), rest) + exponent * _float(math.log(2) - high)
-        return value + exponent * _float(high)
+        # One factor: ln 2 happens to lie within a twentieth of a unit of its float32.
+        return rest * _horner(_coefficients("log"), rest) + exponent * _float(math.log(2) / unit)
 
-    value = _named(tirx.reinterpret("int32", normal), of)
+    bits = tirx.reinterpret("int32", x)
+    # Below the smallest normal number a float32 is its bits times 2^-149, with no exponent.
+    counted = tirx.reinterpret("int32", bits.astype("float32"))
+    small = counted - (_EXPONENT_BIAS - 1 + _MANTISSA_BITS) * unit
+    value = _named(tirx.Select(x < _float(_NORMAL), small, bits), of)
     value = tirx.Select(x < tirx.infinity("float32"), value, x)  # infinity and NaN stay
     least = tirx.Select(x < _float(0.0), _float(math.nan), _float(-math.inf))
     return tirx.Select(x <= _float(0.0), least, value)
@@ -158,7 +177,10 @@ def _erf(x: Any) -> Any:
         square = size * size
         small = size * _named(square, lambda t: _horner(_coefficients("erf"), t))
         t = _float(2.0) / (_float(2.0) + size)
-        tail = _named(t, lambda t: _horner(_coefficients("erfc"), t)) * _named(-square, _exp)
+        scaled = _named(t, lambda t: _horner(_coefficients("erfc"), t))
+        # The tail is not used beyond the bound. Where x is NaN so is t, and with it the tail.
+        bounded = tirx.max(-square, _float(-(_ERF_ONE**2)))
+        tail = scaled * _named(bounded, _exp_bounded)
         large = tirx.Select(size > _float(_ERF_ONE), _float(1.0), _float(1.0) - tail)
         return _with_sign(x, tirx.Select(size < _float(_ERF_SMALL), small, large))
 
