@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.contraction import (
     UNKNOWN,
     VECTORS,
@@ -370,7 +371,11 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
 
     # Phase 5. Write a tile back through what is fused.
     for block in epilogue:
-        schedule.reverse_compute_at(block, [*panels, *others][-1])
+        try:
+            schedule.reverse_compute_at(block, [*panels, *others][-1])
+        except tvm.s_tir.ScheduleError:  # an open extent, or a consumer of constant indices
+            reason = "TVM cannot compute what is fused where a tile is done"
+            raise NotApplicable(reason) from None
         _vectorize_write_back(schedule, block, written)
 
     # Phase 6. Pack the columns' operand where it is due.
