@@ -1,0 +1,111 @@
+"""A case, what became of it, and how a kind of cases is tried."""
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from queue import SimpleQueue
+from typing import Any, Literal
+
+from tvm_practice import engines
+
+Verdict = Literal["right", "wrong", "refused", "raw", "left out"]
+VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "refused", "raw", "left out")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a kind.
+
+    Attributes:
+        group: what it is counted under: an operator, an ONNX operator, an architecture.
+        name: what finds it again within its kind.
+        arguments: of the kind's judge, JSON values.
+    """
+
+    group: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case; the reason is one line, empty where it is right."""
+
+    group: str
+    name: str
+    verdict: Verdict
+    reason: str = ""
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def drawn(cases: Iterable[Case], count: int | None, seed: int | None) -> list[Case]:
+    """All cases, or `count` of them drawn at random; None as seed: other ones each time."""
+    found = list(cases)
+    if count is None or count >= len(found):
+        return found
+    return random.Random(seed).sample(found, count)
+
+
+def try_all(
+    judge: str,
+    cases: Sequence[Case],
+    *,
+    engine: engines.Engine = engines.CURRENT,
+    jobs: int = 2,
+    timeout: float = 180.0,
+    say: Callable[[Outcome], None] = lambda outcome: None,
+) -> list[Outcome]:
+    """Judge each case in a process that has the engine; a crash or a hang costs only its case.
+
+    Args:
+        judge: "module:function" that takes a case's arguments and returns {"verdict", "reason"}.
+        cases: to judge.
+        engine: which TVM.
+        jobs: processes.
+        timeout: seconds per case.
+        say: is told each outcome, in the order in which they end.
+
+    Returns:
+        The outcomes in the order of the cases.
+    """
+    waiting: SimpleQueue[tuple[int, Case]] = SimpleQueue()
+    for numbered in enumerate(cases):
+        waiting.put(numbered)
+    outcomes: dict[int, Outcome] = {}
+
+    def work() -> None:
+        session: engines.Session | None = None
+        while not waiting.empty():
+            number, case = waiting.get()
+            session = session or engines.Session(engine, output=sys.stderr)
+            try:
+                outcome = Outcome(
+                    case.group, case.name, **session.call(judge, case.arguments, timeout=timeout)
+                )
+            except (engines.EngineDied, engines.EngineTimeout) as error:
+                session.close(grace=0)
+                session = None
+                outcome = Outcome(case.group, case.name, "raw", str(error))
+            except engines.PlainError as error:
+                reason = getattr(error, "line", str(error))
+                outcome = Outcome(case.group, case.name, "raw", f"the judge: {reason}")
+            outcomes[number] = outcome
+            say(outcome)
+        if session is not None:
+            session.close()
+
+    with ThreadPoolExecutor(jobs) as workers:
+        for each in [workers.submit(work) for _ in range(jobs)]:
+            each.result()
+    return [outcomes[number] for number in range(len(cases))]
+
+
+def counts(outcomes: Iterable[Outcome]) -> Counter[Verdict]:
+    """How many outcomes have each verdict."""
+    return Counter(each.verdict for each in outcomes)

@@ -1,0 +1,154 @@
+"""PyTorch's operator database: each operator on the inputs that PyTorch tests it with."""
+
+import functools
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.cases import Case
+
+JUDGE = f"{__name__}:judge"
+_RTOL, _ATOL = 1e-3, 1e-4
+
+
+@functools.cache
+def database() -> dict[str, Any]:
+    """PyTorch's OpInfos by name, variants as `name.variant`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return {".".join(filter(None, (each.name, each.variant_test_name))): each for each in op_db}
+
+
+def cases(dtype: str, samples: int | None) -> Iterator[Case]:
+    """The first samples of each operator that has the type; None: all of them."""
+    import torch
+
+    for name, operator in database().items():
+        if getattr(torch, dtype) not in operator.dtypes:
+            continue
+        known = len(_samples(name, dtype))
+        for index in range(known if samples is None else min(samples, known)):
+            arguments = {"name": name, "index": index, "dtype": dtype}
+            yield Case(name, f"{name} {dtype} {index}", arguments)
+
+
+@functools.lru_cache(maxsize=4)
+def _samples(name: str, dtype: str) -> list[Any]:
+    import torch
+
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = database()[name].sample_inputs("cpu", getattr(torch, dtype), requires_grad=False)
+        return list(found)
+
+
+def judge(name: str, index: int, dtype: str) -> dict[str, Any]:
+    """Compile one operator on one sample and compare its outputs with PyTorch's."""
+    import torch
+
+    started = time.perf_counter()
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        verdict, reason = _judged(name, index, dtype)
+    return {"verdict": verdict, "reason": reason, "seconds": time.perf_counter() - started}
+
+
+def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
+    import torch
+
+    from tvm_practice.engines import PlainError
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    module, tensors = _as_module(database()[name].op, _samples(name, dtype)[index])
+    if not tensors:
+        return "left out", "it takes no tensor"
+    if any(each.is_complex() or each.layout != torch.strided for each in tensors):
+        return "left out", "complex or sparse inputs"
+    try:
+        with torch.inference_mode():
+            torch.manual_seed(0)
+            expected = module(*(each.clone() for each in tensors))
+            torch.manual_seed(1)
+            again = module(*(each.clone() for each in tensors))
+    except Exception as error:
+        return "left out", f"PyTorch refuses it: {_first_line(error)}"
+    if not expected:
+        return "left out", "it returns no tensor"
+    if any(each.is_complex() or each.layout != torch.strided for each in expected):
+        return "left out", "complex or sparse outputs"
+    if any(not torch.equal(*pair) for pair in _without_nan(expected, again)):
+        return "left out", "it draws random numbers"
+    try:
+        compiled = compile_pytorch_module(module, ExportConfig(example_input=tuple(tensors)))
+        got = compiled(*tensors)
+    except PlainError as refused:
+        return "refused", str(refused)
+    except Exception as error:
+        return "raw", f"{type(error).__name__}: {_first_line(error)}"
+    return _compared(got, expected)
+
+
+def _as_module(operator: Any, sample: Any) -> tuple[Any, list[Any]]:
+    """A module of the sample's tensors that calls the operator, and those tensors."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    leaves, shape = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
+    places = [i for i, each in enumerate(leaves) if isinstance(each, torch.Tensor)]
+
+    class Operator(torch.nn.Module):
+        def forward(self, *tensors: Any) -> tuple[Any, ...]:
+            given = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                given[place] = tensor
+            first, args, kwargs = pytree.tree_unflatten(given, shape)
+            result = pytree.tree_leaves(operator(first, *args, **kwargs))
+            return tuple(each for each in result if isinstance(each, torch.Tensor))
+
+    return Operator().eval(), [leaves[place] for place in places]
+
+
+def _without_nan(first: Any, second: Any) -> list[tuple[Any, Any]]:
+    return [
+        (one.nan_to_num(), other.nan_to_num()) if one.is_floating_point() else (one, other)
+        for one, other in zip(first, second, strict=True)
+    ]
+
+
+def _compared(got: list[Any], expected: Any) -> tuple[str, str]:
+    """The verdict on arrays beside PyTorch's tensors: number, type, shape, values."""
+    import torch
+
+    if len(got) != len(expected):
+        return "wrong", f"{len(got)} outputs, PyTorch has {len(expected)}"
+    for position, (ours, theirs) in enumerate(zip(got, expected, strict=True)):
+        own = (
+            torch.as_tensor(ours)
+            if ours.dtype != "bfloat16"
+            else torch.as_tensor(ours.astype("float32")).bfloat16()
+        )
+        if own.dtype != theirs.dtype:
+            return "wrong", f"output {position} is {own.dtype}, PyTorch's {theirs.dtype}"
+        try:
+            torch.testing.assert_close(own, theirs, rtol=_RTOL, atol=_ATOL, equal_nan=True)
+        except AssertionError as error:
+            return "wrong", f"output {position}: {' '.join(str(error).split())[:200]}"
+    return "right", ""
+
+
+def _as_tensor(array: Any) -> Any:
+    """An array as a tensor; torch takes none of ml_dtypes' bfloat16."""
+    import torch
+
+    if str(array.dtype) == "bfloat16":
+        return torch.as_tensor(array.astype("float32")).bfloat16()
+    return torch.as_tensor(array)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else "no message")[:200]

@@ -1,0 +1,43 @@
+"""`python -m conformance operators`: a verdict of each kind that an operator's case can have."""
+
+import pytest
+
+from conformance import operators
+from conformance.cases import Case, counts, drawn, try_all
+
+# An operator that TVM has, one that it lacks, and one that is not the exporter's business.
+_KNOWN = {"exp": "right", "fft.fft": "refused", "rand_like": "left out"}
+
+
+@pytest.mark.slow
+def test_each_verdict() -> None:
+    cases = [
+        Case(name, name, {"name": name, "index": 0, "dtype": "float32"}) for name in _KNOWN
+    ]  # fmt: skip
+    outcomes = try_all(operators.JUDGE, cases, jobs=1)
+    assert {each.name: each.verdict for each in outcomes} == _KNOWN
+    assert {name: bool(each.reason) for name, each in zip(_KNOWN, outcomes, strict=True)} == {
+        "exp": False, "fft.fft": True, "rand_like": True
+    }  # fmt: skip
+
+
+def test_a_crash_costs_its_own_case_only() -> None:
+    cases = [Case("one", f"{number}", {"number": number}) for number in range(3)]
+    outcomes = try_all(f"{__name__}:crash_on_one", cases, jobs=1)
+    assert [each.verdict for each in outcomes] == ["right", "raw", "right"]
+    assert "ended" in outcomes[1].reason and counts(outcomes)["right"] == 2
+
+
+def crash_on_one(number: int) -> dict[str, str]:
+    """A judge that ends its process on case 1."""
+    import os
+
+    if number == 1:
+        os._exit(3)
+    return {"verdict": "right"}
+
+
+def test_cases_are_drawn_again_by_their_seed() -> None:
+    cases = [Case("g", str(number), {}) for number in range(100)]
+    assert drawn(cases, 5, 3) == drawn(cases, 5, 3) != drawn(cases, 5, 4)
+    assert len(drawn(cases, None, None)) == 100
