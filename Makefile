@@ -25,11 +25,11 @@ demo: install ## Run the whole course and export a real model with the reference
 	$(BIN)/python -m tvm_practice.main --solutions $(ARGS)
 
 check: lint ## Check the code between two edits: lint, and the tests that start no process
-	PYTHONPATH=$(CURDIR) $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not pages and not slow" \
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not pages and not slow" \
 	    --without-processes -r fE $(ARGS)
 
 test: install ## Run the tests (ARGS="-m phase2", "-k tile", …)
-	PYTHONPATH=$(CURDIR) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not pages" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not pages" $(ARGS)
 
 follow: install ## Run every command of the documentation's pages
 	$(BIN)/python -m pytest -n $(JOBS) -m pages $(ARGS)

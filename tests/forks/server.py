@@ -22,6 +22,7 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -32,9 +33,14 @@ from typing import Any, NoReturn
 
 from tests import forks
 
-# A process's own folder, or '', and PYTHONPATH's entries come before these.
-_GIVEN = {str(Path.cwd()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-_INSTALLED = [each for each in sys.path if each not in _GIVEN]
+# What a process has on its path below its own folder and PYTHONPATH's entries. Asked of one: in this
+# one, a folder that is on the path for both reasons is there once.
+_INSTALLED = json.loads(
+    subprocess.check_output(
+        [sys.executable, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )
+)
 _AT_START = set(sys.modules)
 
 _NUMBER = struct.Struct("<q")
