@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test follow docs grade lint format describe clean
+.PHONY: help install demo check test follow conformance docs grade lint format describe clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ follow: install ## Run every command of the documentation's pages
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[docs]'
 	@touch $@
+
+conformance: install ## Try the exporter on cases that others wrote (KIND=operators, ARGS="--samples 2", …)
+	$(BIN)/python -m conformance $(or $(KIND),operators) --dtype all $(ARGS)
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

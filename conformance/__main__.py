@@ -1,54 +1,105 @@
 """`python -m conformance KIND`: try cases that others wrote, and say what became of them."""
 
-import json
 from pathlib import Path
+from typing import cast
 
 import click
 
-from conformance import operators
-from conformance.cases import VERDICTS, Outcome, counts, drawn, try_all
+from conformance.cases import VERDICTS, Outcome, Verdict, counts, drawn, try_all
+from conformance.kinds import KINDS
+from conformance.results import Results, path_of
 
 
 @click.command(
     epilog="\b\nExamples:\n  python -m conformance operators --samples 2\n"
     "  python -m conformance operators --dtype bfloat16 --draw 100\n"
-    "  python -m conformance operators --only softmax --json outcomes.json"
+    "  python -m conformance operators --only softmax --json outcomes.json\n"
+    "  python -m conformance --again outcomes.json --verdict raw"
 )
-@click.argument("kind", type=click.Choice(["operators"]))
-@click.option("--dtype", default="float32", show_default=True, help="Of the operators' inputs.")
-@click.option("--samples", type=click.IntRange(min=1), help="Per operator [default: all].")
+@click.argument("kinds", metavar="KIND...", nargs=-1)
+@click.option("--dtype", help="Of the inputs, or 'all' [default: the kind's first].")
+@click.option("--samples", type=click.IntRange(min=1), help="Per group [default: all].")
 @click.option("--draw", type=click.IntRange(min=1), help="Try so many cases, drawn at random.")
 @click.option("--seed", type=int, help="Draw the same cases again.")
 @click.option("--only", help="Cases whose name begins so.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Outcomes.")
+@click.option(
+    "--json",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Outcomes [default: runs/conformance/KIND-DTYPE.json, unless only some cases are tried].",
+)
+@click.option(
+    "--again",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Try those of the file's cases again that were wrong, raw or refused; update the file.",
+)
+@click.option("--verdict", multiple=True, type=click.Choice(VERDICTS), help="With --again: these.")
 def main(
-    kind: str,
-    dtype: str,
+    kinds: tuple[str, ...],
+    dtype: str | None,
     samples: int | None,
     draw: int | None,
     seed: int | None,
     only: str | None,
     jobs: int,
     file: Path | None,
+    again: Path | None,
+    verdict: tuple[str, ...],
 ) -> None:
     """Try cases that others wrote; exit code 1 if one is wrong or raw."""
-    found = [
-        each
-        for each in drawn(operators.cases(dtype, samples), draw, seed)
-        if only is None or each.name.startswith(only)
-    ]
+    if unknown := [each for each in kinds if each not in KINDS]:
+        raise click.UsageError(f"no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
+    if again is not None:
+        before = Results.read(again)
+        runs = [(before.kind, before.dtype, before.samples)]
+        names = before.failures(cast("tuple[Verdict, ...]", verdict))
+    else:
+        runs = [(kind, each, samples) for kind in kinds for each in _dtypes(kind, dtype)]
+        names = None
+    if not runs or (file is not None and len(runs) > 1):
+        raise click.UsageError("name one kind" if file else f"name a kind: {', '.join(KINDS)}")
+    defects = 0
+    for kind, type_, most in runs:
+        found = [
+            each
+            for each in drawn(KINDS[kind].cases(type_, most), draw, seed)
+            if (only is None or each.name.startswith(only))
+            and (names is None or each.name in names)
+        ]
+        outcomes = try_all(KINDS[kind].JUDGE, found, jobs=jobs, say=_say)
+        tally = counts(outcomes)
+        click.echo(
+            f"{kind} {type_}: "
+            + ", ".join(f"{tally[each]} {each}" for each in VERDICTS)
+            + _share(tally["right"], sum(tally.values()) - tally["left out"])
+        )
+        defects += tally["wrong"] + tally["raw"]
+        if again is not None:
+            Results.of(kind, type_, most, before.merged(outcomes)).write(file or again)
+        elif file or not (draw or only):
+            results = Results.of(kind, type_, most, outcomes)
+            results.write(file or path_of(kind, type_))
+    raise SystemExit(1 if defects else 0)
 
-    def say(outcome: Outcome) -> None:
-        if outcome.verdict in ("wrong", "raw"):
-            click.echo(f"{outcome.verdict:8} {outcome.name}: {outcome.reason}")
 
-    outcomes = try_all(operators.JUDGE, found, jobs=jobs, say=say)
-    tally = counts(outcomes)
-    click.echo(", ".join(f"{tally[verdict]} {verdict}" for verdict in VERDICTS))
-    if file is not None:
-        file.write_text(json.dumps([each.to_dict() for each in outcomes], indent=1))
-    raise SystemExit(1 if tally["wrong"] + tally["raw"] else 0)
+def _say(outcome: Outcome) -> None:
+    if outcome.verdict in ("wrong", "raw"):
+        click.echo(f"{outcome.verdict:8} {outcome.name}: {outcome.reason}")
+
+
+def _share(right: int, applicable: int) -> str:
+    return f"; {right / applicable:.1%} of {applicable} right" if applicable else ""
+
+
+def _dtypes(kind: str, asked: str | None) -> tuple[str, ...]:
+    """The types to try a kind in."""
+    known = KINDS[kind].DTYPES
+    if asked == "all":
+        return known
+    if asked is not None and asked not in known:
+        raise click.UsageError(f"{kind} has no cases of {asked}; it has {', '.join(known)}")
+    return (asked or known[0],)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import Any
 
 from conformance.cases import Case
 
+TITLE = "PyTorch's operator database"
 JUDGE = f"{__name__}:judge"
+DTYPES: tuple[str, ...] = ("float32", "float16", "bfloat16", "int64", "bool")
 _RTOL, _ATOL = 1e-3, 1e-4
 
 

@@ -33,8 +33,8 @@ from typing import Any, NoReturn
 
 from tests import forks
 
-# What a process has on its path below its own folder and PYTHONPATH's entries. Asked of one: in this
-# one, a folder that is on the path for both reasons is there once.
+# What a process has on its path below its own folder and PYTHONPATH's entries. Asked of one: in
+# this one, a folder that is on the path for both reasons is there once.
 _INSTALLED = json.loads(
     subprocess.check_output(
         [sys.executable, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"],

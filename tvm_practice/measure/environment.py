@@ -15,6 +15,7 @@ _PACKAGES = (
     "bitblas",
     "torch",
     "transformers",
+    "timm",
     "onnx",
     "onnxscript",
     "onnxruntime",

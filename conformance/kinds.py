@@ -1,0 +1,28 @@
+"""The kinds of cases, by name. A kind is a module with what `Kind` names."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from conformance import operators
+from conformance.cases import Case
+
+
+class Kind(Protocol):
+    """What a module gives to be a kind.
+
+    Attributes:
+        TITLE: heads its results on the page.
+        JUDGE: "module:function" that takes a case's arguments, in a process that has the engine,
+            and returns {"verdict", "reason", "seconds"}.
+        DTYPES: the types of inputs that it has cases of; the first is the default.
+    """
+
+    TITLE: str
+    JUDGE: str
+    DTYPES: tuple[str, ...]
+
+    def cases(self, dtype: str, samples: int | None) -> Iterable[Case]:
+        """The cases of a type; `samples` per group at most, None: all."""
+
+
+KINDS: dict[str, Kind] = {"operators": operators}
