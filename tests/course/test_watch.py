@@ -48,17 +48,17 @@ class Terminal:
             preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # makes it the terminal
         )
         self.text = ""
+        self._awaited = 0  # where in the text the words end that were waited for last
 
     def until(self, words: str) -> None:
-        """Read until `words` appear anew."""
+        """Read until `words` appear behind those that were waited for last."""
         end = time.monotonic() + REACTION_SECONDS
-        seen = ""
-        while words not in seen:
+        while (found := self.text.find(words, self._awaited)) < 0:
             left = end - time.monotonic()
             assert left > 0, f"no {words!r} in {REACTION_SECONDS} s after:\n{self.text}"
             if select.select([self._ours], [], [], left)[0]:
-                seen += os.read(self._ours, 65536).decode(errors="replace")
-        self.text += seen
+                self.text += os.read(self._ours, 65536).decode(errors="replace")
+        self._awaited = found + len(words)
 
     def press(self, key: str) -> None:
         os.write(self._ours, key.encode())
