@@ -27,7 +27,7 @@ def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
     """Declare one layer of an MLP: Y = max(X · Wᵀ + bias, 0).
 
     Use three stages, named "dense", "biased" and "Y", so that a schedule can place each of
-    them. The weight has PyTorch's layout, one row an output: dense[i, j] = sum over k of
+    them. The weight has PyTorch's layout, one row per output: dense[i, j] = sum over k of
     X[i, k] * W[j, k].
 
     Args:
@@ -58,8 +58,8 @@ def softmax(rows: int, columns: int) -> list[Any]:
     """Declare a softmax over each row that does not overflow.
 
     Four stages: "row_max" and "row_sum" are reductions over a row, "exponent" is
-    exp(X - row_max), and "Y" is exponent / row_sum. Without subtracting the maximum, exp of a
-    value above 88 is infinite in float32.
+    exp(X - row_max), and "Y" is exponent / row_sum. Each reduction has a reduce_axis of its own.
+    Without subtracting the maximum, exp of a value above 88.7 is infinite in float32.
 
     Args:
         rows: independent rows of X.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants import Mutant, mutants
+from tests.mutants import Mutant, mutants, right_answers
 from tvm_practice.course.catalog import MINE, Exercise, exercises, phase
 from tvm_practice.course.editing import (
     function_source,
@@ -82,23 +82,35 @@ def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
     assert set(others.values()) <= {"todo"}, others
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def _pasted(answers: list[Mutant]) -> Any:
+    return [
         pytest.param(each, id=f"{each.phase}.{each.exercise}-{each.name}", marks=_marks(each.phase))
-        for each in mutants()
-    ],
-)
+        for each in answers
+    ]
+
+
+def _grade_answer(grader: Grader, answer: Mutant, folder: Path) -> Verdict:
+    """The verdict of `answer`, pasted into the stub."""
+    file = folder / f"{phase(answer.phase).name}.py"
+    file.write_text(replace_function(_stub_text(answer.phase), answer.exercise, answer.source))
+    verdict = grader.grade(BY_ID[f"{answer.phase}.{answer.exercise}"], str(file))
+    _skip_without_engine(verdict)
+    return verdict
+
+
+@pytest.mark.parametrize("wrong", _pasted(mutants()))
 def test_mutant(grader: Grader, wrong: Mutant, tmp_path: Path) -> None:
     """A wrong solution pasted into the stub is rejected with its own message."""
-    exercise = BY_ID[f"{wrong.phase}.{wrong.exercise}"]
-    file = tmp_path / f"{phase(wrong.phase).name}.py"
-    file.write_text(replace_function(_stub_text(wrong.phase), wrong.exercise, wrong.source))
-    verdict = grader.grade(exercise, str(file))
-    _skip_without_engine(verdict)
+    verdict = _grade_answer(grader, wrong, tmp_path)
     assert verdict.status == "failed", f"{wrong.name} was not rejected"
     assert re.search(wrong.message, verdict.message), verdict.message
     assert "expected:" in verdict.message and "look at:" in verdict.message
+
+
+@pytest.mark.parametrize("answer", _pasted(right_answers()))
+def test_right(grader: Grader, answer: Mutant, tmp_path: Path) -> None:
+    """A right solution that is not the reference passes."""
+    assert _grade_answer(grader, answer, tmp_path).message == ""
 
 
 @each_exercise()

@@ -8,6 +8,12 @@ Each is pasted into the phase's file in place of the exercise's stub, as a learn
 must carry its own imports. One that is the reference but for a few words is told by them:
 
     edited("matmul", "b_transposed", {"B[r, j]": "B[j, r]"}, message="indices of A and B")
+
+Beside them, in the same form, answers that are right and not the reference, which must pass:
+
+    @right("matmul")
+    def other_loop_order(m, n, k):
+        ...
 """
 
 import importlib
@@ -26,6 +32,7 @@ class Mutant:
     """A wrong solution of `exercise`; `message` is a regular expression its rejection matches.
 
     With `edits`, texts of the reference and what is there instead, it is the reference so edited.
+    Without a message it is right.
     """
 
     phase: str
@@ -52,6 +59,16 @@ class Mutant:
 _collected: list[Mutant] = []
 
 
+def right(exercise: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the decorated function as a right solution of `exercise`."""
+    return mutant(exercise, message="")
+
+
+def right_edited(exercise: str, name: str, edits: Mapping[str, str]) -> None:
+    """Register the reference of `exercise` as a right solution, after these edits in this order."""
+    edited(exercise, name, edits, message="")
+
+
 def mutant(exercise: str, *, message: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function as a wrong solution of `exercise`."""
 
@@ -73,6 +90,15 @@ def edited(exercise: str, name: str, edits: Mapping[str, str], *, message: str) 
 
 def mutants() -> list[Mutant]:
     """Every wrong solution of every phase and lab."""
+    return [each for each in _answers() if each.message]
+
+
+def right_answers() -> list[Mutant]:
+    """Every right solution that is not the reference."""
+    return [each for each in _answers() if not each.message]
+
+
+def _answers() -> list[Mutant]:
     for phase in MODULES:
         importlib.import_module(f"tests.mutants.{phase}")
     return list(_collected)

@@ -1,6 +1,6 @@
 """Wrong solutions of phase 1."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("matmul", message="the indices of A and B in the formula")
@@ -138,3 +138,162 @@ def sums_the_inputs(rows, columns):
     row_sum = te.compute((rows,), lambda i: te.sum(X[i, s], axis=s), name="row_sum")
     Y = te.compute((rows, columns), lambda i, j: exponent[i, j] / row_sum[i], name="Y")
     return [X, Y]
+
+
+edited(
+    "matmul",
+    "inner_size_capped_at_64",
+    {"te.sum(A[i, r] * B[r, j], axis=r)": "te.sum(te.min(A[i, r], 1000.0) * B[r, j], axis=r)"},
+    message="A about 10000",
+)
+edited("matmul", "named_out", {'name="C"': 'name="out"'}, message='named "C"')
+edited(
+    "matmul",
+    "in_half_precision",
+    {
+        "A[i, r] * B[r, j]": 'A[i, r].astype("float16").astype("float32") * B[r, j]',
+    },
+    message="C of .*x.* by",
+)
+edited(
+    "matmul",
+    "absolute_values",
+    {"A[i, r] * B[r, j]": "te.abs(A[i, r]) * B[r, j]"},
+    message="the indices of A and B",
+)
+edited(
+    "matmul",
+    "a_stage_too_many",
+    {
+        "te.sum(A[i, r] * B[r, j], axis=r)": "te.sum(D[i, r] * B[r, j], axis=r)",
+        "    r = te.reduce_axis": '    D = te.compute((m, k), lambda i, r: A[i, r], name="D")\n'
+        "    r = te.reduce_axis",
+    },
+    message="D as well",
+)
+edited(
+    "dense_bias_relu",
+    "relu_before_the_bias",
+    {
+        "dense[i, j] + bias[j]": "te.max(dense[i, j], 0.0) + bias[j]",
+    },
+    message="the index of bias",
+)
+edited(
+    "dense_bias_relu",
+    "relu_in_biased",
+    {"dense[i, j] + bias[j]": "te.max(dense[i, j] + bias[j], 0.0)"},
+    message="biased, values about",
+)
+edited(
+    "dense_bias_relu",
+    "relu_up_to_six",
+    {"te.max(biased[i, j], 0.0)": "te.min(te.max(biased[i, j], 0.0), 1000.0)"},
+    message="Y, values about 10000",
+)
+edited(
+    "dense_bias_relu",
+    "absolute_for_relu",
+    {"te.max(biased[i, j], 0.0)": "te.abs(biased[i, j])"},
+    message="the maximum with 0",
+)
+edited(
+    "dense_bias_relu",
+    "leaves_a_little_of_the_negative",
+    {"te.max(biased[i, j], 0.0)": "te.max(biased[i, j], 0.001 * biased[i, j])"},
+    message="the maximum with 0",
+)
+edited(
+    "softmax",
+    "mean_for_maximum",
+    {"te.max(X[i, m], axis=m)": "te.sum(X[i, m] / columns, axis=m)"},
+    message="te.max over the whole row",
+)
+edited(
+    "softmax",
+    "minimum_for_maximum",
+    {"te.max(X[i, m], axis=m)": "te.min(X[i, m], axis=m)"},
+    message="te.max over the whole row",
+)
+edited(
+    "softmax",
+    "maximum_with_zero",
+    {"te.max(X[i, m], axis=m)": "te.max(te.max(X[i, m], 0.0), axis=m)"},
+    message="te.max over the whole row.*",
+)
+edited(
+    "softmax",
+    "logarithm",
+    {"exponent[i, j] / row_sum[i]": "te.log(exponent[i, j] / row_sum[i])"},
+    message="exponent divided by row_sum",
+)
+
+
+@mutant("softmax", message="over an axis of its own")
+def one_axis_for_both_reductions(rows, columns):
+    from tvm import te
+
+    X = te.placeholder((rows, columns), dtype="float32", name="X")
+    r = te.reduce_axis((0, columns), name="r")
+    row_max = te.compute((rows,), lambda i: te.max(X[i, r], axis=r), name="row_max")
+    exponent = te.compute(
+        (rows, columns), lambda i, j: te.exp(X[i, j] - row_max[i]), name="exponent"
+    )
+    row_sum = te.compute((rows,), lambda i: te.sum(exponent[i, r], axis=r), name="row_sum")
+    Y = te.compute((rows, columns), lambda i, j: exponent[i, j] / row_sum[i], name="Y")
+    return [X, Y]
+
+
+@mutant("softmax", message="missing: row_max")
+def names_swapped(rows, columns):
+    from tvm import te
+
+    X = te.placeholder((rows, columns), dtype="float32", name="X")
+    m = te.reduce_axis((0, columns), name="m")
+    s = te.reduce_axis((0, columns), name="s")
+    top = te.compute((rows,), lambda i: te.max(X[i, m], axis=m), name="top")
+    exponent = te.compute((rows, columns), lambda i, j: te.exp(X[i, j] - top[i]), name="exponent")
+    row_sum = te.compute((rows,), lambda i: te.sum(exponent[i, s], axis=s), name="row_sum")
+    Y = te.compute((rows, columns), lambda i, j: exponent[i, j] / row_sum[i], name="Y")
+    return [X, Y]
+
+
+@right("matmul")
+def with_other_names(m, n, k):
+    import tvm.te as expressions
+
+    left = expressions.placeholder((m, k), "float32", "A")
+    right = expressions.placeholder((k, n), "float32", "B")
+    summed = expressions.reduce_axis((0, k))
+    out = expressions.compute(
+        (m, n),
+        lambda row, column: expressions.sum(right[summed, column] * left[row, summed], summed),
+        name="C",
+    )
+    return (left, right, out)
+
+
+@right("dense_bias_relu")
+def with_a_selection_for_the_maximum(batch, inputs, outputs):
+    from tvm import te, tirx
+
+    X = te.placeholder((batch, inputs), name="X")
+    W = te.placeholder((outputs, inputs), name="W")
+    bias = te.placeholder((outputs,), name="bias")
+    k = te.reduce_axis((0, inputs), name="k")
+    dense = te.compute((batch, outputs), lambda i, j: te.sum(W[j, k] * X[i, k], k), name="dense")
+    biased = te.compute((batch, outputs), lambda i, j: bias[j] + dense[i, j], name="biased")
+    zero = tirx.const(0.0, "float32")
+    Y = te.compute(
+        (batch, outputs),
+        lambda i, j: tirx.Select(biased[i, j] > zero, biased[i, j], zero),
+        name="Y",
+    )
+    return [X, W, bias, Y]
+
+
+right_edited(
+    "softmax",
+    "times_the_reciprocal",
+    {"exponent[i, j] / row_sum[i]": "exponent[i, j] * (1.0 / row_sum[i])"},
+)

@@ -19,33 +19,44 @@ def lower_expression(tensors: Sequence[Any]) -> Any:
     return te.create_prim_func(list(tensors))
 
 
-def build_expression(tensors: Sequence[Any]) -> Callable[..., np.ndarray]:
-    """Compile an expression as it stands, unscheduled, for this machine's CPU.
+def build_expressions(
+    inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Callable[..., list[np.ndarray]]:
+    """Compile stages as they stand, unscheduled, for this machine's CPU.
 
     Args:
-        tensors: its inputs, then its one output.
+        inputs: the placeholders.
+        outputs: the stages that are wanted; those that others read come before them.
 
     Returns:
-        A function from numpy inputs to the numpy output.
+        A function from a numpy array per input to one per output.
     """
     import tvm
     from tvm import te
 
-    shape = [int(extent) for extent in tensors[-1].shape]
-    dtype = str(tensors[-1].dtype)
+    tensors = [*inputs, *outputs]
     if engines.active() == engines.CLASSIC:
-        function = tvm.build(te.create_schedule(tensors[-1].op), list(tensors), target="llvm")
+        schedule = te.create_schedule([each.op for each in outputs])
+        function = tvm.build(schedule, tensors, target="llvm")
     else:
-        primfunc = te.create_prim_func(list(tensors)).with_attr("global_symbol", "main")
+        primfunc = te.create_prim_func(tensors).with_attr("global_symbol", "main")
         function = tvm.compile(primfunc, target={"kind": "llvm"})["main"]
 
-    def run(*inputs: np.ndarray) -> np.ndarray:
-        output = to_device(np.zeros(shape, dtype))
-        function(*(to_device(each) for each in inputs), output)
-        result: np.ndarray = output.numpy()
-        return result
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        results = [
+            to_device(np.full([int(extent) for extent in each.shape], np.nan, str(each.dtype)))
+            for each in outputs
+        ]
+        function(*(to_device(each) for each in arrays), *results)
+        return [each.numpy() for each in results]
 
     return run
+
+
+def build_expression(tensors: Sequence[Any]) -> Callable[..., np.ndarray]:
+    """`build_expressions` of one output, which comes last."""
+    run = build_expressions(tensors[:-1], tensors[-1:])
+    return lambda *arrays: run(*arrays)[0]
 
 
 def build_module(module: Any) -> Callable[..., None]:

@@ -1,5 +1,6 @@
 """What checks promise of the loops that a schedule makes."""
 
+import inspect
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -32,7 +33,11 @@ def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
         for said, reason, look in _REFUSALS:
             if type(error).__name__ == "ScheduleError" and said in str(error):
                 frames = traceback.extract_tb(error.__traceback__)
-                line = [each for each in frames if each.filename == function.__code__.co_filename]
+                line = [
+                    each
+                    for each in frames
+                    if each.filename == inspect.unwrap(function).__code__.co_filename
+                ]
                 where = f"line {line[-1].lineno}: {line[-1].line}; " if line else ""
                 raise fail(
                     "TVM accepts each primitive", f"it refuses: {reason}", where + look

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, expect_unchanged, fresh_rng
-from tvm_practice.course.lowering import build_expression, lower_expression
+from tvm_practice.course.lowering import build_expressions, lower_expression
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.viz.loop_nest import format_nest, loop_nest
 
@@ -79,14 +79,42 @@ def _stages(output: Any) -> dict[str, Any]:
     return found
 
 
-def _expect_stages(output: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    stages = _stages(output)
-    missing = [name for name in names if name not in stages]
+def _expect_stages(tensors: list[Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    """The output is made of the stages of these names and shapes and no others, float32."""
+    stages = _stages(tensors[-1])
+    missing = [name for name in shapes if name not in stages]
     expect(
         not missing,
-        expected=f"stages named {', '.join(names)}",
+        expected=f"stages named {', '.join(shapes)}",
         seen=f"stages named {', '.join(sorted(stages)) or 'nothing'}",
         look=f"the name= of each te.compute; missing: {', '.join(missing)}",
+    )
+    extra = [name for name in stages if name not in shapes]
+    expect(
+        not extra,
+        expected=f"{len(shapes)} stage{'s' * (len(shapes) > 1)}: {', '.join(shapes)}",
+        seen=f"{', '.join(extra)} as well",
+        look="the te.compute that is one too many; a schedule must know what there is to place",
+    )
+    for name, shape in shapes.items():
+        output = stages[name].output(0)
+        seen = tuple(int(extent) for extent in output.shape), str(output.dtype)
+        expect(
+            seen == (shape, "float32"),
+            expected=f"the stage {name} of shape {shape}, float32",
+            seen=f"shape {seen[0]}, {seen[1]}",
+            look=f"the te.compute named {name}",
+        )
+    read = {str(each.op.name) for each in tensors[:-1]}
+    placeholders = {
+        id(each) for stage in stages.values() for each in stage.input_tensors
+        if type(each.op).__name__ == "PlaceholderOp" and str(each.op.name) not in read
+    }  # fmt: skip
+    expect(
+        not placeholders,
+        expected=f"inputs {', '.join(read)}, and nothing else that is read",
+        seen=f"{len(placeholders)} more te.placeholder",
+        look="the list that is returned: each input is in it",
     )
     return stages
 
@@ -99,14 +127,41 @@ def _expect_reduction(stages: dict[str, Any], name: str, extent: int) -> None:
         seen=f"reduce axes of extents {axes}" if axes else "no reduce axis",
         look=f"te.reduce_axis((0, {extent})) and axis= in {name}",
     )
+    others = [
+        other for other, stage in stages.items()
+        if other != name and any(axis.same_as(stages[name].reduce_axis[0])
+                                 for axis in stage.reduce_axis)
+    ]  # fmt: skip
+    expect(
+        not others,
+        expected=f"{name} reduces over an axis of its own",
+        seen=f"{', '.join(others)} reduces over the same one",
+        look="te.reduce_axis: one for each reduction. An axis is a loop, and two stages that "
+        "share one cannot be scheduled: classic TVM stops at it",
+    )
 
 
-def _run(tensors: list[Any], inputs: list[np.ndarray]) -> np.ndarray:
-    kept = [each.copy() for each in inputs]
-    output = build_expression(tensors)(*inputs)
-    for before, after, tensor in zip(kept, inputs, tensors, strict=False):
-        expect_unchanged(before, after, str(tensor.op.name))
-    return output
+Stages = dict[str, np.ndarray]
+
+
+def _runner(tensors: list[Any], stages: dict[str, Any]) -> Callable[..., Stages]:
+    """A function from the inputs to what each stage holds."""
+    outputs = [stage.output(0) for name, stage in stages.items() if name != tensors[-1].op.name]
+    run = build_expressions(tensors[:-1], [*outputs, tensors[-1]])
+    names = [str(each.op.name) for each in (*outputs, tensors[-1])]
+
+    def compute(*inputs: np.ndarray) -> Stages:
+        kept = [each.copy() for each in inputs]
+        results = run(*inputs)
+        for before, after, tensor in zip(kept, inputs, tensors, strict=False):
+            expect_unchanged(before, after, str(tensor.op.name))
+        return dict(zip(names, results, strict=True))
+
+    return compute
+
+
+# What is drawn is multiplied by it: a formula that is right for small values alone is not.
+_SCALES = (1.0, 1e-4, 1e4)
 
 
 @PHASE.exercise(
@@ -132,15 +187,23 @@ def _run(tensors: list[Any], inputs: list[np.ndarray]) -> np.ndarray:
 )
 def check_matmul(matmul: Declare) -> None:
     rng = fresh_rng()
-    m, n, k = (int(size) for size in rng.choice(np.arange(17, 60), 3, replace=False))
-    tensors = matmul(m, n, k)
-    _expect_tensors(tensors, {"A": (m, k), "B": (k, n), "C": (m, n)}, "matmul")
-    _expect_reduction(_expect_stages(tensors[-1], ("C",)), "C", k)
-    a = rng.standard_normal((m, k), dtype="float32")
-    b = rng.standard_normal((k, n), dtype="float32")
-    expect_close(
-        _run(tensors, [a, b]), a @ b, what="C", look="the indices of A and B in the formula"
-    )
+    drawn = rng.choice(np.arange(17, 60), 3, replace=False)
+    for m, n, k in ([int(size) for size in drawn], (1, 1, 1)):
+        tensors = matmul(m, n, k)
+        _expect_tensors(tensors, {"A": (m, k), "B": (k, n), "C": (m, n)}, "matmul")
+        stages = _expect_stages(tensors, {"C": (m, n)})
+        _expect_reduction(stages, "C", k)
+        run = _runner(tensors, stages)
+        for scale in _SCALES:
+            a = rng.standard_normal((m, k), dtype="float32") * np.float32(scale)
+            b = rng.standard_normal((k, n), dtype="float32")
+            expect_close(
+                run(a, b)["C"],
+                a @ b,
+                what=f"C of {m}x{k} by {k}x{n}, A about {scale:g}",
+                look="the indices of A and B in the formula, and what is added up",
+                atol=1e-4 * scale,
+            )
 
 
 @PHASE.exercise(
@@ -171,23 +234,32 @@ def check_matmul(matmul: Declare) -> None:
 )
 def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
     rng = fresh_rng()
-    batch, inputs, outputs = (int(s) for s in rng.choice(np.arange(11, 50), 3, replace=False))
-    tensors = dense_bias_relu(batch, inputs, outputs)
-    _expect_tensors(
-        tensors,
-        {"X": (batch, inputs), "W": (outputs, inputs), "bias": (outputs,), "Y": (batch, outputs)},
-        "dense_bias_relu",
-    )
-    _expect_reduction(_expect_stages(tensors[-1], ("dense", "biased", "Y")), "dense", inputs)
-    x = rng.standard_normal((batch, inputs), dtype="float32")
-    w = rng.standard_normal((outputs, inputs), dtype="float32")
-    bias = rng.standard_normal(outputs, dtype="float32")
-    expect_close(
-        _run(tensors, [x, w, bias]),
-        np.maximum(x @ w.T + bias, 0),
-        what="Y",
-        look="the indices of W and bias, and the maximum with 0",
-    )
+    drawn = rng.choice(np.arange(11, 50), 3, replace=False)
+    for batch, inputs, outputs in ([int(size) for size in drawn], (1, 1, 1)):
+        tensors = dense_bias_relu(batch, inputs, outputs)
+        shape = (batch, outputs)
+        _expect_tensors(
+            tensors,
+            {"X": (batch, inputs), "W": (outputs, inputs), "bias": (outputs,), "Y": shape},
+            "dense_bias_relu",
+        )
+        stages = _expect_stages(tensors, {"dense": shape, "biased": shape, "Y": shape})
+        _expect_reduction(stages, "dense", inputs)
+        run = _runner(tensors, stages)
+        for scale in _SCALES:
+            x = rng.standard_normal((batch, inputs), dtype="float32") * np.float32(scale)
+            w = rng.standard_normal((outputs, inputs), dtype="float32")
+            bias = rng.standard_normal(outputs, dtype="float32") * np.float32(scale)
+            found = run(x, w, bias)
+            for name, want, look in (
+                ("dense", x @ w.T, "the indices of X and W: the weight has one row per output"),
+                ("biased", x @ w.T + bias, "the index of bias, and what it is added to"),
+                ("Y", np.maximum(x @ w.T + bias, 0), "the maximum with 0, of biased"),
+            ):
+                expect_close(
+                    found[name], want, what=f"{name}, values about {scale:g}", look=look,
+                    atol=1e-4 * scale,
+                )  # fmt: skip
 
 
 @PHASE.exercise(
@@ -220,19 +292,34 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
 )
 def check_softmax(softmax: Declare) -> None:
     rng = fresh_rng()
-    rows, columns = (int(size) for size in rng.choice(np.arange(11, 50), 2, replace=False))
-    tensors = softmax(rows, columns)
-    _expect_tensors(tensors, {"X": (rows, columns), "Y": (rows, columns)}, "softmax")
-    stages = _expect_stages(tensors[-1], ("row_max", "exponent", "row_sum", "Y"))
-    _expect_reduction(stages, "row_max", columns)
-    _expect_reduction(stages, "row_sum", columns)
-    # Values around 200 overflow exp in float32 unless the maximum is subtracted first.
-    x = rng.standard_normal((rows, columns), dtype="float32") * 3 + 200
-    exact = np.exp(x.astype("float64") - x.max(axis=1, keepdims=True))
-    exact /= exact.sum(axis=1, keepdims=True)
-    expect_close(
-        _run(tensors, [x]),
-        exact.astype("float32"),
-        what="Y for values around 200",
-        look="whether the row's maximum is subtracted before exp, and what row_sum sums",
-    )
+    drawn = rng.choice(np.arange(11, 50), 2, replace=False)
+    for rows, columns in ([int(size) for size in drawn], (1, 1)):
+        tensors = softmax(rows, columns)
+        shape = (rows, columns)
+        _expect_tensors(tensors, {"X": shape, "Y": shape}, "softmax")
+        stages = _expect_stages(
+            tensors, {"row_max": (rows,), "exponent": shape, "row_sum": (rows,), "Y": shape}
+        )
+        _expect_reduction(stages, "row_max", columns)
+        _expect_reduction(stages, "row_sum", columns)
+        run = _runner(tensors, stages)
+        # Values around 200 overflow exp in float32 unless the maximum is subtracted first; those
+        # around -200 give a sum of 0 unless it is, and those of ±1e4 do both.
+        for scale, offset in ((3, 200), (3, -200), (1e4, 0), (0.1, 0)):
+            x = rng.standard_normal(shape, dtype="float32") * np.float32(scale) + offset
+            _expect_softmax(run(x), x, f"for values around {offset or f'±{scale:g}'}")
+
+
+def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
+    largest = x.max(axis=1)
+    exponent = np.exp(x.astype("float64") - largest[:, None])
+    total = exponent.sum(axis=1)
+    for name, want, look in (
+        ("row_max", largest, "row_max: te.max over the whole row of X"),
+        ("exponent", exponent, "whether the row's maximum is subtracted before exp"),
+        ("row_sum", total, "what row_sum sums: the exponents of the row"),
+        ("Y", exponent / total[:, None], "exponent divided by row_sum of the same row"),
+    ):
+        expect_close(
+            found[name], want.astype("float32"), what=f"{name} {which}", look=look, atol=1e-6
+        )

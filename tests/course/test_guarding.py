@@ -1,0 +1,185 @@
+"""Answers that do not do the work themselves: none of them passes, and none spoils a grading."""
+
+from pathlib import Path
+
+import pytest
+
+from tvm_practice.course.catalog import SOLUTIONS, find
+from tvm_practice.course.editing import function_source
+from tvm_practice.course.grading import Grader, source_file
+
+_RATE = "2e-6 * m * n * k / milliseconds"
+_CHECKS = "tvm_practice.course.checks.schedule_analysis"
+
+# Each is the body of gflop_per_second, and what it is told.
+_CHEATS = {
+    "imports_the_reference": (
+        "from solutions.schedule_analysis import gflop_per_second as key\n"
+        "return key(m, n, k, milliseconds)",
+        "calls the reference answer",
+    ),
+    "finds_it_among_the_modules": (
+        "import sys\nkey = sys.modules['solu' + 'tions.schedule_analysis']\n"
+        "return getattr(key, 'gflop_per_second')(m, n, k, milliseconds)",
+        "calls the reference answer",
+    ),
+    "hides_that_it_was_caught": (
+        "import importlib\nkey = importlib.import_module('solutions.schedule_analysis')\n"
+        "try:\n    return key.gflop_per_second(m, n, k, milliseconds)\n"
+        f"except BaseException:\n    return {_RATE}",
+        "calls the reference answer",
+    ),
+    "makes_a_function_of_its_code": (
+        "import types\nimport solutions.schedule_analysis as key\n"
+        "copy = types.FunctionType(key.gflop_per_second.__code__, {})\n"
+        "return copy(m, n, k, milliseconds)",
+        "calls the reference answer",
+    ),
+    "executes_its_text": (
+        "import importlib.util\nfrom pathlib import Path\n"
+        "text = Path(importlib.util.find_spec('solutions.schedule_analysis').origin).read_text()\n"
+        "names = {}\nexec(text, names)\nreturn names['gflop_per_second'](m, n, k, milliseconds)",
+        "reads the reference answer",
+    ),
+    "inspects_its_source": (
+        "import inspect, linecache\nimport solutions.schedule_analysis as key\n"
+        "linecache.clearcache()\nnames = {}\nexec(inspect.getsource(key), names)\n"
+        "return names['gflop_per_second'](m, n, k, milliseconds)",
+        "reads the reference answer",
+    ),
+    "loads_a_copy_of_the_module": (
+        "import importlib.util\nspec = importlib.util.find_spec('solutions.schedule_analysis')\n"
+        "copy = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(copy)\n"
+        "return copy.gflop_per_second(m, n, k, milliseconds)",
+        "reads the reference answer",
+    ),
+    "asks_another_process": (
+        "from tvm_practice import engines\n"
+        "return engines.call('current', 'solutions.schedule_analysis:gflop_per_second',\n"
+        "    dict(m=m, n=n, k=k, milliseconds=milliseconds))",
+        "starts a process with the reference answers",
+    ),
+    "asks_another_python": (
+        "import subprocess, sys\nsaid = subprocess.run([sys.executable, '-c',\n"
+        "    'from solutions.schedule_analysis import gflop_per_second as key\\n'\n"
+        "    f'print(key({m}, {n}, {k}, {milliseconds}))'], capture_output=True, text=True)\n"
+        "return float(said.stdout)",
+        "starts a process with the reference answers",
+    ),
+    "replaces_the_comparison": (
+        f"import {_CHECKS} as checks\nchecks._expect_number = lambda *a, **o: None\nreturn 0.0",
+        "changes _expect_number",
+    ),
+    "replaces_expect": (
+        "from tvm_practice.course import expect\nexpect.expect.__code__ = (\n"
+        "    lambda condition, *, expected, seen, look: None).__code__\nreturn 0.0",
+        "changes __code__ of expect",
+    ),
+    "loosens_a_default": (
+        "from tvm_practice.course import expect\n"
+        "expect.expect_close.__kwdefaults__['atol'] = 1e9\n"
+        f"return {_RATE}",
+        "changes atol",
+    ),
+    "replaces_numpy": (
+        "import numpy as np\nnp.isclose = lambda *a, **o: True\nreturn 0.0",
+        "changes isclose of numpy",
+    ),
+    "puts_numpy_back_afterwards": (
+        "import numpy as np\nkept = np.isclose\n"
+        "def close(*a, **o):\n    np.isclose = kept\n    return True\n"
+        "np.isclose = close\nreturn 0.0",
+        "changes isclose of numpy",
+    ),
+    "replaces_json": (
+        "import json\njson.dumps = lambda *a, **o: '{\"result\": {\"status\": \"passed\", '\\\n"
+        "    '\"message\": \"\", \"seconds\": 0}}'\nreturn 0.0",
+        "changes dumps of json",
+    ),
+    "disarms_the_guard": (
+        "from tvm_practice.course import guarding\nguarding.Guard.note = lambda *a: None\n"
+        f"return {_RATE}",
+        "changes note of Guard",
+    ),
+    "dismisses_the_guard": (
+        "from tvm_practice.course import guarding\nguarding._guard = None\n"
+        f"return {_RATE}",
+        "changes the grader's guard",
+    ),
+    "reads_its_callers_frame": (
+        "import sys\nframe = sys._getframe()\nwhile 'want' not in frame.f_locals:\n"
+        f"    frame = frame.f_back\n    if frame is None:\n        return {_RATE}\n"
+        "return frame.f_locals['want']",
+        "looks into the frames",
+    ),
+    "inspects_its_callers_frame": (
+        f"import inspect\nframe = inspect.currentframe()\nreturn {_RATE}",
+        "looks into the frames",
+    ),
+    "reads_a_frame_off_a_traceback": (
+        "try:\n    raise ValueError\nexcept ValueError as error:\n"
+        f"    frame = error.__traceback__.tb_frame.f_back\nreturn {_RATE}",
+        "looks into the frames",
+    ),
+    "searches_all_objects": (
+        f"import gc\nfound = gc.get_objects()\nreturn {_RATE}",
+        "looks into the frames or objects",
+    ),
+}  # fmt: skip
+
+
+def _file(folder: Path, body: str) -> str:
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    path = folder / "mine.py"
+    path.write_text(f"def gflop_per_second(m, n, k, milliseconds):\n{lines}\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", [each for each in _CHEATS if "another" not in each])
+def test_a_cheat_is_refused_and_spoils_nothing(grader: Grader, name: str, tmp_path: Path) -> None:
+    rate = find("gflop_per_second")
+    body, said = _CHEATS[name]
+    verdict = grader.grade(rate, _file(tmp_path, body))
+    assert verdict.status == "failed"
+    assert said in verdict.message and "look at:" in verdict.message, verdict.message
+    after = [
+        grader.grade(rate, _file(tmp_path, f"return {value}")).status for value in (_RATE, "0.0")
+    ]
+    assert after == ["passed", "failed"]
+    assert grader.grade(rate, SOLUTIONS).status == "passed"
+
+
+@pytest.mark.real_processes
+@pytest.mark.parametrize("name", [each for each in _CHEATS if "another" in each])
+def test_a_process_that_knows_the_answers_is_refused(name: str, tmp_path: Path) -> None:
+    """Where processes are forked, the answer starts none."""
+    body, said = _CHEATS[name]
+    with Grader() as grader:
+        verdict = grader.grade(find("gflop_per_second"), _file(tmp_path, body))
+    assert verdict.status == "failed" and said in verdict.message
+
+
+def test_a_reference_that_is_a_step_of_the_export_is_one_too(
+    grader: Grader, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    for body in (
+        "from tvm_practice.tvm_export.steps.comparing import verify\n",
+        "def verify(outputs, reference, *, atol, rtol):\n"
+        "    from tvm_practice.tvm_export.steps import comparing\n"
+        "    return comparing.verify(outputs, reference, atol=atol, rtol=rtol)\n",
+    ):
+        path.write_text(body)
+        verdict = grader.grade(find("relay_import.verify"), str(path))
+        assert verdict.status == "failed" and "calls the reference answer" in verdict.message
+    assert grader.grade(find("relay_import.verify"), SOLUTIONS).status == "passed"
+
+
+def test_the_answers_of_other_exercises_may_be_used(grader: Grader, tmp_path: Path) -> None:
+    """compile_variants is made of phase 2's functions, the learner's own or not."""
+    path = tmp_path / "mine.py"
+    text = source_file("schedule_analysis", SOLUTIONS).read_text()
+    path.write_text(
+        "from typing import Any\n\n\n" + function_source(text, "compile_variants") + "\n"
+    )
+    assert grader.grade(find("compile_variants"), str(path)).message == ""

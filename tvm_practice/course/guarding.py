@@ -1,0 +1,260 @@
+"""What an answer may not do: call the answer key, change the grader, look into its frames.
+
+A check and the answer share a process, since schedules cannot be passed between two. So the
+reference answer of the exercise is disarmed there, whoever holds it; the functions and constants
+that a check relies on are compared, and put back, after each call; and Python's audit events tell
+which files and frames the answer opens.
+"""
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.course.expect import fail
+
+# Where a name has its value: a module's names, a class, a function with its parts.
+_Home = dict[str, Any] | type | types.FunctionType
+
+_LOOK = "the exercise asks for a function of your own, which stands on TVM, numpy and Python alone"
+# Beside the grader's own modules: what they compare and measure with.
+_RELIED_ON = (
+    "builtins", "json", "math", "numpy", "numpy.linalg", "numpy.testing", "re", "time",
+    "timeit", "torch", "torch.testing", "tvm", "tvm.runtime", "tvm.te", "tvm.testing",
+)  # fmt: skip
+_OWN = "tvm_practice."
+_CONSTANTS = (float, int, str, tuple, types.CodeType)
+_FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+# How one finds the frames, the objects or the calls of others.
+_PEEKS = {
+    "sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile",
+    "gc.get_objects", "gc.get_referrers", "gc.get_referents",
+}  # fmt: skip
+_STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
+
+
+class Guard:
+    """Watches over one answer while it is graded; `verdict` raises what it saw.
+
+    Attributes:
+        path: the answer's file.
+        seen: what the answer did that it may not, the first of it.
+        listening: whether an audit event is being looked at.
+    """
+
+    def __init__(self, module: str, name: str, path: str) -> None:
+        self.path = path
+        self.name = name
+        self.seen: str | None = None
+        self.listening = False
+        self._answer_key = _reference(module, name)
+        home = inspect.getsourcefile(self._answer_key) if self._answer_key else None
+        self._home = Path(home).resolve() if home else None
+        self._folder = source_of("solutions").parent
+
+    def note(self, what: str) -> None:
+        self.seen = self.seen or what
+
+    def verdict(self) -> None:
+        """Raise CheckFailed if the answer did what it may not."""
+        if self.seen:
+            raise fail(f"{self.name} to do its work itself", f"it {self.seen}", _LOOK)
+
+    def watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function`, after each call of which the grader is as it was before it.
+
+        It has the globals of `function`: a check may replace a clock there.
+        """
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            with self.unchanged():
+                return function(*arguments, **options)
+
+        same = types.FunctionType(
+            call.__code__, function.__globals__, function.__name__, None, call.__closure__
+        )
+        return functools.wraps(function)(same)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Put back what changes of the grader within it, and note it."""
+        before = _snapshot()
+        try:
+            yield
+        finally:
+            changed = [each for home, held in before for each in _changes(home, held)]
+            for home, name, value in changed:  # all of them first: `note` may be among them
+                if isinstance(home, dict):
+                    home[name] = value
+                else:
+                    setattr(home, name, value)
+            for home, name, _ in changed:
+                of = home.get("__name__") if isinstance(home, dict) else home.__qualname__
+                self.note(f"changes {name} of {of}, which the grader relies on")
+            if _guard is not self:
+                self.note("changes the grader's guard")
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """The answer key is disarmed, and the answer's doings are seen, within it."""
+        global _guard
+        _install()
+        key = self._answer_key
+        kept = key.__code__ if key is not None else None
+        if key is not None:
+            key.__code__ = _disarmed.__code__
+        _guard = self
+        try:
+            yield
+        finally:
+            _guard = None
+            if key is not None and kept is not None:
+                key.__code__ = kept
+
+    def heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """An audit event while this guard is active."""
+        if event in _PEEKS or (event == "object.__getattr__" and arguments[1:] == ("tb_frame",)):
+            if self._is_mine(skipping=("inspect.py",)):
+                self.note(f"looks into the frames or objects of its caller ({event})")
+        elif event == "open" and isinstance(arguments[0], str) and self._has_called():
+            path = _text_of(Path(arguments[0]))
+            if path == self._home or (self._folder in path.parents and not _importing()):
+                self.note(f"reads the reference answer, {path.name}")
+        elif event in _STARTS and self._has_called():
+            said = " ".join(map(str, arguments[:2]))
+            if "solutions" in said or "tvm_practice.engines.child" in said:
+                self.note("starts a process with the reference answers")
+
+    def _is_mine(self, *, skipping: tuple[str, ...]) -> bool:
+        """Whether the answer's file made the call, itself or by a module of `skipping`."""
+        frame: types.FrameType | None = _frames(3)
+        while frame is not None and frame.f_code.co_filename.endswith(skipping):
+            frame = frame.f_back
+        return frame is not None and frame.f_code.co_filename == self.path
+
+    def _has_called(self) -> bool:
+        """Whether the answer's file is among the callers, nearer than the grader's."""
+        frame: types.FrameType | None = _frames(3)
+        while frame is not None:
+            if frame.f_code.co_filename == self.path:
+                return True
+            if "/course/checks/" in frame.f_code.co_filename:
+                return False
+            frame = frame.f_back
+        return False
+
+
+_guard: Guard | None = None
+_installed = False
+_frames = sys._getframe
+
+
+def _install() -> None:
+    """An audit hook stays for as long as the process does, so there is one."""
+    global _installed
+    if not _installed:
+        _installed = True
+        sys.addaudithook(_heard)
+
+
+def _heard(event: str, arguments: tuple[Any, ...]) -> None:
+    guard = _guard
+    if guard is None or guard.seen is not None:
+        return
+    if event in _HEARD and not guard.listening:
+        guard.listening = True  # to look at frames is an event, too
+        try:
+            guard.heard(event, arguments)
+        finally:
+            guard.listening = False
+
+
+_HEARD = {"open", "object.__getattr__", *_PEEKS, *_STARTS}
+
+
+def _disarmed(*arguments: Any, **options: Any) -> Any:
+    """Stands in the place of the reference answer's code."""
+    from tvm_practice.course import guarding
+
+    guarding.answer_key_called()
+
+
+def answer_key_called() -> None:
+    """The reference answer of the exercise that is being graded was called."""
+    guard = _guard
+    if guard is not None:
+        guard.note("calls the reference answer")
+        guard.verdict()
+
+
+def _importing() -> bool:
+    """Whether Python's import system opens the file."""
+    frame: types.FrameType | None = _frames(3)
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def source_of(module: str) -> Path:
+    """The file that `module` is imported from."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).resolve()
+
+
+def _text_of(file: Path) -> Path:
+    """The Python text of `file`, which may be what Python compiled of it."""
+    file = file.absolute()
+    if file.parent.name == "__pycache__":
+        return file.parent.parent / f"{file.name.partition('.')[0]}.py"
+    return file
+
+
+def _reference(module: str, name: str) -> types.FunctionType | None:
+    found = getattr(importlib.import_module(f"solutions.{module}"), name, None)
+    return inspect.unwrap(found) if inspect.isfunction(found) else None
+
+
+def _snapshot() -> list[tuple[_Home, dict[str, Any]]]:
+    """What a check relies on: modules, and of those of the grader the classes and functions."""
+    found: list[tuple[_Home, dict[str, Any]]] = []
+    own_names = [name for name in sys.modules if name.startswith(_OWN)]
+    for name in (*own_names, *_RELIED_ON):
+        own, module = name.startswith(_OWN), sys.modules.get(name)
+        if module is None:
+            continue
+        held = dict(vars(module))
+        found.append((vars(module), held))
+        for value in held.values() if own else ():
+            if isinstance(value, types.FunctionType):
+                found.append((value, {part: getattr(value, part) for part in _FUNCTION_PARTS}))
+                if value.__kwdefaults__:
+                    found.append((value.__kwdefaults__, dict(value.__kwdefaults__)))
+            elif isinstance(value, type) and value.__module__ == name:
+                found.append((value, dict(vars(value))))
+    return found
+
+
+def _changes(home: _Home, held: dict[str, Any]) -> list[tuple[_Home, str, Any]]:
+    """What counts and is no longer as it was held."""
+    if isinstance(home, types.FunctionType):
+        now: Mapping[str, Any] = {part: getattr(home, part) for part in held}
+    else:
+        now = home if isinstance(home, dict) else vars(home)
+    if all(map(operator.is_, held.values(), map(now.get, held))):
+        return []
+    return [
+        (home, name, value)
+        for name, value in held.items()
+        if now.get(name) is not value and _counts(value)
+    ]
+
+
+def _counts(value: Any) -> bool:
+    """Whether it is a function, a class or a constant; a module keeps other things as well."""
+    return callable(value) or isinstance(value, _CONSTANTS)
