@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from solutions.labs.deploy_cpp import call_on_threads, wrap_buffer
+from tests.conftest import Processes
 from tests.pages import ROOT, blocks, run_blocks
 from tests.test_command_lines import run
 from tvm_practice import engines
@@ -299,6 +300,20 @@ def test_mistakes_of_the_person_are_a_line(made: Path, programs: Path, tmp_path:
         done = program(tmp_path, main, *arguments)
         assert done.returncode == code and text in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@in_project
+def test_an_index_out_of_bounds_is_refused(
+    programs: Path, tmp_path: Path, process_of: Processes
+) -> None:
+    process_of("current").call(
+        "tests.tvm_export.index_functions:onnx_gather", {"folder": str(tmp_path)}
+    )
+    ids = tmp_path / "ids.bin"
+    for index, said in ((-5, ""), (4, ""), (5, "token ids: index out of bounds, -5 to 4 are")):
+        ids.write_bytes(np.array([index, 1]).tobytes())
+        done = program(tmp_path, str(programs / "main"), str(tmp_path), str(ids))
+        assert done.returncode == bool(said) and said in done.stderr, done.stderr
 
 
 @in_project

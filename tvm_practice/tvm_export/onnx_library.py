@@ -147,7 +147,8 @@ def compile_file(
         with watch("import"):
             module = import_model(model, inputs)
         with watch("optimize"), _in_a_line("TVM cannot optimize the model", CannotImport):
-            module = optimized(module, Steps())
+            names = [each["name"] for each in inputs]
+            module = optimized(module, Steps(), names=names, target=resolved)
         with watch("build"), _in_a_line("TVM cannot compile the model", DoesNotCompile):
             executable = _built(module, resolved)
         with watch("link"):

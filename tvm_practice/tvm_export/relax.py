@@ -1,6 +1,7 @@
 """The current engine's part of an export: MetaSchedule, default schedules, virtual machine."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.index_checks import with_index_checks
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
@@ -209,14 +211,23 @@ def with_host(target: Any) -> Any:
     return tvm.target.Target(target, host="llvm")
 
 
-def optimized(module: Any, steps: Steps) -> Any:
+def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -> Any:
     """A Relax module of fused functions, ready to be scheduled.
 
     Args:
         module: as imported, the weights constants of its graph; it is left as it was.
         steps: whose optimize_relax is called.
+        names: of main's inputs, for what an index that is out of bounds is told with.
+        target: what it is to be compiled for. Code for a GPU cannot raise errors, so indices are
+            not checked there.
+
+    Raises:
+        CannotImport: as `with_index_checks`.
     """
-    return mark_constants(steps.optimize_relax(fold_batch_normalization(module)))
+    folded = fold_batch_normalization(module)
+    if str(target.kind.name) in ("llvm", "c"):
+        folded = with_index_checks(folded, names)
+    return mark_constants(steps.optimize_relax(folded))
 
 
 def fold_batch_normalization(module: Any) -> Any:

@@ -34,7 +34,7 @@ def import_exported(export: Export) -> Export:
         else:
             imported = steps.import_relax(call.module, call.tensors, converters=converters)
     with watch("optimize"), native_stderr_to(os.devnull):
-        module = optimized(imported, steps)
+        module = optimized(imported, steps, names=call.names, target=export.target)
     stages = {"imported": imported, "optimized": module}
     return replace(export, module=module, stages=stages, seconds=watch.seconds)
 

@@ -1,6 +1,7 @@
 """Corrections of current TVM's PyTorch frontend."""
 
 import functools
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ _CONVOLUTIONS = (
 @contextmanager
 def corrections() -> Iterator[None]:
     """All of this module's, inside the block."""
-    with keeping_types(), attention_as_products():
+    with keeping_types(), attention_as_products(), counting_from_the_end():
         yield
 
 
@@ -55,6 +56,65 @@ def keeping_types() -> Iterator[None]:
     finally:
         for (module, name), original in zip(places, originals, strict=True):
             setattr(module, name, original)
+
+
+@contextmanager
+def counting_from_the_end() -> Iterator[None]:
+    """Inside the block, let x[indices] and torch.take have negative indices.
+
+    The PyTorch frontend hands them to gathers that count from the beginning only. Where the axis
+    has an open extent, or one tensor indexes axes of different extents, they stay as they are, and
+    a check refuses them at run time.
+    """
+    from tvm.relax.frontend.torch.base_fx_graph_translator import BaseFXGraphImporter as Importer
+
+    originals = {name: getattr(Importer, name) for name in ("_index_tensor", "_take")}
+    for name, original in originals.items():
+        setattr(Importer, name, _with_positive_indices(original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(Importer, name, original)
+
+
+def _with_positive_indices(convert: Any) -> Any:
+    """A method of TVM's importer that converts a node (data, indices), negative ones allowed."""
+
+    @functools.wraps(convert)
+    def converted(importer: Any, node: Any) -> Any:
+        data, indices = node.args[:2]
+        extents = list(importer.env[data].ty.shape.values)
+        if not isinstance(indices, list | tuple):  # torch.take's, into all elements
+            extents, indices = [math.prod(extents)], [indices]
+        # TVM's converter sees one value of each tensor, so only one extent can be added to it.
+        wanted: dict[Any, set[int]] = {}
+        for extent, each in zip(extents, indices, strict=False):
+            if each is not None:
+                wanted.setdefault(each, set()).add(int(getattr(extent, "value", 0)))
+        given = {each: importer.env[each] for each in wanted}
+        for each, [extent, *others] in wanted.items():
+            if extent and not others:
+                importer.env[each] = _counted_from_the_beginning(importer, given[each], extent)
+        try:
+            return convert(importer, node)
+        finally:
+            importer.env.update(given)
+
+    return converted
+
+
+def _counted_from_the_beginning(importer: Any, indices: Any, extent: int) -> Any:
+    """Indices with the extent added to those below zero, if there can be any."""
+    from tvm import ir, relax
+
+    signed = str(indices.ty.dtype).startswith("int")
+    if not signed or (isinstance(indices, ir.GenericConst) and (indices.value.numpy() >= 0).all()):
+        return indices
+    emit, dtype = importer.block_builder.emit, indices.ty.dtype
+    zero, added = relax.const(0, str(dtype)), relax.const(extent, str(dtype))
+    below = emit(relax.op.less(indices, zero))
+    return emit(relax.op.where(below, emit(relax.op.add(indices, added)), indices))
 
 
 def _of_its_operands(operator: Any) -> Any:
