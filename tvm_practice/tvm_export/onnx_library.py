@@ -19,6 +19,8 @@ from tvm_practice.tvm_export.errors import CannotImport, DoesNotCompile, ExportE
 if TYPE_CHECKING:
     import numpy as np
 
+    from tvm_practice.measure import Stopwatch
+
 LIBRARY = "model.so"
 METADATA = "model.json"
 SCHEMA_VERSION = 1
@@ -125,15 +127,12 @@ def compile_file(
     """
     from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.importers.onnx import (
-        import_model,
         input_tensors,
         opset,
         output_tensors,
         read_model,
     )
-    from tvm_practice.tvm_export.quiet import native_stderr_to
-    from tvm_practice.tvm_export.relax import optimized, with_host
-    from tvm_practice.tvm_export.steps import Steps
+    from tvm_practice.tvm_export.relax import with_host
     from tvm_practice.tvm_export.targets import require_buildable, resolve_target, why_not_runnable
 
     watch = Stopwatch()
@@ -143,16 +142,9 @@ def compile_file(
     with watch("read"):
         model = read_model(file)
         inputs = input_tensors(model, shapes)
-    with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say
-        with watch("import"):
-            module = import_model(model, inputs)
-        with watch("optimize"), _in_a_line("TVM cannot optimize the model", CannotImport):
-            names = [each["name"] for each in inputs]
-            module = optimized(module, Steps(), names=names, target=resolved)
-        with watch("build"), _in_a_line("TVM cannot compile the model", DoesNotCompile):
-            executable = _built(module, resolved)
-        with watch("link"):
-            _link(executable, Path(out))
+    module, executable = compile_model(model, inputs, resolved, watch)
+    with watch("link"):
+        _link(executable, Path(out))
     return {
         "opset": opset(model),
         "target": str(resolved),
@@ -161,6 +153,38 @@ def compile_file(
         "outputs": output_tensors(model, module),
         "seconds": watch.seconds,
     }
+
+
+def compile_model(
+    model: Any, inputs: Sequence[Mapping[str, Any]], target: Any, watch: "Stopwatch"
+) -> tuple[Any, Any]:
+    """An ONNX model compiled in this process.
+
+    Args:
+        model: an onnx.ModelProto.
+        inputs: as `input_tensors` gives them.
+        target: a tvm.target.Target.
+        watch: takes the seconds of each stage.
+
+    Returns:
+        The optimized Relax module and the tvm.runtime.Executable.
+
+    Raises:
+        CannotImport, DoesNotCompile: as `compile_file` does.
+    """
+    from tvm_practice.tvm_export.importers.onnx import import_model
+    from tvm_practice.tvm_export.quiet import native_stderr_to
+    from tvm_practice.tvm_export.relax import optimized
+    from tvm_practice.tvm_export.steps import Steps
+
+    with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say
+        with watch("import"):
+            module = import_model(model, inputs)
+        with watch("optimize"), _in_a_line("TVM cannot optimize the model", CannotImport):
+            names = [each["name"] for each in inputs]
+            module = optimized(module, Steps(), names=names, target=target)
+        with watch("build"), _in_a_line("TVM cannot compile the model", DoesNotCompile):
+            return module, _built(module, target)
 
 
 @contextmanager

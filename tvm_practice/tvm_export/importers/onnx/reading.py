@@ -1,25 +1,12 @@
-"""An ONNX file: its model, the inputs and outputs with their shapes, and the model in Relax.
+"""An ONNX file: its model, the inputs and outputs with their shapes."""
 
-    model = read_model("model.onnx")
-    inputs = input_tensors(model, {"image": [1, 3, 224, 224]})
-    module = import_model(model, inputs)
-
-The package onnx is optional, and is imported when a function needs it.
-"""
-
-import contextlib
 import importlib
-import io
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.tvm_export.errors import BadInput, CannotImport
+from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import describe, did_you_mean
-
-_DOMAINS = ("", "ai.onnx")  # two names of ONNX's own
 
 
 def read_model(file: str) -> Any:
@@ -43,11 +30,6 @@ def read_model(file: str) -> Any:
     if model.functions:
         model = importlib.import_module("onnx.inliner").inline_local_functions(model)
     return model
-
-
-def opset(model: Any) -> int:
-    """The version of ONNX's own operators that a model is written in."""
-    return next(int(each.version) for each in model.opset_import if each.domain in _DOMAINS)
 
 
 def input_tensors(model: Any, shapes: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
@@ -135,37 +117,6 @@ def _dtype_name(code: int) -> str:
     return str(helper.tensor_dtype_to_np_dtype(code))
 
 
-def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
-    """The model as a Relax module.
-
-    Args:
-        model: an onnx.ModelProto.
-        inputs: as `input_tensors` gives them; their shapes are the module's.
-
-    Raises:
-        CannotImport: an operator that TVM does not know or cannot convert; the message names it.
-    """
-    import tvm
-    from tvm.relax.frontend.onnx import from_onnx
-
-    said = io.StringIO()
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(said):
-            # Of inputs it renames, and of what onnx's checker finds but it does without.
-            warnings.simplefilter("ignore")
-            return from_onnx(model, {each["name"]: list(each["shape"]) for each in inputs})
-    except tvm.error.OpNotImplemented as error:
-        names = ", ".join(sorted(str(error).rpartition(": ")[2].split(", ")))
-        problem = f"does not know these operators: {names}"
-    except Exception as error:
-        # Which operator it was is printed, with the whole graph, and not in the exception.
-        found = re.search(r"Error converting operator (\w+)", said.getvalue())
-        use = f"this use of {found[1]}" if found else "the model"
-        problem = f"cannot convert {use}: {describe(error)}"
-    # Not within the except block: that would keep the builder, which complains when it ends.
-    raise CannotImport(f"TVM's importer {problem}")
-
-
 def output_tensors(model: Any, module: Any) -> list[dict[str, Any]]:
     """A model's outputs as [{"name", "shape", "dtype"}].
 
@@ -180,3 +131,64 @@ def output_tensors(model: Any, module: Any) -> list[dict[str, Any]]:
         describe_tensor(output.name, kind)
         for output, kind in zip(model.graph.output, result_types(module), strict=True)
     ]
+
+
+# Inputs by operator and position that choose shapes, or the way of computing: a compiled model
+# has them fixed.
+_CHOOSING = {
+    "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2),
+    "Compress": (1,), "ConstantOfShape": (0,), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2),
+    "Dropout": (2,), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0, 1),
+    "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2,),
+    "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (1, 2, 3),
+    "STFT": (1, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,),
+    "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
+}  # fmt: skip
+
+
+def choosing_inputs(model: Any) -> dict[str, str]:
+    """The inputs whose values, not only shapes, must be known to compile a model.
+
+    Returns the operator that asks for each, by the input's name.
+    """
+    names = {each.name for each in model.graph.input}
+    names -= {each.name for each in model.graph.initializer}
+    found = {}
+    for node in model.graph.node:
+        reduces = node.op_type.startswith("Reduce")
+        for position in (1,) if reduces else _CHOOSING.get(node.op_type, ()):
+            if position < len(node.input) and node.input[position] in names:
+                found[node.input[position]] = node.op_type
+    return found
+
+
+def with_values(model: Any, values: Mapping[str, Any]) -> Any:
+    """A model with some of its inputs bound to arrays.
+
+    Raises BadInput for a name that is no input, an array of another type or one that does not fit
+    the input's shape.
+    """
+    onnx: Any = importlib.import_module("onnx")
+    bound = onnx.ModelProto()
+    bound.CopyFrom(model)
+    inputs = {each.name: each for each in model.graph.input}
+    for name, value in values.items():
+        if name not in inputs:
+            raise BadInput(
+                f"--value {name}: the model has no such input, only {', '.join(inputs)}"
+                f"{did_you_mean(name, list(inputs))}"
+            )
+        kind = inputs[name].type.tensor_type
+        if str(value.dtype) != _dtype_name(kind.elem_type):
+            raise BadInput(
+                f"--value {name} is {value.dtype}, the input {_dtype_name(kind.elem_type)}"
+            )
+        if not _fits(_declared(kind), value.shape, {}):
+            raise BadInput(
+                f"--value {name} has shape {value.shape}, the input {_spelled(_declared(kind))}"
+            )
+        bound.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    kept = [each for each in model.graph.input if each.name not in values]
+    del bound.graph.input[:]
+    bound.graph.input.extend(kept)
+    return bound
