@@ -18,7 +18,7 @@ from conformance.cases import Case
 
 TITLE = "ONNX's backend tests"
 JUDGE = f"{__name__}:judge"
-DTYPES = ("stored",)  # each case has its own
+DTYPES: tuple[str, ...] = ("stored",)  # each case has its own
 # Real models are whole networks of which only names ship with the package.
 _KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 _RANDOM = frozenset(
