@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
+_TYPES = (torch.float16, torch.bfloat16, torch.float64)
+
 
 class _Twice(nn.Module):
     """A convolution's output that is normalized and used as it is as well."""
@@ -43,11 +45,7 @@ def folded() -> dict[str, Any]:
 
     found = {}
     for name, model in _models().items():
-        for module in model.modules():
-            if isinstance(module, nn.BatchNorm2d):  # of a network that has learned something
-                for each in (module.weight, module.bias, module.running_mean):
-                    nn.init.normal_(each)  # type: ignore[arg-type]
-                nn.init.uniform_(module.running_var, 0.5, 2.0)  # type: ignore[arg-type]
+        _learn(model)
         example = torch.randn(2, 3, 9, 11)
         with torch.inference_mode():
             want = model.eval()(example).numpy()
@@ -61,3 +59,31 @@ def folded() -> dict[str, Any]:
             "error": float(np.abs(output - want).max()),
         }
     return found
+
+
+def in_other_types() -> dict[str, float]:
+    """By type: the largest error of a normalized convolution, in the type's units of rounding."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.calling import as_array
+
+    found = {}
+    for dtype in _TYPES:
+        model = _models()["plain"]
+        _learn(model)
+        model, example = model.to(dtype).eval(), torch.randn(2, 3, 9, 11).to(dtype)
+        compiled = compile_pytorch_module(model, ExportConfig(example_input=example))
+        (output,) = compiled(as_array(example))
+        with torch.inference_mode():
+            want = model(example).double().numpy()
+        error = abs(output.astype("float64") - want).max()
+        found[str(dtype)] = float(error / abs(want).max() / torch.finfo(dtype).eps)
+    return found
+
+
+def _learn(model: nn.Module) -> None:
+    """Give normalizations the statistics of a network that has learned something."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for each in (module.weight, module.bias, module.running_mean):
+                nn.init.normal_(each)  # type: ignore[arg-type]
+            nn.init.uniform_(module.running_var, 0.5, 2.0)  # type: ignore[arg-type]

@@ -11,3 +11,9 @@ def test_batch_normalization_goes_into_the_convolution_before_it() -> None:
     assert left["plain"] == left["groups"] == 0
     assert left["before"] == left["bias"] == left["twice"] == 1
     assert {each["convolutions"] for each in found.values()} == {1}
+
+
+def test_convolutions_are_normalized_in_any_type() -> None:
+    found = engines.call(engines.CURRENT, "tests.tvm_export.relax_functions:in_other_types", {})
+    assert len(found) == 3
+    assert max(found.values()) < 8, found

@@ -22,6 +22,7 @@ from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
+from tvm_practice.tvm_export.truth import truth_in_bytes
 from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records
@@ -227,7 +228,7 @@ def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -
     folded = fold_batch_normalization(module)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
-    return mark_constants(steps.optimize_relax(folded))
+    return mark_constants(truth_in_bytes(steps.optimize_relax(folded)))
 
 
 def fold_batch_normalization(module: Any) -> Any:
@@ -236,7 +237,8 @@ def fold_batch_normalization(module: Any) -> Any:
     Its scale goes into the weights and its shift becomes an addition, so that a subtraction, a
     division and a multiplication of every element are gone. A normalization that follows something
     else stays; and all stay where a convolution's own output is used as well, because TVM would
-    then compute it twice.
+    then compute it twice, and in a model that normalizes other types than float32: TVM adds a
+    float32 epsilon, and a narrower type would round the scaled weights once more.
 
     Args:
         module: as imported, the weights constants of its graph; it is left as it was.
@@ -244,6 +246,8 @@ def fold_batch_normalization(module: Any) -> Any:
     import tvm
     from tvm import relax
 
+    if not _types_of(module, "relax.nn.batch_norm") <= {"float32"}:
+        return module
     passes = tvm.ir.transform.Sequential(
         [
             relax.transform.CanonicalizeBindings(),
@@ -253,19 +257,26 @@ def fold_batch_normalization(module: Any) -> Any:
         ]
     )
     folded = passes(module)
-    return folded if _convolutions(folded) == _convolutions(module) else module
+    convolution = "relax.nn.conv2d"
+    return (
+        folded if len(_calls(folded, convolution)) == len(_calls(module, convolution)) else module
+    )
 
 
-def _convolutions(module: Any) -> int:
-    """How many convolutions its main calls."""
+def _types_of(module: Any, operator: str) -> set[str]:
+    """The types of the first arguments that main calls an operator with."""
+    return {str(each.args[0].ty.dtype) for each in _calls(module, operator)}
+
+
+def _calls(module: Any, operator: str) -> list[Any]:
+    """Main's calls of an operator."""
     from tvm import relax
 
-    found = 0
+    found: list[Any] = []
 
     def look(expression: Any) -> None:
-        nonlocal found
-        operator = getattr(expression, "op", None)
-        found += getattr(operator, "name", None) == "relax.nn.conv2d"
+        if getattr(getattr(expression, "op", None), "name", None) == operator:
+            found.append(expression)
 
     relax.analysis.post_order_visit(module["main"], look)
     return found
