@@ -68,7 +68,7 @@ def measure_all(
         comparison = row["comparison"]
         click.echo(
             f"{name:>24}  {side} / {comparison['baseline']} "
-            f"{comparison['ratio'][side]['value']:.2f}, error {row['max_error']:.1e}"
+            f"{ratio_cell(comparison['ratio'][side])}, error {row['max_error']:.1e}"
         )
 
 
@@ -110,9 +110,16 @@ def ratio_cell(ratio: dict[str, Any]) -> str:
     """A ratio with its interval: 0.95 (0.93–0.97)."""
     from tvm_practice.viz.tables import with_interval
 
+    if ratio["value"] is None:
+        return str(ratio["verdict"])
     return with_interval(ratio["value"], ratio["ci95"])
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    logarithms = [math.log(each) for each in values]
+def geometric_mean(values: Iterable[float | None]) -> float:
+    """Of ratios that were all measured; ends the command where the machine was too busy for one."""
+    logarithms = []
+    for value in values:
+        if value is None:
+            raise click.ClickException("a ratio was not measured: run again on a quiet machine")
+        logarithms.append(math.log(value))
     return math.exp(sum(logarithms) / len(logarithms))

@@ -112,7 +112,8 @@ def main(models: tuple[str, ...], rounds: int, out: Path, only_table: bool) -> N
         report["rows"].append(row)
         write_json(out, report)
         ratio = row["comparison"]["ratio"]["C++"]
-        click.echo(f"{name:>9}  C++ / Python {ratio['value']:.3f}, {ratio['verdict']}")
+        value = "" if ratio["value"] is None else f"{ratio['value']:.3f}, "
+        click.echo(f"{name:>9}  C++ / Python {value}{ratio['verdict']}")
 
 
 if __name__ == "__main__":

@@ -149,12 +149,18 @@ def main(names: tuple[str, ...], seconds: float, models: Path, out: Path) -> Non
             out.parent.mkdir(parents=True, exist_ok=True)
             write_json(out, report)
             shown = ", ".join(
-                f"/ {rival} {1 / each['value']:.2f} "
-                f"({1 / each['ci95'][1]:.2f}–{1 / each['ci95'][0]:.2f})"
+                f"/ {rival} {_inverse(each)}"
                 for rival, each in found["ratio"].items()
                 if rival != "tvm"
             )
             click.echo(f"{name}, {TUNERS[engine]}: {shown}")
+
+
+def _inverse(ratio: dict[str, Any]) -> str:
+    if ratio["value"] is None:
+        return str(ratio["verdict"])
+    low, high = ratio["ci95"]
+    return f"{1 / ratio['value']:.2f} ({1 / high:.2f}–{1 / low:.2f})"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
-    *("goals", "rivals", "compilers"),
+    *("busy_machine", "goals", "rivals", "compilers"),
 )
 
 
@@ -26,7 +26,7 @@ def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
     assert "Examples:" in shown.stdout
 
 
-@pytest.mark.parametrize("name", NAMES[:6])
+@pytest.mark.parametrize("name", NAMES[:7])
 def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, str(BENCHMARKS / f"{name}.py"), "--table"],

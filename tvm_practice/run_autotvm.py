@@ -300,12 +300,16 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
 def _print_run(
     latency: dict[str, Any], ratio: dict[str, Any], verification: dict[str, Any]
 ) -> None:
-    low, high = ratio["ci95"]
+    verdict = latency.get("verdict") or ("measured" if latency["stable"] else "unstable")
     click.echo(
         f"latency   median {latency['p50']:.3f} ms, mean {latency['mean']:.3f} ms of "
-        f"{latency['count']}" + ("" if latency["stable"] else ", unstable")
+        f"{latency['count']}" + ("" if verdict == "measured" else f", {verdict}")
     )
-    click.echo(f"PyTorch   {ratio['value']:.2f} of its time ({low:.2f}–{high:.2f})")
+    if ratio["value"] is None:
+        click.echo(f"PyTorch   {ratio['verdict']}")
+    else:
+        low, high = ratio["ci95"]
+        click.echo(f"PyTorch   {ratio['value']:.2f} of its time ({low:.2f}–{high:.2f})")
     if not verification["verified"]:
         click.echo(f"WRONG     {verification['reason']}")
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tvm_practice.measure import threads
+from tvm_practice.measure import Meter, threads
 
 
 class Clock:
@@ -31,6 +31,8 @@ class Clock:
         monkeypatch.setattr(time, "sleep", self.go_on)
         # Real threads of the test process, left spinning by an earlier test, are none of its.
         monkeypatch.setattr(threads, "_others_runnable", lambda: False)
+        # Nor are the programs that run beside it.
+        monkeypatch.setattr(Meter, "disturbance", lambda meter: None)
 
     def _look(self) -> float:
         self.now += 1e-7

@@ -8,7 +8,13 @@ import pytest
 from scipy import stats
 
 from tests.measure.clock import Clock
-from tvm_practice.measure import Ratio, compare_interleaved, compare_samples, paired_ratio
+from tvm_practice.measure import (
+    MIN_ROUNDS,
+    Ratio,
+    compare_interleaved,
+    compare_samples,
+    paired_ratio,
+)
 
 
 def blocks(order: list[str]) -> list[str]:
@@ -19,7 +25,7 @@ def blocks(order: list[str]) -> list[str]:
 def test_order_is_interleaved(clock: Clock) -> None:
     runs = {name: clock.callable([2], name) for name in "abc"}
     compare_interleaved(runs, baseline="b", rounds=5, warmup=2)
-    assert blocks(clock.order) == list("abc") * 7
+    assert blocks(clock.order) == list("abcbcacababcbcacababc")
 
 
 def test_each_sample_follows_an_untimed_call_of_the_same(clock: Clock) -> None:
@@ -70,10 +76,10 @@ def test_counts(clock: Clock) -> None:
     assert {each.warmup for each in comparison.latency.values()} == {4}
 
 
-def test_time_limit_keeps_three_rounds_and_equal_counts(clock: Clock) -> None:
+def test_time_limit_keeps_six_rounds_and_equal_counts(clock: Clock) -> None:
     runs = {"a": clock.callable([1000], "a"), "b": clock.callable([2], "b")}
     comparison = compare_interleaved(runs, baseline="b", rounds=50, warmup=1, time_limit=0.5)
-    assert {len(each.samples_ms) for each in comparison.latency.values()} == {3}
+    assert {len(each.samples_ms) for each in comparison.latency.values()} == {MIN_ROUNDS}
 
 
 def test_drift_of_the_machine_cancels(clock: Clock) -> None:
@@ -98,7 +104,7 @@ def test_comparison_as_json(clock: Clock) -> None:
     runs = {"a": clock.callable([6, 7, 8, 9, 5], "a"), "b": clock.callable([2], "b")}
     summary = json.loads(json.dumps(compare_interleaved(runs, baseline="b", rounds=5).to_dict()))
     assert summary["baseline"] == "b"
-    assert set(summary["ratio"]["a"]) == {"value", "ci95", "verdict"}
+    assert set(summary["ratio"]["a"]) == {"value", "ci95", "verdict", "disturbance"}
     assert summary["latency"]["a"]["count"] == 5
 
 
@@ -145,7 +151,7 @@ def test_verdict(ratio: Ratio, verdict: str) -> None:
     assert ratio.to_dict()["verdict"] == verdict
 
 
-def test_samples_that_are_taken_elsewhere() -> None:
+def test_samples_that_are_taken_elsewhere(clock: Clock) -> None:
     """They are taken in turns, as given, those of the warm-up not kept."""
     order: list[str] = []
 

@@ -25,8 +25,13 @@ def test_statistics_are_numpy_s_and_scipy_s(count: int) -> None:
     assert latency.median == pytest.approx(np.median(samples))
     for q in (50, 90, 95, 99):
         assert latency.percentile(q) == pytest.approx(np.percentile(samples, q))
-    interval = stats.t.interval(0.95, count - 1, loc=np.mean(samples), scale=stats.sem(samples))
-    assert latency.ci95 == pytest.approx(interval)
+    error = stats.sem(samples) / np.mean(samples)
+    interval = stats.t.interval(0.95, count - 1, loc=np.log(np.mean(samples)), scale=error)
+    assert latency.ci95 == pytest.approx(np.exp(interval))
+
+
+def test_an_interval_is_above_zero() -> None:
+    assert Latency((0.01, 0.02, 0.6)).ci95[0] > 0
 
 
 def test_interval_holds_the_true_mean_in_95_of_100_cases() -> None:

@@ -49,6 +49,9 @@ def _cells(latency: "LatencyRecord") -> list[str]:
 
 
 def _ratio(ratio: "RatioRecord | None") -> str:
+    from tvm_practice.measure import NO_RATIO
     from tvm_practice.viz.tables import with_interval
 
-    return with_interval(ratio.value, ratio.ci95) if ratio else ""
+    if ratio is None:
+        return ""
+    return with_interval(ratio.value, ratio.ci95) if ratio.value else NO_RATIO

@@ -18,7 +18,6 @@ from tvm_practice.icd.metrics import (
     TvmBaseline,
 )
 from tvm_practice.measure import Latency, environment
-from tvm_practice.measure.latency import UNSTABLE
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import Loaded, describe, load
@@ -107,8 +106,8 @@ def _set_threads() -> int:
 def _notes(config: RunConfig, pipeline: PipelineRecord, latency: Latency) -> list[str]:
     """What to know of PyTorch's figures."""
     notes = []
-    if not latency.stable:
-        notes.append(f"PyTorch's latency is unstable: {UNSTABLE}")
+    if latency.verdict != "measured":
+        notes.append(f"PyTorch's latency is {latency.verdict}")
     ratio = pipeline.ratio_to_eager
     if config.pipeline.mode == "iterative" and ratio is not None and ratio.verdict != "faster":
         notes.append("at the end the choices kept were not significantly faster than eager")

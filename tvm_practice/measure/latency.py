@@ -1,11 +1,14 @@
 """Latency: raw samples in milliseconds, and what can honestly be said of them."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tvm_practice.measure.disturbance import Meter
 
 # Above this ratio of the interquartile range to the median, a figure is called unstable.
 _UNSTABLE_SPREAD = 0.15
@@ -20,11 +23,13 @@ class Latency:
         samples_ms: milliseconds, in the order they were taken, warm-up excluded.
         warmup: how many calls were made before the first sample.
         sample: what one sample is, in words.
+        disturbance: what else used the machine meanwhile, in words; None for nothing.
     """
 
     samples_ms: tuple[float, ...]
     warmup: int = 0
     sample: str = "one call"
+    disturbance: str | None = None
 
     def percentile(self, q: float) -> float:
         return float(np.percentile(self.samples_ms, q))
@@ -44,18 +49,26 @@ class Latency:
 
     @property
     def ci95(self) -> tuple[float, float]:
-        """Student-t interval of the mean."""
+        """Student-t interval of the mean by the delta method on its logarithm: always above 0."""
         if len(self.samples_ms) < 2 or self.std == 0:
             return self.mean, self.mean
         from scipy import stats  # takes as long to import as the rest of the project
 
-        half = stats.t.ppf(0.975, len(self.samples_ms) - 1) * self.std / len(self.samples_ms) ** 0.5
-        return self.mean - float(half), self.mean + float(half)
+        error = self.std / len(self.samples_ms) ** 0.5 / self.mean
+        half = float(stats.t.ppf(0.975, len(self.samples_ms) - 1)) * error
+        return self.mean * math.exp(-half), self.mean * math.exp(half)
 
     @property
     def stable(self) -> bool:
-        """Whether the figure can be trusted; it cannot where `UNSTABLE` holds."""
+        """Whether the middle half of the samples is narrow; where it is not, `UNSTABLE` holds."""
         return self.percentile(75) - self.percentile(25) <= _UNSTABLE_SPREAD * self.median
+
+    @property
+    def verdict(self) -> str:
+        """`measured`, or `unstable: …` with the reason."""
+        if self.disturbance is not None:
+            return f"unstable: {self.disturbance}"
+        return "measured" if self.stable else f"unstable: {UNSTABLE}"
 
     def to_dict(self, *, samples: bool = False) -> dict[str, Any]:
         """As JSON; the raw samples only when asked for."""
@@ -70,6 +83,7 @@ class Latency:
             **{f"p{q}": self.percentile(q) for q in (50, 90, 95, 99)},
             "ci95": [low, high],
             "stable": self.stable,
+            "verdict": self.verdict,
         }
         if samples:
             summary["samples"] = list(self.samples_ms)
@@ -82,12 +96,13 @@ def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> Late
         raise ValueError(f"warmup={warmup} must be at least 0 and repeats={repeats} at least 1")
     for _ in range(warmup):
         run()
+    meter = Meter()
     samples = []
     for _ in range(repeats):
         started = time.perf_counter()
         run()
         samples.append((time.perf_counter() - started) * 1e3)
-    return Latency(tuple(samples), warmup)
+    return Latency(tuple(samples), warmup, disturbance=meter.disturbance())
 
 
 class LatencyMeasurer:

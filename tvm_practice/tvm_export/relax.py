@@ -191,7 +191,10 @@ def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> boo
         rounds=_ROUNDS,
         time_limit=_SECONDS,
     )
-    return compared.ratio["one"].value < 1
+    ratio = compared.ratio["one"]
+    if not ratio.measured:  # a choice is due all the same
+        return compared.latency["one"].median < compared.latency["other"].median
+    return ratio.value < 1
 
 
 def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:

@@ -100,12 +100,19 @@ def latency_block(ratios: Mapping[str, RatioRecord], *, baseline: str) -> Block:
     """
     from tvm_practice.viz.drawing import new_figure, style, to_svg
 
+    measured = {
+        name: (each.value, each.ci95)
+        for name, each in ratios.items()
+        if each.value is not None and each.ci95 is not None
+    }
+    if not measured:
+        return Block("text", text=next(iter(ratios.values())).verdict)
     with style():
-        figure = new_figure(7, 0.7 + 0.36 * len(ratios))
+        figure = new_figure(7, 0.7 + 0.36 * len(measured))
         axes = figure.subplots()
-        values = [each.value for each in ratios.values()]
-        low = [each.value - each.ci95[0] for each in ratios.values()]
-        high = [each.ci95[1] - each.value for each in ratios.values()]
+        values = [value for value, _ in measured.values()]
+        low = [value - interval[0] for value, interval in measured.values()]
+        high = [interval[1] - value for value, interval in measured.values()]
         places = range(len(values))
         colours = ["#009e73" if value < 1 else "#e07b00" for value in values]
         bars = axes.barh(
@@ -113,12 +120,12 @@ def latency_block(ratios: Mapping[str, RatioRecord], *, baseline: str) -> Block:
         )
         axes.bar_label(bars, [f"{value:.2f}" for value in values], padding=6, fontsize=8)
         axes.axvline(1, color="#8a8f98", linestyle="--")
-        axes.set_yticks(places, list(ratios))
+        axes.set_yticks(places, list(measured))
         axes.invert_yaxis()
         axes.margins(x=0.1)
         axes.set_xlim(left=0)
         axes.set_xlabel(f"time / {baseline}: left of 1 is faster")
-        svg = to_svg(figure, title=f"Time against {baseline}: {', '.join(ratios)}")
+        svg = to_svg(figure, title=f"Time against {baseline}: {', '.join(measured)}")
     return Block("picture", svg=svg, caption="Bars are medians, lines their 95% intervals.")
 
 

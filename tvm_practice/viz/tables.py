@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tvm_practice.measure import ACCEPT_LOAD, NO_RATIO
 from tvm_practice.measure.latency import UNSTABLE
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 from tvm_practice.tvm_export.variants import BuildRecord
@@ -21,7 +22,8 @@ def three_digits(value: float) -> str:
 
 def median(latency: LatencyRecord) -> str:
     """Median milliseconds, with a mark where the samples spread too widely to be trusted."""
-    return three_digits(latency.p50) + ("" if latency.stable else _MARK)
+    measured = latency.stable if latency.verdict is None else latency.verdict == "measured"
+    return three_digits(latency.p50) + ("" if measured else _MARK)
 
 
 def largest_error(error: float | None) -> str:
@@ -38,6 +40,8 @@ def with_interval(value: float | None, interval: Sequence[float] | None) -> str:
 
 def above_interval(ratio: RatioRecord) -> str:
     """A ratio, and its 95% interval in the line beneath it: the narrowest cell with both."""
+    if ratio.value is None or ratio.ci95 is None:
+        return NO_RATIO
     low, high = map(three_digits, ratio.ci95)
     return f"{three_digits(ratio.value)}\n{low}–{high}"
 
@@ -75,10 +79,14 @@ def results_table(
         for row in rows:
             table.add_row(*row)
         table.add_section()
-    if any(cell.endswith(_MARK) for rows in sections for row in rows for cell in row):
-        table.caption = (
-            f"{_MARK.strip()}  unstable: {UNSTABLE}; measure again when the machine is idle"
-        )
+    cells = [cell for rows in sections for row in rows for cell in row]
+    captions = []
+    if any(cell.endswith(_MARK) for cell in cells):
+        captions.append(f"{_MARK.strip()}  unstable: {UNSTABLE}, or other programs ran")
+    if NO_RATIO in cells:
+        captions.append(f"{NO_RATIO}: other programs ran, {ACCEPT_LOAD}=1 shows it all the same")
+    if captions:
+        table.caption = "\n".join([*captions, "measure again when the machine is idle"])
     return table
 
 

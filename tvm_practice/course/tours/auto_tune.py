@@ -304,8 +304,8 @@ def _print_table(lanes: Sequence[Mapping[str, Any]]) -> None:
         for name in [lane["hand_written"], *lane["tuners"]]:
             table.add_row(name, *_spent(lane, name), *_reached(lane, name))
             ratio = (lane["comparison"] or {"ratio": {}})["ratio"].get(name, {})
-            undecided = ratio.get("verdict") == "no significant difference"
-            if undecided and name != lane["hand_written"]:
+            decided = ratio.get("verdict", "faster") in ("faster", "slower")
+            if not decided and name != lane["hand_written"]:
                 notes.append(f"{name} and {lane['hand_written']}: {ratio['verdict']}.")
         table.add_section()
     print()
@@ -332,6 +332,8 @@ def _spent(lane: Mapping[str, Any], name: str) -> tuple[str, str, str]:
 
 def _reached(lane: Mapping[str, Any], name: str) -> tuple[str, str, str]:
     """For the table: milliseconds, GFLOP/s, times as fast as by hand."""
+    from tvm_practice.measure import NO_RATIO
+
     by_hand = "1" if name == lane["hand_written"] else ""
     comparison = lane["comparison"]
     if comparison is None or name not in comparison["latency"]:
@@ -339,8 +341,10 @@ def _reached(lane: Mapping[str, Any], name: str) -> tuple[str, str, str]:
     median = comparison["latency"][name]["p50"]
     if not by_hand:
         ratio = comparison["ratio"][name]
-        low, high = ratio["ci95"]
-        by_hand = f"{1 / ratio['value']:.2f} [{1 / high:.2f}, {1 / low:.2f}]"
+        by_hand = NO_RATIO
+        if ratio["value"] is not None:
+            low, high = ratio["ci95"]
+            by_hand = f"{1 / ratio['value']:.2f} [{1 / high:.2f}, {1 / low:.2f}]"
     return f"{median:.3f}", f"{2 * lane['size'] ** 3 / median / 1e6:.0f}", by_hand
 
 

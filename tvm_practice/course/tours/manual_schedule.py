@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.catalog import MINE
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.course.tours.printing import number_table, say, show, show_comparison
 from tvm_practice.engines.blocking import packed_blocking, register_tile
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ def _time_transpose(tensors: list[Any], schedules: Mapping[str, Any], n: int) ->
         runs[name]()
         print(f"{name}: equal to numpy's: {np.array_equal(arguments[-1].numpy(), x.T)}")
     ratio = compare_interleaved(runs, baseline="before", rounds=10).ratio["after"]
-    print(
-        f"In blocks it takes {ratio.value:.2f} of the time "
-        f"[{ratio.low:.2f}, {ratio.high:.2f}]: {ratio.verdict}."
-    )
+    print(f"Time in blocks over time without: {ratio}.")
 
 
 def _fresh_schedule(tensors: list[Any]) -> tuple[Any, Any]:
@@ -382,9 +379,8 @@ def _on_a_convolution() -> dict[str, Any]:
     ratio = comparison.ratio["packed"]
     say(
         "\nA schedule is data: the reference packed_matmul's is replayed on a convolution of "
-        "128x28x28 by 128 filters of 3x3 (tvm_practice/course/tours/convolution.py). It takes "
-        f"{ratio.value:.2f} of torch's time [{ratio.low:.2f}, {ratio.high:.2f}]: {ratio.verdict}; "
-        f"largest difference from torch {error:.1e}."
+        "128x28x28 by 128 filters of 3x3 (tvm_practice/course/tours/convolution.py). Its time over "
+        f"torch's: {ratio}; largest difference from torch {error:.1e}."
     )
     return {"max_error": error, **comparison.to_dict()}
 
@@ -444,15 +440,15 @@ def _print_comparison(comparison: "Comparison", what: str, size: int) -> None:
     gflops = _figures(comparison, size)["gflops"]
     table = number_table(what, "ms", "GFLOP/s", f"x {comparison.baseline}", "95% interval")
     for name, latency in comparison.latency.items():
-        ratio = comparison.ratio[name]
+        faster, interval = comparison.ratio[name].cells(".2f", inverse=True)
         table.add_row(
             name,
             f"{latency.median:.2f}",
             f"{gflops[name]:.1f}",
-            f"{1 / ratio.value:.2f}",
-            "" if name == comparison.baseline else f"{1 / ratio.high:.2f} to {1 / ratio.low:.2f}",
+            faster,
+            "" if name == comparison.baseline else interval,
         )
-    show(table)
+    show_comparison(table, comparison)
 
 
 def report(results: Mapping[str, Any], folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -10,6 +10,9 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from tvm_practice.measure import Comparison
 
 
 def say(text: str) -> None:
@@ -20,6 +23,13 @@ def say(text: str) -> None:
 def show(drawing: RenderableType) -> None:
     """Print a table or a panel."""
     Console().print(drawing)
+
+
+def show_comparison(table: Table, comparison: "Comparison") -> None:
+    """Print the table of a comparison and, where it has no ratios, why not."""
+    show(table)
+    if comparison.disturbance:
+        say(comparison.verdict)
 
 
 def show_code(title: str, lines: Sequence[str], language: str) -> None:

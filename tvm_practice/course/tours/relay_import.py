@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.course.tours.printing import number_table, say, show_comparison
 
 if TYPE_CHECKING:
     from tvm_practice.measure import Comparison
@@ -243,14 +243,13 @@ def _print_latency(name: str, comparison: "Comparison") -> None:
     table.add_column("95% interval")
     for who, latency in comparison.latency.items():
         ratio = comparison.ratio[who]
-        against = (
-            ("1", "")
-            if who == comparison.baseline
-            else (f"{ratio.value:.3g}", f"{ratio.low:.3g} to {ratio.high:.3g}, {ratio.verdict}")
-        )
+        value, interval = ratio.cells()
+        if ratio.measured:
+            interval += f", {ratio.verdict}"
+        against = ("1", "") if who == comparison.baseline else (value, interval)
         times = (latency.median, latency.percentile(90))
         table.add_row(who, *(f"{ms:.0f}" if ms >= 100 else f"{ms:.3g}" for ms in times), *against)
-    show(table)
+    show_comparison(table, comparison)
     unsteady = [who for who, latency in comparison.latency.items() if not latency.stable]
     if unsteady:
         say(

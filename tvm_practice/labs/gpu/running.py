@@ -142,16 +142,18 @@ def compare(
     gflops = {}
     work = 2 * a.shape[0] * a.shape[1] * b.shape[1]
     for name, latency in comparison.latency.items():
-        ratio = comparison.ratio[name]
+        value, interval = comparison.ratio[name].cells(".2f", inverse=True)
         gflops[name] = work / latency.median / 1e6
         table.add_row(
             name,
             f"{latency.median:.3f}",
             f"{gflops[name] / 1e3:.2f}",
-            f"{1 / ratio.value:.2f}",
-            "" if name == "cuBLAS" else f"{1 / ratio.high:.2f} to {1 / ratio.low:.2f}",
+            value,
+            "" if name == "cuBLAS" else interval,
         )
     Console().print(table)
+    if comparison.disturbance:
+        Console().print(comparison.verdict, markup=False)
     return {"gflops": gflops, "wrong": wrong, **comparison.to_dict()}
 
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tvm_practice.measure import Comparison, Latency, paired_ratio, quiesce
+from tvm_practice.measure import Comparison, Latency, Meter, paired_ratio, quiesce
 
 # A call's worker threads spin for a while in case another call comes; the other process waits.
 _IDLE_SECONDS = 0.3
@@ -55,6 +55,7 @@ def compare_calls(
         env={**os.environ, "TVM_NUM_THREADS": str(engines.thread_count())},
     ) as child:
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        meter = Meter()
         for _ in range(warmup + rounds):
             quiesce()
             for _ in range(calls - 1):
@@ -74,13 +75,15 @@ def compare_calls(
             times["C++"].append(float(line))
             time.sleep(_IDLE_SECONDS)
         child.stdin.close()
+    disturbance = meter.disturbance()
     kept = {name: each[warmup:] for name, each in times.items()}
     sample = f"the last of {calls} calls in a row"
     return Comparison(
         "Python",
-        {name: Latency(tuple(each), warmup, sample) for name, each in kept.items()},
+        {name: Latency(tuple(each), warmup, sample, disturbance) for name, each in kept.items()},
         {
             name: paired_ratio(np.array(each), np.array(kept["Python"]))
             for name, each in kept.items()
         },
-    )
+        disturbance,
+    ).published()

@@ -4,6 +4,7 @@ from typing import Any
 
 from tvm_practice.labs.workloads.frameworks import FRAMEWORKS
 from tvm_practice.labs.workloads.portability import family
+from tvm_practice.measure import NO_RATIO
 
 HEADS = ("", "lines", "first, s", "load, s", "ms", "/ eager", "pays")
 _NONE = "–"
@@ -28,6 +29,8 @@ def _text(value: Any, form: str) -> str:
 def _ratio(ratio: dict[str, Any] | None) -> str:
     if ratio is None:
         return _NONE
+    if ratio["value"] is None:
+        return NO_RATIO
     low, high = ratio["ci95"]
     if low == high == 1:  # the baseline
         return "1"
@@ -52,6 +55,8 @@ def why_not(cell: dict[str, Any]) -> str | None:
         return f"failed: {cell['failed']}"
     if cell.get("interpreted"):
         return "interpreted, for want of a GPU: right, and no measure of its speed"
+    if (cell.get("ratio") or {}).get("value", 1) is None:
+        return str(cell["ratio"]["verdict"])
     return None
 
 

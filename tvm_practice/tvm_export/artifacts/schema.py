@@ -34,6 +34,10 @@ class LatencyRecord(Record):
     p99: float
     ci95: tuple[float, float] = Field(description="Student-t interval of the mean.")
     stable: bool = Field(description="Whether the middle half lies within 15% of the median.")
+    verdict: str | None = Field(
+        default=None,
+        description="measured, or unstable with the reason; null in older files.",
+    )
     samples: list[float] | None = Field(
         default=None, description="Raw, in the order they were taken."
     )
@@ -42,9 +46,15 @@ class LatencyRecord(Record):
 class RatioRecord(Record):
     """Time over the baseline's time: median of interleaved rounds with its 95% interval."""
 
-    value: float
-    ci95: tuple[float, float]
-    verdict: Literal["faster", "slower", "no significant difference"]
+    value: float | None = Field(description="null if it could not be measured; see verdict.")
+    ci95: tuple[float, float] | None
+    verdict: str = Field(
+        description="faster, slower, no significant difference, too few rounds, or not measured: "
+        "and what disturbed the measurement."
+    )
+    disturbance: str | None = Field(
+        default=None, description="What else used the machine meanwhile; null for nothing."
+    )
 
     @classmethod
     def of(cls, ratio: "Ratio") -> "RatioRecord":

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.printing import cut, number_table, say, show
+from tvm_practice.course.tours.printing import cut, number_table, say, show, show_comparison
 from tvm_practice.tvm_export.errors import Missing
 
 # Two that this machine may have, and what stands in for a phone and a browser.
@@ -219,13 +219,11 @@ class _Lab:
         comparison = compare_interleaved(runs, baseline=first, rounds=30, time_limit=seconds)
         table = number_table("machine", "ms", "GFLOP/s", f"x {first}", "95% interval")
         for name, latency in comparison.latency.items():
-            ratio = comparison.ratio[name]
-            interval = "" if name == first else f"{1 / ratio.high:.2f} to {1 / ratio.low:.2f}"
+            faster, interval = comparison.ratio[name].cells(".2f", inverse=True)
             gflops = 2 * self.size**3 / latency.median / 1e6
-            table.add_row(
-                name, f"{latency.median:.3f}", f"{gflops:.1f}", f"{1 / ratio.value:.2f}", interval
-            )
-        show(table)
+            times = (f"{latency.median:.3f}", f"{gflops:.1f}", faster)
+            table.add_row(name, *times, "" if name == first else interval)
+        show_comparison(table, comparison)
         print("An emulator's time says nothing about the machine that it stands in for.")
         return comparison.to_dict()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.course.tours.printing import number_table, say, show_comparison
 
 _TOLERANCE = 1e-4
 _EXTERN = "practice.matmul"
@@ -330,10 +330,10 @@ class _Study:
         title = f"in turns, {engines.thread_count()} threads each"
         table = number_table(what, *headings, title=title)
         for name, latency in comparison.latency.items():
-            ratio = comparison.ratio[name]
-            interval = "" if name == baseline else f"{ratio.low:.3g} to {ratio.high:.3g}"
-            table.add_row(name, f"{latency.median:.3g}", f"{ratio.value:.3g}", interval)
-        show(table)
+            value, interval = comparison.ratio[name].cells()
+            interval = "" if name == baseline else interval
+            table.add_row(name, f"{latency.median:.3g}", value, interval)
+        show_comparison(table, comparison)
         return comparison.to_dict()
 
 

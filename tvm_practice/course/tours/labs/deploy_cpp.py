@@ -189,10 +189,10 @@ def _time(programs: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     title = f"A call, {engines.thread_count()} threads, {rounds} samples each, in turns"
     table = number_table("", "median, ms", "p90, ms", "/ Python", "95% interval", title=title)
     for name, latency in found.latency.items():
-        ratio = found.ratio[name]
-        interval = "" if name == "Python" else f"{ratio.low:.3g} to {ratio.high:.3g}"
-        spread = (latency.median, latency.percentile(90), ratio.value)
-        table.add_row(name, *(f"{each:.3g}" for each in spread), interval)
+        value, interval = found.ratio[name].cells()
+        spread = (latency.median, latency.percentile(90))
+        interval = "" if name == "Python" else interval
+        table.add_row(name, *(f"{each:.3g}" for each in spread), value, interval)
     show(table)
     print(f"C++ against Python: {found.ratio['C++'].verdict}")
     return found.to_dict()

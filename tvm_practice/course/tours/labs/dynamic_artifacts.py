@@ -46,7 +46,7 @@ def show_script(title: str, function: Any) -> None:
 
 def ratio_cell(ratio: Ratio | None) -> str:
     """A ratio over its interval; empty for None."""
-    return "" if ratio is None else f"{ratio.value:.3g}\n{ratio.low:.3g}–{ratio.high:.3g}"
+    return "" if ratio is None else "\n".join(filter(None, ratio.cells()))
 
 
 def by_x(shape: Sequence[int]) -> str:

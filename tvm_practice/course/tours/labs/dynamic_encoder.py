@@ -299,6 +299,8 @@ def _cost(
         "in turns; below each ratio its 95% interval:"
     )
     show(table)
+    for verdict in sorted({each["verdict"] for each in figures} - {"measured", "unstable"}):
+        say(verdict)
     _say_what_compiling_took(encoders, symbolic)
     return figures
 

@@ -82,6 +82,8 @@ def _time_matmuls(steps: Steps, size: int, scheduled: Any, *, quick: bool) -> li
         "each n:"
     )
     show(table)
+    for verdict in sorted({each["verdict"] for each in figures} - {"measured", "unstable"}):
+        say(verdict)
     return figures
 
 

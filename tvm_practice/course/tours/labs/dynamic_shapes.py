@@ -184,7 +184,7 @@ def report(results: dict[str, Any], folder: Path) -> None:
                 "ratio": {
                     name: (each["value"], *each["ci95"])
                     for name, each in row["ratio"].items()
-                    if name != row["baseline"]
+                    if name != row["baseline"] and each["value"] is not None
                 },
             }
             for row in encoder["cost"]
