@@ -13,8 +13,9 @@ next one is proposed:
     MetaSchedule  current   either: derived from the expression, or a function of yours that
                             asks for samples where it could decide
 
-All three train a model on what they have measured (XGBoost, on features of the loops) and
-measure only candidates that it likes. A trial costs half a second; a prediction, microseconds.
+All three train a model (XGBoost) on what they have measured and measure only candidates that it
+likes. Ansor's and MetaSchedule's see features of the loops, AutoTVM's the values of the knobs. A
+trial costs half a second; a prediction, microseconds.
 
 The worked example is a tuner without a model. Write the functions below it, then run
 

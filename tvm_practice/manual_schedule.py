@@ -1,8 +1,10 @@
 """Phase 2: manual schedules.
 
-A schedule rearranges the loops that phase 1 declared and never touches the formula: whatever it
-does, the values stay. It is built from primitives, each a small step that TVM checks before it
-takes it. Those of current TVM, `schedule` being a tvm.s_tir.Schedule:
+A schedule rearranges the loops that phase 1 declared and never touches the formula. It is built
+from primitives, each a small step that TVM checks before it takes it. The checks are not a proof:
+some schedules that TVM accepts compute wrong values, and the run shows two of them. So compare the
+values of every schedule, more often than once if it is parallel. The primitives of current TVM,
+`schedule` being a tvm.s_tir.Schedule:
 
     get_sblock("C")                 the block of a stage, by name
     get_loops(block)                its loops, outermost first

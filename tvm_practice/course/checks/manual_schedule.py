@@ -324,10 +324,10 @@ def _expect_packed(schedule: Any, statement: Statement, *, blocks: int, k: int, 
     engine=CURRENT,
     title="a matmul near the processor's peak",
     hints=(
-        "Five stages: A, B, A_packed, B_packed, then the sum over k, then C. The packed ones use "
-        "te.if_then_else to put zeros where a block reaches past the matrix. If the sum is a "
-        "te.compute T of shape (row blocks, column blocks, rows, columns), its loops are tiled "
-        "from the start.",
+        "The inputs A and B, then four stages: A_packed, B_packed, the sum over k, and C. The "
+        "packed ones use te.if_then_else to put zeros where a block reaches past the matrix. If "
+        "the sum is a te.compute T of shape (row blocks, column blocks, rows, columns), its loops "
+        "are tiled from the start.",
         "C reads T[i // rows, j // columns, i % rows, j % columns]. set_scope(block, 0, "
         '"local") makes the sum\'s own buffer the accumulator, and C, moved to the loop over '
         "row blocks by reverse_compute_at, is the write-back.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.catalog import MINE
 from tvm_practice.course.steps import Steps
+from tvm_practice.course.tours import accepted_but_wrong
 from tvm_practice.course.tours.printing import number_table, say, show, show_comparison
 from tvm_practice.engines.blocking import packed_blocking, register_tile
 
@@ -40,6 +41,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
         _add_in_tiles(matmuls)
         _add_in_registers(matmuls)
         _add_packed(matmuls)
+    accepted_but_wrong.lane()
     figures = matmuls.time(seconds=3 if quick else 10)
     if engines.active() == engines.CURRENT:
         figures["study"] = _look(steps, 256 if quick else 512)
