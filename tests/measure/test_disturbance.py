@@ -54,6 +54,7 @@ def test_what_the_counters_say(
     assert found == said if said is None else str(found).startswith(said)
 
 
+@pytest.mark.real_processes
 def test_another_program_is_seen_and_an_own_one_is_not() -> None:
     """By the counters of this machine: busy ones that this process did and did not start."""
     busy = "import time\nend = time.time() + 1.5\nwhile time.time() < end: pass"
