@@ -19,7 +19,7 @@ from tests.pages import ROOT, blocks, run_blocks
 from tests.test_command_lines import run
 from tvm_practice import engines
 from tvm_practice.labs.deploy_cpp import tensor_fields
-from tvm_practice.tvm_export.cpp import PROJECT, build_project, missing_tool
+from tvm_practice.tvm_export.cpp import PROJECT, build_project, missing_tool, write_project
 
 FUNCTIONS = "tests.labs.deploy_cpp_functions"
 PAGE = "labs/2-deploy_cpp.md"
@@ -303,17 +303,72 @@ def test_mistakes_of_the_person_are_a_line(made: Path, programs: Path, tmp_path:
 
 
 @in_project
-def test_an_index_out_of_bounds_is_refused(
-    programs: Path, tmp_path: Path, process_of: Processes
-) -> None:
+def test_wrong_inputs_are_refused(tmp_path: Path, process_of: Processes) -> None:
+    """A gather of rows from table [n, 4], scaled by scale [n], with open extents."""
     process_of("current").call(
-        "tests.tvm_export.index_functions:onnx_gather", {"folder": str(tmp_path)}
+        "tests.tvm_export.index_functions:open_extents", {"folder": str(tmp_path)}
     )
-    ids = tmp_path / "ids.bin"
-    for index, said in ((-5, ""), (4, ""), (5, "token ids: index out of bounds, -5 to 4 are")):
-        ids.write_bytes(np.array([index, 1]).tobytes())
-        done = program(tmp_path, str(programs / "main"), str(tmp_path), str(ids))
-        assert done.returncode == bool(said) and said in done.stderr, done.stderr
+    project = write_project(tmp_path)
+    (project / "main.cpp").write_text(
+        """
+#include <cstdio>
+#include <functional>
+#include "tvm_model.h"
+
+static TVMModel::Tensor Zeros(const std::vector<int64_t>& shape, DLDataType dtype) {
+  TVMModel::Tensor tensor = TVMModel::Empty(shape, dtype);
+  std::memset(TVMModel::Bytes(tensor), 0, tvm::ffi::GetDataSize(tensor));
+  return tensor;
+}
+static TVMModel::Tensor Rows(int64_t row) {
+  TVMModel::Tensor rows = Zeros({2}, DLDataType{kDLInt, 64, 1});
+  TVMModel::Data<int64_t>(rows)[1] = row;
+  return rows;
+}
+
+int main(int, char** arguments) {
+  TVMModel model(arguments[1]);
+  const DLDataType f32{kDLFloat, 32, 1}, f64{kDLFloat, 64, 1};
+  const std::vector<std::vector<TVMModel::Tensor>> calls = {
+      {Zeros({5, 4}, f32), Zeros({5}, f32), Rows(4)},
+      {Zeros({5, 4}, f32), Zeros({5}, f32)},
+      {Zeros({5, 3}, f32), Zeros({5}, f32), Rows(4)},
+      {Zeros({5, 4}, f32), Zeros({5}, f64), Rows(4)},
+      {Zeros({0, 4}, f32), Zeros({0}, f32), Rows(4)},
+      {Zeros({5, 4}, f32), Zeros({6}, f32), Rows(4)},
+      {Zeros({5, 4}, f32), Zeros({5}, f32), Rows(5)},
+      {Zeros({5, 4}, f32), Zeros({5}, f32), Rows(-1)},
+      {Zeros({5, 4}, f32), Zeros({5}, f32), Rows(int64_t{1} << 40)},
+      {Zeros({6, 4}, f32), Zeros({6}, f32), Rows(5)}};
+  for (const auto& inputs : calls) {
+    try {
+      std::printf("%ld rows\\n", static_cast<long>(model(inputs)[0].size(0)));
+    } catch (const std::exception& error) {
+      std::printf("%s\\n", error.what());
+    }
+  }
+}
+"""
+    )
+    lists = project / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("(programs main patterns)", "(programs main)"))
+    said = ran(tmp_path, str(build_project(tmp_path) / "main"), str(tmp_path)).splitlines()
+    refused = "rows: index out of bounds, 0 to "
+    expected = (
+        "2 rows",
+        "2 inputs given, the model takes 3",
+        "table is float32 [5, 3], the model takes float32 [?, 4]",
+        "scale is float64 [5], the model takes float32 [?]",
+        "table is float32 [0, 4], the model takes",
+        "n is 5 in an input and 6 in scale",
+        refused,
+        refused,
+        refused,
+        "2 rows",
+    )
+    assert len(said) == len(expected), said
+    for line, begins in zip(said, expected, strict=True):
+        assert line.startswith(begins), (line, begins)
 
 
 @in_project

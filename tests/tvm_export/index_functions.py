@@ -38,7 +38,7 @@ class Model(torch.nn.Module):
 def _answer(work: Callable[..., Any], *given: Any) -> tuple[Any, str | None]:
     try:
         return work(*given), None
-    except (IndexError, RuntimeError) as error:
+    except (IndexError, RuntimeError, ValueError) as error:
         return None, f"{type(error).__name__}: {error}"
 
 
@@ -70,24 +70,41 @@ def compared() -> dict[str, dict[int, dict[str, Any]]]:
     return found
 
 
-def open_extents() -> dict[str, Any]:
-    """A gather from an input with an open extent, at two of its values."""
-    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+def open_extents(folder: str) -> dict[str, Any]:
+    """A gather from an input with an open extent, at several of its values.
+
+    Leaves it as artifacts in `folder`, and beside them as C++ wants it: model.so, model.json.
+    """
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module, export_artifacts
+    from tvm_practice.tvm_export.artifacts import load_artifacts
+    from tvm_practice.tvm_export.writing import write_json
 
     class Gather(torch.nn.Module):
-        def forward(self, table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-            return torch.index_select(table, 0, rows)
+        def forward(
+            self, table: torch.Tensor, scale: torch.Tensor, rows: torch.Tensor
+        ) -> torch.Tensor:
+            return torch.index_select(table * scale[:, None], 0, rows)
 
-    example = (torch.randn(6, 4), torch.tensor([1, 5, 0]))
-    shapes = {"table": ("n", 4), "rows": ("m",)}
+    example = (torch.randn(6, 4), torch.randn(6), torch.tensor([1, 5, 0]))
+    shapes = {"table": ("n", 4), "scale": ("n",), "rows": ("m",)}
     config = ExportConfig(example_input=example, input_shapes=shapes)
     built = compile_pytorch_module(Gather(), config)
+    built.compiled.export_library(str(Path(folder) / "model.so"))
+    kinds = dict.fromkeys(shapes, "float32") | {"rows": "int64"}
+    inputs = [{"name": name, "shape": shapes[name], "dtype": kinds[name]} for name in shapes]
+    outputs = [{"name": "output", "shape": ["m", 4], "dtype": "float32"}]
+    write_json(Path(folder) / "model.json", {"inputs": inputs, "outputs": outputs})
+    again = load_artifacts(export_artifacts(built, folder))
     found: dict[str, Any] = {}
-    for height, rows in ((9, [8, 2, 2, 7]), (4, [3]), (4, [4]), (4, [-1])):
-        table = torch.randn(height, 4)
-        got, error = _answer(built, table, torch.tensor(rows))
-        same = got is not None and bool(np.array_equal(got[0], table.numpy()[rows]))
+    for height, rows in ((9, [8, 2, 2, 7]), (1, [0]), (4, [3]), (4, [4]), (4, [-1])):
+        table, scale = torch.randn(height, 4), torch.randn(height)
+        got, error = _answer(again, table, scale, torch.tensor(rows))
+        scaled = (table * scale[:, None]).numpy()
+        same = got is not None and bool(np.array_equal(got[0], scaled[rows]))
         found[f"{rows} of {height}"] = {"same": same, "error": error}
+    unequal = (torch.randn(3, 4), torch.randn(2), torch.tensor([0]))
+    found["unequal"] = _answer(again, *unequal)[1]
+    found["rank"] = _answer(again, torch.randn(3), *unequal[1:])[1]
     return found
 
 

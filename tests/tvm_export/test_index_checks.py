@@ -36,11 +36,14 @@ def test_the_message_names_input_and_bounds(compared: Any) -> None:
     assert "the model computes for take" in said("computed")
 
 
-def test_open_extents_bound_indices(process_of: Processes) -> None:
-    found = process_of("current").call(f"{FUNCTIONS}:open_extents")
-    assert found["[8, 2, 2, 7] of 9"]["same"] and found["[3] of 4"]["same"]
+def test_open_extents_bound_indices(process_of: Processes, tmp_path: Path) -> None:
+    found = process_of("current").call(f"{FUNCTIONS}:open_extents", {"folder": str(tmp_path)})
+    for allowed in ("[8, 2, 2, 7] of 9", "[0] of 1", "[3] of 4"):
+        assert found[allowed]["same"], found
     for refused in ("[4] of 4", "[-1] of 4"):
         assert "rows: index out of bounds, 0 to " in found[refused]["error"]
+    assert found["unequal"] == "BadInput: n is 3 in table and 2 in scale"
+    assert "table is float32 [3], the model takes float32 [n, 4]" in found["rank"]
 
 
 def test_coordinates_and_constants(process_of: Processes) -> None:

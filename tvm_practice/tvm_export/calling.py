@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.inputs import Input
 from tvm_practice.tvm_export.nested import flattened, mapped, require_open
 
 
@@ -29,6 +30,16 @@ class Call:
     tensors: tuple[torch.Tensor, ...]
     names: tuple[str, ...]
     dynamic: tuple[dict[int, str], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What a compiled model of it takes."""
+        found = []
+        for position, (name, tensor) in enumerate(zip(self.names, self.tensors, strict=True)):
+            open_axes = self.dynamic[position] if self.dynamic else {}
+            shape = tuple(open_axes.get(axis, extent) for axis, extent in enumerate(tensor.shape))
+            found.append(Input(name, shape, str(as_array(tensor).dtype)))
+        return tuple(found)
 
 
 class Flat(nn.Module):

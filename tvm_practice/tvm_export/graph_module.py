@@ -8,6 +8,8 @@ import numpy as np
 
 from tvm_practice.engines import Engine
 from tvm_practice.measure import LatencyMeasurer
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.inputs import Input, disagreement, require
 
 
 class Runner(Protocol):
@@ -29,8 +31,7 @@ class GraphModule:
         compiled: classic: the graph executor factory; current: the Relax executable.
         graph_json: classic: the executor's graph; current: the Relax module as JSON.
         target: what it was compiled for.
-        input_names: in the model's order: the argument's name where the example gave it by name,
-            else `input_0`, `input_1`, …
+        inputs: what it takes, in the model's order.
         seconds: what each stage took: import, optimize, tune, build.
         tuning: what the tuner did: tasks, trials, errors, seconds; empty if untuned.
         rules: current: which default rule scheduled each function that no record is applied to.
@@ -43,31 +44,60 @@ class GraphModule:
     compiled: Any
     graph_json: str
     target: str
-    input_names: list[str]
+    inputs: tuple[Input, ...]
     seconds: dict[str, float] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, str] = field(default_factory=dict)
     declined: dict[str, dict[str, str]] = field(default_factory=dict)
-    _inputs: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    _given: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    _ready: bool = field(default=False, repr=False)
+
+    @property
+    def input_names(self) -> list[str]:
+        """Of the inputs, in the model's order."""
+        return [each.name for each in self.inputs]
 
     def set_input(self, name: str | int, value: Any) -> None:
-        """Give input `name` (or its position) a value: an array or a torch tensor."""
-        key = self.input_names[name] if isinstance(name, int) else name
-        if key not in self.input_names:
-            raise KeyError(f"no input {key!r}; the inputs are {', '.join(self.input_names)}")
-        self._inputs[key] = np.asarray(value)
-        if self.runner is not None and len(self._inputs) == len(self.input_names):
-            self.runner.set_inputs([self._inputs[each] for each in self.input_names])
+        """Give input `name` (or its position) a value: an array or a torch tensor.
+
+        Raises:
+            KeyError: there is no such input.
+            BadInput: a value of another shape or type than the input's; the one before stays.
+        """
+        names = self.input_names
+        if isinstance(name, int) and not 0 <= name < len(names):
+            raise KeyError(f"no input {name}, the model has {len(names)}")
+        key = names[name] if isinstance(name, int) else name
+        if key not in names:
+            raise KeyError(f"no input {key!r}; the inputs are {', '.join(names)}")
+        array = _as_array(value)
+        require(self.inputs[names.index(key)], array)
+        self._given[key] = array
+        self._ready = len(self._given) == len(names) and not disagreement(self.inputs, self._given)
+        if self.runner is not None and self._ready:
+            self.runner.set_inputs([self._given[each] for each in names])
 
     def run(self) -> None:
-        """Run on the inputs that were set. Raises RuntimeError naming those that were not."""
-        missing = [name for name in self.input_names if name not in self._inputs]
-        if missing:
-            raise RuntimeError(f"inputs not set: {', '.join(missing)}")
+        """Run on the inputs that were set.
+
+        Raises:
+            RuntimeError: an input was not set; it is named.
+            BadInput: two inputs have different extents where the model wants the same.
+            IndexError: an index is out of bounds (current engine); see `index_checks`.
+        """
+        if not self._ready:
+            self._refuse()
         self._running().run()
 
+    def _refuse(self) -> None:
+        missing = [name for name in self.input_names if name not in self._given]
+        if missing:
+            raise RuntimeError(f"inputs not set: {', '.join(missing)}")
+        if problem := disagreement(self.inputs, self._given):
+            raise BadInput(problem)
+
     def outputs(self) -> list[np.ndarray]:
-        """All outputs of the last run."""
+        """All outputs of the last run, tuples within tuples laid flat."""
         return self._running().outputs()
 
     def _running(self) -> Runner:
@@ -91,3 +121,12 @@ class GraphModule:
     def benchmark(self, *, warmup: int = 50, repeats: int = 1000) -> dict[str, Any]:
         """Latency in milliseconds of run() alone, inputs already set; see measure.Latency."""
         return LatencyMeasurer(warmup, repeats).measure_callable(self.run)
+
+
+def _as_array(value: Any) -> np.ndarray:
+    """An array of what may be a torch tensor, one that requires a gradient perhaps."""
+    if hasattr(value, "detach"):
+        from tvm_practice.tvm_export.calling import as_array  # which imports PyTorch
+
+        return as_array(value)
+    return np.asarray(value)

@@ -156,7 +156,7 @@ def build(export: Export) -> Export:
         compiled=executable,
         graph_json=tvm.ir.save_json(export.stages["optimized"]),
         target=str(target),
-        input_names=list(export.call.names),
+        inputs=export.call.inputs,
         seconds=watch.seconds,
         tuning=export.tuning,
         rules={each.function: each.rule for each in export.decisions},

@@ -150,7 +150,7 @@ def build(export: Export) -> Export:
         compiled=library,
         graph_json=library.get_graph_json(),
         target=str(export.target),
-        input_names=list(export.call.names),
+        inputs=export.call.inputs,
         seconds=watch.seconds,
         tuning=export.tuning,
     )

@@ -22,6 +22,7 @@ from tvm_practice.measure import environment
 from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Metadata, Summary
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.inputs import Input
 from tvm_practice.tvm_export.quiet import native_stderr_to
 
 if TYPE_CHECKING:
@@ -99,7 +100,14 @@ def _metadata(graph_module: GraphModule) -> dict[str, Any]:
         "configuration": None,
         "engine_facts": engines.describe(),
         "environment": environment(),
-        "inputs": _inputs(graph_module),
+        "inputs": [
+            {
+                "name": each.name,
+                "shape": None if each.shape is None else list(each.shape),
+                "dtype": each.dtype,
+            }
+            for each in graph_module.inputs
+        ],
         "tuning": graph_module.tuning,
         "seconds": graph_module.seconds,
         "rules": graph_module.rules,
@@ -160,19 +168,6 @@ def _undo_killed(folder: Path) -> None:
                 elif not (made / name).exists() and not (former / METADATA).exists():
                     (folder / name).unlink(missing_ok=True)
         shutil.rmtree(left, ignore_errors=True)
-
-
-def _inputs(graph_module: GraphModule) -> list[dict[str, Any]]:
-    """Name, shape and type of each input, as far as a value was set."""
-    given = graph_module._inputs
-    return [
-        {
-            "name": name,
-            "shape": list(given[name].shape) if name in given else None,
-            "dtype": str(given[name].dtype) if name in given else None,
-        }
-        for name in graph_module.input_names
-    ]
 
 
 def _problems(metadata: dict[str, Any]) -> "list[ErrorDetails]":
@@ -315,7 +310,7 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         compiled=None,
         graph_json=graph_json,
         target=metadata["target"],
-        input_names=[each["name"] for each in metadata["inputs"]],
+        inputs=tuple(Input.of(each) for each in metadata["inputs"]),
         seconds=metadata["seconds"],
         tuning=metadata["tuning"],
         rules=metadata["rules"],

@@ -30,6 +30,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -47,7 +48,8 @@ class TVMModel {
   // An input or output, as model.json describes it.
   struct Info {
     std::string name;
-    std::vector<int64_t> shape;  // -1: known only at run time
+    std::vector<int64_t> shape;       // -1: known only at run time
+    std::vector<std::string> extents;  // the name of each that is -1, of the others nothing
     DLDataType dtype;
   };
 
@@ -239,7 +241,9 @@ class TVMModel {
       info.name = entry.at(String("name")).cast<std::string>();
       info.dtype = tvm::ffi::StringToDLDataType(entry.at(String("dtype")).cast<String>());
       for (const tvm::ffi::Any& extent : entry.at(String("shape")).cast<json::Array>()) {
-        info.shape.push_back(extent.as<int64_t>().value_or(-1));
+        const auto known = extent.as<int64_t>();
+        info.shape.push_back(known.value_or(-1));
+        info.extents.push_back(known ? "" : extent.cast<std::string>());
       }
       infos.push_back(std::move(info));
     }
@@ -252,17 +256,28 @@ class TVMModel {
       throw std::invalid_argument(std::to_string(given.size()) + " inputs given, the model takes " +
                                   std::to_string(inputs().size()));
     }
+    std::map<std::string, int64_t> open;  // the same extent wherever the name occurs
     for (size_t i = 0; i < given.size(); ++i) {
       const Info& info = inputs()[i];
       if (!given[i].defined()) throw std::invalid_argument(info.name + " is no tensor");
       const auto shape = given[i].shape();
       bool fits = given[i].dtype() == info.dtype && shape.size() == info.shape.size();
       for (size_t axis = 0; fits && axis < info.shape.size(); ++axis) {
-        fits = info.shape[axis] < 0 || info.shape[axis] == shape[axis];
+        const bool is_open = info.shape[axis] < 0;
+        fits = is_open ? shape[axis] > 0 : info.shape[axis] == shape[axis];
       }
       if (!fits) {
         throw std::invalid_argument(info.name + " is " + Spelled(given[i].dtype(), shape) +
                                     ", the model takes " + Spelled(info.dtype, info.shape));
+      }
+      for (size_t axis = 0; axis < info.shape.size(); ++axis) {
+        if (info.shape[axis] >= 0) continue;
+        const int64_t before = open.emplace(info.extents[axis], shape[axis]).first->second;
+        if (before != shape[axis]) {
+          throw std::invalid_argument(info.extents[axis] + " is " + std::to_string(before) +
+                                      " in an input and " + std::to_string(shape[axis]) + " in " +
+                                      info.name);
+        }
       }
       const DLDevice at = given[i].device();
       if (at.device_type != device_.device_type || at.device_id != device_.device_id) {
