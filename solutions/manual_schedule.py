@@ -79,7 +79,8 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
     j_outer, j_inner = schedule.split(j, [None, columns])
     k_outer, k_inner = schedule.split(k, [None, unroll_k])
     schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    schedule.reverse_compute_at(write_back, j_outer)
+    # A loop of one iteration would be dropped, and the last of the copy's would be another.
+    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)
     schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.vectorize(j_inner)
     schedule.unroll(i_inner)

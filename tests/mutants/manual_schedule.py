@@ -1,6 +1,6 @@
 """Wrong solutions of phase 2."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right, right_edited
 
 edited(
     "tile",
@@ -55,7 +55,7 @@ edited(
     "tile",
     "vectorizes_as_well",
     {"    return [": "    schedule.vectorize(j_inner)\n    return ["},
-    message="every loop stays serial",
+    message="every loop stays as it is",
 )
 
 
@@ -119,7 +119,7 @@ edited(
     "adds_up_in_c",
     {
         '    write_back = schedule.cache_write(block, 0, "local")\n': "",
-        "    schedule.reverse_compute_at(write_back, j_outer)\n": "",
+        "    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)\n": "",
         "    schedule.vectorize(schedule.get_loops(write_back)[-1])\n": "",
     },
     message="add up in a buffer of scope",
@@ -129,7 +129,7 @@ edited(
 edited(
     "register_block",
     "writes_back_at_the_end",
-    {"    schedule.reverse_compute_at(write_back, j_outer)\n": ""},
+    {"    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)\n": ""},
     message="the whole of C waits in the buffer",
 )
 
@@ -137,7 +137,7 @@ edited(
 edited(
     "register_block",
     "writes_back_at_every_k",
-    {"reverse_compute_at(write_back, j_outer)": "reverse_compute_at(write_back, k_outer)"},
+    {"reverse_compute_at(write_back, j_outer,": "reverse_compute_at(write_back, k_outer,"},
     message="written again at every step of k",
 )
 
@@ -204,7 +204,7 @@ edited(
         "te.all(b * columns + j < n, r < k)": "True",
         "B[r, b * columns + j]": "B[te.min(r, k - 1), te.min(b * columns + j, n - 1)]",
     },
-    message="(?s)C of 23x17 by 17x45.*past the matrix's edge",
+    message="(?s)C of .*past the matrix's edge",
 )
 
 
@@ -254,15 +254,16 @@ edited(
         "    schedule.parallel(outer)\n": "",
         "    schedule.parallel(schedule.get_loops(before)[0])\n": "",
     },
-    message=r"the outermost loop is parallel\(2\), the column blocks",
+    message=r"the outermost loop is parallel\(6\), the column blocks",
 )
 
 
-@mutant("packed_matmul", message=r"the row blocks, with rows_first=True")
-def knows_one_order(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
-    from solutions.manual_schedule import packed_matmul
-
-    return packed_matmul(m, n, k, rows=rows, columns=columns, unroll_k=unroll_k)
+edited(
+    "packed_matmul",
+    "knows_one_order",
+    {"    if rows_first:\n": "    if False:\n"},
+    message="the row blocks, with rows_first=True",
+)
 
 
 edited(
@@ -318,3 +319,197 @@ edited(
     {"return schedule": "return schedule[C]"},
     message="returns the schedule of te.create_schedule",
 )
+
+
+edited(
+    "tile",
+    "the_sizes_of_the_check",
+    {"[None, tile_m]": "[None, 7]", "[None, tile_n]": "[None, 11]"},
+    message="rows are i, columns are j",
+)
+edited(
+    "tile",
+    "tiles_no_larger_than_the_matrix",
+    {
+        "[None, tile_m]": "[None, min(tile_m, int(schedule.get(i).extent))]",
+        "[None, tile_n]": "[None, min(tile_n, int(schedule.get(j).extent))]",
+    },
+    message="rows are i, columns are j",
+)
+edited(
+    "tile",
+    "asks_for_the_block_by_name",
+    {"    i, j, k =": '    block = schedule.get_sblock("C")\n    i, j, k ='},
+    message="expected: tile to run",
+)
+edited(
+    "tile",
+    "serial_again",
+    {
+        "    return [": "    for loop in schedule.get_loops(block)[:-5]:\n"
+        "        schedule.unroll(loop)\n    return ["
+    },
+    message="batch parallel",
+)
+edited(
+    "vectorize",
+    "one_lane",
+    {
+        "schedule.vectorize(schedule.get_loops(block)[-1])": "last = "
+        "schedule.get_loops(block)[-1]\n"
+        "    schedule.vectorize(schedule.split(last, [None, 1])[-1])"
+    },
+    message="4 lanes or more",
+)
+edited(
+    "vectorize",
+    "the_fifth_loop",
+    {"[-1]": "[4]"},
+    message="the last of get_loops",
+)
+edited(
+    "parallelize",
+    "shares_eight_tiles",
+    {
+        "schedule.fuse(i_outer, j_outer)": "schedule.split(schedule.fuse(i_outer, j_outer), "
+        "[8, None])[0]"
+    },
+    message="runs over all",
+)
+edited(
+    "register_block",
+    "the_sizes_of_the_check",
+    {"[None, rows]": "[None, 6]", "[None, columns]": "[None, 16]", "[None, unroll_k]": "[None, 4]"},
+    message="(columns|rows|unroll)",
+)
+edited(
+    "register_block",
+    "drops_loops_of_one_iteration",
+    {", preserve_unit_loops=True": ""},
+    message="(?s)rows=1, columns=1, unroll_k=1.*preserve_unit_loops",
+)
+edited(
+    "register_block",
+    "rows_outside_the_steps",
+    {"k_outer, k_inner, i_inner, j_inner)": "k_outer, i_inner, k_inner, j_inner)"},
+    message="k_inner unrolled",
+)
+edited(
+    "register_block",
+    "only_the_write_back_vectorized",
+    {"    schedule.vectorize(j_inner)\n": ""},
+    message="is vectorized",
+)
+edited(
+    "packed_matmul",
+    "guards_every_step",
+    {
+        "te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r)": "te.sum(\n"
+        "            te.if_then_else(r < k, A_packed[bi, r, i] * B_packed[bj, r, j], 0.0), "
+        "axis=r)",
+    },
+    message="no guard in the loop over k",
+)
+edited(
+    "packed_matmul",
+    "splits_k_with_a_guard",
+    {
+        "steps = -(-m // rows), -(-n // columns), -(-k // unroll_k)": "steps = "
+        "-(-m // rows), -(-n // columns), -(-k // unroll_k)\n    padded = k",
+        "(row_blocks, steps * unroll_k, rows)": "(row_blocks, padded, rows)",
+        "(column_blocks, steps * unroll_k, columns)": "(column_blocks, padded, columns)",
+        "te.reduce_axis((0, steps * unroll_k)": "te.reduce_axis((0, padded)",
+    },
+    message="no guard in the loop over k",
+)
+edited(
+    "packed_matmul",
+    "packs_b_float_by_float",
+    {"        schedule.vectorize(schedule.get_loops(B_pack)[-1])\n": ""},
+    message="columns vectorized",
+)
+edited(
+    "packed_matmul",
+    "unrolls_four_steps_whatever_is_asked",
+    {
+        "    import tvm\n": "    unroll_k = 4\n    rows_first = bool(rows_first)\n    import tvm\n",
+        "schedule.split(k_loop, [None, unroll_k])": "schedule.split(k_loop, [None, 2])",
+    },
+    message="unroll",
+)
+edited(
+    "packed_matmul",
+    "multiplies_in_double",
+    {
+        'A = te.placeholder((m, k), name="A")': 'A = te.placeholder((m, k), "float64", name="A")',
+        "A[b * rows + i, r], 0.0)": 'A[b * rows + i, r].astype("float32"), 0.0)',
+    },
+    message="float32",
+)
+edited(
+    "tile_classic",
+    "the_sizes_of_the_check",
+    {"factor=tile_m": "factor=7", "factor=tile_n": "factor=11"},
+    message="whose factor is",
+)
+
+
+@right("tile")
+def tiles_by_their_number(schedule, block, tile_m, tile_n):
+    *_, i, j, k = schedule.get_loops(block)
+    rows, columns = (int(schedule.get(loop).extent) for loop in (i, j))
+    j_parts = schedule.split(j, factors=[-(-columns // tile_n), tile_n])
+    i_parts = schedule.split(i, factors=[-(-rows // tile_m), tile_m])
+    schedule.reorder(k, i_parts[1], j_parts[1])
+    schedule.reorder(i_parts[0], j_parts[0], k)
+    return (i_parts[0], j_parts[0], k, i_parts[1], j_parts[1])
+
+
+@right("vectorize")
+def eight_lanes_at_a_time(schedule, block):
+    *_, last = schedule.get_loops(block)
+    schedule.vectorize(schedule.split(last, factors=[None, 8])[1])
+
+
+@right("parallelize")
+def loops_taken_by_name(schedule, block):
+    first, second, *_ = schedule.get_loops(block)
+    tiles = schedule.fuse(first, second)
+    assert len(schedule.get_loops(block)) == 4
+    schedule.parallel(tiles)
+
+
+@right("register_block")
+def in_another_order(schedule, block, rows, columns, unroll_k):
+    *_, i, j, k = schedule.get_loops(block)
+    i_0, i_1 = schedule.split(i, [None, rows])
+    j_0, j_1 = schedule.split(j, [None, columns])
+    k_0, k_1 = schedule.split(k, [None, unroll_k])
+    schedule.reorder(i_0, j_0, k_0, k_1, i_1, j_1)
+    out = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(out, j_0)
+    schedule.unroll(k_1)
+    schedule.unroll(i_1)
+    schedule.vectorize(j_1)
+    schedule.decompose_reduction(block, k_0)
+
+
+right_edited(
+    "packed_matmul",
+    "by_an_accumulator_of_its_own_name",
+    {'name="T",\n    )': 'name="tiles",\n    )', 'get_sblock("T")': 'get_sblock("tiles")'},
+)
+
+
+@right("tile_classic")
+def primitives_in_another_order(tensors, tile_m, tile_n):
+    from tvm import te
+
+    schedule = te.create_schedule([tensors[2].op])
+    stage = schedule[tensors[2]]
+    rows, columns, inner_rows, inner_columns = stage.tile(*tensors[2].op.axis, tile_m, tile_n)
+    tiles = stage.fuse(rows, columns)
+    stage.reorder(tiles, tensors[2].op.reduce_axis[0], inner_rows, inner_columns)
+    stage.vectorize(inner_columns)
+    stage.parallel(tiles)
+    return schedule

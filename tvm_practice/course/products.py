@@ -9,40 +9,45 @@ from tvm_practice.course.expect import draw_normal, expect_close, expect_unchang
 from tvm_practice.course.lowering import to_device
 
 
-def matmul_tensors(m: int, n: int, k: int, batch: int | None = None) -> list[Any]:
-    """[A, B, C] of a matmul, or of `batch` independent ones."""
+def matmul_tensors(
+    m: int, n: int, k: int, batch: int | None = None, *, names: str = "ABC"
+) -> list[Any]:
+    """[A, B, C] of a matmul, or of `batch` independent ones, under a letter each of `names`."""
     from tvm import te
 
     outer = () if batch is None else (batch,)
-    A = te.placeholder((*outer, m, k), name="A")
-    B = te.placeholder((*outer, k, n), name="B")
+    left, right, out = names
+    A = te.placeholder((*outer, m, k), name=left)
+    B = te.placeholder((*outer, k, n), name=right)
     r = te.reduce_axis((0, k), name="k")
     if batch is None:
-        C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+        C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name=out)
     else:
         C = te.compute(
-            (batch, m, n), lambda b, i, j: te.sum(A[b, i, r] * B[b, r, j], axis=r), name="C"
+            (batch, m, n), lambda b, i, j: te.sum(A[b, i, r] * B[b, r, j], axis=r), name=out
         )
     return [A, B, C]
 
 
 def matmul_function(
-    m: int, n: int, k: int, batch: int | None = None, *, name: str = "main"
+    m: int, n: int, k: int, batch: int | None = None, *, name: str = "main", names: str = "ABC"
 ) -> Any:  # a tvm.tirx.PrimFunc
     """The PrimFunc of `matmul_tensors`."""
     from tvm import te
 
-    tensors = matmul_tensors(m, n, k, batch)
+    tensors = matmul_tensors(m, n, k, batch, names=names)
     return te.create_prim_func(tensors).with_attr("global_symbol", name)
 
 
-def matmul_schedule(m: int, n: int, k: int, batch: int | None = None) -> tuple[Any, Any]:
-    """A fresh schedule of that function, and its block C."""
+def matmul_schedule(
+    m: int, n: int, k: int, batch: int | None = None, *, names: str = "ABC"
+) -> tuple[Any, Any]:
+    """A fresh schedule of that function, and its block, which has the last letter of `names`."""
     import tvm
 
-    function = matmul_function(m, n, k, batch)
+    function = matmul_function(m, n, k, batch, names=names)
     schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    return schedule, schedule.get_sblock("C")
+    return schedule, schedule.get_sblock(names[-1])
 
 
 def expect_product(

@@ -35,11 +35,15 @@ class Loop:
 
 @dataclass
 class Statement:
-    """A store: the name of its block (or tensor), the buffer it writes, those it reads."""
+    """A store: the name of its block (or tensor), the buffer it writes, those it reads.
+
+    `guards` are the conditions that it is done under: bounds that a split could not prove away.
+    """
 
     name: str
     writes: str
     reads: tuple[str, ...]
+    guards: tuple[str, ...] = ()
 
 
 Node = Loop | Statement
@@ -78,7 +82,7 @@ def _constant(expression: Any) -> int | str:
     return int(value) if value is not None else str(expression)
 
 
-def _walk(node: Any, out: list[Node], block: str = "") -> None:
+def _walk(node: Any, out: list[Node], block: str = "", guards: tuple[str, ...] = ()) -> None:
     kind = _kind_of(node)
     if kind == "For":
         binding = getattr(node, "thread_binding", None)
@@ -88,32 +92,34 @@ def _walk(node: Any, out: list[Node], block: str = "") -> None:
             kind=LOOP_KINDS[int(node.kind)],
             thread=str(binding.thread_tag) if binding is not None else "",
         )
-        _walk(node.body, loop.children, block)
+        _walk(node.body, loop.children, block, guards)
         out.append(loop)
     elif kind in ("BlockRealize", "SBlockRealize"):
-        _walk(node.block, out, block)
+        always = getattr(node.predicate, "value", None) == 1
+        _walk(node.block, out, block, guards if always else (*guards, str(node.predicate)))
     elif kind in ("Block", "SBlock"):
         inner: list[Node] = []
-        _walk(node.body, inner, str(node.name_hint))
+        _walk(node.body, inner, str(node.name_hint), guards)
         out.extend(inner)
     elif kind in ("BufferStore", "ProducerStore"):
         target = node.buffer if kind == "BufferStore" else node.producer.op
         reads = _reads(node.value)
-        out.append(Statement(block or str(target.name), str(target.name), reads))
+        out.append(Statement(block or str(target.name), str(target.name), reads, guards))
     elif kind == "SeqStmt":
         for each in node.seq if hasattr(node, "seq") else node:
-            _walk(each, out, block)
+            _walk(each, out, block, guards)
     elif kind == "IfThenElse":
-        _walk(node.then_case, out, block)
+        guards = (*guards, str(node.condition))
+        _walk(node.then_case, out, block, guards)
         if node.else_case is not None:
-            _walk(node.else_case, out, block)
+            _walk(node.else_case, out, block, guards)
     elif kind == "AttrStmt" and str(node.attr_key) == "thread_extent":
         axis = node.node
         loop = Loop(str(axis.var.name), _constant(node.value), "thread", str(axis.thread_tag))
-        _walk(node.body, loop.children, block)
+        _walk(node.body, loop.children, block, guards)
         out.append(loop)
     elif hasattr(node, "body"):
-        _walk(node.body, out, block)
+        _walk(node.body, out, block, guards)
 
 
 def _reads(expression: Any) -> tuple[str, ...]:

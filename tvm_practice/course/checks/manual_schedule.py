@@ -1,11 +1,20 @@
 """Phase 2's exercises and how they are graded: the loop nest first, then its values."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_type, fail, path_to, show, statements
+from tvm_practice.course.expect import (
+    draw_distinct,
+    expect,
+    expect_type,
+    fail,
+    path_to,
+    show,
+    statements,
+)
 from tvm_practice.course.lowering import build_module, build_schedule
 from tvm_practice.course.nests import (
     accepted,
@@ -43,12 +52,14 @@ PHASE = Phase(
 Function = Callable[..., Any]
 
 
-def _tiled(m: int, n: int, k: int, tile_m: int, tile_n: int) -> tuple[Any, Any]:
+def _tiled(
+    sizes: Sequence[int], tile: Sequence[int], batch: int | None = None, names: str = "ABC"
+) -> tuple[Any, Any]:
     """A schedule of a matmul and its block, the loops already as `tile` should leave them."""
-    schedule, block = matmul_schedule(m, n, k)
-    i, j, k_loop = schedule.get_loops(block)
-    i_outer, i_inner = schedule.split(i, [None, tile_m])
-    j_outer, j_inner = schedule.split(j, [None, tile_n])
+    schedule, block = matmul_schedule(*sizes, batch, names=names)
+    i, j, k_loop = schedule.get_loops(block)[-3:]
+    i_outer, i_inner = schedule.split(i, [None, tile[0]])
+    j_outer, j_inner = schedule.split(j, [None, tile[1]])
     schedule.reorder(i_outer, j_outer, k_loop, i_inner, j_inner)
     return schedule, block
 
@@ -90,22 +101,42 @@ _SPLIT = (
     demonstrate=lambda tile: _shown(matmul_schedule(64, 48, 32), tile, 8, 16),
 )
 def check_tile(tile: Function) -> None:
-    # Distinct extents, so that each tells which loop it is; 7 and 11 divide neither size.
-    m, n, k = 26, 50, 13
-    wanted = "i_outer serial(4) > j_outer serial(5) > k serial(13) > i_inner serial(7) > "
-    wanted += "j_inner serial(11)"
-    for batch, outer in ((None, ()), (2, (2,))):
-        schedule, block = matmul_schedule(m, n, k, batch)
-        returned = accepted(tile, schedule, block, 7, 11)
-        expect_nest(
-            path_to(_nest(schedule), "C", look="the primitives"),
-            wanted if batch is None else f"batch serial({batch}) > {wanted}",
-            _SPLIT,
-            order="the order of the loops given to schedule.reorder: all of k within a tile",
-            kinds="tile only splits and reorders; every loop stays serial: vectorize and "
-            "parallelize are exercises of their own",
-        )
-        _expect_returned(returned, schedule, block)
+    # Distinct extents, so that each tells which loop it is, and tiles that divide no size; then
+    # tiles that divide, and some that are larger than the matrix, under other names.
+    m, n, k = draw_distinct(3, range(23, 60))
+    rows, columns = draw_distinct(2, [5, 6, 7, 9, 10, 11])
+    for sizes, tiles, batch in (
+        ((m, n, k), (rows, columns), None),
+        ((m, n, k), (columns, rows), 2),
+        ((4 * rows, 3 * columns, k), (rows, columns), None),
+        ((rows, columns, 3), (rows + 3, columns + 1), None),
+        ((m, n, 1), (1, 1), 3),
+    ):
+        _check_tiled(tile, sizes, tiles, batch)
+
+
+def _check_tiled(
+    tile: Function, sizes: Sequence[int], tiles: Sequence[int], batch: int | None
+) -> None:
+    (m, n, k), (rows, columns) = sizes, tiles
+    names = "ABC" if batch is None else "PQR"
+    schedule, block = matmul_schedule(m, n, k, batch, names=names)
+    outer: tuple[int, ...] = () if batch is None else (batch,)
+    if batch is not None:
+        schedule.parallel(schedule.get_loops(block)[0])
+    returned = accepted(tile, schedule, block, rows, columns)
+    wanted = f"i_outer serial({_ceil(m, rows)}) > j_outer serial({_ceil(n, columns)}) > "
+    wanted += f"k serial({k}) > i_inner serial({rows}) > j_inner serial({columns})"
+    expect_nest(
+        path_to(_nest(schedule), names[-1], look="the primitives"),
+        wanted if batch is None else f"batch parallel({batch}) > {wanted}",
+        _SPLIT,
+        order="the order of the loops given to schedule.reorder: all of k within a tile",
+        kinds="tile only splits and reorders; every loop stays as it is: vectorize and "
+        "parallelize are exercises of their own",
+    )
+    _expect_returned(returned, schedule, block)
+    if m % rows:  # guarded; the others differ in numbers only
         a, b = (*outer, m, k), (*outer, k, n)
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
 
@@ -145,17 +176,22 @@ def _expect_returned(returned: Any, schedule: Any, block: Any) -> None:
                         for j_1 in vectorized(16):
                             C: C <- A, B, C
     """,
-    demonstrate=lambda vectorize: _shown(_tiled(64, 48, 32, 8, 16), vectorize),
+    demonstrate=lambda vectorize: _shown(_tiled((64, 48, 32), (8, 16)), vectorize),
 )
 def check_vectorize(vectorize: Function) -> None:
-    for m, n, k in ((40, 96, 13), (41, 91, 13)):  # tiles that divide, tiles that do not
-        schedule, block = _tiled(m, n, k, 8, 32)
+    rows, columns = draw_distinct(2, [8, 16, 24, 32, 40])
+    m, n, k = draw_distinct(3, range(41, 70))
+    for sizes, batch, names in (  # tiles that divide, tiles that do not
+        ((3 * rows, 2 * columns, k), None, "ABC"),
+        ((m, n, k), 2, "PQR"),
+    ):
+        schedule, block = _tiled(sizes, (rows, columns), batch, names)
         accepted(vectorize, schedule, block)
-        loops = path_to(_nest(schedule), "C", look="the primitive")
+        loops = path_to(_nest(schedule), names[-1], look="the primitive")
         expect_loops(
-            loops[-1].kind == "vectorized",
+            loops[-1].kind == "vectorized" and int(loops[-1].extent) >= _LANES,
             loops,
-            f"the innermost loop, {loops[-1].name}, is vectorized",
+            f"the innermost loop, {loops[-1].name}, is vectorized, {_LANES} lanes or more",
             "the loop given to schedule.vectorize: the last of get_loops(block)",
         )
         others = [loop.name for loop in loops[:-1] if loop.kind != "serial"]
@@ -165,20 +201,23 @@ def check_vectorize(vectorize: Function) -> None:
             "only the innermost loop changes, the others stay serial",
             f"what makes {', '.join(others)} other than serial",
         )
+        outer = [] if batch is None else [batch]
+        wanted = [*outer, _ceil(sizes[0], rows), _ceil(sizes[1], columns), sizes[2], rows]
+        # The last one may be split again.
+        inner = math.prod(int(loop.extent) for loop in loops[len(wanted) :])
         expect_loops(
-            _columns_along(loops, m, n, k),
+            [loop.extent for loop in loops[: len(wanted)]] == wanted
+            and columns <= inner < 2 * columns,
             loops,
             "the five loops of the tiling, in their order",
             "vectorize changes how a loop runs, not which loops there are",
         )
-        expect_product(build_module(schedule.mod), (m, k), (k, n), look="the primitive")
+        shape = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
+        expect_product(build_module(schedule.mod), *shape, look="the primitive")
 
 
-def _columns_along(loops: Sequence[Loop], m: int, n: int, k: int) -> bool:
-    """Whether the loops are those of `_tiled(m, n, k, 8, 32)`, the last one maybe split again."""
-    outer = [_ceil(m, 8), _ceil(n, 32), k, 8]
-    inner = [int(loop.extent) for loop in loops[4:]]
-    return [loop.extent for loop in loops[:4]] == outer and math.prod(inner) == 32
+# Floats in the shortest vector register, of 128 bits.
+_LANES = 4
 
 
 @PHASE.exercise(
@@ -200,17 +239,22 @@ def _columns_along(loops: Sequence[Loop], m: int, n: int, k: int) -> bool:
                     for j_1 in serial(16):
                         C: C <- A, B, C
     """,
-    demonstrate=lambda parallelize: _shown(_tiled(64, 48, 32, 8, 16), parallelize),
+    demonstrate=lambda parallelize: _shown(_tiled((64, 48, 32), (8, 16)), parallelize),
 )
 def check_parallelize(parallelize: Function) -> None:
-    for m, n, k, last in ((40, 96, 13, "vectorized"), (41, 91, 17, "serial")):
-        schedule, block = _tiled(m, n, k, 8, 32)
+    tiles = draw_distinct(2, [6, 8, 16, 24, 32])
+    m, n, k = draw_distinct(3, range(41, 90))
+    for sizes, last, names in (
+        ((5 * tiles[0], 3 * tiles[1], 13), "vectorized", "ABC"),
+        ((m, n, k), "serial", "PQR"),
+    ):
+        schedule, block = _tiled(sizes, tiles, names=names)
         if last == "vectorized":
             schedule.vectorize(schedule.get_loops(block)[-1])
         accepted(parallelize, schedule, block)
-        loops = path_to(_nest(schedule), "C", look="the primitives")
+        loops = path_to(_nest(schedule), names[-1], look="the primitives")
         parallel = [loop for loop in loops if loop.kind == "parallel"]
-        rows, columns = _ceil(m, 8), _ceil(n, 32)
+        rows, columns = _ceil(sizes[0], tiles[0]), _ceil(sizes[1], tiles[1])
         expect_loops(
             len(parallel) == 1 and loops[0] is parallel[0],
             loops,
@@ -227,10 +271,11 @@ def check_parallelize(parallelize: Function) -> None:
         )
         expect_nest(
             loops[1:],
-            f"k serial({k}) > i_inner serial(8) > j_inner {last}(32)",
+            f"k serial({sizes[2]}) > i_inner serial({tiles[0]}) > j_inner {last}({tiles[1]})",
             "what else the function changes: inside the parallel loop all is as before",
         )
-        expect_product(build_module(schedule.mod), (m, k), (k, n), look="the primitives")
+        shape = (sizes[0], sizes[2]), (sizes[2], sizes[1])
+        expect_product(build_module(schedule.mod), *shape, look="the primitives")
 
 
 @PHASE.exercise(
@@ -266,31 +311,48 @@ def check_parallelize(parallelize: Function) -> None:
     ),
 )
 def check_register_block(register_block: Function) -> None:
-    schedule, block = matmul_schedule(30, 48, 28)
-    accepted(register_block, schedule, block, 6, 16, 4)
-    loops = expect_register_block(schedule, 6, 16, 4)
+    rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 8, 16])
+    m, n, k = 5 * rows, 3 * columns, 7 * steps
+    schedule, block = matmul_schedule(m, n, k)
+    accepted(register_block, schedule, block, rows, columns, steps)
+    loops = expect_register_block(schedule, rows, columns, steps)
     expect_nest(
-        loops[:3],
-        "i_outer serial(5) > j_outer serial(3) > k_outer serial(7)",
-        f"for 30x48x28 by 6, 16 and 4: schedule.reorder, and {_SPLIT}",
+        loops,
+        "i_outer serial(5) > j_outer serial(3) > k_outer serial(7) > "
+        f"k_inner unrolled({steps}) > i_inner unrolled({rows}) > j_inner vectorized({columns})",
+        f"for {m}x{n}x{k} by {rows}, {columns} and {steps}: schedule.reorder, and {_SPLIT}",
     )
-    expect_product(build_module(schedule.mod), (30, 28), (28, 48), look="the primitives")
+    expect_product(build_module(schedule.mod), (m, k), (k, n), look="the primitives")
 
     # Under a loop that is parallel already, and with tiles that do not divide. The parallel loop's
-    # 21 rows are a multiple of the tile's 3: of two nested splits that both round up,
+    # rows are a multiple of the tile's: of two nested splits that both round up,
     # reverse_compute_at keeps the outer bound alone, and the copy to C would then write one row
     # of the next thread's part, with whatever its own buffer holds there.
-    schedule, block = matmul_schedule(44, 37, 23)
-    outer, _ = schedule.split(schedule.get_loops(block)[0], [None, 21])
+    rows, columns, steps = draw_distinct(3, [2, 3, 4, 8])
+    schedule, block = matmul_schedule(44, 37, 23, names="PQR")
+    outer, _ = schedule.split(schedule.get_loops(block)[0], [None, 7 * rows])
     schedule.parallel(outer)
-    accepted(register_block, schedule, block, 3, 8, 2)
-    loops = expect_register_block(schedule, 3, 8, 2)
+    accepted(register_block, schedule, block, rows, columns, steps)
+    loops = expect_register_block(schedule, rows, columns, steps)
     expect_nest(
-        loops[:1],
-        "the one outside i parallel(3)",
+        loops[:3],
+        f"the one outside i parallel({_ceil(44, 7 * rows)}) > i_outer serial(7) > "
+        f"j_outer serial({_ceil(37, columns)})",
         "get_loops(block)[-3:], so that outer loops are left alone",
     )
     expect_product(build_module(schedule.mod), (44, 23), (23, 37), look="the primitives")
+
+    for tile in ((1, 1, 1), (4, 1, 2), (1, 8, 3)):
+        schedule, block = matmul_schedule(9, 9, 9)
+        accepted(register_block, schedule, block, *tile)
+        expect_product(
+            build_module(schedule.mod),
+            (9, 9),
+            (9, 9),
+            what="C with rows={}, columns={}, unroll_k={}".format(*tile),
+            look="preserve_unit_loops=True of reverse_compute_at: without it a loop of one "
+            "iteration is dropped, and the last of get_loops is another",
+        )
 
 
 def _packing(nest: list[Node], source: str) -> tuple[tuple[Loop, ...], Statement]:
@@ -363,36 +425,84 @@ def _expect_packed(schedule: Any, statement: Statement, *, blocks: int, k: int, 
     ),
 )
 def check_packed_matmul(packed_matmul: Function) -> None:
+    rows, columns = draw_distinct(2, [3, 5, 6, 8, 16])
+    (steps,) = draw_distinct(1, [2, 3, 4])
+    m, n, k = 3 * rows + 2, 5 * columns + 1, 4 * steps + 1
+    tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
+    _check_packed(packed_matmul, (m, n, k), tiles)
+    _check_packed(packed_matmul, (m, n, k), {**tiles, "rows_first": True})
+    _check_packed(packed_matmul, (2 * rows, 3 * columns, 12), {"rows": rows, "columns": columns})
+    for sizes, (rows, columns, steps) in (((1, 9, 3), (4, 8, 2)), ((5, 7, 3), (1, 1, 1))):
+        tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
+        _check_packed(packed_matmul, sizes, tiles, loops=False)
+
+
+def _check_packed(
+    packed_matmul: Function,
+    sizes: tuple[int, int, int],
+    options: dict[str, Any],
+    loops: bool = True,
+) -> None:
+    """With `loops`, none of which then has one iteration, they are looked at."""
     import tvm
 
-    for m, n, k, rows, columns, unroll_k, rows_first in (
-        (20, 32, 15, 5, 16, 3, False),
-        (23, 45, 17, 6, 16, 4, False),
-        (23, 45, 17, 6, 16, 4, True),
-        (1, 9, 3, 4, 8, 2, False),
-    ):
-        tiles = {"rows": rows, "columns": columns, "unroll_k": unroll_k}
-        schedule = accepted(packed_matmul, m, n, k, **tiles, rows_first=rows_first)
-        expect_type(schedule, tvm.s_tir.Schedule, "packed_matmul returns the tvm.s_tir.Schedule")
-        parameters = schedule.mod["main"].params
-        shapes = [tuple(int(extent) for extent in each.shape) for each in parameters]
-        expect(
-            shapes == [(m, k), (k, n), (m, n)],
-            expected=f"main(A, B, C) of shapes {(m, k)}, {(k, n)} and {(m, n)}",
-            seen=str(shapes),
-            look="the placeholders, and the list given to te.create_prim_func",
+    m, n, k = sizes
+    schedule = accepted(packed_matmul, m, n, k, **options)
+    expect_type(schedule, tvm.s_tir.Schedule, "packed_matmul returns the tvm.s_tir.Schedule")
+    shapes = [
+        (tuple(int(extent) for extent in each.shape), str(each.dtype))
+        for each in schedule.mod["main"].params
+    ]
+    wanted = [(shape, "float32") for shape in ((m, k), (k, n), (m, n))]
+    expect(
+        shapes == wanted,
+        expected=f"main(A, B, C) of {wanted[0]}, {wanted[1]} and {wanted[2]}",
+        seen=str(shapes),
+        look="the placeholders, and the list given to te.create_prim_func",
+    )
+    rows, columns = options["rows"], options["columns"]
+    around, sides = _expect_sides(schedule, sizes, rows, columns)
+    if loops:
+        steps = options.get("unroll_k", 4)
+        first = options.get("rows_first", False)
+        expect_register_block(schedule, rows, columns, steps)
+        before, near = sides[::-1] if first else sides
+        _expect_parallel(around, near, before, f"rows_first={first}")
+        expect_loops(
+            [loop.extent for loop in around[1:3]] == [before.blocks, _ceil(k, steps)],
+            around,
+            f"inside it the {before.blocks} {before.block} blocks, then k_outer of "
+            f"{_ceil(k, steps)} iterations",
+            "schedule.reorder, and split(k_loop, [None, unroll_k])",
         )
-        loops, sides = _expect_sides(schedule, (m, n, k), rows, columns)
-        if k > unroll_k and m > rows:  # loops of one iteration may be simplified away
-            expect_register_block(schedule, **tiles)
-            before, near = sides[::-1] if rows_first else sides
-            _expect_parallel(loops, near, before, f"rows_first={rows_first}")
-        expect_product(
-            build_module(schedule.mod),
-            (m, k),
-            (k, n),
-            look="what the packed buffers hold past the matrix's edge, and the indices",
+        packing = sides[1].packing
+        expect_loops(
+            first or (packing[-1].kind, packing[-1].extent) == ("vectorized", columns),
+            packing,
+            f"B is packed with its {columns} columns vectorized",
+            "schedule.vectorize of the last loop of B_packed's block",
         )
+    _expect_unguarded(schedule)
+    expect_product(
+        build_module(schedule.mod),
+        (m, k),
+        (k, n),
+        look="what the packed buffers hold past the matrix's edge, and the indices",
+    )
+
+
+def _expect_unguarded(schedule: Any) -> None:
+    """The statement that adds up has no condition, neither around it nor in its formula."""
+    update = accumulation(_nest(schedule))[1]
+    block = schedule.get(schedule.get_sblock(update.name))
+    chooses = re.search(r"if_then_else|Select", str(block.body)) is not None
+    expect(
+        not update.guards and not chooses,
+        expected="no guard in the loop over k: the packed buffers hold zeros past the edges",
+        seen=f"{update.name} tests {' and '.join(update.guards) or 'a condition'} at every step",
+        look="the packed buffers' extents: rows, columns and k rounded up to whole blocks, k to a "
+        "multiple of unroll_k",
+    )
 
 
 def _expect_sides(
@@ -493,9 +603,14 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
 def check_tile_classic(tile_classic: Function) -> None:
     from tvm import te
 
-    for m, n, k in ((28, 55, 13), (26, 50, 13)):  # tiles that divide, tiles that do not
-        tensors = matmul_tensors(m, n, k)
-        schedule = tile_classic(tensors, 7, 11)
+    rows, columns = draw_distinct(2, [5, 6, 7, 9, 11])
+    (k,) = draw_distinct(1, range(13, 30))
+    for m, n, names in (  # tiles that divide, tiles that do not
+        (4 * rows, 5 * columns, "ABC"),
+        (4 * rows - 2, 5 * columns - 3, "PQR"),
+    ):
+        tensors = matmul_tensors(m, n, k, names=names)
+        schedule = tile_classic(tensors, rows, columns)
         expect_type(
             schedule,
             te.schedule.Schedule,
@@ -513,7 +628,8 @@ def check_tile_classic(tile_classic: Function) -> None:
         )
         expect_nest(
             loops,
-            f"tiles parallel(20) > k serial({k}) > i_inner serial(7) > j_inner vectorized(11)",
+            f"tiles parallel(20) > k serial({k}) > i_inner serial({rows}) > "
+            f"j_inner vectorized({columns})",
             "schedule[C].split(i, factor=tile_m) and (j, factor=tile_n); `factor` is the extent "
             "of the inner loop",
             order="the order given to schedule[C].reorder: all of k within a tile",
