@@ -1,6 +1,6 @@
 """Wrong solutions of phase 3."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right
 
 
 @mutant("time_function", message="the unit of .results is the second")
@@ -274,7 +274,7 @@ edited(
     "compile_variants",
     "naive_twice",
     {'if name != "naive"': 'if name == "tiled+parallel"'},
-    message="neither for naive",
+    message="vectorize for both tiled ones",
 )
 
 
@@ -333,3 +333,283 @@ def index_for_size(sizes, serial_ms, parallel_ms):
         elif pays is None:
             pays = i
     return pays
+
+
+edited(
+    "time_function",
+    "sorted_samples",
+    {"np.array(evaluator(*arguments).results)": "np.sort(evaluator(*arguments).results)[::-1]"},
+    message="(?s)the samples.*in their order",
+)
+edited(
+    "time_function",
+    "as_many_calls_as_fill_a_tenth_of_a_second",
+    {"repeat=repeats)": "repeat=repeats, min_repeat_ms=100)"},
+    message="min_repeat_ms",
+)
+edited(
+    "time_function",
+    "the_least_of_all",
+    {
+        "np.array(evaluator(*arguments).results) * 1e3": "np.full(repeats, "
+        "min(evaluator(*arguments).results)) * 1e3"
+    },
+    message="(?s)the samples.*in their order",
+)
+
+
+@mutant("sample_latency", message="the samples in milliseconds")
+def processor_time(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        run()
+    samples = np.empty(repeats)
+    for i in range(repeats):
+        started = time.process_time()
+        run()
+        samples[i] = (time.process_time() - started) * 1e3
+    return samples
+
+
+@mutant("sample_latency", message="time.perf_counter")
+def wall_clock(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        run()
+    samples = np.empty(repeats)
+    for i in range(repeats):
+        started = time.time()
+        run()
+        samples[i] = (time.time() - started) * 1e3
+    return samples
+
+
+edited(
+    "sample_latency",
+    "sorted_latencies",
+    {"    return samples": "    return np.sort(samples)"},
+    message="the samples in milliseconds",
+)
+edited(
+    "gflop_per_second",
+    "rounded",
+    {
+        "return 2 * m * n * k / (milliseconds * 1e-3) / 1e9": "return round(2 * m * n * k / "
+        "(milliseconds * 1e-3) / 1e9, 2)"
+    },
+    message="the rate of",
+)
+edited(
+    "gflop_per_second",
+    "in_32_bits",
+    {"2 * m * n * k /": "float(2 * m * n * k % 2**31) /"},
+    message="the rate of",
+)
+edited(
+    "arithmetic_intensity",
+    "whole_number",
+    {"return 2 * m": "return 2 * m // 1", "/ (4": "// (4"},
+    message="the intensity of",
+)
+edited(
+    "compare_interleaved",
+    "fifth_and_95th_percentile",
+    {"[2.5, 97.5]": "[5, 95]"},
+    message="end of a 95% interval",
+)
+edited(
+    "compare_interleaved",
+    "half_the_percentiles",
+    {"[2.5, 97.5]": "[0.5, 99.5]"},
+    message="end of a 95% interval",
+)
+edited(
+    "compare_interleaved",
+    "mean_of_the_ratios",
+    {"return float(np.median(ratios))": "return float(np.mean(ratios))"},
+    message="low < median < high|the median of the ratios",
+)
+edited(
+    "compare_interleaved",
+    "means_resampled",
+    {"np.median(drawn, axis=1)": "np.mean(drawn, axis=1)"},
+    message="low < median < high|an interval of the median|95% interval",
+)
+edited(
+    "compare_interleaved",
+    "ten_ratios_of_each_resample",
+    {"(2000, rounds)": "(2000, 10)"},
+    message="95% interval|narrows",
+)
+edited(
+    "compare_interleaved",
+    "by_processor_time",
+    {
+        "started = time.perf_counter()": "started = time.process_time()",
+        "time.perf_counter() - started": "time.process_time() - started",
+    },
+    message="expected:",
+)
+edited(
+    "compare_interleaved",
+    "three_timed_calls",
+    {
+        "            run()\n            taken": "            run()\n"
+        "            run()\n            taken",
+    },
+    message="two calls of each in a round",
+)
+edited(
+    "compile_variants",
+    "columns_of_another_size",
+    {"tile(schedule, block, tile, tile)": "tile(schedule, block, tile, 32)"},
+    message="the tile sizes",
+)
+edited(
+    "compile_variants",
+    "not_vectorized",
+    {"            manual_schedule.vectorize(schedule, block)\n": ""},
+    message="vectorize for both",
+)
+edited(
+    "compile_variants",
+    "tile_up_to_the_size",
+    {"    import tvm\n": "    tile = min(tile, size)\n    import tvm\n"},
+    message="of size 5, tile=8",
+)
+edited(
+    "parallel_pays_from",
+    "first_size_for_none",
+    {"    return pays": "    return pays or sizes[0]"},
+    message="the answer is a size",
+)
+edited(
+    "parallel_pays_from",
+    "a_tenth_faster",
+    {"parallel >= serial": "parallel >= serial * 0.9"},
+    message="faster by a millionth",
+)
+
+
+@mutant("parallel_pays_from", message="only read|the answer is a size")
+def pops_what_it_is_given(sizes, serial_ms, parallel_ms):
+    pays = None
+    while sizes and parallel_ms.pop() < serial_ms.pop():
+        pays = sizes.pop()
+    return pays
+
+
+@mutant("parallel_pays_from", message="the answer is a size")
+def anything_equals_it(sizes, serial_ms, parallel_ms):
+    class Right:
+        def __eq__(self, other):
+            return True
+
+    return Right()
+
+
+@right("time_function")
+def as_a_list_comprehension(function, arguments, *, number, repeats):
+    import numpy
+    from tvm import runtime
+
+    device = runtime.device("cpu", 0)
+    clock = function.time_evaluator("main", device, repeat=repeats, number=number)
+    return numpy.asarray([1000 * seconds for seconds in clock(*arguments).results])
+
+
+@right("sample_latency")
+def in_nanoseconds(run, *, warmup, repeats):
+    from time import perf_counter_ns
+
+    import numpy as np
+
+    taken = []
+    for i in range(warmup + repeats):
+        before = perf_counter_ns()
+        run()
+        after = perf_counter_ns()
+        if i >= warmup:
+            taken.append((after - before) / 1e6)
+    return np.array(taken)
+
+
+@right("gflop_per_second")
+def as_a_numpy_scalar(m, n, k, milliseconds):
+    import numpy as np
+
+    return np.float64(m) * n * k / 500_000 / np.float64(milliseconds)
+
+
+@right("arithmetic_intensity")
+def from_reciprocals(m, n, k):
+    return 0.5 / (1 / m + 1 / n + 1 / k)
+
+
+@right("compare_interleaved")
+def by_the_standard_library(first, second, *, rounds):
+    import random
+    from statistics import median, quantiles
+    from time import perf_counter
+
+    from tvm_practice import measure
+
+    def timed(run):
+        measure.quiesce()
+        run()
+        started = perf_counter()
+        run()
+        return perf_counter() - started
+
+    ratios = [timed(first) / timed(second) for _ in range(rounds)]
+    medians = [median(random.choices(ratios, k=rounds)) for _ in range(2000)]
+    ends = quantiles(medians, n=40, method="inclusive")
+    return median(ratios), ends[0], ends[-1]
+
+
+@right("compile_variants")
+def without_the_functions_of_phase_two(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from tvm_practice.engines import host_target
+
+    def product():
+        A = te.placeholder((size, size), name="A")
+        B = te.placeholder((size, size), name="B")
+        r = te.reduce_axis((0, size), name="r")
+        C = te.compute((size, size), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+        return tvm.IRModule({"main": te.create_prim_func([A, B, C])})
+
+    def build(schedule):
+        return tvm.compile(schedule.mod["main"], host_target()).mod
+
+    built = {"tiled+parallel": None, "tiled": None, "naive": build(tvm.s_tir.Schedule(product()))}
+    for name in ("tiled", "tiled+parallel"):
+        schedule = tvm.s_tir.Schedule(product())
+        block = schedule.get_sblock("C")
+        i, j, k = schedule.get_loops(block)
+        i_0, i_1 = schedule.split(i, [None, tile])
+        j_0, j_1 = schedule.split(j, [None, tile])
+        schedule.reorder(i_0, j_0, k, i_1, j_1)
+        schedule.vectorize(j_1)
+        if "parallel" in name:
+            schedule.parallel(i_0)
+        built[name] = build(schedule)
+    return built
+
+
+@right("parallel_pays_from")
+def from_the_end(sizes, serial_ms, parallel_ms):
+    import numpy as np
+
+    faster = np.asarray(parallel_ms) < np.asarray(serial_ms)
+    slower = np.flatnonzero(~faster)
+    start = slower[-1] + 1 if len(slower) else 0
+    return np.asarray(sizes)[start] if start < len(sizes) else None

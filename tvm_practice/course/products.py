@@ -16,7 +16,7 @@ def matmul_tensors(
     from tvm import te
 
     outer = () if batch is None else (batch,)
-    left, right, out = names
+    left, right, out = tuple(names)
     A = te.placeholder((*outer, m, k), name=left)
     B = te.placeholder((*outer, k, n), name=right)
     r = te.reduce_axis((0, k), name="k")

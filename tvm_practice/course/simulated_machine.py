@@ -13,20 +13,24 @@ class Machine:
     """A simulated machine: its clock goes on only by what is called, and a little by each look.
 
     After a call its thread pool spins for 120 ms. Meanwhile any other thing's call takes 12 ms
-    longer; a pool that is asleep takes 2 ms to wake.
+    longer; a pool that is asleep takes 2 ms to wake. A call need not keep the processor busy, and
+    somebody sets the wall clock while it is read.
     """
 
-    _SPIN, _STOLEN, _WAKE, _LOOK = 0.120, 0.012, 0.002, 1e-7
+    _SPIN, _STOLEN, _WAKE, _LOOK, _SET = 0.120, 0.012, 0.002, 1e-7, 0.005
 
     def __init__(self) -> None:
         self.now = 100.0
         self._working = 0.0
         self._spun = 0.0
+        self._set_by = 0.0
         self._ended: dict[str, float] = {}
         self.calls: list[str] = []
 
-    def call(self, name: str, milliseconds: float, *, pool: bool = False) -> None:
-        """Let `name` run for so long."""
+    def call(
+        self, name: str, milliseconds: float, *, pool: bool = False, busy: float = 1.0
+    ) -> None:
+        """Let `name` run for so long, a part of which, `busy`, it computes and does not wait."""
         self.calls.append(name)
         spinning = {each for each, end in self._ended.items() if self.now < end + self._SPIN}
         seconds = milliseconds / 1e3
@@ -36,11 +40,15 @@ class Machine:
             self._spun += min(self.now - self._ended.get(name, self.now), self._SPIN)
             self._ended[name] = self.now + seconds
         self.now += seconds
-        self._working += seconds
+        self._working += seconds * busy
 
     def clock(self) -> float:
         self.now += self._LOOK
         return self.now
+
+    def wall_clock(self) -> float:
+        self._set_by += self._SET
+        return self.clock() + self._set_by
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -57,8 +65,8 @@ class Machine:
             time.perf_counter_ns: lambda: int(self.clock() * 1e9),
             time.monotonic: self.clock,
             time.monotonic_ns: lambda: int(self.clock() * 1e9),
-            time.time: self.clock,
-            time.time_ns: lambda: int(self.clock() * 1e9),
+            time.time: self.wall_clock,
+            time.time_ns: lambda: int(self.wall_clock() * 1e9),
             time.process_time: self.processor_time,
             time.sleep: self.sleep,
         }
@@ -82,9 +90,12 @@ class Machine:
 
 
 def scripted(machine: Machine, durations: Sequence[float]) -> Callable[[], None]:
-    """A callable whose i-th call takes durations[i] milliseconds, the last of them ever after."""
+    """A callable whose i-th call takes durations[i] milliseconds, the last of them ever after.
+
+    It waits for a part of them.
+    """
     remaining = itertools.chain(durations, itertools.repeat(durations[-1]))
-    return lambda: machine.call("run", next(remaining))
+    return lambda: machine.call("run", next(remaining), busy=0.6)
 
 
 def pair(
@@ -95,7 +106,8 @@ def pair(
     def turn(name: str, milliseconds: Callable[[int], float]) -> Callable[[], None]:
         def run() -> None:
             changes = sum(a != b for a, b in itertools.pairwise([*machine.calls, name]))
-            machine.call(name, milliseconds(changes // 2), pool=True)
+            busy = 1.0 if name == "first" else 0.5
+            machine.call(name, milliseconds(changes // 2), pool=True, busy=busy)
 
         return run
 

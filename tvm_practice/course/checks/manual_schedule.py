@@ -56,7 +56,8 @@ def _tiled(
     sizes: Sequence[int], tile: Sequence[int], batch: int | None = None, names: str = "ABC"
 ) -> tuple[Any, Any]:
     """A schedule of a matmul and its block, the loops already as `tile` should leave them."""
-    schedule, block = matmul_schedule(*sizes, batch, names=names)
+    m, n, k = sizes
+    schedule, block = matmul_schedule(m, n, k, batch, names=names)
     i, j, k_loop = schedule.get_loops(block)[-3:]
     i_outer, i_inner = schedule.split(i, [None, tile[0]])
     j_outer, j_inner = schedule.split(j, [None, tile[1]])

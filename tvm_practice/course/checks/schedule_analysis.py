@@ -4,10 +4,11 @@ What reads the clock runs on a clock of the grader's own, so that what it should
 exactly and does not depend on the machine.
 """
 
+import contextlib
 import itertools
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -24,6 +25,7 @@ from tvm_practice.course.expect import (
 from tvm_practice.course.products import expect_product
 from tvm_practice.course.simulated_machine import Machine, pair, scripted
 from tvm_practice.engines import CLASSIC, CURRENT, host_target
+from tvm_practice.viz.loop_nest import loop_nest, paths
 
 PHASE = Phase(
     number=3,
@@ -98,17 +100,22 @@ def _demonstrate_time_function(time_function: Callable[..., np.ndarray]) -> str:
 def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
     number, repeats = draw_distinct(2, range(3, 9))
     module, arguments, called = _counted_module()
-    evaluators: list[dict[str, Any]] = []
+    measured: list[Any] = []
     make_evaluator = type(module).time_evaluator
 
     def recording(self: Any, *args: Any, **options: Any) -> Any:
-        evaluators.append(options)
-        return make_evaluator(self, *args, **options)
+        evaluate = make_evaluator(self, *args, **options)
+
+        def evaluated(*given: Any) -> Any:
+            measured.append(evaluate(*given))
+            return measured[-1]
+
+        return evaluated
 
     with mock.patch.object(type(module), "time_evaluator", recording):
         returned = time_function(module, arguments, number=number, repeats=repeats)
     expect(
-        bool(evaluators),
+        bool(measured),
         expected="the engine's time_evaluator holds the clock",
         seen="it was not called",
         look="function.time_evaluator('main', tvm.cpu(), ...): timed from Python, a call is a "
@@ -120,6 +127,12 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         expected=f"{number} calls for each of {repeats} samples, and one before them at least",
         seen=f"{len(called)} calls",
         look="number= and repeat= of time_evaluator",
+    )
+    expect(
+        len(called) <= number * (repeats + 1) + 1,
+        expected=f"no more than {number} calls for each of {repeats} samples, and a first one",
+        seen=f"{len(called)} calls",
+        look="min_repeat_ms of time_evaluator, which makes more of them; it is not asked for",
     )
     # Each call sleeps for 2 ms: never less, and with any other unit a thousandfold off.
     low, high = float(samples.min()), float(samples.min()) / number
@@ -134,6 +147,15 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         expected="milliseconds per call: a little over 2 of a function that sleeps for 2 ms",
         seen=f"{low:.3g} with number={number}",
         look="the unit, and .results: each is already divided by `number`",
+    )
+    expect_close(
+        samples,
+        np.array(measured[-1].results) * 1e3,
+        what="the samples",
+        look="the evaluator's .results as they are, in their order, in milliseconds",
+        whose="the evaluator",
+        atol=1e-9,
+        rtol=1e-6,
     )
 
 
@@ -192,13 +214,20 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
 
 
 def _expect_number(seen: Any, want: float, *, what: str, look: str) -> None:
-    number = isinstance(seen, int | float | np.number)
+    number = isinstance(seen, int | float | np.number) and not isinstance(seen, bool)
     expect(
-        number and bool(np.isclose(float(seen), want, rtol=1e-6)),
+        number and bool(np.isclose(float(seen), want, rtol=1e-6, atol=0)),
         expected=f"{what} is {want:.6g}",
         seen=f"{float(seen):.6g}" if number else f"{type(seen).__name__}",
         look=look,
     )
+
+
+def _draw_sizes() -> list[tuple[int, int, int]]:
+    """m, n and k: some of them drawn, a single element, and large ones."""
+    rng = fresh_rng()
+    drawn = [tuple(int(each) for each in rng.integers(3, 3000, 3)) for _ in range(3)]
+    return [*drawn, (1, 1, 1), (1, 70_001, 1), (90_001, 1, 3), (2, 1, 80_001)]  # type: ignore[list-item]
 
 
 @PHASE.exercise(
@@ -219,9 +248,8 @@ def _expect_number(seen: Any, want: float, *, what: str, look: str) -> None:
 )
 def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
     rng = fresh_rng()
-    for _ in range(3):
-        m, n, k = (int(each) for each in rng.integers(3, 3000, 3))
-        milliseconds = float(rng.uniform(0.01, 900))
+    for m, n, k in _draw_sizes():
+        milliseconds = float(10 ** rng.uniform(-5, 5))
         _expect_number(
             gflop_per_second(m, n, k, milliseconds),
             2e-6 * m * n * k / milliseconds,
@@ -249,9 +277,7 @@ def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
     ),
 )
 def check_arithmetic_intensity(arithmetic_intensity: Callable[..., float]) -> None:
-    rng = fresh_rng()
-    for _ in range(3):
-        m, n, k = (int(each) for each in rng.integers(3, 3000, 3))
+    for m, n, k in _draw_sizes():
         _expect_number(
             arithmetic_intensity(m, n, k),
             m * n * k / 2 / (m * k + k * n + m * n),
@@ -339,6 +365,12 @@ def _expect_in_turn(machine: Machine, rounds: int) -> None:
         seen=f"{calls['first']} of first, {calls['second']} of second",
         look="the loop over rounds",
     )
+    expect(
+        max(calls.values()) <= 2 * rounds + 2,
+        expected=f"two calls of each in a round, {2 * rounds} for rounds={rounds}",
+        seen=f"{calls['first']} of first, {calls['second']} of second",
+        look="a round: one untimed call and one timed one of each",
+    )
     changes = sum(a != b for a, b in itertools.pairwise(machine.calls))
     expect(
         changes >= 2 * rounds - 1,
@@ -350,12 +382,14 @@ def _expect_in_turn(machine: Machine, rounds: int) -> None:
 
 
 def _check_noisy(compare_interleaved: Compare, slower: float, noise: np.ndarray) -> None:
-    """The interval of a median is narrower than the spread of the ratios."""
-    machine = Machine()
+    """The median and its interval are those of the ratios, a few of which are far off."""
+    machine, rounds = Machine(), 150
+    noise[:rounds:7] *= 40
     first, second = pair(machine, lambda i: slower * noise[i], lambda _: 1.0)
     with machine.in_charge_of_time(compare_interleaved):
-        ratio, low, high = compare_interleaved(first, second, rounds=60)
-    spread = float(np.ptp(np.percentile(slower * noise[:60], [2.5, 97.5])))
+        ratio, low, high = compare_interleaved(first, second, rounds=rounds)
+    ratios = slower * noise[:rounds]
+    spread = float(np.ptp(np.percentile(ratios, [2.5, 97.5])))
     expect(
         low < ratio < high,
         expected="low < median < high when the rounds differ",
@@ -368,6 +402,31 @@ def _check_noisy(compare_interleaved: Compare, slower: float, noise: np.ndarray)
         seen=f"[{low:.3g}, {high:.3g}], as wide as the middle 95% of the ratios themselves",
         look="resample the ratios, take the median of each resample, then percentiles of these",
     )
+    median = float(np.median(ratios))
+    expect(
+        bool(np.isclose(ratio, median, rtol=2e-3)),
+        expected=f"{median:.5g}, the median of {rounds} ratios, a seventh of them far off",
+        seen=f"{ratio:.5g}",
+        look="the median of the ratios of the rounds, not their mean",
+    )
+    _expect_interval(low, high, ratios)
+
+
+def _expect_interval(low: float, high: float, ratios: np.ndarray) -> None:
+    """The ends are the 2.5th and 97.5th percentile of resampled medians."""
+    drawn = fresh_rng().choice(ratios, (20_000, len(ratios)))
+    medians = np.median(drawn, axis=1)
+    # Of 2000 medians the 2.5th percentile is off by 0.35 percentage points, one standard error.
+    for end, seen, below, above in (("low", low, 1.0, 4.0), ("high", high, 96.0, 99.0)):
+        least, most = (float(each) for each in np.percentile(medians, [below, above]))
+        expect(
+            least * (1 - 1e-4) <= seen <= most * (1 + 1e-4),
+            expected=f"the {end} end of a 95% interval, about "
+            f"{np.percentile(medians, 2.5 if end == 'low' else 97.5):.4g}",
+            seen=f"{seen:.4g}, which {np.mean(medians < seen):.1%} of resampled medians are below",
+            look="np.percentile(medians, [2.5, 97.5]) of 2000 medians, each of as many ratios as "
+            "there are rounds, drawn with replacement",
+        )
 
 
 def _code(module: Any) -> str:
@@ -409,29 +468,75 @@ def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> st
 )
 def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> None:
     (size,) = draw_distinct(1, [67, 71, 73, 79, 83, 89])
-    modules = compile_variants(size)
-    names = ["naive", "tiled", "tiled+parallel"]
-    expect_type(modules, dict, f"a dictionary with the keys {', '.join(names)}")
-    expect(
-        sorted(modules) == names,
-        expected=f"a dictionary with the keys {', '.join(names)}",
-        seen=f"the keys {', '.join(map(str, modules))}",
-        look="the dictionary that is returned",
-    )
-    for name in names:
-        _expect_variant(name, modules[name], size)
+    (tile,) = draw_distinct(1, [8, 16, 24, 40])
+    for arguments, options in (((size,), {}), ((size,), {"tile": tile}), ((5,), {"tile": 8})):
+        with _compiled() as nests:
+            modules = compile_variants(*arguments, **options)
+        names = ["naive", "tiled", "tiled+parallel"]
+        expect_type(modules, dict, f"a dictionary with the keys {', '.join(names)}")
+        expect(
+            sorted(modules) == names,
+            expected=f"a dictionary with the keys {', '.join(names)}",
+            seen=f"the keys {', '.join(map(str, modules))}",
+            look="the dictionary that is returned",
+        )
+        for name in names:
+            # The second time they differ in their tiles alone, which `nests` tells.
+            if "tile" not in options or name == "tiled":
+                _expect_variant(name, modules[name], *arguments)
+        _expect_nests(nests, arguments[0], options.get("tile", 32))
     expect(
         _code(modules["naive"]) != _code(modules["tiled"]),
         expected="naive and tiled are different code",
         seen="the same code twice",
         look="tile and vectorize for tiled, neither for naive",
     )
-    expect(
-        _code(compile_variants(64, tile=16)["tiled"]) != _code(compile_variants(64)["tiled"]),
-        expected="tile=16 gives other tiles than the 32 x 32 that are made if nothing is said",
-        seen="the same code for both",
-        look="the tile sizes that manual_schedule.tile is given",
-    )
+
+
+@contextlib.contextmanager
+def _compiled() -> Iterator[list[list[tuple[str, int | str]]]]:
+    """The loops, kind and extent, of each product that is compiled meanwhile."""
+    import tvm
+
+    seen: list[list[tuple[str, int | str]]] = []
+    build = tvm.tirx.build
+
+    def recording(mod: Any, *arguments: Any, **options: Any) -> Any:
+        functions = [mod] if isinstance(mod, tvm.tirx.PrimFunc) else list(mod.functions.values())
+        for function in functions:
+            loops = [path for path, each in paths(loop_nest(function)) if len(each.reads) > 1]
+            seen.extend([(loop.kind, loop.extent) for loop in path] for path in loops)
+        return build(mod, *arguments, **options)
+
+    with mock.patch.object(tvm.tirx, "build", recording):
+        yield seen
+
+
+def _expect_nests(nests: list[list[tuple[str, int | str]]], size: int, tile: int) -> None:
+    """Among what was compiled are the loops of the three variants."""
+    tiles = -(-size // tile)
+    inside = [("serial", size), ("serial", tile), ("vectorized", tile)]
+    wanted = {
+        "naive": [[("serial", size)] * 3],
+        "tiled": [[("serial", tiles), ("serial", tiles), *inside]],
+        "tiled+parallel": [
+            [("parallel", tiles * tiles), *inside],
+            [("parallel", tiles), ("serial", tiles), *inside],
+            [("parallel", tiles), ("parallel", tiles), *inside],
+        ],
+    }
+    for name, loops in wanted.items():
+        expect(
+            any(each in nests for each in loops),
+            expected=f"{name} of size {size}, tile={tile}: the loops "
+            + " > ".join(f"{kind}({extent})" for kind, extent in loops[0]),
+            seen="; ".join(
+                " > ".join(f"{kind}({extent})" for kind, extent in each) for each in nests
+            )
+            or "nothing compiled",
+            look="the tile sizes that manual_schedule.tile is given, 32 x 32 if nothing is said; "
+            "vectorize for both tiled ones",
+        )
 
 
 def _expect_variant(name: str, module: Any, size: int) -> None:
@@ -508,16 +613,40 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
         "faster but for the largest size": ((0, 0, 0, 0, 0, 9), None),
         "faster at the largest size alone": ((9, 9, 9, 9, 9, 0), 5),
         "exactly as fast at the third size and faster after it": ((9, 9, 1, 0, 0, 0), 3),
+        "as fast at the largest size": ((0, 0, 0, 0, 0, 1), None),
+        "slower at the fifth size only": ((0, 0, 0, 0, 9, 0), 5),
     }
     factor = {9: 1.7, 0: 0.6, 1: 1.0}
     for description, (pattern, index) in cases.items():
         parallel = [each * factor[kind] for each, kind in zip(serial, pattern, strict=True)]
         want = None if index is None else sizes[index]
-        seen = parallel_pays_from(sizes, serial, parallel)
-        expect(
-            seen == want,
-            expected=f"{want} where parallel is {description}, sizes {sizes}",
-            seen=f"{seen}",
-            look="the answer is a size from which on every size given is faster, and equal is not "
-            "faster",
-        )
+        _expect_size(parallel_pays_from, (sizes, serial, parallel), want, description)
+    _expect_size(parallel_pays_from, ([], [], []), None, "measured at no size")
+    (size,) = draw_distinct(1, range(8, 2000))
+    _expect_size(parallel_pays_from, ([size], [2.0], [1.0]), size, "faster at the only size")
+    _expect_size(parallel_pays_from, ([size], [2.0], [2.0]), None, "as fast at the only size")
+    little = [each * (1 - 1e-6) for each in serial]
+    _expect_size(parallel_pays_from, (sizes, serial, little), sizes[0], "faster by a millionth")
+
+
+def _expect_size(
+    parallel_pays_from: PaysFrom,
+    measured: tuple[list[int], list[float], list[float]],
+    want: int | None,
+    description: str,
+) -> None:
+    kept = [list(each) for each in measured]
+    seen = parallel_pays_from(*measured)
+    expect(
+        isinstance(seen, int | np.integer | None) and not isinstance(seen, bool) and seen == want,
+        expected=f"{want} where parallel is {description}, sizes {measured[0]}",
+        seen=f"{seen}",
+        look="the answer is a size from which on every size given is faster, and equal is not "
+        "faster",
+    )
+    expect(
+        [list(each) for each in measured] == kept,
+        expected="the lists of sizes and times are only read",
+        seen="one of them was changed",
+        look="sort, reverse and pop change a list in place",
+    )
