@@ -300,6 +300,19 @@ def _log_of_softmax(random: Random) -> Draw:
     return build, [added.shape], [added]
 
 
+def _columns(random: Random) -> Draw:
+    """A column of a few rows, one stage of which is read three times."""
+    from tvm import relax
+    from tvm.relax import op
+
+    def build(x: Any) -> Any:
+        once = op.exp(op.tanh(x)) - relax.const(1.0, "float32")
+        below = op.less(once, relax.const(0.0, "float32"))
+        return op.where(below, once + relax.const(5.0, "float32"), once)
+
+    return build, [(3, 1)], []
+
+
 # Operators at sizes of which one rule was wrong, or failed.
 CASES: dict[str, Callable[[Random], Draw]] = {
     "1x1 convolution, padded": partial(
@@ -312,6 +325,7 @@ CASES: dict[str, Callable[[Random], Draw]] = {
     "pooling, padded": _padded_pooling,
     "depthwise convolution, padded": _padded_depthwise,
     "log of a softmax": _log_of_softmax,
+    "a column of three": _columns,
     "log_softmax, short axis": lambda random: _log_softmax((11, 5, 13), -1),
     "log_softmax, axis 1": lambda random: _log_softmax((11, 20, 8, 13), 1),
 }

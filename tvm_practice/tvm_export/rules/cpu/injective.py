@@ -34,7 +34,8 @@ def schedule_injective(func: Any, cpu: Cpu) -> Any:
     for block in reversed(before):
         if around is not None:
             try:
-                schedule.compute_at(block, around)
+                # A loop of its own, if only of one element: `vectorize` takes the innermost.
+                schedule.compute_at(block, around, preserve_unit_loops=True)
             except tvm.s_tir.ScheduleError:
                 pass  # another output needs it too
             else:
