@@ -11,27 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tvm_practice.tvm_export.peak import best_seconds, peak_gflops
 from tvm_practice.viz.drawing import new_figure, style, to_svg
 
-_STEPS = 20_000  # multiply-adds in a row for each accumulator: about a millisecond
 _MEMORY_FLOATS = 32 << 20  # two arrays of 128 MiB: more than most last-level caches hold
-
-_PEAK = """@T.prim_func(s_tir=True)
-def main(X: T.Buffer((2,), "float32"), Y: T.Buffer(({threads}, {rows}, {lanes}), "float32")):
-    T.func_attr({{"tirx.noalias": True}})
-    for t in T.parallel({threads}):
-        sums = T.alloc_buffer(({rows}, {lanes}), "float32", scope="local")
-        for i in T.unroll({rows}):
-            for l in T.vectorized({lanes}):
-                sums[i, l] = T.float32(0)
-        for r in range({steps}):
-            for i in T.unroll({rows}):
-                for l in T.vectorized({lanes}):
-                    sums[i, l] = sums[i, l] * X[0] + X[1]
-        for i in T.unroll({rows}):
-            for l in T.vectorized({lanes}):
-                Y[t, i, l] = sums[i, l]
-"""
 
 _STREAM = """@T.prim_func(s_tir=True)
 def main(A: T.Buffer(({floats},), "float32"), B: T.Buffer(({floats},), "float32")):
@@ -83,36 +66,13 @@ def measure_roofline(*, repeats: int = 15) -> Roofline:
 
     from tvm_practice import engines
 
-    here, threads = engines.host(), engines.thread_count()
-    lanes = here.vector_lanes
-    # TVM puts a buffer on the stack, from where LLVM moves it to registers, up to 1 KiB.
-    rows = min(here.vector_registers * 3 // 4, 1024 // (4 * lanes))
-    text = _PEAK.format(threads=threads, rows=rows, lanes=lanes, steps=_STEPS)
-    seconds = _best_seconds(
-        text,
-        # Near 1, where sums neither vanish nor grow: denormal numbers would be slow.
-        [np.array([0.5, 0.5], "float32"), np.zeros((threads, rows, lanes), "float32")],
-        repeats,
-    )
-    peak = 2 * threads * rows * lanes * _STEPS / seconds / 1e9
-
+    lanes, threads = engines.host().vector_lanes, engines.thread_count()
     floats = _MEMORY_FLOATS // (threads * lanes) * threads * lanes
     text = _STREAM.format(threads=threads, lanes=lanes, floats=floats)
     arrays = [np.ones(floats, "float32"), np.ones(floats, "float32")]
-    seconds = _best_seconds(text, arrays, repeats)
-    return Roofline(peak, 12 * floats / seconds / 1e9, threads)
-
-
-def _best_seconds(source: str, arrays: list[Any], repeats: int) -> float:
-    import tvm
-
-    from tvm_practice import engines
-
-    function = tvm.script.from_source(source).with_attr("global_symbol", "main")
-    module = tvm.compile(tvm.IRModule({"main": function}), target=engines.host_target())
-    arguments = [tvm.runtime.tensor(each) for each in arrays]
-    timed = module.mod.time_evaluator("main", tvm.cpu(), number=1, repeat=repeats)(*arguments)
-    return float(min(timed.results))
+    target = engines.host_target()
+    seconds = best_seconds(text, arrays, target, repeats)
+    return Roofline(peak_gflops(target, repeats=repeats), 12 * floats / seconds / 1e9, threads)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,14 @@ def test_one_that_is_much_faster_is_what_the_next_are_timed_beside(process_of: P
     assert seconds == [8.0, 2.0, 4.0]
 
 
+def test_a_trial_is_not_far_from_what_was_seen(process_of: Processes) -> None:
+    """However wrong the reference's time was: errors do not multiply from one to the next."""
+    first = (0, [0.01, *[1.0] * 7])
+    disturbed = [(0, [0.01, *[0.9, 90.0] * 7])] * 5
+    seconds = process_of("current").call(_RECORDED, {"trials": [first, *disturbed]})
+    assert seconds == [1.0, *[0.45] * 5]
+
+
 def test_a_sample_is_the_time_of_a_call(process_of: Processes) -> None:
     """Of as many calls as fill a sample; the first candidate is gone from the disk by then."""
     trials: list[tuple[int, float]] = [(0, 0.002), (0, 0.0015), (0, 0.25)]

@@ -36,6 +36,8 @@ class _Candidate:
         return (time.perf_counter() - started) / self.calls
 
 
+# The machine's speed at two moments differs by no more than this factor.
+_MACHINE_RANGE = 2.0
 # So many times as fast as the reference is a candidate that becomes it.
 _MUCH_FASTER = 2
 
@@ -55,7 +57,8 @@ def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[A
         infos: MetaSchedule's description of each argument, as JSON.
 
     Returns:
-        One figure, a median: a sample that was disturbed drops out.
+        One figure, a median: a sample that was disturbed drops out. It is at most twice, and at
+        least half, the time that was seen.
     """
     import tvm
 
@@ -71,8 +74,11 @@ def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[A
         _references[task] = candidate, seconds
         return [seconds]
     reference, seconds = _references[task]
-    ratios = [candidate.sample() / reference.sample() for _ in range(_SAMPLES)]
-    corrected = seconds * statistics.median(ratios)
+    pairs = [(candidate.sample(), reference.sample()) for _ in range(_SAMPLES)]
+    corrected = seconds * statistics.median(own / other for own, other in pairs)
+    # Not far from a time that was really seen: errors of one reference after another multiply.
+    seen = statistics.median(own for own, _ in pairs)
+    corrected = min(max(corrected, seen / _MACHINE_RANGE), seen * _MACHINE_RANGE)
     if corrected * _MUCH_FASTER < seconds:
         _references[task] = candidate, corrected
     return [corrected]

@@ -28,12 +28,24 @@ class Recorder:
         database = ms.database.JSONDatabase(work_dir=str(folder))
         self._workloads = [database.commit_workload(context.mod) for context in contexts]
         self._contexts = contexts
+        self._flops: dict[int, float] = {}
         hashes = [line[0] for line in json_lines(folder / WORKLOADS)]
         self._numbers = [hashes.index(each.as_json()[0]) for each in self._workloads]
 
     def task_of(self, module: Any) -> int:
         """The position of an unscheduled module's task."""
         return next(i for i, each in enumerate(self._contexts) if each.mod.same_as(module))
+
+    def gflops(self, module: Any, seconds: Sequence[float]) -> float:
+        """The speed of a candidate of an unscheduled module's task; 0 if not of float32 alone."""
+        from tvm.s_tir.analysis import estimate_tir_flops
+
+        index = self.task_of(module)
+        if any(str(each.dtype) != "float32" for each in module["main"].params):
+            return 0.0  # matrix units are faster than the peak of float32
+        if index not in self._flops:
+            self._flops[index] = float(estimate_tir_flops(module))
+        return self._flops[index] / mean_seconds(seconds) / 1e9
 
     def add(self, module: Any, candidate: Any, seconds: Any, error: str | None) -> None:
         """Write one trial.

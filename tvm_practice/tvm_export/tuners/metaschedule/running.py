@@ -4,11 +4,14 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from tvm_practice import engines
 from tvm_practice.engines.orphans import end_with_parent
+from tvm_practice.tvm_export.peak import peak_gflops
 from tvm_practice.tvm_export.tuners.metaschedule.recording import Recorder
 from tvm_practice.tvm_export.tuners.progress import Progress, last_line
 from tvm_practice.tvm_export.tuners.rpc import rpc_runner
 from tvm_practice.tvm_export.tuners.search import going
+from tvm_practice.tvm_export.tuners.speed_limit import SpeedLimit
 from tvm_practice.tvm_export.tuners.trials import time_candidate
 
 # A candidate that takes longer is given up.
@@ -65,6 +68,8 @@ def _runner_here(
         1, timeout=_TRIAL_SECONDS, initializer=end_with_parent, stderr=subprocess.DEVNULL
     )
     pool.submit(abs, 0)  # starts the process
+    target = str(engines.host_target())
+    limit = SpeedLimit(lambda: float(pool.submit(peak_gflops, target).result()))
 
     def one_by_one(inputs: Sequence[Any]) -> Iterator[Any]:
         for each in inputs:
@@ -78,10 +83,14 @@ def _runner_here(
             seconds = error = None
             try:
                 seconds = trial.result()
+                if str(each.device_type) == "cpu":
+                    error = limit.why_not(recorder.gflops(module, seconds))
             except TimeoutError:
                 error = f"running took over {_TRIAL_SECONDS} s"
             except Exception as failure:  # whatever a candidate raises costs that one
                 error = last_line(str(failure))
+            if error is not None:
+                seconds = None
             recorder.add(module, candidate, seconds, error)
             yield ms.runner.RunnerResult(seconds, error)
 
