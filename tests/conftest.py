@@ -94,6 +94,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.fixture(autouse=True)
+def forks_go_on() -> Iterator[None]:
+    """A variable that a test leaves behind would have all later tests start their processes."""
+    before = forks.read_at_start(os.environ)
+    yield
+    assert forks.read_at_start(os.environ) == before
+
+
 @pytest.fixture(scope="session")
 def grader(request: pytest.FixtureRequest) -> Iterator[Grader]:
     """Grades exercises; keeps one process an engine for the whole run."""

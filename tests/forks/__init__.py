@@ -21,7 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,18 @@ PLAIN = "plain"
 _STARTED = subprocess.Popen
 _SHIM = "classic_shim"
 _NUMBER = struct.Struct("<q")
+# What Python or a package reads as it starts or is imported: with another value than the server's,
+# a fork would not be the process that is asked for.
+_READ_AT_START = ("OMP_", "MKL_", "KMP_", "LD_", "MALLOC_", "TORCH_", "HF_", "MPL", "CC", "CXX")
+
+
+def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a process must share with a server to be forked by it."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_READ_AT_START) or (name.startswith("PYTHON") and name != "PYTHONPATH")
+    }
 
 
 def server_for(command: Any, environment: dict[str, str]) -> str | None:

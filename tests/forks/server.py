@@ -27,7 +27,6 @@ import sys
 import tempfile
 import threading
 import types
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,9 +47,6 @@ _PR_SET_PDEATHSIG = 1
 # Above what a process has open: where received files wait until their numbers are free.
 _ASIDE = 500
 _SERVERS = ("classic", "current", "plain")
-# What Python or a package reads as it starts or is imported: with another value than the server's,
-# a fork would not be the process that is asked for.
-_READ_AT_START = ("OMP_", "MKL_", "KMP_", "LD_", "MALLOC_", "TORCH_", "HF_", "MPL", "CC", "CXX")
 # What many tests' processes import. A package that is not here is imported as ever.
 _PACKAGES = (
     "numpy",
@@ -99,14 +95,6 @@ class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             sys.modules[name] = self._modules.pop(name)
 
 
-def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(_READ_AT_START) or (name.startswith("PYTHON") and name != "PYTHONPATH")
-    }
-
-
 def _package(name: str) -> str:
     return name.partition(".")[0]
 
@@ -117,7 +105,7 @@ class _Server:
     def __init__(self, name: str, listening: socket.socket, life: int):
         self._listening = listening
         self._life = life
-        self._environment = _read_at_start(os.environ)
+        self._environment = forks.read_at_start(os.environ)
         self._running: dict[int, tuple[int, socket.socket]] = {}  # by the process's descriptor
         self._import(name)
 
@@ -181,7 +169,7 @@ class _Server:
             return
         (length,) = _NUMBER.unpack(start)
         request = json.loads(connection.recv(length, socket.MSG_WAITALL))
-        if _read_at_start(request["environment"]) == self._environment:
+        if forks.read_at_start(request["environment"]) == self._environment:
             pid = os.fork()
             if pid == 0:
                 _become(request, files)

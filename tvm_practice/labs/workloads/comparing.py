@@ -7,6 +7,7 @@ A framework has a process of its own, which stays while the workloads are compar
 their samples in turns. The first result is timed in processes that are new each time.
 """
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +29,15 @@ _WARMUP = 2
 class Processes:
     """A process for each framework, started when it is first needed.
 
+    Until it is closed, this process's environment is theirs: it sets their threads and caches.
+
     Args:
         log: file that what they print goes to.
     """
 
     def __init__(self, log: Path):
         self._caches = tempfile.TemporaryDirectory()
+        self._environment = dict(os.environ)
         set_threads()  # they get this process's environment
         with_empty_caches(self._caches.name)
         self._log: IO[str] = log.open("w")
@@ -66,6 +70,8 @@ class Processes:
         self._open.clear()
         self._log.close()
         self._caches.cleanup()
+        os.environ.clear()
+        os.environ.update(self._environment)
 
 
 def first_result_command(
