@@ -359,7 +359,10 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     total = schedule.get_sblock(written.sum)
 
     # Phase 2. Inline what comes before the sum, and what is fused after it.
-    alone, epilogue, after = _inline_around(schedule, written)
+    try:
+        alone, epilogue, after = _inline_around(schedule, written)
+    except tvm.s_tir.ScheduleError:  # TVM cannot prove that tiles cover an output of open extent
+        raise NotApplicable("TVM cannot inline what is fused with tiles") from None
 
     # Phase 3. Nest the loops: over panels, over their other tiles, over the sum, within a tile.
     work = iterations(schedule, schedule.get_loops(total))
