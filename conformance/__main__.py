@@ -1,5 +1,6 @@
 """`python -m conformance KIND`: try cases that others wrote, and say what became of them."""
 
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +23,9 @@ from conformance.results import Results, path_of
 @click.option("--draw", type=click.IntRange(min=1), help="Try so many cases, drawn at random.")
 @click.option("--seed", type=int, help="Draw the same cases again.")
 @click.option("--only", help="Cases whose name begins so.")
+@click.option("--verbose", is_flag=True, help="Say what became of each case.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds per case.")
 @click.option(
     "--json",
     "file",
@@ -42,7 +45,9 @@ def main(
     draw: int | None,
     seed: int | None,
     only: str | None,
+    verbose: bool,
     jobs: int,
+    timeout: float,
     file: Path | None,
     again: Path | None,
     verdict: tuple[str, ...],
@@ -67,7 +72,9 @@ def main(
             if (only is None or each.name.startswith(only))
             and (names is None or each.name in names)
         ]
-        outcomes = try_all(KINDS[kind].JUDGE, found, jobs=jobs, say=_say)
+        outcomes = try_all(
+            KINDS[kind].JUDGE, found, jobs=jobs, timeout=timeout, say=partial(_say, verbose)
+        )
         tally = counts(outcomes)
         click.echo(
             f"{kind} {type_}: "
@@ -83,8 +90,8 @@ def main(
     raise SystemExit(1 if defects else 0)
 
 
-def _say(outcome: Outcome) -> None:
-    if outcome.verdict in ("wrong", "raw"):
+def _say(verbose: bool, outcome: Outcome) -> None:
+    if verbose or outcome.verdict in ("wrong", "raw"):
         click.echo(f"{outcome.verdict:8} {outcome.name}: {outcome.reason}")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from conformance import onnx_backend, operators
+from conformance import onnx_backend, operators, transformers_models
 from conformance.cases import Case
 
 
@@ -25,4 +25,8 @@ class Kind(Protocol):
         """The cases of a type; `samples` per group at most, None: all."""
 
 
-KINDS: dict[str, Kind] = {"operators": operators, "onnx": onnx_backend}
+KINDS: dict[str, Kind] = {
+    "operators": operators,
+    "onnx": onnx_backend,
+    "transformers": transformers_models,
+}

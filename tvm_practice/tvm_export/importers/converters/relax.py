@@ -2,8 +2,8 @@
 
 import functools
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 _CONVOLUTIONS = (
@@ -19,7 +19,10 @@ _CONVOLUTIONS = (
 @contextmanager
 def corrections() -> Iterator[None]:
     """All of this module's, inside the block."""
-    with keeping_types(), attention_as_products(), counting_from_the_end():
+    numbers = keeping_types(), counting_in_64_bits(), counting_from_the_end()
+    with ExitStack() as opened:
+        for each in (*numbers, passing_over_nothing(), attention_as_products()):
+            opened.enter_context(each)
         yield
 
 
@@ -115,6 +118,57 @@ def _counted_from_the_beginning(importer: Any, indices: Any, extent: int) -> Any
     zero, added = relax.const(0, str(dtype)), relax.const(extent, str(dtype))
     below = emit(relax.op.less(indices, zero))
     return emit(relax.op.where(below, emit(relax.op.add(indices, added)), indices))
+
+
+@contextmanager
+def passing_over_nothing() -> Iterator[None]:
+    """Inside the block, let a concatenation pass over vectors of no element, as PyTorch does.
+
+    A language model's cache begins as one, whatever the rank of what is added to it.
+    """
+
+    def concat(original: Any, tensors: Any, axis: int | None = 0) -> Any:
+        if isinstance(tensors, (list, tuple)):
+            tensors = [each for each in tensors if not _is_nothing(each)] or tensors
+        return original(tensors, axis=axis)
+
+    with _replaced("concat", concat):
+        yield
+
+
+@contextmanager
+def counting_in_64_bits() -> Iterator[None]:
+    """Inside the block, let a running sum of whole numbers or truth values be of 64-bit integers.
+
+    The frontend keeps their type: where PyTorch counts, bool stays true.
+    """
+
+    def cumsum(original: Any, x: Any, axis: Any = None, dtype: Any = None, **settings: Any) -> Any:
+        if dtype is None and "float" not in str(x.ty.dtype):
+            dtype = "int64"
+        return original(x, axis=axis, dtype=dtype, **settings)
+
+    with _replaced("cumsum", cumsum):
+        yield
+
+
+@contextmanager
+def _replaced(name: str, replacement: Callable[..., Any]) -> Iterator[None]:
+    """Inside the block, Relax's operator is `replacement`, which is given the original first."""
+    from tvm import relax
+
+    original = getattr(relax.op, name)
+    setattr(relax.op, name, functools.wraps(original)(functools.partial(replacement, original)))
+    try:
+        yield
+    finally:
+        setattr(relax.op, name, original)
+
+
+def _is_nothing(tensor: Any) -> bool:
+    """Whether a Relax expression is a vector of no element."""
+    shape = list(tensor.ty.shape or ())
+    return len(shape) == 1 and getattr(shape[0], "value", None) == 0
 
 
 def _of_its_operands(operator: Any) -> Any:
