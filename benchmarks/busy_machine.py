@@ -87,11 +87,8 @@ def measure(factory: str, runs: int, seconds: float) -> dict[str, Any]:
     loaded = load(factory, example=None, seed=0)
     built = compile_pytorch_module(loaded.module, ExportConfig(example_input=loaded.args))
 
-    def eager() -> None:
-        with torch.inference_mode():
-            loaded.module(*loaded.args)
-
-    compare = partial(compare_interleaved, {"tvm": built.run, "eager": eager}, baseline="eager")
+    sides = {"tvm": built.run, "eager": loaded.call}
+    compare = partial(compare_interleaved, sides, baseline="eager")
     quiet = compare(rounds=100, time_limit=3 * seconds).ratio["tvm"]
     print(f"{factory} alone: {quiet}", file=sys.stderr)
     beside = []

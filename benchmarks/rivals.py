@@ -50,14 +50,10 @@ def measure(factory: str, artifact: str, seconds: float) -> dict[str, Any]:
     built = load_artifacts(artifact)
     built(*map(as_array, call.tensors))
 
-    def eager() -> None:
-        with torch.inference_mode():
-            loaded.module(*loaded.args, **loaded.kwargs)
-
     with tempfile.TemporaryDirectory() as folder:
         runs = {
             "tvm": built.run,
-            "eager": eager,
+            "eager": loaded.call,
             "compile": torch_compile(loaded, Stopwatch())[0],
             "onnx": onnx_runtime(call, Path(folder), Stopwatch())[0],
         }

@@ -162,3 +162,7 @@ def test_a_bad_file_is_one_line(text: Any, said: str, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot read"):
         load_config(tmp_path / name)
+
+
+def test_both_sides_have_the_weights_of_the_seed(file: Path) -> None:
+    assert load_config(file, ["seed=7"]).export_request(Path("out")).model_seed == 7

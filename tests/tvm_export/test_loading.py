@@ -112,3 +112,11 @@ def test_a_module_with_a_syntax_error_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(BadInput, match="importing module_with_an_error raised SyntaxError"):
         load("module_with_an_error:load", example=None, seed=0)
+
+
+def test_a_call_leaves_inputs_that_the_model_changes() -> None:
+    loaded = load(f"{MODELS}:in_place", example=None, seed=0)
+    [before] = [each.clone() for each in loaded.args]
+    first, second = loaded.call(), loaded.call()
+    assert loaded.args[0].equal(before)
+    assert first.equal(second)

@@ -164,6 +164,7 @@ class RunConfig(Section):
         request = ExportRequest(
             model=self.model.loader,
             example=self.model.example,
+            model_seed=self.seed,
             artifacts=Path(measure.tvm_artifacts_dir or out / "tvm"),
             warmup=measure.tvm_warmup,
             repeats=measure.tvm_repeats,

@@ -3,6 +3,7 @@
 `measure_baselines` is a call with JSON in and out, for a child process (engines.Session).
 """
 
+import functools
 import importlib
 import importlib.util
 import tempfile
@@ -19,7 +20,7 @@ from tvm_practice.tvm_export.artifacts.schema import (
 )
 from tvm_practice.tvm_export.errors import Missing
 from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, describe
-from tvm_practice.tvm_export.nested import copied, flattened
+from tvm_practice.tvm_export.nested import flattened
 from tvm_practice.tvm_export.variants import BuildRecord
 
 if TYPE_CHECKING:
@@ -108,17 +109,11 @@ def _built(name: str, loaded: Loaded, call: "Call", folder: Path) -> _Rival:
 
 def _timed_with_eager(loaded: Loaded, rivals: Mapping[str, _Rival]) -> "Latency":
     """Eager's latency; those that were timed in turns with it go into the rivals' builds."""
-    import torch
-
     from tvm_practice.measure import COMPARISON_SECONDS, compare_interleaved
-
-    def run_eager() -> None:
-        with torch.inference_mode():
-            loaded.module(*loaded.args, **loaded.kwargs)
 
     runs = {name: each.run for name, each in rivals.items() if each.run}
     compared = compare_interleaved(
-        {"eager": run_eager, **runs}, baseline="eager", time_limit=COMPARISON_SECONDS
+        {"eager": loaded.call, **runs}, baseline="eager", time_limit=COMPARISON_SECONDS
     )
     for name in runs:
         rivals[name].build.latency = LatencyRecord.model_validate(compared.latency[name].to_dict())
@@ -141,19 +136,15 @@ def torch_compile(
     counters.clear()  # of what was compiled before, see `_left_to_eager`
     compiled = torch.compile(loaded.module)
     try:
-        with watch("compile"), torch.inference_mode():
-            result = compiled(*copied(loaded.args), **copied(loaded.kwargs))
+        with watch("compile"):
+            result = loaded.call(compiled)
     except Exception as error:
         if "InvalidCxxCompiler" in describe(error):
             reason = "torch.compile needs a C++ compiler (g++ or clang++), and none was found"
             raise Missing(reason) from error
         raise
 
-    def run() -> None:
-        with torch.inference_mode():
-            compiled(*loaded.args, **loaded.kwargs)
-
-    return run, [as_array(each) for each in flattened(result)]
+    return functools.partial(loaded.call, compiled), [as_array(each) for each in flattened(result)]
 
 
 def _left_to_eager() -> list[str]:
@@ -197,7 +188,28 @@ def onnx_runtime(
         session = open_onnx_session(file)
     arrays = dict(zip(call.names, map(as_array, call.tensors), strict=True))
     feed = {each.name: arrays[each.name] for each in session.get_inputs()}
-    return (lambda: session.run(None, feed)), session.run(None, feed)
+    outputs = session.run(None, feed)
+    return bound_call(session, feed, outputs), outputs
+
+
+def bound_call(
+    session: Any, feed: Mapping[str, "np.ndarray"], outputs: Sequence["np.ndarray"]
+) -> Callable[[], Any]:
+    """A call whose inputs and outputs have their places already, as TVM's have when it is timed.
+
+    Args:
+        session: an onnxruntime.InferenceSession.
+        feed: inputs by name.
+        outputs: in the session's order, of these types and shapes.
+    """
+    onnxruntime: Any = importlib.import_module("onnxruntime")
+    binding = session.io_binding()
+    for name, value in feed.items():
+        binding.bind_cpu_input(name, value)
+    for described, value in zip(session.get_outputs(), outputs, strict=True):
+        place = onnxruntime.OrtValue.ortvalue_from_shape_and_type(value.shape, value.dtype, "cpu")
+        binding.bind_ortvalue_output(described.name, place)
+    return functools.partial(session.run_with_iobinding, binding)
 
 
 def onnx_missing(packages: Sequence[str] = ONNX_PACKAGES) -> str | None:

@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -62,6 +62,7 @@ class Loaded:
         kwargs: example inputs by argument name.
         outputs: the model's outputs on them, flattened.
         notes: what the person should know of the model, a line each.
+        changes_inputs: whether the model writes into its inputs.
     """
 
     module: "torch.nn.Module"
@@ -75,6 +76,23 @@ class Loaded:
     def inputs(self) -> dict[str, Any]:
         """All inputs by name; positional ones are `input_0`, `input_1`, …"""
         return {f"input_{position}": each for position, each in enumerate(self.args)} | self.kwargs
+
+    def call(self, module: Callable[..., Any] | None = None) -> Any:
+        """The outputs of the model, or of `module`, on the inputs, without gradients.
+
+        What changes its inputs is called with copies. The compiled model makes such copies too; and
+        values that are changed again with every call end as denormals, which are slow.
+        """
+        import torch
+
+        from tvm_practice.tvm_export.nested import copied
+
+        args, kwargs = self.args, self.kwargs
+        if self.changes_inputs:
+            args, kwargs = copied(args), copied(kwargs)
+        called = self.module if module is None else module
+        with torch.inference_mode():
+            return called(*args, **kwargs)
 
 
 def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> Loaded:

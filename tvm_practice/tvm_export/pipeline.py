@@ -136,7 +136,7 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
     from tvm_practice.tvm_export.calling import as_call
 
     torch.set_num_threads(engines.thread_count())
-    loaded = loading.load(request.model, example=request.example, seed=0)
+    loaded = loading.load(request.model, example=request.example, seed=request.model_seed)
     call = as_call(
         loaded.module,
         loaded.args,
@@ -369,16 +369,16 @@ def _compare_with_pytorch(
 
     from tvm_practice.tvm_export.nested import mapped
 
-    assert export.loaded is not None
-    module, args, kwargs = export.loaded.module, export.loaded.args, export.loaded.kwargs
+    loaded = export.loaded
+    assert loaded is not None
     device = _device(export)
     if device != "cpu":
-        module = copy.deepcopy(module).to(device)
-        args, kwargs = mapped(lambda tensor: tensor.to(device), (args, kwargs))
+        args, kwargs = mapped(lambda tensor: tensor.to(device), (loaded.args, loaded.kwargs))
+        module = copy.deepcopy(loaded.module).to(device)
+        loaded = replace(loaded, module=module, args=args, kwargs=kwargs)
 
     def run_pytorch() -> None:
-        with torch.inference_mode():
-            module(*args, **kwargs)
+        loaded.call()
         if device != "cpu":
             torch.cuda.synchronize()
 

@@ -31,6 +31,7 @@ class ExportRequest(ExportSettings):
         model: "module:factory", see `loading.load`.
         artifacts: folder to write; records go there too unless `tuning_log` says where.
         example: the inputs, for a factory that returns none.
+        model_seed: PyTorch's seed while the factory runs and inputs are drawn.
         converters: "module:function" of the person's own, see `converters.find_converters`.
         engine: which TVM; None: the tuner's, or untuned the one that is active.
         warmup: calls of the artifact that are not kept.
@@ -43,6 +44,7 @@ class ExportRequest(ExportSettings):
     model: str
     artifacts: Path
     example: list[ExampleTensor] | None = None
+    model_seed: int = Field(default=0, ge=0)
     converters: str | None = None
     warmup: int = Field(default=50, ge=0)
     repeats: int = Field(default=1000, ge=1)
