@@ -85,7 +85,8 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
     if any(not torch.equal(*pair) for pair in _without_nan(expected, again)):
         return "left out", "it draws random numbers"
     try:
-        compiled = compile_pytorch_module(module, ExportConfig(example_input=tuple(tensors)))
+        config = ExportConfig(example_input=tuple(tensors))
+        compiled = compile_pytorch_module(module, config, verify=False)  # it is judged here
         got = compiled(*tensors)
     except PlainError as refused:
         return "refused", str(refused)

@@ -19,6 +19,7 @@ from tvm_practice.measure import Latency, Ratio
 from tvm_practice.tvm_export import baselines, compilers
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, TuningRecord
 from tvm_practice.tvm_export.compilers import Compiler, Report, Row
+from tvm_practice.tvm_export.config import ATOL, RTOL
 from tvm_practice.tvm_export.variants import BuildRecord
 from tvm_practice.viz.bench_page import table
 
@@ -165,10 +166,11 @@ def test_a_compiler_that_computes_something_else() -> None:
     call = as_call(torch.nn.Linear(16, 8).eval(), (torch.randn(4, 16),))
     with torch.inference_mode():
         right = [as_array(each) for each in call.module(*call.tensors)]
-    assert baselines._judged(right, right, call).verified
+    tolerances = {"atol": ATOL, "rtol": RTOL}
+    assert baselines._judged(right, right, call, **tolerances).verified
     wrong = [right[0].copy()]
     wrong[0][1, 2] += 0.1
-    judged = baselines._judged(wrong, right, call)
+    judged = baselines._judged(wrong, right, call, **tolerances)
     assert judged.status == "failed" and not judged.verified
     assert "1 of 32 elements" in str(judged.reason)
 

@@ -7,10 +7,17 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tvm_practice.tvm_export.cli import ShapesAsWords, child_output, example_of, one_line
+from tvm_practice.tvm_export.cli import (
+    ShapesAsWords,
+    child_output,
+    example_of,
+    one_line,
+    tolerances,
+)
 from tvm_practice.tvm_export.compilers import (
     LABELS,
     TUNERS,
@@ -55,6 +62,7 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
     help="Extents of an input, for a factory that returns none; again for a further one.",
 )
 @click.option("--example-dtype", "dtype", multiple=True, help="Its type [default: float32].")
+@tolerances
 @click.option("--threads", type=click.IntRange(min=1), help="Threads, the same for all.")
 @click.option(
     "--out",
@@ -71,6 +79,7 @@ def main(
     threads: int | None,
     out: Path | None,
     as_json: bool,
+    **verification: Any,
 ) -> None:
     """Compare compilers on the model that FACTORY of MODULE returns.
 
@@ -104,6 +113,7 @@ def main(
             trials=trials,
             example=example,
             out=folder,
+            tolerances={name: each for name, each in verification.items() if each is not None},
             command=" ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
             export=_EXPORT,
             output=output,

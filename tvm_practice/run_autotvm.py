@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.tvm_export.cli import ShapesAsWords
+from tvm_practice.tvm_export.cli import ShapesAsWords, tolerances
 
 if TYPE_CHECKING:
     from tvm_practice.engines import Engine
@@ -87,6 +87,7 @@ Call = Callable[[str, dict[str, Any]], Any]
     metavar="MODULE:FUNCTION",
     help="What returns converters of operators that TVM lacks, by their names.",
 )
+@tolerances
 @click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
 @click.option("--artifacts", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
 @click.option("--force", is_flag=True, help="Write over another model's artifacts.")
@@ -169,6 +170,7 @@ def _request(
     from tvm_practice.tvm_export.tuners.search import Search
 
     search = {name: options.pop(name) for name in Search.model_fields}
+    options = {name: value for name, value in options.items() if value is not None}
     settings = {
         "model": model,
         "artifacts": folder,
@@ -316,7 +318,8 @@ def _print_run(
     error = f"{verification['max_error']:.2g}"
     if verification["pytorch_error"] is not None:
         error += f" from float64's, PyTorch's own {verification['pytorch_error']:.2g}"
-    click.echo(f"verified  largest error {error}")
+    count = len(verification["trials"])
+    click.echo(f"verified  on {count} input{'s' * (count > 1)}, largest error {error}")
 
 
 if __name__ == "__main__":

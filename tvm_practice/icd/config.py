@@ -116,6 +116,18 @@ class MeasureSection(Section):
     tvm_opt_level: int = Field(
         default=3, ge=0, le=3, description="Optimization level of TVM's passes."
     )
+    tvm_atol: float = Field(
+        default=ATOL, ge=0, description="Absolute tolerance against PyTorch's outputs."
+    )
+    tvm_rtol: float = Field(
+        default=RTOL, ge=0, description="Relative tolerance against PyTorch's outputs."
+    )
+    tvm_verify_data: str | None = Field(
+        default=None,
+        min_length=1,
+        description="An .npz file of inputs to verify on, arrays by the inputs' names; drawn ones "
+        "if not given.",
+    )
 
     @model_validator(mode="after")
     def _one_story(self) -> "MeasureSection":
@@ -140,6 +152,9 @@ class MeasureSection(Section):
             "input_shapes": self.tvm_input_shapes,
             "converters": self.tvm_converters,
             "opt_level": self.tvm_opt_level,
+            "atol": self.tvm_atol,
+            "rtol": self.tvm_rtol,
+            "verify_data": self.tvm_verify_data,
         }
 
 

@@ -1,5 +1,6 @@
 """The front door: a PyTorch module and a configuration in, a compiled model out."""
 
+import contextlib
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -10,21 +11,28 @@ from tvm_practice.tvm_export.config import ExportConfig
 from tvm_practice.tvm_export.graph_module import GraphModule
 
 
-def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
-    """Import, optimize, tune if asked, and build `model`; the example inputs are set.
+def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = True) -> GraphModule:
+    """Import, optimize, tune if asked, build, and verify `model`; the example inputs are set.
 
     The model is left as it was: modes, weights, hooks. Activates the engine that the
     configuration needs in this process.
 
+    Args:
+        model: a torch.nn.Module.
+        config: the settings, with the example inputs.
+        verify: whether to run it, and PyTorch, on the example and on other inputs, see
+            `verification.verify_model`. A target that this machine cannot run is not verified.
+
     Raises:
         engines.EngineUnavailable: that engine is not installed, or the process holds the other.
         BadInput: the model, its inputs, the target or the log; the message is one line.
+        NotVerified: the compiled model computes something else than PyTorch.
     """
     engines.activate(config.chosen_engine)
     from tvm_practice.tvm_export.calling import as_call, in_eval_mode
-    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.errors import BadInput, NotVerified
     from tvm_practice.tvm_export.export import Export
-    from tvm_practice.tvm_export.pipeline import build, import_model, schedule, tune
+    from tvm_practice.tvm_export.pipeline import build, import_model, judged, schedule, tune
 
     call = as_call(model, config.args, config.kwargs, shapes=config.input_shapes)
     if not call.tensors:
@@ -33,4 +41,11 @@ def compile_pytorch_module(model: Any, config: ExportConfig) -> GraphModule:
         imported = import_model(Export.of(call, config))
     with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
         log = config.tuning_log or Path(folder) / "records"
-        return build(schedule(tune(replace(imported, log=log)))).result
+        built = build(schedule(tune(replace(imported, log=log))))
+    if verify and not built.not_run:
+        with in_eval_mode(model), contextlib.suppress(NotImplementedError):  # a step to do
+            try:
+                judged(built)
+            except ValueError as error:
+                raise NotVerified(str(error)) from error
+    return built.result

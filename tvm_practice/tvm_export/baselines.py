@@ -18,6 +18,7 @@ from tvm_practice.tvm_export.artifacts.schema import (
     RatioRecord,
     VerificationRecord,
 )
+from tvm_practice.tvm_export.config import ATOL, RTOL
 from tvm_practice.tvm_export.errors import Missing
 from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, describe
 from tvm_practice.tvm_export.nested import flattened
@@ -41,7 +42,12 @@ class _Rival:
 
 
 def measure_baselines(
-    model: str, names: Sequence[str], example: list[dict[str, Any]] | None = None
+    model: str,
+    names: Sequence[str],
+    example: list[dict[str, Any]] | None = None,
+    *,
+    atol: float = ATOL,
+    rtol: float = RTOL,
 ) -> dict[str, Any]:
     """Time PyTorch eager and, in turns with it, the baselines asked for.
 
@@ -49,6 +55,7 @@ def measure_baselines(
         model: "module:factory", see `loading.load`.
         names: of "compile" (torch.compile with inductor) and "onnx" (ONNX Runtime).
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
+        atol, rtol: how far outputs may be from PyTorch's.
 
     Returns:
         {"parameters": their number, "notes", "pytorch": eager's latency in ms, "variants": by
@@ -72,7 +79,7 @@ def measure_baselines(
     with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
         for name in names:
             print(f"\n{name}", flush=True)
-            rivals[name] = _built(name, loaded, call, Path(folder))
+            rivals[name] = _built(name, loaded, call, Path(folder), atol=atol, rtol=rtol)
             if name == "compile" and rivals[name].run:
                 notes += _left_to_eager()
         eager = _timed_with_eager(loaded, rivals)
@@ -87,7 +94,9 @@ def measure_baselines(
     }
 
 
-def _built(name: str, loaded: Loaded, call: "Call", folder: Path) -> _Rival:
+def _built(
+    name: str, loaded: Loaded, call: "Call", folder: Path, *, atol: float, rtol: float
+) -> _Rival:
     """The model by one rival, which may be missing or fail, and whether it is right."""
     from tvm_practice.measure import Stopwatch
     from tvm_practice.tvm_export.calling import as_array
@@ -102,7 +111,8 @@ def _built(name: str, loaded: Loaded, call: "Call", folder: Path) -> _Rival:
         return _Rival(BuildRecord(status="missing", reason=str(missing)))
     except Exception as error:  # whatever a compiler meets in the model
         return _Rival(BuildRecord(status="failed", reason=describe(error)))
-    build = _judged(outputs, [as_array(each) for each in loaded.outputs], call)
+    reference = [as_array(each) for each in loaded.outputs]
+    build = _judged(outputs, reference, call, atol=atol, rtol=rtol)
     build.seconds = watch.seconds
     return _Rival(build, run)
 
@@ -231,16 +241,20 @@ def open_onnx_session(file: Path | str) -> Any:
 
 
 def _judged(
-    outputs: Sequence["np.ndarray"], reference: Sequence["np.ndarray"], call: "Call"
+    outputs: Sequence["np.ndarray"],
+    reference: Sequence["np.ndarray"],
+    call: "Call",
+    *,
+    atol: float,
+    rtol: float,
 ) -> BuildRecord:
     """Whether outputs are PyTorch's."""
-    from tvm_practice.tvm_export.config import ATOL, RTOL
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 
     try:
         judged = verify_against_pytorch(
-            outputs, reference, call, Steps().verify, atol=ATOL, rtol=RTOL
+            outputs, reference, call, Steps().verify, atol=atol, rtol=rtol
         )
     except ValueError as error:
         return BuildRecord(status="failed", reason=describe(error), verified=False)

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +28,25 @@ class ShapesAsWords(click.Command):
             else:
                 joined.append(word)
         return super().parse_args(ctx, joined)
+
+
+def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with the options --atol, --rtol and --verify-data, whose names requests have."""
+    options = (
+        click.option(
+            "--atol", type=float, help="How far outputs may be from PyTorch's [default: 1e-3]."
+        ),
+        click.option("--rtol", type=float, help="The same, times PyTorch's [default: 1e-3]."),
+        click.option(
+            "--verify-data",
+            type=click.Path(path_type=Path),
+            metavar="X.NPZ",
+            help="Your own inputs to verify on, arrays by the inputs' names [default: drawn].",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def example_of(shapes: Sequence[str], dtypes: Sequence[str]) -> list[dict[str, Any]] | None:

@@ -8,7 +8,7 @@ Each process times its builds in turns with PyTorch eager. So every figure has a
 taken in the same seconds, on as many threads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -125,6 +125,7 @@ def compare_compilers(
     example: list[dict[str, Any]] | None,
     out: Path,
     command: str,
+    tolerances: Mapping[str, Any] | None = None,
     export: str = _EXPORT,
     output: IO[Any] | None = None,
 ) -> Comparison:
@@ -137,6 +138,7 @@ def compare_compilers(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         out: folder; made once the model has been run.
         command: for the report.
+        tolerances: any of atol, rtol, verify_data, see `ExportSettings`; the last is for TVM.
         export: the function, "module:name", that the process of an engine calls:
             `pipeline.export_variants`, or one that adds pictures to its result.
         output: where the children's output goes; None: this process's.
@@ -151,14 +153,17 @@ def compare_compilers(
     from tvm_practice.tvm_export.writing import write_json
 
     given: dict[str, Any] = {"model": model, "example": example}
-    report = _with_rivals(given, [name for name in _RIVALS if name in asked], command, output)
+    own = dict(tolerances or {})
+    rivals = {"names": [name for name in _RIVALS if name in asked]} | own
+    rivals.pop("verify_data", None)
+    report = _with_rivals(given | rivals, command, output)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / REPORT, report.to_dict())
     found = Comparison(report)
     for engine, lane in ENGINES.items():
         if wanted := [name for name in lane if name in asked]:
             request = ExportRequest.model_validate(
-                given | {"artifacts": out / engine, "tuning_trials": trials}
+                given | own | {"artifacts": out / engine, "tuning_trials": trials}
             )
             tuners = [lane[name] for name in wanted if lane[name]]
             told = _lane(engine, export, request.arguments() | {"tuners": tuners}, output)
@@ -170,14 +175,12 @@ def compare_compilers(
     return found
 
 
-def _with_rivals(
-    given: dict[str, Any], names: list[Compiler], command: str, output: IO[Any] | None
-) -> Report:
+def _with_rivals(given: dict[str, Any], command: str, output: IO[Any] | None) -> Report:
     """The report with the rows of eager and of the compilers that are timed beside it."""
     from tvm_practice.measure import environment
 
     with engines.Session(engines.CURRENT, output=output) as session:
-        measured = session.call(_MEASURE_RIVALS, given | {"names": names})
+        measured = session.call(_MEASURE_RIVALS, given)
     eager = LatencyRecord.model_validate(measured["pytorch"])
     builds = _RIVALS_BUILDS.validate_python(measured["variants"])
     return Report(

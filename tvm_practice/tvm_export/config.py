@@ -35,6 +35,8 @@ class ExportSettings(BaseModel):
         opt_level: of TVM's passes, 0 to 3.
         converters: of PyTorch operators that TVM lacks: by operator's name, or "module:function"
             of what returns them, see `converters.find_converters`.
+        atol, rtol: how far an output may be from PyTorch's: atol + rtol * |PyTorch's|.
+        verify_data: an .npz file of inputs to verify on, see `draws.read_data`; None: drawn ones.
         steps: package of functions that replace the product's own, see `steps.Steps`.
     """
 
@@ -50,6 +52,9 @@ class ExportSettings(BaseModel):
     search: Search = Field(default_factory=Search)
     opt_level: int = Field(default=3, ge=0, le=3)
     converters: str | dict[str, Callable[..., Any]] | None = None
+    atol: float = Field(default=ATOL, ge=0)
+    rtol: float = Field(default=RTOL, ge=0)
+    verify_data: Path | None = None
     steps: str | None = None
 
     @model_validator(mode="after")

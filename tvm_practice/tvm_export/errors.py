@@ -7,6 +7,7 @@ engines.PlainError          the message is one line for the person; raised by it
     ├── CannotImport        TVM's importer does not take the model; names operator or line
     ├── Missing             a package, compiler or other tool is not installed here
     ├── DoesNotCompile      a compiler refuses a program; its first error
+    ├── NotVerified         an output is not PyTorch's; which, where, and by how much
     ├── NothingMeasured     every trial of a tuner failed; the counts and the reasons
     └── NotApplicable       a rule, or a choice, does not fit after all; another may
 """
@@ -34,6 +35,10 @@ class Missing(ExportError):
 
 class DoesNotCompile(ExportError):
     """A compiler refuses a program; the message is its first error."""
+
+
+class NotVerified(ExportError, ValueError):
+    """An output is not PyTorch's; the message says which, where, and by how much."""
 
 
 class NothingMeasured(ExportError):

@@ -7,7 +7,7 @@ is inserted that looks at the indices, ends the run with an IndexError if one is
 hands them on. So every caller of the model is safe: Python, C++, and TVM's virtual machine alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,54 @@ def with_index_checks(module: Any, names: Sequence[str]) -> Any:
     checking = Checking(module)
     checking.builder_.update_func(module.get_global_var("main"), checking.visit_expr(main))
     return checking.builder_.get()
+
+
+def index_bounds(module: Any, names: Sequence[str]) -> dict[str, int]:
+    """What every value of an input must be below, for inputs whose values index something.
+
+    Args:
+        module: as imported, its main of Relax's operators.
+        names: of main's inputs, in their order.
+
+    Returns:
+        The smallest of the extents that are numbers, by the input's name.
+    """
+    main = module["main"]
+    named = dict(zip(main.params, names, strict=True))
+    bindings: dict[Any, Any] = {}
+    for block in getattr(main.body, "blocks", ()):
+        for each in block.bindings:
+            bindings[each.var] = each.value
+    found: dict[str, int] = {}
+    for call in _calls(main):
+        for use in _uses(call):
+            given = call.args[use.argument]
+            if use.field is not None:
+                given = _fields(given, bindings.get)[use.field]
+            name, _ = _source(given, bindings.get, named)
+            extent = _plain(use.extents[0])
+            if name and len(use.extents) == 1 and isinstance(extent, int):
+                found[name] = min(extent, found.get(name, extent))
+    return found
+
+
+def _source(
+    given: Any, binding: Callable[[Any], Any], names: Mapping[Any, str]
+) -> tuple[str | None, bool]:
+    """Which input indices come from, None if from none, and whether negative ones were mended."""
+    from tvm import relax
+
+    negative = False
+    while isinstance(given, relax.Var) and given not in names:
+        source = binding(given)
+        name = str(getattr(getattr(source, "op", None), "name", ""))
+        if name in _SOME_VALUES:
+            given = source.args[0]
+        elif name == "relax.where":  # negative ones have had the extent added
+            given, negative = source.args[2], True
+        else:
+            return None, negative
+    return (names[given] if isinstance(given, relax.Var) else None), negative
 
 
 def _calls(function: Any) -> list[Any]:
@@ -227,28 +275,11 @@ class _Checks:
             else:
                 made = mutator.builder_.emit(relax.op.reshape(inner, source.args[1]))
         else:
-            who, negative = self._source(mutator, given, operator)
+            who, negative = _source(given, mutator.lookup_binding, self._names)
+            who = who or f"indices that the model computes for {operator}"
             made = _emit(mutator.builder_, given, use, _message(who, use, negative or use.negative))
         self._made[key] = made
         return made
-
-    def _source(self, mutator: Any, given: Any, operator: str) -> tuple[str, bool]:
-        """What the indices are called in a message, and whether they may be negative there."""
-        from tvm import relax
-
-        negative = False
-        while isinstance(given, relax.Var):
-            if given in self._names:
-                return self._names[given], negative
-            source = mutator.lookup_binding(given)
-            name = str(getattr(getattr(source, "op", None), "name", ""))
-            if name in _SOME_VALUES:
-                given = source.args[0]
-            elif name == "relax.where":  # negative ones have had the extent added
-                given, negative = source.args[2], True
-            else:
-                break
-        return f"indices that the model computes for {operator}", negative
 
 
 def _message(who: str, use: _Use, negative: bool) -> str:

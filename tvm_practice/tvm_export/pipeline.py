@@ -16,7 +16,7 @@ from tvm_practice.engines import CLASSIC, CURRENT, Engine
 from tvm_practice.engines.imports import import_for_good
 from tvm_practice.measure import COMPARISON_SECONDS, ROUNDS, Comparison, Latency
 from tvm_practice.measure import compare_interleaved as compare
-from tvm_practice.tvm_export.config import ATOL, RTOL, Tuner
+from tvm_practice.tvm_export.config import Tuner
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.request import ExportRequest
@@ -134,6 +134,7 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
 
     from tvm_practice.tvm_export import loading
     from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.draws import read_data
 
     torch.set_num_threads(engines.thread_count())
     loaded = loading.load(request.model, example=request.example, seed=request.model_seed)
@@ -144,6 +145,8 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
         copies=loaded.changes_inputs,
         shapes=request.input_shapes,
     )
+    if request.verify_data is not None:  # a mistake in it is said before hours of tuning
+        read_data(request.verify_data, call)
     if engine is None and request.engine is None and request.chosen_tuner is None:
         engine = engines.active()
     export = Export.of(call, request, engine=engine, loaded=loaded)
@@ -206,25 +209,36 @@ def verify(export: Export) -> Export:
     """The outputs held against PyTorch's; nothing of a target that this machine cannot run."""
     if export.not_run:
         return export
-    from tvm_practice.tvm_export.calling import as_array
-    from tvm_practice.tvm_export.verification import verify_against_pytorch
-
-    assert export.loaded is not None
-    reference = [as_array(each) for each in export.loaded.outputs]
-    export.result.run()
-    judged, failure = _attempt(
-        lambda: verify_against_pytorch(
-            export.result.outputs(),
-            reference,
-            export.call,
-            export.steps.verify,
-            atol=ATOL,
-            rtol=RTOL,
-        )
-    )
-    wrong = {"verified": False, "max_error": None, "atol": ATOL, "rtol": RTOL}
-    verification = {**(judged or wrong), "reason": failure["reason"]}
+    settings = export.settings
+    found, failure = _attempt(judged, export)
+    wrong = {"verified": False, "max_error": None, "atol": settings.atol, "rtol": settings.rtol}
+    verification = {**(found or wrong), "reason": failure["reason"]}
     return replace(export, status=failure["status"], verification=verification)
+
+
+def judged(export: Export) -> dict[str, Any]:
+    """What `verification.verify_model` finds of a build that runs here, and raises."""
+    from tvm_practice.tvm_export.verification import verify_model
+
+    settings = export.settings
+    return verify_model(
+        export.result,
+        export.call,
+        export.steps.verify,
+        atol=settings.atol,
+        rtol=settings.rtol,
+        bounds=_index_bounds(export),
+        data=settings.verify_data,
+    )
+
+
+def _index_bounds(export: Export) -> dict[str, int]:
+    """What the values of inputs that index something must be below, by name."""
+    if export.engine == CLASSIC:  # whose gathers take the nearest row
+        return {}
+    from tvm_practice.tvm_export.index_checks import index_bounds
+
+    return index_bounds(export.stages["imported"], export.call.names)
 
 
 def measure(export: Export) -> Export:

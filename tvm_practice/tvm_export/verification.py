@@ -1,7 +1,13 @@
-"""Does the compiled model compute what PyTorch computes?"""
+"""Does the compiled model compute what PyTorch computes?
+
+Of every output the number of elements, their type, and each of their values are compared, on the
+example inputs and on others; see `draws`.
+"""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +17,19 @@ from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.steps import Steps
 
 if TYPE_CHECKING:
+    import torch
+
     from tvm_practice.tvm_export.calling import Call
+    from tvm_practice.tvm_export.draws import Trial
 
 # A result is as good as PyTorch's own if it is at most this many times as far from float64's.
 # Sums in another order differ by chance: two right results can be 3 times apart.
 _TIMES_PYTORCHS_ERROR = 4.0
+# PyTorch's error is the largest among so many elements of similar size to either side: one alone
+# may be right by luck. Those more than this factor larger or smaller say nothing of an element.
+_NEIGHBOURS, _SIMILAR = 32, 16.0
+
+Verify = Callable[..., float]
 
 
 def verify_runtime(
@@ -41,11 +55,102 @@ def verify_runtime(
     return outputs
 
 
+def verify_model(
+    built: GraphModule,
+    call: "Call",
+    verify: Verify,
+    *,
+    atol: float = ATOL,
+    rtol: float = RTOL,
+    bounds: Mapping[str, int] | None = None,
+    data: Path | None = None,
+) -> dict[str, Any]:
+    """Hold a compiled model against PyTorch's, on its example and on other inputs.
+
+    The others are two that are drawn, of two other extents each if the model has open ones, or all
+    of a person's own. Drawn inputs that PyTorch refuses, or gives no finite numbers for, are left
+    out. Afterwards the example is what the model was last run on.
+
+    Args:
+        built: the compiled model, which runs here.
+        call: the model.
+        verify: phase 4's step; returns the largest error or raises ValueError.
+        atol, rtol: tolerances; see `verify_against_pytorch`.
+        bounds: what each value of an input must be below, as far as it indexes something.
+        data: a file with the person's own inputs, see `draws.read_data`.
+
+    Returns:
+        What `verify_against_pytorch` does, of the trial with the largest error, and "trials": what
+        each was called.
+
+    Raises:
+        BadInput: the file of inputs.
+        ValueError: an output is not PyTorch's; it says on which inputs.
+    """
+    from tvm_practice.tvm_export.draws import DRAWN, Trial, trials
+
+    judged = []
+    tried: list[str] = []
+    for trial in trials(call, bounds=bounds or {}, data=data):
+        reference = _reference(call, trial.tensors, only_finite=data is None)
+        if reference is not None:
+            judged.append(_judge(built, call, trial, reference, verify, atol=atol, rtol=rtol))
+            tried.append(trial.name)
+        if data is None and len(judged) == DRAWN:
+            break
+    example = Trial("the example", call.tensors)
+    reference = _reference(call, call.tensors, only_finite=False)
+    assert reference is not None
+    judged.append(_judge(built, call, example, reference, verify, atol=atol, rtol=rtol))
+    worst = max(judged, key=lambda each: float(each["max_error"]))
+    return worst | {"trials": ["the example", *tried]}
+
+
+def _reference(
+    call: "Call", tensors: Sequence["torch.Tensor"], *, only_finite: bool
+) -> list[np.ndarray] | None:
+    """PyTorch's outputs; None where it refuses the inputs, or where they are not to be used."""
+    import torch
+
+    from tvm_practice.tvm_export.calling import as_array
+
+    with torch.inference_mode():
+        try:
+            # Copies, because a model may write into its inputs.
+            outputs = call.module(*(each.clone() for each in tensors))
+        except Exception:
+            if only_finite:
+                return None
+            raise
+    if only_finite and not all(bool(torch.isfinite(each).all()) for each in outputs):
+        return None
+    return [as_array(each) for each in outputs]
+
+
+def _judge(
+    built: GraphModule,
+    call: "Call",
+    trial: "Trial",
+    reference: list[np.ndarray],
+    verify: Verify,
+    *,
+    atol: float,
+    rtol: float,
+) -> dict[str, Any]:
+    """`verify_against_pytorch` on one trial's inputs, which a refusal names."""
+    outputs = built(*trial.tensors)
+    this = replace(call, tensors=trial.tensors)
+    try:
+        return verify_against_pytorch(outputs, reference, this, verify, atol=atol, rtol=rtol)
+    except ValueError as wrong:
+        raise ValueError(f"{wrong}; on {trial.name}") from wrong
+
+
 def verify_against_pytorch(
     outputs: Sequence[np.ndarray],
     reference: Sequence[np.ndarray],
     call: "Call",
-    verify: Callable[..., float],
+    verify: Verify,
     *,
     atol: float,
     rtol: float,
@@ -53,8 +158,8 @@ def verify_against_pytorch(
     """Judge outputs by PyTorch's, and where the type's own rounding is at stake, by float64's.
 
     A deep recurrence or 16-bit numbers lose digits in PyTorch too. What `verify` refuses is
-    therefore compared with the same model in float64, and is right if it is no further from that
-    than PyTorch is, within a factor of four.
+    therefore compared with the same model in float64. An element is right if it is as near as the
+    tolerances ask for, or no further than four times PyTorch's error in elements of similar size.
 
     Args:
         outputs: the compiled model's.
@@ -67,65 +172,113 @@ def verify_against_pytorch(
         "pytorch_error": PyTorch's own distance from float64, or None, "atol", "rtol"}.
 
     Raises:
-        What `verify` raises, if the outputs are wrong.
+        ValueError: outputs of another number or type, or what `verify` raises.
     """
     judged = {"verified": True, "reason": None, "atol": atol, "rtol": rtol}
+    _require_types(outputs, reference)
     try:
         error = verify(list(outputs), list(reference), atol=atol, rtol=rtol)
         return judged | {"max_error": error, "reference": "pytorch", "pytorch_error": None}
     except ValueError as wrong:
         if not _repeats_itself(call, reference):
             raise ValueError("PyTorch gives other outputs each time; nothing verifies") from wrong
-        ours, pytorchs = _errors_from_float64(outputs, reference, call)
-        if not ours or any(
-            not own <= _TIMES_PYTORCHS_ERROR * theirs
-            for own, theirs in zip(ours, pytorchs, strict=True)
-        ):
+        exact = _in_float64(outputs, call)
+        if exact is None:
             raise
+        errors = []
+        for got, want, true in zip(outputs, reference, exact, strict=True):
+            # Where PyTorch's own type overflows, the same infinity is right.
+            own = np.where(got == want, 0.0, _distance(got, true))
+            theirs = _distance(want, true)
+            allowed = atol + (rtol + _rounding(got)) * np.abs(true)
+            if not _as_near_as_pytorch(own, theirs, np.abs(true), allowed, atol).all():
+                raise
+            errors.append((own, np.where(np.isfinite(theirs), theirs, 0.0)))
     return judged | {
-        "max_error": max(ours),
+        "max_error": max(float(own.max(initial=0)) for own, _ in errors),
         "reference": "pytorch in float64",
-        "pytorch_error": max(pytorchs),
+        "pytorch_error": max(float(theirs.max(initial=0)) for _, theirs in errors),
     }
+
+
+def _require_types(outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray]) -> None:
+    for index, (got, want) in enumerate(zip(outputs, reference, strict=False)):
+        if got.dtype != want.dtype:
+            raise ValueError(f"output {index} is of type {got.dtype}, PyTorch's of {want.dtype}")
 
 
 def _repeats_itself(call: "Call", reference: Sequence[np.ndarray]) -> bool:
     """Whether PyTorch's outputs are the reference once more: not of a model that draws numbers."""
-    import torch
-
-    from tvm_practice.tvm_export.calling import as_array
-
-    with torch.inference_mode():
-        again = [as_array(each) for each in call.module(*call.tensors)]
+    again = _reference(call, call.tensors, only_finite=False)
+    assert again is not None
     return all(
         np.allclose(one.astype("float64"), other.astype("float64"), rtol=1e-2, equal_nan=True)
         for one, other in zip(again, reference, strict=True)
     )
 
 
-def _errors_from_float64(
-    outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray], call: "Call"
-) -> tuple[list[float], list[float]]:
-    """Of each output, the largest distance from float64's: ours and PyTorch's.
-
-    Empty where float64 can be no judge: shapes differ, or the model has no float64 twin.
-    """
+def _in_float64(outputs: Sequence[np.ndarray], call: "Call") -> list[np.ndarray] | None:
+    """The model's outputs in float64; None if it has no such twin, or outputs of other shapes."""
     import torch
 
-    if [each.shape for each in outputs] != [each.shape for each in reference]:
-        return [], []
     try:
         twin = copy.deepcopy(call.module).double()
-        inputs = [each.double() if each.is_floating_point() else each for each in call.tensors]
+        inputs = [
+            each.double() if each.is_floating_point() else each.clone() for each in call.tensors
+        ]
         with torch.inference_mode():
             exact = [each.double().numpy() for each in twin(*inputs)]
     except Exception:  # whatever a person's model has against it
-        return [], []
-    distances = [
-        [
-            float(np.abs(one.astype("float64") - true).max())
-            for one, true in zip(given, exact, strict=True)
-        ]
-        for given in (outputs, reference)
-    ]
-    return distances[0], distances[1]
+        return None
+    same = [each.shape for each in outputs] == [each.shape for each in exact]
+    return exact if same else None
+
+
+def _distance(given: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """How far each element is from the exact one: infinitely, if only one of them is finite."""
+    values = given.astype("float64")
+    with np.errstate(invalid="ignore"):
+        error = np.where(values == exact, 0.0, np.abs(values - exact))
+    return np.asarray(np.nan_to_num(error, nan=np.inf, posinf=np.inf))
+
+
+def _rounding(given: np.ndarray) -> float:
+    """The relative error of a few roundings to an output's own type; 0 of integers."""
+    import ml_dtypes
+
+    try:
+        return _TIMES_PYTORCHS_ERROR * float(ml_dtypes.finfo(given.dtype).eps)  # type: ignore[no-untyped-call]
+    except ValueError:
+        return 0.0
+
+
+def _as_near_as_pytorch(
+    own: np.ndarray, theirs: np.ndarray, size: np.ndarray, allowed: np.ndarray, atol: float
+) -> np.ndarray:
+    """Of each element, whether its error is allowed, or PyTorch's own in similar elements.
+
+    Args:
+        own, theirs: distances from the exact values, ours and PyTorch's.
+        size: the exact values' magnitudes.
+        allowed: the error that each element may have in any case.
+        atol: elements smaller than this are of one size.
+    """
+    right = np.asarray(own <= np.nan_to_num(allowed, nan=0.0, posinf=0.0)).ravel()
+    doubtful = np.flatnonzero(~right)
+    if not doubtful.size:
+        return right
+    sizes = np.maximum(np.nan_to_num(size.ravel()), atol)
+    order = np.argsort(sizes, kind="stable")
+    ranked = sizes[order]
+    errors = np.where(np.isfinite(theirs), theirs, 0.0).ravel()[order]
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    at = place[doubtful]
+    smallest, largest = sizes[doubtful] / _SIMILAR, sizes[doubtful] * _SIMILAR
+    most = np.zeros(at.size)
+    for step in range(-_NEIGHBOURS, _NEIGHBOURS + 1):
+        near = np.clip(at + step, 0, order.size - 1)
+        similar = (ranked[near] >= smallest) & (ranked[near] <= largest)
+        most = np.where(similar, np.maximum(most, errors[near]), most)
+    right[doubtful] = own.ravel()[doubtful] <= _TIMES_PYTORCHS_ERROR * most
+    return right

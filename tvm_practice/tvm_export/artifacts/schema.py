@@ -78,6 +78,9 @@ class VerificationRecord(Record):
     pytorch_error: float | None = Field(
         default=None, description="PyTorch's own distance from float64, if that was the judge."
     )
+    trials: list[str] = Field(
+        default_factory=list, description="Which inputs it was verified on; a line each."
+    )
 
 
 class InputRecord(Record):
@@ -124,6 +127,9 @@ class ConfigurationRecord(Record):
     search: dict[str, Any] | None = None
     input_shapes: dict[str, list[int | str]] | None = None
     converters: str | None = None
+    atol: float | None = None
+    rtol: float | None = None
+    verify_data: str | None = None
     tuning_log: str | None = None
     dump_ir: bool | None = None
 
