@@ -160,7 +160,7 @@ def test_draws_stay_within_what_the_model_takes() -> None:
     assert len(drawn) == 2
     for trial in drawn:
         new_ids, new_mask, new_positive, new_flags, new_lengths, new_zeros, _ = trial.tensors
-        assert 0 <= int(new_ids.min()) and int(new_ids.max()) < 1000
+        assert int(new_ids.min()) >= 0 and int(new_ids.max()) < 1000
         assert set(new_mask.flatten().tolist()) <= {0, -torch.inf}
         assert bool((new_positive >= 0.25).all()) and bool((new_positive <= 3).all())
         assert bool(new_flags.all()) and set(new_lengths.tolist()) <= {7, 9}
