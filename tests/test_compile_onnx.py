@@ -10,8 +10,7 @@ import pytest
 
 from tests.test_command_lines import run
 from tvm_practice import engines
-from tvm_practice.tvm_export import onnx_library
-from tvm_practice.tvm_export.errors import BadInput, CannotImport
+from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.importers.onnx import input_tensors, read_model
 from tvm_practice.tvm_export.onnx_library import check
 
@@ -144,19 +143,6 @@ def test_what_the_child_refuses_is_one_line(
     assert done.returncode == code, done.stdout + done.stderr
     assert message in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
     assert not done.stdout and not list(tmp_path.rglob("*model.so"))
-
-
-def test_what_a_stage_meets_in_a_model_is_one_line_of_its_kind() -> None:
-    with (
-        pytest.raises(CannotImport, match=r"^it cannot: ValueError: the dtypes differ$"),
-        onnx_library._in_a_line("it cannot", CannotImport),
-    ):
-        raise ValueError("the dtypes differ\nat a place of TVM's")
-    with (
-        pytest.raises(BadInput, match=r"^the person.s$"),
-        onnx_library._in_a_line("it cannot", CannotImport),
-    ):
-        raise BadInput("the person's")
 
 
 @pytest.mark.slow

@@ -47,6 +47,26 @@ def own_converters() -> dict[str, Any]:
     return {"doubled.default": in_relax, "tvm_practice_tests::doubled": in_relay}
 
 
+def without_code() -> dict[str, Any]:
+    """An operator that TVM imports, and has no code for on processors."""
+
+    def in_relax(node: Any, importer: Any) -> Any:
+        from tvm import te, tirx
+
+        def loaded(x: Any) -> Any:
+            texture = lambda *at: tirx.call_intrin("float32", "tirx.texture2d_load", x(*at))
+            return te.compute(x.shape, texture)
+
+        return importer.block_builder.emit_te(loaded, importer.env[node.args[0]])
+
+    def in_relay(inputs: Any, types: Any) -> Any:
+        from tvm import relay
+
+        return relay.op.copy(relay.reverse(inputs[0], axis=7))
+
+    return {"doubled.default": in_relax, "tvm_practice_tests::doubled": in_relay}
+
+
 def fails() -> dict[str, Any]:
     raise ValueError("not today")
 

@@ -28,6 +28,12 @@ def test_an_operator_that_tvm_lacks(session: engines.Session) -> None:
     assert error_with(session, None, inline=True) < 1e-5
 
 
+def test_what_tvm_has_no_code_for_is_one_line(session: engines.Session) -> None:
+    with pytest.raises(engines.PlainError, match=r"^(Relay|TVM) cannot [^\n]*$") as told:
+        error_with(session, f"{FUNCTIONS}:without_code")
+    assert not isinstance(told.value, engines.RemoteError)
+
+
 @pytest.mark.parametrize(
     ("named", "message"),
     [

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import ExampleTensor, load
+from tvm_practice.tvm_export.errors import BadInput, DoesNotCompile
+from tvm_practice.tvm_export.loading import ExampleTensor, in_a_line, load
 
 MODELS = "tests.icd.models"
 
@@ -120,3 +120,20 @@ def test_a_call_leaves_inputs_that_the_model_changes() -> None:
     first, second = loaded.call(), loaded.call()
     assert loaded.args[0].equal(before)
     assert first.equal(second)
+
+
+def test_what_a_stage_meets_in_a_model_is_one_line_of_its_kind() -> None:
+    def met(error: Exception) -> str:
+        with (
+            pytest.raises(DoesNotCompile) as told,
+            in_a_line("it cannot", DoesNotCompile, "do that"),
+        ):
+            raise error
+        return str(told.value)
+
+    assert met(ValueError("bad type\nat some place")) == "it cannot: ValueError: bad type; do that"
+    assert met(KeyError("errors:\n x")) == "it cannot: KeyError: 'errors:\\n x'; do that"
+    assert met(ValueError("errors:\n x\n y")) == "it cannot: ValueError: errors: x; do that"
+    for passing in (BadInput("the person's"), NotImplementedError("build_relax")):
+        with pytest.raises(type(passing)), in_a_line("it cannot", DoesNotCompile):
+            raise passing

@@ -21,11 +21,15 @@ _OPERATORS = {
 
 
 class Every(nn.Module):
-    """Each of the operators, and one of them within a longer function."""
+    """Each of the operators, one of them within a longer function, a count and a join."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
         plain = [each(a, b) for each in _OPERATORS.values()]
-        return [*plain, torch.where(a == b[:1], 1.0, 2.0) * 3]
+        return [*plain, torch.where(a == b[:1], 1.0, 2.0) * 3, a.cumsum(-1), self.joined(a)]
+
+    def joined(self, a: torch.Tensor) -> torch.Tensor:
+        """As a language model's cache grows, from a vector of nothing."""
+        return torch.cat([torch.tensor([], dtype=a.dtype), a], -2)
 
 
 def compared() -> dict[str, bool]:
@@ -38,6 +42,9 @@ def compared() -> dict[str, bool]:
     return {
         name: torch.equal(torch.as_tensor(ours), theirs)
         for name, ours, theirs in zip(
-            [*_OPERATORS, "where"], compiled(*inputs), Every()(*inputs), strict=True
+            [*_OPERATORS, "where", "cumsum", "joined"],
+            compiled(*inputs),
+            Every()(*inputs),
+            strict=True,
         )
     }

@@ -6,13 +6,16 @@ engines.PlainError          the message is one line for the person; raised by it
     ├── BadInput            the person's mistake; exit code 2
     ├── CannotImport        TVM's importer does not take the model; names operator or line
     ├── Missing             a package, compiler or other tool is not installed here
-    ├── DoesNotCompile      a compiler refuses a program; its first error
+    ├── DoesNotCompile      a compiler, TVM's own included, refuses a program; its first error
     ├── NotVerified         an output is not PyTorch's; which, where, and by how much
     ├── NothingMeasured     every trial of a tuner failed; the counts and the reasons
     └── NotApplicable       a rule, or a choice, does not fit after all; another may
 """
 
 from tvm_practice.engines import PlainError
+
+# The way out where the current engine does not take a model.
+OTHER_TVM = "--tuner autotvm or ansor import by Relay, from a trace"
 
 
 class ExportError(PlainError):
@@ -34,7 +37,7 @@ class Missing(ExportError):
 
 
 class DoesNotCompile(ExportError):
-    """A compiler refuses a program; the message is its first error."""
+    """A compiler, TVM's own included, refuses a program; the message is its first error."""
 
 
 class NotVerified(ExportError, ValueError):

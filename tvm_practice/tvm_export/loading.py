@@ -12,7 +12,9 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.engines import PlainError
+from tvm_practice.tvm_export.errors import BadInput, ExportError
 
 if TYPE_CHECKING:
     import torch
@@ -240,5 +243,23 @@ def describe(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text if len(text) <= 300 else text[:299] + "…"
+
+
+@contextmanager
+def in_a_line(problem: str, kind: type[ExportError], way_out: str = "") -> Iterator[None]:
+    """Raise whatever a stage of TVM's meets in the model as `kind`, in one line.
+
+    What is told in a line already passes through, and so does a step that is still to do.
+    """
+    try:
+        yield
+    except PlainError:
+        raise
+    except Exception as error:
+        raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+        if isinstance(error, NotImplementedError) and "tvm" not in raised.parts:
+            raise
+        raise kind("; ".join(filter(None, (f"{problem}: {describe(error)}", way_out)))) from error

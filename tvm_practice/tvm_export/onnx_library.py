@@ -8,13 +8,12 @@ A child process with the current engine does the work, by `compile_file` and `ch
 import importlib.metadata
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.errors import CannotImport, DoesNotCompile, ExportError, Missing
+from tvm_practice.tvm_export.errors import CannotImport, DoesNotCompile, Missing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,6 +172,7 @@ def compile_model(
         CannotImport, DoesNotCompile: as `compile_file` does.
     """
     from tvm_practice.tvm_export.importers.onnx import import_model
+    from tvm_practice.tvm_export.loading import in_a_line
     from tvm_practice.tvm_export.quiet import native_stderr_to
     from tvm_practice.tvm_export.relax import optimized
     from tvm_practice.tvm_export.steps import Steps
@@ -180,24 +180,11 @@ def compile_model(
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say
         with watch("import"):
             module = import_model(model, inputs)
-        with watch("optimize"), _in_a_line("TVM cannot optimize the model", CannotImport):
+        with watch("optimize"), in_a_line("TVM cannot optimize the model", CannotImport):
             names = [each["name"] for each in inputs]
             module = optimized(module, Steps(), names=names, target=target)
-        with watch("build"), _in_a_line("TVM cannot compile the model", DoesNotCompile):
+        with watch("build"), in_a_line("TVM cannot compile the model", DoesNotCompile):
             return module, _built(module, target)
-
-
-@contextmanager
-def _in_a_line(problem: str, kind: type[ExportError]) -> Iterator[None]:
-    """Raise whatever a stage of TVM's meets in the model as `kind`, in one line."""
-    from tvm_practice.tvm_export.loading import describe
-
-    try:
-        yield
-    except engines.PlainError:
-        raise
-    except Exception as error:
-        raise kind(f"{problem}: {describe(error)}") from error
 
 
 def _built(module: Any, target: Any) -> Any:

@@ -17,7 +17,7 @@ from tvm_practice.engines.imports import import_for_good
 from tvm_practice.measure import COMPARISON_SECONDS, ROUNDS, Comparison, Latency
 from tvm_practice.measure import compare_interleaved as compare
 from tvm_practice.tvm_export.config import Tuner
-from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.request import ExportRequest
 
@@ -187,19 +187,30 @@ def tune(export: Export) -> Export:
 
 
 def schedule(export: Export) -> Export:
-    """The default schedules applied; those of Relay are chosen when it builds."""
+    """The default schedules applied; those of Relay are chosen when it builds.
+
+    Raises DoesNotCompile for what TVM meets: one line.
+    """
     if export.engine == CLASSIC:
         return export
     from tvm_practice.tvm_export import relax
+    from tvm_practice.tvm_export.loading import in_a_line
 
-    return relax.schedule(export)
+    with in_a_line("TVM cannot schedule the model", DoesNotCompile, OTHER_TVM):
+        return relax.schedule(export)
 
 
 def build(export: Export) -> Export:
-    """The model compiled, its inputs those of the example."""
-    from tvm_practice.tvm_export.calling import as_array
+    """The model compiled, its inputs those of the example.
 
-    export = _engine(export).build(export)
+    Raises DoesNotCompile for what TVM meets: one line.
+    """
+    from tvm_practice.tvm_export.calling import as_array
+    from tvm_practice.tvm_export.loading import in_a_line
+
+    way_out = OTHER_TVM if export.engine == CURRENT else ""
+    with in_a_line("TVM cannot compile the model", DoesNotCompile, way_out):
+        export = _engine(export).build(export)
     for position, value in enumerate(export.call.tensors):
         export.result.set_input(position, as_array(value))
     return export

@@ -6,22 +6,24 @@ from typing import Any
 
 from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.calling import Call
+from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.importers.refusals import told_in_a_line
+from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
 
-_WAY_OUT = (
-    "--converters can give what it lacks; --tuner autotvm or ansor import by Relay, from a trace"
-)
+_WAY_OUT = f"--converters can give what it lacks; {OTHER_TVM}"
 
 
 def import_exported(export: Export) -> Export:
     """The model as a Relax module of fused functions, none of them scheduled.
 
-    Raises BadInput for what the importer cannot take: one line that names the operator.
+    Raises:
+        BadInput: for what the importer cannot take: one line that names the operator.
+        DoesNotCompile: what TVM's passes meet after it.
     """
     call, steps = export.call, export.steps
     converters = find_converters(export.settings.converters)
@@ -33,7 +35,8 @@ def import_exported(export: Export) -> Export:
             imported = _import_dynamic(call, converters)
         else:
             imported = steps.import_relax(call.module, call.tensors, converters=converters)
-    with watch("optimize"), native_stderr_to(os.devnull):
+    unfit = in_a_line("TVM cannot optimize the model", DoesNotCompile, OTHER_TVM)
+    with watch("optimize"), unfit, native_stderr_to(os.devnull):
         module = optimized(imported, steps, names=call.names, target=export.target)
     stages = {"imported": imported, "optimized": module}
     return replace(export, module=module, stages=stages, seconds=watch.seconds)
