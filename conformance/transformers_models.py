@@ -82,7 +82,7 @@ _SIZES = {
 _AT_MOST = {name: most for most, names in _SIZES.items() for name in names.split()}
 # Where the rule above makes a configuration that its architecture refuses.
 _OWN: dict[str, dict[str, Any]] = {
-    "bamba": {"mamba_n_heads": 8, "mamba_d_head": 8},
+    "bamba": {"mamba_n_heads": 8, "mamba_d_head": 8, "attn_layer_indices": [1]},
     "codegen": {"rotary_dim": 4, "n_embd": 64, "n_head": 4},
     "deepseek_v2": {
         "num_experts_per_tok": 2,

@@ -9,6 +9,7 @@ from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
+from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
 from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.importers.refusals import told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line
@@ -26,7 +27,7 @@ def import_exported(export: Export) -> Export:
         DoesNotCompile: what TVM's passes meet after it.
     """
     call, steps = export.call, export.steps
-    converters = find_converters(export.settings.converters)
+    converters = {**mixture_converters(), **find_converters(export.settings.converters)}
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relax", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)  # it warns of every gather

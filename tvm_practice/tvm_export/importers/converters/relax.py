@@ -70,15 +70,32 @@ def counting_from_the_end() -> Iterator[None]:
     a check refuses them at run time.
     """
     from tvm.relax.frontend.torch.base_fx_graph_translator import BaseFXGraphImporter as Importer
+    from tvm.relax.frontend.torch.exported_program_translator import (
+        ExportedProgramImporter as Exported,
+    )
 
     originals = {name: getattr(Importer, name) for name in ("_index_tensor", "_take")}
+    select = Exported._select
     for name, original in originals.items():
         setattr(Importer, name, _with_positive_indices(original))
+    Exported._select = _select
     try:
         yield
     finally:
         for name, original in originals.items():
             setattr(Importer, name, original)
+        Exported._select = select
+
+
+def _select(importer: Any, node: Any) -> Any:
+    """One index of an axis, a negative one counted from the end."""
+    from tvm import relax
+
+    x, (axis, index) = importer.env[node.args[0]], node.args[1:]
+    emit = importer.block_builder.emit
+    if index >= 0 or not hasattr(x.ty.shape[axis], "value"):
+        return emit(relax.op.take(x, relax.const(index, "int64"), axis))
+    return emit(relax.op.take(x, relax.const(int(x.ty.shape[axis].value) + index, "int64"), axis))
 
 
 def _with_positive_indices(convert: Any) -> Any:
