@@ -9,7 +9,7 @@ import pytest
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
-    *("busy_machine", "goals", "rivals", "compilers"),
+    *("busy_machine", "goals", "rivals", "compilers", "runtime_checks"),
 )
 
 

@@ -96,3 +96,42 @@ def targets(texts: list[str]) -> list[str]:
         except ValueError as error:
             found.append(f"ValueError: {error}")
     return found
+
+
+def nothing_to_tune(tuner: str, space: str | None) -> dict[str, Any]:
+    """What is said of tuning a softmax, and how far its outputs are from PyTorch's."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    x = torch.randn(3, 40)
+    config = ExportConfig.model_validate(
+        {"example_input": x, "tuner": tuner, "tuning_trials": 4, "search": {"space": space}}
+    )
+    model = torch.nn.Softmax(-1)
+    built = compile_pytorch_module(model, config)
+    error = float(np.abs(built(x)[0] - model(x).numpy()).max())
+    return {"tuning": built.tuning, "error": error}
+
+
+def verified_or_not() -> dict[str, str | None]:
+    """What `compile_pytorch_module` says of an operator that is converted to another one."""
+    import torch
+    from tvm import relax
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.errors import NotVerified
+
+    def doubled(node: Any, importer: Any) -> Any:
+        return importer.block_builder.emit(relax.op.add(*[importer.env[node.args[0]]] * 2))
+
+    def compiled(verify: bool) -> str | None:
+        given = {"example_input": torch.ones(2, 3), "converters": {"relu.default": doubled}}
+        config = ExportConfig.model_validate(given)
+        try:
+            compile_pytorch_module(torch.nn.ReLU().train(), config, verify=verify)
+        except NotVerified as error:
+            return str(error)
+        return None
+
+    return {"verified": compiled(True), "not": compiled(False)}

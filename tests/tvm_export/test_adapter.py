@@ -74,6 +74,28 @@ def test_a_wrong_output_is_told_where(process_of: Processes) -> None:
     assert "output 0" in message and "1, 2" in message
 
 
+def test_a_wrong_model_is_not_returned(process_of: Processes) -> None:
+    said = process_of("current").call(f"{FUNCTIONS}:verified_or_not")
+    assert "output 0: 6 of 6 elements are wrong" in said["verified"] and said["not"] is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "tuner", "space"),
+    [
+        pytest.param("current", "metaschedule", "register-tiles", id="register-tiles"),
+        pytest.param("classic", "autotvm", None, id="autotvm", marks=needs_classic),
+    ],
+)
+def test_a_model_without_anything_to_tune(
+    engine: engines.Engine, tuner: str, space: str | None, process_of: Processes
+) -> None:
+    """It is exported untuned, and says so."""
+    given = {"tuner": tuner, "space": space}
+    made = process_of(engine).call(f"{FUNCTIONS}:nothing_to_tune", given)
+    assert made["error"] < 1e-6
+    assert made["tuning"]["tasks"] == 0 and "exported untuned" in made["tuning"]["note"], made
+
+
 def test_misuse_of_a_graph_module_is_named(process_of: Processes) -> None:
     said = process_of("current").call(f"{FUNCTIONS}:misuse")
     assert "input_0" in said["unknown"] and "0 inputs given, the model has 1" in said["count"]
