@@ -92,7 +92,7 @@ def _pasted(answers: list[Mutant]) -> Any:
 def _grade_answer(grader: Grader, answer: Mutant, folder: Path) -> Verdict:
     """The verdict of `answer`, pasted into the stub."""
     file = folder / f"{phase(answer.phase).name}.py"
-    file.write_text(replace_function(_stub_text(answer.phase), answer.exercise, answer.source))
+    file.write_text(answer.paste(_stub_text(answer.phase)))
     verdict = grader.grade(BY_ID[f"{answer.phase}.{answer.exercise}"], str(file))
     _skip_without_engine(verdict)
     return verdict

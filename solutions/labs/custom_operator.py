@@ -58,19 +58,22 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
     schedule = tvm.s_tir.Schedule(func)
     H, S, Y = (schedule.get_sblock(name) for name in "HSY")
     *rows, column = schedule.get_loops(Y)
+    columns = int(schedule.get(column).extent)
     row = schedule.fuse(*rows)
     schedule.parallel(row)
     schedule.vectorize(schedule.split(column, [None, lanes])[1])
     lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
     partial = schedule.rfactor(lane, factor_axis=len(rows))
+    # With one lane, or all of a row in one vector, a loop of one iteration would be dropped.
+    single = lanes in (1, columns)
     for block in (S, partial, H):
-        schedule.compute_at(block, row)
+        schedule.compute_at(block, row, preserve_unit_loops=single)
     schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
     lane, rounds = schedule.get_loops(partial)[-2:]
     schedule.reorder(rounds, lane)
     schedule.vectorize(lane)
     schedule.decompose_reduction(partial, rounds)
-    schedule.decompose_reduction(S, schedule.get_loops(S)[-1])
+    schedule.decompose_reduction(S, schedule.get_loops(S)[1])
     return schedule
 
 

@@ -55,14 +55,16 @@ def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None
         rows: rows of a tile, the extent of i_inner.
         columns: columns of a tile, the extent of j_inner; it divides the extent of j.
     """
+    # Padded rows cost a copy and save the guard around every step of the inner loops. Tiles of one
+    # row divide whatever n is, and TVM makes no copy for them.
     schedule.pad_einsum(block, [rows, 1, 1])
-    # Padded rows cost a copy and save the guard around every step of the inner loops.
-    (padding,) = schedule.get_producers(block)
+    copies = schedule.get_producers(block)
     i, j, k = schedule.get_loops(block)
     i_outer, i_inner = schedule.split(i, [None, rows])
     j_outer, j_inner = schedule.split(j, [None, columns])
     schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
-    schedule.compute_at(padding, i_outer)
+    for copy in copies:
+        schedule.compute_at(copy, i_outer)
     schedule.parallel(i_outer)
     schedule.unroll(i_inner)
     schedule.vectorize(j_inner)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.course.catalog import MODULES, find
-from tvm_practice.course.editing import function_source
+from tvm_practice.course.editing import function_source, replace_function
 from tvm_practice.course.telling import reference
 
 
@@ -47,6 +47,18 @@ class Mutant:
             return self._edited_reference()
         text = (Path(__file__).parent / f"{self.phase.replace('.', '/')}.py").read_text()
         return function_source(text, self.name, rename=self.exercise)
+
+    def paste(self, text: str) -> str:
+        """`text`, a phase's file, with this answer in place of its exercise.
+
+        The reference answer that a wrong one spoils is pasted beside it: it cannot be imported.
+        """
+        imported = f"from solutions.{self.phase} import {self.exercise} as "
+        text = replace_function(text, self.exercise, self.source.replace(imported, "right = _"))
+        if imported not in self.source:
+            return text
+        key = reference(find(f"{self.phase}.{self.exercise}"))
+        return f"{text}\n\n{key.replace(f'def {self.exercise}(', 'def _right(', 1)}\n"
 
     def _edited_reference(self) -> str:
         text = reference(find(f"{self.phase}.{self.exercise}"))

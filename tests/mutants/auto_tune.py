@@ -1,6 +1,6 @@
 """Wrong solutions of phase 5."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant, right
 
 
 @mutant("matmul_template", message="many configurations")
@@ -21,7 +21,7 @@ def no_knobs(m, n, k):
     return schedule, [A, B, C]
 
 
-@mutant("matmul_template", message=r"whether the splits use cfg\[")
+@mutant("matmul_template", message=r"whether a split uses cfg\[")
 def knobs_defined_but_not_used(m, n, k):
     from tvm import autotvm, te
 
@@ -223,7 +223,7 @@ def one_round_only(tasks, weights, *, trials, log):
         )
 
 
-@mutant("tune_ansor", message="takes all of them")
+@mutant("tune_ansor", message=r"TaskScheduler\(tasks, weights\)")
 def tunes_the_first_task_only(tasks, weights, *, trials, log):
     from tvm import auto_scheduler
 
@@ -342,7 +342,7 @@ def fixed_tiles(schedule):
     schedule.parallel(schedule.fuse(i_outer, j_outer))
 
 
-@mutant("metaschedule_space", message="loops that differ from sample to sample")
+@mutant("metaschedule_space", message="factors of the splits that the search chooses")
 def samples_that_are_not_used(schedule):
     block = schedule.get_sblock("C")
     i, j, k = schedule.get_loops(block)
@@ -486,3 +486,107 @@ def applies_to_one_function(mod, database, target):
     workload = tvm.IRModule({"main": mod[name]})
     schedule = database.query_schedule(workload, target, "main")
     return schedule.mod if schedule is not None else mod
+
+
+edited(
+    "matmul_template",
+    "only_the_write_back_vectorized",
+    {"    schedule[tile].vectorize(column)\n": ""},
+    message="that of the sum and not of a copy alone",
+)
+edited(
+    "matmul_template",
+    "a_knob_that_nothing_uses",
+    {'cfg["unroll_k"].val': "2"},
+    message="loops that differ with the knob unroll_k",
+)
+edited(
+    "tune_autotvm",
+    "without_a_cost_model",
+    {
+        "autotvm.tuner.XGBTuner(": "autotvm.tuner.RandomTuner(",
+        'plan_size=plan_size(trials), feature_type="knob", loss_type="reg", num_threads=1': "",
+    },
+    message="no autotvm.tuner.XGBTuner was made",
+)
+edited(
+    "tune_autotvm",
+    "learns_after_64_trials",
+    {"plan_size=plan_size(trials), ": ""},
+    message="plan_size= of XGBTuner",
+)
+edited(
+    "tune_ansor",
+    "weights_ignored",
+    {"tasks, weights, load_log_file": "tasks, load_log_file"},
+    message="the tasks weighted as given",
+)
+edited(
+    "tune_ansor",
+    "does_not_go_on_from_the_log",
+    {"load_log_file=log if Path(log).exists() else None, ": ""},
+    message="a search that goes on from the log",
+)
+edited(
+    "apply_autotvm",
+    "raises_another_error",
+    {"raise ValueError(": "raise KeyError("},
+    message="ValueError when the log has no valid record",
+)
+edited(
+    "metaschedule_space",
+    "rows_are_four",
+    {
+        "i_outer, i_middle, i_inner = schedule.split(i, rows)": "i_outer, i_middle, i_inner = "
+        "schedule.split(i, [None, 1, 4])"
+    },
+    message="factors of the splits that the search chooses",
+)
+edited(
+    "metaschedule_space",
+    "only_the_write_back_in_vectors",
+    {"    schedule.vectorize(j_inner)\n": ""},
+    message="that of the sum and not of a copy alone",
+)
+edited(
+    "tune_metaschedule",
+    "tasks_of_one_weight",
+    {"task_weights=weights": "task_weights=[1.0] * len(contexts)"},
+    message="the tasks weighted as given",
+)
+edited(
+    "tune_metaschedule",
+    "chooses_at_random",
+    {"cost_model=cost_model()": 'cost_model="random"'},
+    message="a cost model set for few trials",
+)
+
+
+@right("matmul_template")
+def two_knobs_without_a_buffer(m, n, k):
+    from tvm import autotvm, te
+
+    left = te.placeholder((m, k), "float32", name="left")
+    right = te.placeholder((k, n), "float32", name="right")
+    r = te.reduce_axis((0, k))
+    out = te.compute((m, n), lambda i, j: te.sum(left[i, r] * right[r, j], axis=r), name="out")
+    schedule = te.create_schedule(out.op)
+    config = autotvm.get_config()
+    config.define_split("rows", schedule[out].op.axis[0], num_outputs=2)
+    config.define_split("columns", schedule[out].op.axis[1], num_outputs=2)
+    i_0, i_1 = config["rows"].apply(schedule, out, out.op.axis[0])
+    j_0, j_1 = config["columns"].apply(schedule, out, out.op.axis[1])
+    schedule[out].reorder(i_0, j_0, r, i_1, j_1)
+    schedule[out].vectorize(j_1)
+    schedule[out].parallel(schedule[out].fuse(i_0, j_0))
+    return schedule, [left, right, out]
+
+
+@right("apply_ansor")
+def from_the_records_state(task, log):
+    from tvm import auto_scheduler
+
+    best, _ = auto_scheduler.load_best_record(log, task.workload_key)
+    if best is None:
+        raise RuntimeError(f"{log} has no valid record")
+    return task.compute_dag.apply_steps_from_state(best.state)

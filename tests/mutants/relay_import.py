@@ -1,6 +1,6 @@
 """Wrong solutions of phase 4."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("import_relay", message="input_0, input_1")
@@ -539,3 +539,105 @@ def does_not_say_where(outputs, reference, *, atol, rtol):
             raise ValueError("the outputs differ")
         largest = max(largest, float(error.max()))
     return largest
+
+
+edited(
+    "import_relay",
+    "two_inputs_whatever_there_are",
+    {
+        '[(f"input_{position}", tuple(each.shape)) for position, each in enumerate(example)]': "[\n"
+        '        ("input_0", tuple(example[0].shape)), ("input_1", tuple(example[1].shape))\n    ]'
+    },
+    message="expected:",
+)
+edited(
+    "import_relay",
+    "inputs_from_the_last_to_the_first",
+    {"in enumerate(example)]": "in enumerate(example)][::-1]"},
+    message="expected: import_relay to run",
+)
+edited(
+    "optimize_relay",
+    "empties_the_weights",
+    {"    passes = ": "    params.clear()\n    passes = "},
+    message="params left as they were",
+)
+edited(
+    "build_relay",
+    "settings_ignored",
+    {", config=config": ""},
+    message="config= of tvm.transform.PassContext",
+)
+edited(
+    "build_relay",
+    "settings_for_the_level",
+    {"opt_level=3, config=config": "opt_level=2 if config else 3, config=config"},
+    message="level 3 with config as well",
+)
+edited(
+    "verify",
+    "rtol_of_the_output",
+    {"allowed = atol + rtol * np.abs(wanted)": "allowed = atol + rtol * np.abs(exact)"},
+    message="0.5 for 0 with atol=0.1",
+)
+edited(
+    "verify",
+    "less_than_what_is_allowed",
+    {"wrong = error > allowed": "wrong = error >= allowed + 1e-300"},
+    message="as much as is allowed",
+)
+edited(
+    "verify",
+    "unsigned_differences",
+    {
+        'got.astype("float64"), want.astype("float64")': "got, want",
+    },
+    message="both uint8",
+)
+edited(
+    "verify",
+    "mean_for_largest",
+    {"largest = max(largest, float(error.max()))": "largest = max(largest, float(error.mean()))"},
+    message="the largest absolute error of all outputs",
+)
+edited(
+    "verify",
+    "names_the_mean_error",
+    {"absolute error {error.max():.3g}": "absolute error {error.mean():.3g}"},
+    message="a message that names|infinite error",
+)
+edited(
+    "verify",
+    "position_in_the_flat_array",
+    {"{[int(i) for i in worst]}": "{int((error - allowed).argmax())}"},
+    message="the worst element's position",
+)
+
+right_edited(
+    "build_relay", "for_a_string", {"target=target, params=params": "target, params=params"}
+)
+
+
+@right("verify")
+def by_numpys_isclose(outputs, reference, *, atol, rtol):
+    import numpy as np
+
+    if len(outputs) != len(reference) or len(outputs) == 0:
+        raise ValueError("another number of outputs")
+    errors = []
+    for number, (a, b) in enumerate(zip(outputs, reference, strict=True)):
+        if a.shape != b.shape:
+            raise ValueError(f"output {number}: shape {a.shape}, not {b.shape}")
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        with np.errstate(all="ignore"):
+            error = np.abs(a - b)
+            error[a == b] = 0
+            error[np.isnan(error)] = np.inf
+            relative = np.nan_to_num(error / np.abs(b), nan=np.inf, posinf=np.inf)
+        if not np.isclose(a, b, atol=atol, rtol=rtol).all():
+            worst = tuple(map(int, np.unravel_index(np.argmax(error), error.shape)))
+            raise ValueError(
+                f"output {number} is off by {error.max()} ({relative.max()} relative) at {worst}"
+            )
+        errors.append(error.max())
+    return np.max(errors)

@@ -3,11 +3,13 @@
 import random
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tvm_practice.viz.loop_nest import Loop, Node, Statement, format_nest, paths
+
+_T = TypeVar("_T")
 
 
 class CheckFailed(AssertionError):
@@ -128,8 +130,8 @@ def fresh_rng() -> np.random.Generator:
     return np.random.default_rng(_drawn_from.spawn(1)[0])
 
 
-def draw_distinct(count: int, among: Sequence[int]) -> list[int]:
-    """Different numbers of `among`."""
+def draw_distinct(count: int, among: Sequence[_T]) -> list[_T]:
+    """Different elements of `among`."""
     return [among[int(index)] for index in fresh_rng().choice(len(among), count, replace=False)]
 
 

@@ -24,10 +24,11 @@ from tvm_practice.course.expect import fail
 _Home = dict[str, Any] | type | types.FunctionType
 
 _LOOK = "the exercise asks for a function of your own, which stands on TVM, numpy and Python alone"
-# Beside the grader's own modules: what they compare and measure with.
+# Beside the grader's own modules: what they compare and measure with. PyTorch replaces functions of
+# its own when parts of it are imported late.
 _RELIED_ON = (
     "builtins", "json", "math", "numpy", "numpy.linalg", "numpy.testing", "re", "time",
-    "timeit", "torch", "torch.testing", "tvm", "tvm.runtime", "tvm.te", "tvm.testing",
+    "timeit", "tvm", "tvm.runtime", "tvm.te", "tvm.testing",
 )  # fmt: skip
 _OWN = "tvm_practice."
 _CONSTANTS = (float, int, str, tuple, types.CodeType)

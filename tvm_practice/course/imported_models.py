@@ -52,6 +52,26 @@ def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     return model, (image, torch.randint(1, 9, (batch, 1)))
 
 
+def draw_sum(inputs: int) -> tuple[Any, tuple[Any, ...]]:
+    """A linear layer of the sum of so many inputs, each weighted by its place; inputs for it."""
+    import torch
+
+    class Summed(torch.nn.Module):
+        def __init__(self, features: int) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(features, 4)
+
+        def forward(self, *given: torch.Tensor) -> Any:
+            total = given[0]
+            for place, each in enumerate(given[1:], 2):
+                total = total + place * each
+            return self.fc(total)
+
+    seed_torch()
+    rows, features = (int(size) for size in fresh_rng().choice([3, 5, 7, 9], 2, False))
+    return Summed(features).eval(), tuple(torch.randn(rows, features) for _ in range(inputs))
+
+
 def demonstrated_model() -> tuple[Any, tuple[Any, ...]]:
     """The network that the `looks_like` texts show."""
     import torch

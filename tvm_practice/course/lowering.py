@@ -53,6 +53,19 @@ def build_expressions(
     return run
 
 
+def stages_of(output: Any) -> dict[str, Any]:
+    """The tensors that te.compute declares on the way to `output`, itself included, by name."""
+    found: dict[str, Any] = {}
+    pending = [output]
+    while pending:
+        tensor = pending.pop()
+        operation = tensor.op
+        if type(operation).__name__ == "ComputeOp" and operation.name not in found:
+            found[str(operation.name)] = tensor
+            pending.extend(operation.input_tensors)
+    return found
+
+
 def build_expression(tensors: Sequence[Any]) -> Callable[..., np.ndarray]:
     """`build_expressions` of one output, which comes last."""
     run = build_expressions(tensors[:-1], tensors[-1:])

@@ -180,7 +180,7 @@ def waits_for_silent_workers(host, port, key, *, workers, session_seconds, trial
     )
 
 
-@mutant("rpc_runner", message="the worker ends a session after session_seconds, 21")
+@mutant("rpc_runner", message="the worker ends a session after session_seconds")
 def limits_swapped(host, port, key, *, workers, session_seconds, trial_seconds):
     from tvm.s_tir import meta_schedule as ms
     from tvm.support.popen_pool import PopenPoolExecutor

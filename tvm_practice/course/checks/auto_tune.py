@@ -1,11 +1,14 @@
 """Phase 5's exercises and how they are graded: the log of a short search, the record applied."""
 
+import contextlib
+import inspect
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
@@ -17,7 +20,7 @@ from tvm_practice.course.expect import (
     show,
 )
 from tvm_practice.course.lowering import build_module, build_schedule
-from tvm_practice.course.nests import expect_loops
+from tvm_practice.course.nests import accumulation, expect_loops
 from tvm_practice.course.products import expect_product, matmul_function
 from tvm_practice.course.tuning_logs import (
     Records,
@@ -32,6 +35,7 @@ from tvm_practice.course.tuning_logs import (
     instantiated,
 )
 from tvm_practice.engines import CLASSIC, CURRENT, host_target
+from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.viz.loop_nest import Loop, Node, format_nest, loop_nest, paths
 
 PHASE = Phase(
@@ -48,16 +52,16 @@ def _expect_schedule(returned: Any, name: str) -> tuple[Any, list[Any]]:
     """`returned` is (te.Schedule, tensors)."""
     from tvm import te
 
+    # A pair may be TVM's array as well, which is what apply_steps_from_state returns.
+    pair = list(returned) if hasattr(returned, "__len__") and len(returned) == 2 else []
     expect(
-        isinstance(returned, tuple | list)
-        and len(returned) == 2
-        and isinstance(returned[0], te.schedule.Schedule),
+        bool(pair) and isinstance(pair[0], te.schedule.Schedule),
         expected=f"{name} returns (schedule, tensors)",
         seen=f"{type(returned).__name__}"
-        + (f" of length {len(returned)}" if isinstance(returned, tuple | list) else ""),
+        + (f" of length {len(returned)}" if hasattr(returned, "__len__") else ""),
         look="the return statement",
     )
-    return returned[0], list(returned[1])
+    return pair[0], list(pair[1])
 
 
 @contextmanager
@@ -159,6 +163,18 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
             seen=f"shape {seen}",
             look=f"where {name} is declared, and the list that is returned",
         )
+        expect(
+            str(tensor.dtype) == "float32",
+            expected=f"{name} of type float32",
+            seen=str(tensor.dtype),
+            look=f"dtype= where {name} is declared",
+        )
+    expect(
+        len(tensors) == 3,
+        expected="the tensors [A, B, C]",
+        seen=f"{len(tensors)} tensors",
+        look="the return statement",
+    )
     task = _mine(matmul_template, (m, n, k))
     space = len(task.config_space)
     expect(
@@ -167,6 +183,7 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         seen=f"a space of {space}",
         look="cfg.define_knob or cfg.define_split on cfg = autotvm.get_config()",
     )
+    _expect_knobs(task)
     nests = [instantiated(task, index) for index in draw_distinct(min(10, space), range(space))]
     _expect_different(
         nests,
@@ -177,7 +194,7 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
     m, n, k = draw_distinct(3, [13, 17, 19, 23, 29, 31, 37, 41])
     odd = _mine(matmul_template, (m, n, k))
     space = len(odd.config_space)
-    for index in draw_distinct(min(3, space), range(space)):
+    for index in {0, space - 1, *draw_distinct(1, range(space))}:
         config = odd.config_space.get(index)
         with odd.target:
             function = build_schedule(*odd.instantiate(config))
@@ -188,6 +205,34 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
             what=f"C with {config}",
             look="the formula, and that no loop over k is parallel",
         )
+
+
+def _expect_knobs(task: Any) -> None:
+    """There are knobs for rows and columns at least, and each changes the loops somewhere."""
+    knobs = [(name, len(each)) for name, each in task.config_space.space_map.items()]
+    expect(
+        len([size for _, size in knobs if size > 1]) > 1,
+        expected="a knob for each number that would be guessed: rows and columns at least",
+        seen=f"knobs {', '.join(name for name, _ in knobs)}",
+        look="cfg.define_knob, once for each factor",
+    )
+    step = 1
+    for name, size in knobs:
+        # The other knobs at their first values, and somewhere else.
+        rest = len(task.config_space) // 2 // (step * size) * step * size
+        idle = size > 1 and not any(
+            format_nest(instantiated(task, base + step * value))
+            != format_nest(instantiated(task, base))
+            for base in (rest, 0)
+            for value in (size - 1, *range(1, size - 1))
+        )
+        expect(
+            not idle,
+            expected=f"loops that differ with the knob {name}",
+            seen=f"the same loops for each of its {size} values",
+            look=f"whether a split uses cfg[{name!r}].val",
+        )
+        step *= size
 
 
 def _expect_different(nests: Sequence[list[Node]], expected: str, look: str) -> None:
@@ -205,21 +250,30 @@ def _all_loops(nest: list[Node]) -> list[Loop]:
 
 
 def _expect_vectorized_and_parallel(nests: Sequence[list[Node]]) -> None:
-    """In some of the nests the innermost loop is vectorized, in some a loop is parallel."""
-    innermost = [loops[-1] for nest in nests for loops, _ in paths(nest) if loops]
-    expect(
-        any(loop.kind == "vectorized" for loop in innermost),
-        expected="the innermost loop is vectorized",
-        seen=f"it is {innermost[-1].name}, {innermost[-1].kind}" if innermost else "no loops",
-        look="vectorize of the loop over the columns of a tile, last in reorder",
-    )
-    loops = [loop for nest in nests for loop in _all_loops(nest)]
-    expect(
-        any(loop.kind == "parallel" for loop in loops),
-        expected="the tiles are shared among the threads",
-        seen="no parallel loop",
-        look="parallel of the fused outer tile loops",
-    )
+    """Where the sum adds up, the innermost loop is vectorized and the outermost parallel."""
+    sums = [accumulation(nest)[0] for nest in nests]
+    for loops, nest in zip(sums, nests, strict=True):
+        kinds = {loop.kind for loop in _all_loops(nest)}  # a loop of one iteration may be dropped
+        expect_loops(
+            "vectorized" not in kinds or loops[-1].kind == "vectorized",
+            loops,
+            "the innermost loop is vectorized, that of the sum and not of a copy alone",
+            "vectorize of the loop over the columns of a tile, last in reorder",
+        )
+        expect_loops(
+            "parallel" not in kinds or loops[0].kind == "parallel",
+            loops,
+            "the tiles are shared among the threads: the outermost loop is parallel",
+            "parallel of the fused outer tile loops",
+        )
+    for at, kind, expected, look in (
+        (-1, "vectorized", "the innermost loop is vectorized, of two lanes or more",
+         "vectorize of the loop over the columns of a tile, last in reorder"),
+        (0, "parallel", "the tiles are shared among the threads",
+         "parallel of the fused outer tile loops"),
+    ):  # fmt: skip
+        found = [loops[at] for loops in sums if loops and loops[at].kind == kind]
+        expect_loops(any(int(each.extent) > 1 for each in found), sums[-1], expected, look)
 
 
 def _demonstrate_tune_autotvm(tune_autotvm: Callable[..., None]) -> str:
@@ -260,7 +314,9 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
             autotvm.MeasureResult((0.001,), 0, 0.1, 1.0),
         )
         log.write_text(kept + "\n")
-        tune_autotvm(task, trials=trials, log=str(log))
+        tuner = autotvm.tuner.XGBTuner
+        with _calls(tuner, "__init__") as made, _calls(tuner, "tune") as searches:
+            tune_autotvm(task, trials=trials, log=str(log))
         lines = log.read_text().splitlines()
         expect(
             lines[:1] == [kept],
@@ -276,6 +332,7 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
         )
         _expect_trials(history(log)[1:], trials, "n_trial= of tune()")
         records = [json.loads(line) for line in lines[1:]]
+    _expect_xgb_tuner(made, searches, trials)
     for record in records:
         expect(
             record["input"][1] == task.name and tuple(record["input"][2]) == task.args,
@@ -295,6 +352,59 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
         expected=f"{len(records)} different configurations",
         seen=f"{tried}",
         look="one tuner and one call of tune(): it remembers what it has measured",
+    )
+
+
+Called = list[dict[str, Any]]
+
+
+@contextmanager
+def _calls(owner: Any, name: str, *, instead: Any = None) -> Iterator[Called]:
+    """The arguments of each call of `owner`'s function `name`, by their names.
+
+    With `instead`, that is what a call does.
+    """
+    function, seen = getattr(owner, name), []
+    signature = inspect.signature(function)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        seen.append({**bound.arguments, **bound.arguments.get("kwargs", {})})
+        return (instead or function)(*arguments, **options)
+
+    with mock.patch.object(owner, name, call):
+        yield seen
+
+
+def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
+    """A tuner with a cost model that learns in time, and tells of its progress."""
+    from tvm_practice.tvm_export.tuners.budget import plan_size
+
+    expect(
+        bool(made) and bool(searches),
+        expected="a search guided by a cost model",
+        seen="no autotvm.tuner.XGBTuner was made, or its tune() was not called",
+        look="which tuner it is: RandomTuner, GATuner and GridSearchTuner have no model",
+    )
+    size = made[-1].get("plan_size")
+    expect(
+        size is not None and size <= plan_size(trials),
+        expected=f"a tuner that plans after {plan_size(trials)} trials, budget.plan_size(trials)",
+        seen=f"plan_size={size}",
+        look="plan_size= of XGBTuner, without which it learns nothing before 64 trials",
+    )
+    _expect_progress(searches[-1].get("callbacks"), "callbacks= of tune()")
+
+
+def _expect_progress(callbacks: Any, look: str) -> None:
+    """There is a callback beside the one that writes the records."""
+    count = len(list(callbacks or ()))
+    expect(
+        count > 1,
+        expected="a callback that writes the records, and one that shows progress",
+        seen=f"{count} callback{'s' * (count != 1)}",
+        look=f"{look}: measure.callback is the one that shows progress",
     )
 
 
@@ -338,6 +448,7 @@ def check_apply_autotvm(apply_autotvm: Callable[..., Any]) -> None:
         autotvm_log,
         best="autotvm.apply_history_best(log) picks the record; query it with the task's workload",
         refused="raise ValueError if config.is_fallback",
+        error=ValueError,
     )
 
 
@@ -348,6 +459,7 @@ def _check_apply(
     *,
     best: str,
     refused: str,
+    error: type[Exception],
 ) -> None:
     """`apply` takes the best record of a log, and none of another task's."""
     m, n, k = draw_distinct(3, range(33, 64))
@@ -362,15 +474,39 @@ def _check_apply(
             (k, n),
             look="the tensors that are returned",
         )
-        _expect_refused(apply, make_task((m + 7, n, k)), log, refused)
+        _expect_refused(apply, make_task((m + 7, n, k)), log, refused, error)
+        # That of a trial that failed is none.
+        failed = [line for line in log.read_text().splitlines() if _failed(json.loads(line))]
+        log.write_text("\n".join([*failed, ""]))
+        _expect_refused(apply, task, log, refused, error)
 
 
-def _expect_refused(apply: Callable[..., Any], task: Any, log: Path, look: str) -> None:
-    """`apply` raises for a task that the log has no record of."""
+def _failed(record: dict[str, Any]) -> bool:
+    """Whether a line of a log is of a trial that failed, in AutoTVM's form or in Ansor's."""
+    return bool((record["result"] if "result" in record else record["r"])[1])
+
+
+def _expect_refused(
+    apply: Callable[..., Any], task: Any, log: Path, look: str, error: type[Exception]
+) -> None:
+    """`apply` raises for a task that the log has no valid record of."""
+    before = log.read_text()
     try:
         apply(task, str(log))
-    except (ValueError, RuntimeError):
+    except error:
+        expect(
+            log.read_text() == before,
+            expected="a log that is only read",
+            seen="it was changed",
+            look="what writes to the log",
+        )
         return
+    except (ValueError, RuntimeError, AttributeError, TypeError, KeyError) as other:
+        raise fail(
+            f"{error.__name__} when the log has no valid record of the task",
+            f"{type(other).__name__}: {other}"[:200],
+            f"the docstring's Raises; {look}",
+        ) from other
     raise fail(
         "an error when the log has no valid record of the task",
         "a schedule, which was never measured",
@@ -413,14 +549,27 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
     tasks = [ansor_task((m, n, k)), ansor_task((n, m, k))]
     trials = 4
     with _new_log() as log:
-        tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
+        with _ansor_calls() as calls:
+            tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
         _expect_records(log, "measure_callbacks=[auto_scheduler.RecordToFile(log), ...]")
         _expect_trials(
             history(log),
             trials,
             "num_measure_trials= and num_measures_per_round= of TuningOptions",
         )
-        records = [json.loads(line)["i"][0] for line in log.read_text().splitlines()]
+        text = log.read_text()
+        records = [json.loads(line)["i"][0] for line in text.splitlines()]
+        _expect_ansor(calls, trials)
+        # What there is to go on from, is gone on from; the search itself need not be.
+        with _ansor_calls(searching=False) as again, contextlib.suppress(NothingMeasured):
+            tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
+        loaded = again["made"][-1].get("load_log_file") if again["made"] else None
+        expect(
+            loaded is not None and log.read_text().startswith(text),
+            expected="a search that goes on from the log, if it exists",
+            seen="its records were removed" if loaded else f"load_log_file={loaded}",
+            look="load_log_file=log of TaskScheduler",
+        )
     for task in tasks:
         expect(
             any(record[0] == task.workload_key for record in records),
@@ -435,6 +584,55 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             seen=record[1],
             look="the target: the tasks carry it",
         )
+
+
+@contextmanager
+def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
+    """How the scheduler is made, the options and the search; none goes on unless `searching`."""
+    from tvm import auto_scheduler
+
+    instead = None if searching else lambda *_, **__: None
+    scheduler = auto_scheduler.TaskScheduler
+    with (
+        _calls(scheduler, "__init__") as made,
+        _calls(scheduler, "tune", instead=instead) as searches,
+        _calls(auto_scheduler.TuningOptions, "__init__") as options,
+    ):
+        yield {"made": made, "searches": searches, "options": options}
+
+
+def _expect_ansor(calls: dict[str, Called], trials: int) -> None:
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    expect(
+        all(calls.values()),
+        expected="an auto_scheduler.TaskScheduler, its tune(), and TuningOptions",
+        seen=f"no {' and no '.join(name for name, each in calls.items() if not each)}",
+        look="the objects that the docstring names",
+    )
+    made, search, options = (calls[each][-1] for each in ("made", "searches", "options"))
+    weights = [float(each) for each in made.get("task_weights") or ()]
+    expect(
+        weights == [1.0, 3.0],
+        expected="the tasks weighted as given, [1.0, 3.0]",
+        seen=f"{weights or 'no weights'}",
+        look="auto_scheduler.TaskScheduler(tasks, weights)",
+    )
+    size = options["num_measures_per_round"]
+    expect(
+        size <= trials_per_round(trials, 2),
+        expected=f"rounds of {trials_per_round(trials, 2)}: trials_per_round(trials, len(tasks))",
+        seen=f"{size}",
+        look="num_measures_per_round= of TuningOptions",
+    )
+    population = (search.get("search_policy_params") or {}).get("evolutionary_search_population")
+    expect(
+        population is not None and population <= 512,
+        expected="a small search population",
+        seen=f"{population or 'the default, 2048'}",
+        look="search_policy_params=fast_search_params() of tune()",
+    )
+    _expect_progress(options["measure_callbacks"], "measure_callbacks= of TuningOptions")
 
 
 def _demonstrate_apply_ansor(apply_ansor: Callable[..., Any]) -> str:
@@ -465,6 +663,7 @@ def check_apply_ansor(apply_ansor: Callable[..., Any]) -> None:
         ansor_log,
         best="task.apply_best(log)",
         refused="task.apply_best(log) raises",
+        error=RuntimeError,
     )
 
 
@@ -521,6 +720,7 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
         seen=f"only {', '.join(dict.fromkeys(kinds)) or 'no calls at all'}",
         look="the factors of the splits",
     )
+    _expect_sampled_factors(schedule)
     nests = [loop_nest(each["main"]) for each in _sampled_modules(metaschedule_space, module)]
     _expect_different(
         nests,
@@ -529,11 +729,11 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
     )
     _expect_vectorized_and_parallel(nests)
     loops = [loop for nest in nests for loop in _all_loops(nest)]
-    wrong = [loop for loop in loops if loop.name[0] == "k" and loop.kind == "parallel"]
+    wrong = [loop for loop in loops if loop.name[0] == "k" and loop.kind in _AT_ONCE]
     expect_loops(
         not wrong,
         wrong,
-        "no loop over k in parallel: its iterations add to the same elements",
+        "no loop over k parallel or vectorized: its iterations add to the same elements",
         "what is fused and run in parallel",
     )
     for rows, columns, steps in ((m, n, k), (37, 41, 29)):
@@ -545,6 +745,33 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
             (steps, columns),
             look="the calls on the schedule",
         )
+
+
+_AT_ONCE = ("parallel", "vectorized")
+
+
+def _expect_sampled_factors(schedule: Any) -> None:
+    """The splits of i, j and k take factors that were sampled."""
+    fixed = [
+        int(factor)
+        for instruction in schedule.trace.insts
+        if str(instruction.kind.name) == "Split"
+        for factor in instruction.inputs[1:]
+        if isinstance(getattr(factor, "value", factor), int)
+    ]
+    expect(
+        not fixed,
+        expected="factors of the splits that the search chooses",
+        seen=f"{', '.join(map(str, fixed))}, whatever is sampled",
+        look="schedule.sample_perfect_tile for each loop that is split",
+    )
+    sampled = [each for each in schedule.trace.insts if "SamplePerfectTile" in str(each.kind.name)]
+    expect(
+        len(sampled) > 1,
+        expected="sampled factors for rows and for columns",
+        seen=f"{len(sampled)} sample_perfect_tile",
+        look="schedule.sample_perfect_tile of i and of j",
+    )
 
 
 def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
@@ -611,7 +838,8 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
         for index, shape in enumerate(shapes)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
+        with _calls(ms.tune, "tune_tasks") as calls:
+            database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
         expect_type(
             database,
             ms.database.Database,
@@ -625,6 +853,20 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
         _expect_trials(
             history(folder), trials, "max_trials_global= and num_trials_per_iter= of tune_tasks"
         )
+        _expect_tune_tasks(calls, trials)
+        before = {path.name: path.read_text() for path in Path(folder).glob("database_*.json")}
+        with (
+            _calls(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
+            contextlib.suppress(NothingMeasured),
+        ):
+            tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
+        after = {path.name: path.read_text() for path in Path(folder).glob("database_*.json")}
+        expect(
+            after == before and bool(calls) and str(calls[-1]["work_dir"]) == folder,
+            expected="a later call that goes on from the database of work_dir",
+            seen="another folder" if after == before else "its files were changed before",
+            look="work_dir= of tune_tasks, and what removes files",
+        )
     for context, shape in zip(contexts, shapes, strict=True):
         record = database.query_tuning_record(context.mod, target, "main")
         expect(
@@ -633,6 +875,40 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             seen=f"none of the matmul {'x'.join(str(size) for size in shape)}",
             look="tasks=contexts: all of them, as they came",
         )
+
+
+def _expect_tune_tasks(calls: Called, trials: int) -> None:
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    expect(
+        bool(calls),
+        expected="ms.tune.tune_tasks called",
+        seen="it was not",
+        look="from tvm.s_tir import meta_schedule as ms; ms.tune.tune_tasks(...)",
+    )
+    options = calls[-1]
+    weights = [float(each) for each in options["task_weights"]]
+    expect(
+        weights == [1.0, 3.0],
+        expected="the tasks weighted as given, [1.0, 3.0]",
+        seen=f"{weights}",
+        look="task_weights=weights",
+    )
+    size = trials_per_round(trials, 2)
+    expect(
+        options["num_trials_per_iter"] <= size,
+        expected=f"rounds of {size}: trials_per_round(trials, len(contexts))",
+        seen=f"{options['num_trials_per_iter']}",
+        look="num_trials_per_iter=",
+    )
+    model = options["cost_model"]
+    expect(
+        "random" not in str(type(model) if not isinstance(model, str) else model).lower()
+        and not isinstance(model, str),
+        expected="a cost model set for few trials",
+        seen=f"{model if isinstance(model, str) else type(model).__name__}",
+        look="cost_model=cost_model() of tvm_practice.tvm_export.tuners.metaschedule",
+    )
 
 
 def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> str:
@@ -681,8 +957,16 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         )
         for name in ("first", "second")
     }
-    applied = apply_metaschedule(tvm.IRModule(functions), database, target)
+    given = tvm.IRModule(functions)
+    applied = apply_metaschedule(given, database, target)
     expect_type(applied, tvm.IRModule, "apply_metaschedule returns an IRModule")
+    for name, function in functions.items():
+        expect(
+            format_nest(loop_nest(given[name])) == format_nest(loop_nest(function)),
+            expected="the module given as it was",
+            seen=f"its function {name} was changed",
+            look="assigning to mod[...] changes mod itself",
+        )
     names = sorted(variable.name_hint for variable in applied.get_global_vars())
     expect(
         names == sorted(functions),

@@ -16,6 +16,7 @@ from tvm_practice.course.imported_models import (
     by_pytorch,
     demonstrated_model,
     draw_model,
+    draw_sum,
     expect_as_pytorch,
     expect_left_alone,
     expect_only_read,
@@ -106,6 +107,18 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             "aten::relu",
             lambda inputs, types: relay.nn.relu(inputs[0]),
         )
+        for count in (1, 3):
+            model, example = draw_sum(count)
+            mod, params = import_relay(model, example)
+            names = [name for name in graph(mod).inputs if name not in params]
+            expect(
+                names == [f"input_{index}" for index in range(count)],
+                expected=f"inputs named input_0 to input_{count - 1} of a model that takes {count}",
+                seen=", ".join(names),
+                look="a name for each tensor of the example, by its index",
+            )
+    got = _run_relay(mod, params, example)
+    expect_as_pytorch(got, by_pytorch(model, example), look="the order of the inputs")
 
 
 def _expect_inputs(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> None:
@@ -201,10 +214,16 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
 
     model, example = draw_model(outputs=2)
     mod, params = _imported_relay(model, example)
-    before = format_graph(mod)
+    before, kept = format_graph(mod), {name: each.numpy() for name, each in params.items()}
     optimized = optimize_relay(mod, params)
     expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
     expect_left_alone(before, mod)
+    expect(
+        params.keys() == kept.keys(),
+        expected="params left as they were",
+        seen=f"{len(params)} weights of {len(kept)}",
+        look="what removes or adds an entry of params",
+    )
     shown = graph(optimized)
     expect(
         shown.inputs == ("input_0", "input_1"),
@@ -301,6 +320,34 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
     expect_as_pytorch(
         run_relay(lib, arrays(example)), by_pytorch(model, example), look="the module compiled"
     )
+    # Settings, and weights that are bound.
+    optimized, kernels = _optimized_relay(mod, params), _show_build(lib).splitlines()
+    with quiet_frontends():
+        apart = build_relay(optimized, {}, any_llvm(), config={"relay.FuseOps.max_depth": 1})
+    single = _show_build(apart).splitlines()
+    expect(
+        len(single) > len(kernels),
+        expected='a kernel per operator with config={"relay.FuseOps.max_depth": 1}',
+        seen=f"{len(single) - 1}, where {len(kernels) - 1} are built without it",
+        look="config= of tvm.transform.PassContext",
+    )
+    expect(
+        any("NCHWc" in kernel for kernel in single),
+        expected="level 3 with config as well: a convolution in the layout NCHWc",
+        seen=", ".join(single[1:]),
+        look="tvm.transform.PassContext(opt_level=3, config=config)",
+    )
+    expect_as_pytorch(
+        run_relay(apart, arrays(example)),
+        by_pytorch(model, example),
+        look="params={}: the weights are constants of the module then",
+    )
+
+
+def _optimized_relay(mod: Any, params: dict[str, Any]) -> Any:
+    from solutions.relay_import import optimize_relay
+
+    return optimize_relay(mod, params)
 
 
 def _show_build(lib: Any) -> str:
@@ -387,6 +434,11 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
             "relu.default",
             own_relu,
         )
+        summed, given = draw_sum(3)
+        mod = import_relax(summed, given)
+    expect_as_pytorch(
+        _run_relax(mod, given), by_pytorch(summed, given), look="how three inputs are exported"
+    )
 
 
 def _run_relax(mod: Any, example: Sequence[Any]) -> list[np.ndarray]:
@@ -590,7 +642,8 @@ def check_verify(verify: Callable[..., Any]) -> None:
     _check_tolerances(verify)
     returned = verify(got, want, atol=_ATOL, rtol=_RTOL)
     expect(
-        isinstance(returned, float) and abs(returned - largest) <= 1e-3 * largest,
+        isinstance(returned, float | np.floating)
+        and abs(float(returned) - largest) <= 1e-3 * largest,
         expected=f"the largest absolute error of all outputs, {largest:.3g}, as a float",
         seen=f"{returned!r}",
         look="the maximum, which is over every element of every output",
@@ -620,26 +673,47 @@ def check_verify(verify: Callable[..., Any]) -> None:
         look="the absolute value of the difference",
     )
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / abs(float(want[0][at])))
+    got[0][at] = np.nan
+    message = _expect_rejected(verify, got, want, case="NaN", look="comparisons with NaN are false")
+    expect(
+        re.search(r"(?i)inf|∞", message) is not None,
+        expected="an infinite error named for NaN",
+        seen=message,
+        look="the text of the ValueError: an error that is NaN is told as infinite",
+    )
     for before, after in zip(kept, want, strict=True):
         expect_unchanged(before, after, "reference")
 
 
 def _check_tolerances(verify: Callable[..., Any]) -> None:
     """Both tolerances count, and they are added."""
-    for got, want, atol, rtol, right, what in (
+    cases: tuple[tuple[Any, Any, float, float, bool, str], ...] = (
         (1e-6, 0.0, 1e-5, 1e-5, True, "1e-6 for 0 within atol=1e-5"),
         (1000.05, 1000.0, 1e-6, 1e-4, True, "1000.05 for 1000 within rtol=1e-4"),
         (1.15, 1.0, 0.1, 0.1, True, "1.15 for 1 within atol=0.1 + rtol=0.1"),
         (1.15, 1.0, 0.1, 0.0, False, "1.15 for 1 with atol=0.1 and rtol=0"),
         (0.5, 0.0, 0.1, 0.9, False, "0.5 for 0 with atol=0.1, whatever rtol is"),
         (-1.0, 1.0, 0.1, 0.1, False, "-1 for 1"),
-    ):
+        (-1000.05, -1000.0, 1e-6, 1e-4, True, "-1000.05 for -1000 within rtol=1e-4"),
+        (1.5, 1.0, 0.5, 0.0, True, "1.5 for 1 within atol=0.5: as much as is allowed"),
+        (2.1, 1.0, 0.0, 0.6, False, "2.1 for 1 with rtol=0.6, which is of the reference"),
+        (1.0, 2.1, 0.0, 0.51, False, "1 for 2.1 with rtol=0.51"),
+        (1.0, 2.1, 0.0, 0.53, True, "1 for 2.1 within rtol=0.53 of the reference"),
+        (1e30, 1.0001e30, 0.0, 1e-3, True, "1e30 for 1.0001e30 within rtol=1e-3"),
+        (1e-30, 0.0, 0.0, 0.5, False, "1e-30 for 0 with atol=0"),
+        (np.uint8(3), np.uint8(250), 10.0, 0.0, False, "3 for 250, both uint8, with atol=10"),
+        (np.uint8(250), np.uint8(3), 10.0, 0.0, False, "250 for 3, both uint8, with atol=10"),
+        (np.int64(-5), np.int64(-5), 0.0, 0.0, True, "-5 for -5, both int64"),
+        (np.float16(6e4), np.float16(-6e4), 1.0, 0.1, False, "60000 for -60000 in float16"),
+    )
+    for got, want, atol, rtol, right, what in cases:
         message = _raised(verify, [np.array([got])], [np.array([want])], atol=atol, rtol=rtol)
         expect(
             (message is None) == right,
             expected=f"{what} {'accepted' if right else 'refused'}",
             seen="it was refused" if message else "it was accepted",
-            look="|output - reference| <= atol + rtol * |reference|, with the absolute values",
+            look="|output - reference| <= atol + rtol * |reference|, with the absolute values, in "
+            "float64",
         )
 
 
@@ -680,7 +754,8 @@ def _check_message(
     def names(value: float) -> bool:
         return any(abs(number - value) <= 0.02 * value for number in numbers)
 
-    position = r"\D+".join(str(i) for i in at)
+    # Digits that stand together: not the end of one number and the beginning of another.
+    position = r"\D{1,12}".join(str(i) for i in at)
     for told, what in (
         (f"{index}" in re.findall(r"\d+", message), f"the output's index, {index}"),
         (names(error), f"the largest absolute error, {error:.3g}"),
@@ -688,7 +763,10 @@ def _check_message(
             names(relative) or names(100 * relative),
             f"the largest relative error, {relative:.3g}",
         ),
-        (re.search(rf"\b{position}\b", message), f"the worst element's position, {list(at)}"),
+        (
+            re.search(rf"(?<![\d.]){position}(?![\d.])", message),
+            f"the worst element's position, {list(at)}",
+        ),
     ):
         expect(
             bool(told),

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, expect_unchanged, fresh_rng
-from tvm_practice.course.lowering import build_expressions, lower_expression
+from tvm_practice.course.lowering import build_expressions, lower_expression, stages_of
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.viz.loop_nest import format_nest, loop_nest
 
@@ -67,21 +67,9 @@ def _expect_tensors(tensors: Any, shapes: dict[str, tuple[int, ...]], name: str)
         )
 
 
-def _stages(output: Any) -> dict[str, Any]:
-    """The compute stages that `output` is made of, by name."""
-    found: dict[str, Any] = {}
-    pending = [output]
-    while pending:
-        operation = pending.pop().op
-        if type(operation).__name__ == "ComputeOp" and operation.name not in found:
-            found[str(operation.name)] = operation
-            pending.extend(operation.input_tensors)
-    return found
-
-
 def _expect_stages(tensors: list[Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     """The output is made of the stages of these names and shapes and no others, float32."""
-    stages = _stages(tensors[-1])
+    stages = {name: each.op for name, each in stages_of(tensors[-1]).items()}
     missing = [name for name in shapes if name not in stages]
     expect(
         not missing,

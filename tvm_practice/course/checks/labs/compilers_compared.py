@@ -90,7 +90,12 @@ def _described(tensors: Sequence[Any]) -> str:
 def check_online_softmax(online_softmax: Function) -> None:
     rng = fresh_rng()
     rows, columns = (int(size) for size in rng.choice(np.arange(7, 40), 2, replace=False))
-    tensors = online_softmax(rows, columns)
+    _check_state(online_softmax(rows, columns), rows, columns)
+    _check_state(online_softmax(2, 1), 2, 1)
+
+
+def _check_state(tensors: Any, rows: int, columns: int) -> None:
+    rng = fresh_rng()
     expect(
         isinstance(tensors, list | tuple) and len(tensors) == 2,
         expected="online_softmax returns [X, Y]",
@@ -104,6 +109,13 @@ def check_online_softmax(online_softmax: Function) -> None:
         expected=f"X and Y of shape {(rows, columns)}",
         seen=f"shapes {shapes}",
         look="te.placeholder, and the shape given to the te.compute of Y",
+    )
+    types = {str(each.dtype) for each in (*tensors, *tensors[1].op.input_tensors)}
+    expect(
+        types == {"float32"},
+        expected="float32 throughout",
+        seen=", ".join(sorted(types)),
+        look="dtype= of te.placeholder, and tirx.const",
     )
     _expect_one_reduction(tensors)
     function = build_expression(tensors)
@@ -163,12 +175,17 @@ def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...
             "whether the maximum is subtracted before every exp: exp(89) is infinite in float32",
         ),
         (
+            ordinary * 2500,
+            "Y of values of ±1e4",
+            "whether the maximum is subtracted before every exp",
+        ),
+        (
             ordinary - 500,
             "Y of values near -500",
             "the state of nothing: its maximum must be below every float32",
         ),
         (
-            np.where(np.arange(ordinary.shape[1]) < 3, -np.inf, ordinary),
+            np.where(np.arange(ordinary.shape[1]) < ordinary.shape[1] // 3, -np.inf, ordinary),
             "Y of a row that begins with -inf, as masked scores do",
             "the state of nothing: te.min_value(type), the smallest finite value; -inf less -inf "
             "is no number",
@@ -318,6 +335,13 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     ),
     ("if x:\n    y = 3\nelse:\n    y = 4\n", 4, "if and else"),
     ("class C:\n    'One line.'\n\n    z = 1\n", 2, "a class with a docstring"),
+    ("'no docstring, and no code either'\n", 0, "a line that is nothing but a string"),
+    ('"one" "and another"\n', 0, "two strings side by side"),
+    ("x = 1\n'in the middle'\ny = 2\n", 2, "a string between two statements"),
+    ("def h():\n    'why'  # beside\n    return 'text'\n", 2, "a docstring with a comment"),
+    ("try:\n    a()\nexcept E:\n    b()\nfinally:\n    c()\n", 6, "try, except and finally"),
+    ("s = '#' + \"'\"\n", 1, "marks of comments and strings inside strings"),
+    ("print('said')\n", 1, "a call with a string"),
 )
 
 
@@ -358,6 +382,14 @@ def check_count_lines(count_lines: Function) -> None:
             expected=f"{wanted} in {what}: {source!r}",
             seen=repr(got),
             look="where a logical line ends, and which of them are nothing but a string",
+        )
+    for source, wanted in (("", 0), ("x = 1", 1), ("if x:\n    y = 2", 2)):
+        got = count_lines(source)
+        expect(
+            got == wanted,
+            expected=f"{wanted} in {source!r}, which has no line end at its end",
+            seen=repr(got),
+            look="the last line",
         )
     rng = fresh_rng()
     chosen = rng.choice(len(_PIECES), 12)
@@ -425,7 +457,7 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _check_runs(time_to_first_result, Path(folder))
     for lines, status, said in (
-        (("print('bye', file=sys.stderr)", "sys.exit(3)"), 3, "bye"),
+        (("print('first\\nbye', file=sys.stderr)", "sys.exit(3)"), 3, "bye"),
         (("print(1, flush=True)", "print('late', file=sys.stderr)", "sys.exit(4)"), 4, "late"),
         (("print('quiet', file=sys.stderr)",), 0, "quiet"),
     ):
@@ -565,6 +597,7 @@ def check_pays_after(pays_after: Function) -> None:
         )
     for interval, why in (
         ((0.9, 0.75, 1.05), "the interval holds 1: no significant difference"),
+        ((0.9, 0.8, 1.0), "the interval ends at 1, which it holds"),
         ((1.5, 1.4, 1.6), "it is slower"),
         ((1.0, 1.0, 1.0), "it is as fast"),
     ):

@@ -110,6 +110,13 @@ def check_target_for(target_for: Function) -> None:
             look="the table in the docstring; LLVM takes a wrong name in silence, and means the "
             "oldest processor of the architecture",
         )
+        wanted_triple, wanted_mattr = _TABLE[machine]
+        expect(
+            triple == wanted_triple,
+            expected=f"{machine}: mtriple {wanted_triple}",
+            seen=f"mtriple {triple}",
+            look="the table in the docstring",
+        )
         resolved = tvm.target.Target(described)
         for feature, wanted in [(each, True) for each in has] + [(each, False) for each in has_not]:
             expect(
@@ -118,22 +125,45 @@ def check_target_for(target_for: Function) -> None:
                 seen=f"mattr {described.get('mattr', 'is left out')}",
                 look="mattr: a list of words, + for a feature more and - for one less",
             )
-    try:
-        got = target_for("pdp-11")
-    except ValueError as error:
+        keys = {
+            "kind",
+            "mtriple",
+            *(["mcpu"] if mcpu else []),
+            *(["mattr"] if wanted_mattr else []),
+        }
         expect(
-            "pdp-11" in str(error),
-            expected="a ValueError that names the machine",
-            seen=str(error),
-            look="the text of the error",
+            set(described) == keys and list(described.get("mattr", ())) == wanted_mattr,
+            expected=f"{machine}: the keys {', '.join(sorted(keys))}"
+            + (f", mattr {wanted_mattr}" if wanted_mattr else ""),
+            seen=", ".join(f"{key} {value}" for key, value in sorted(described.items())),
+            look="the last column of the table: with is +, without is -, in a list",
         )
-    else:
-        expect(
-            False,
-            expected="ValueError for a machine that is not in the table",
-            seen=f"{got!r} for 'pdp-11'",
-            look="what happens with other words",
-        )
+    for other in ("pdp-11", "x86-64", "X86-64-V3", "aarch64 ", ""):
+        try:
+            got = target_for(other)
+        except ValueError as error:
+            expect(
+                other in str(error),
+                expected="a ValueError that names the machine",
+                seen=str(error),
+                look="the text of the error",
+            )
+        else:
+            expect(
+                False,
+                expected="ValueError for a machine that is not in the table",
+                seen=f"{got!r} for {other!r}",
+                look="what happens with other words",
+            )
+
+
+_TABLE: dict[str, tuple[str, list[str]]] = {
+    "x86-64-v2": ("x86_64-linux-gnu", []),
+    "x86-64-v3": ("x86_64-linux-gnu", []),
+    "x86-64-v4": ("x86_64-linux-gnu", ["-prefer-256-bit"]),
+    "aarch64": ("aarch64-linux-gnu", []),
+    "wasm32": ("wasm32-unknown-wasi", ["+simd128"]),
+}
 
 
 def _with(triple: str, mcpu: str = "", *mattr: str) -> dict[str, Any]:
@@ -357,6 +387,23 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
         "f32x4; f32 is one float, f64x2 are doubles",
     ),
     (["f32x4.relaxed_madd"], {"fma v128": 1}, "relaxed_madd"),
+    (
+        ["vsubps %ymm1, %ymm0, %ymm0", "vfnmadd231ps %ymm1, %ymm0, %ymm2", "vdivps %xmm1, %xmm0"],
+        {},
+        "subtractions, divisions and negated products, which are not in the table",
+    ),
+    (
+        ["faddp v0.4s, v1.4s, v2.4s", "fmls v0.4s, v1.4s, v2.4s", "fmul v0.2s, v1.2s, v2.2s"],
+        {},
+        "faddp adds pairs, fmls subtracts, and v0.2s is half a register",
+    ),
+    (
+        ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7 {%k1}"],
+        {"add ymm": 1, "mul zmm": 1},
+        "the register that is written, also under a mask",
+    ),
+    (["f32x4.sub", "f32x4.relaxed_nmadd", "f32x4.splat", "v128.load"], {}, "nothing else counts"),
+    ([], {}, "a loop without instructions"),
 )
 
 

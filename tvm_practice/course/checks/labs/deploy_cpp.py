@@ -1,19 +1,25 @@
 """Lab 2's exercises and how they are graded: libraries are loaded, C++ is compiled and run."""
 
+import contextlib
+import math
 import platform
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, seed_torch
+from tvm_practice.course.imported_models import expect_only_read, state
 from tvm_practice.engines import CURRENT
 from tvm_practice.labs.native import run_exercise
 from tvm_practice.tvm_export.cpp import describe_main
 from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
+from tvm_practice.viz.graph import graph
+from tvm_practice.viz.loop_nest import loop_nest, paths
 
 PHASE = Phase(
     number=2,
@@ -124,12 +130,20 @@ def check_export_model(export_model: Function) -> None:
         return _imported(other, example)
 
     look = "what becomes of `ends`: it takes the imported module, what it returns is compiled"
-    _expect_export(export_model, model, example, {"ends": ends}, x, _of_torch(other, x), look)
+    scheduled = _expect_export(
+        export_model, model, example, {"ends": ends}, x, _of_torch(other, x), look
+    )
     expect(
         len(given) == 1,
         expected="`ends` is called once",
         seen=f"{len(given)} calls",
         look=look,
+    )
+    expect(
+        bool({"parallel", "vectorized"} & set(scheduled)),
+        expected="a default schedule for each function",
+        seen=f"loops that are {', '.join(dict.fromkeys(scheduled)) or 'not compiled'}",
+        look="schedule_defaults(optimized, target), between optimize_relax and build_relax",
     )
 
 
@@ -141,19 +155,28 @@ def _expect_export(
     x: Any,
     want: np.ndarray,
     look: str,
-) -> None:
-    """Export, load the library again, and compare with `want`."""
+) -> list[str]:
+    """Export, load the library again, compare with `want`; returns how its loops run."""
     import tvm
 
     from tvm_practice.tvm_export.running import RelaxRunner
 
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "new" / "folder"
-        mod = export_model(model, example, folder, **options)
+        kept = []
+        if options:  # there already, with a file of somebody else's and a library to replace
+            folder.mkdir(parents=True)
+            (folder / "notes.txt").write_text("kept")
+            (folder / "model.so").write_text("old")
+            kept = ["notes.txt"]
+        before = state(model)
+        with _scheduled() as scheduled:
+            mod = export_model(model, example, folder, **options)
+        expect_only_read(before, model)
         files = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
         expect(
-            files == ["model.so"],
-            expected="the folder holds model.so and nothing else",
+            files == ["model.so", *kept],
+            expected="the folder holds model.so and nothing else new",
             seen=", ".join(files) or "nothing",
             look="export_library's path, and mkdir(parents=True, exist_ok=True)",
         )
@@ -181,6 +204,30 @@ def _expect_export(
         seen=type(mod).__name__,
         look="the return statement",
     )
+    expect(
+        not any(call.kernel for call in graph(mod).calls),
+        expected="the IRModule before it was optimized: operators, not kernels",
+        seen="calls of kernels",
+        look="which of the modules is returned: what `ends` gave, or what was imported",
+    )
+    return scheduled
+
+
+@contextlib.contextmanager
+def _scheduled() -> Iterator[list[str]]:
+    """How the loops run that are compiled meanwhile."""
+    import tvm
+
+    seen: list[str] = []
+    build = tvm.tirx.build
+
+    def recording(mod: Any, *arguments: Any, **options: Any) -> Any:
+        for function in mod.functions.values():
+            seen.extend(loop.kind for path, _ in paths(loop_nest(function)) for loop in path)
+        return build(mod, *arguments, **options)
+
+    with mock.patch.object(tvm.tirx, "build", recording):
+        yield seen
 
 
 @PHASE.exercise(
@@ -322,12 +369,17 @@ def _listed(name: str, function: Function, arguments: Sequence[int], *words: str
     ),
 )
 def check_wrap_buffer(wrap_buffer: Function) -> None:
-    shape = [int(each) for each in fresh_rng().integers(2, 9, 3)]
-    [said] = _tried("wrap_buffer", wrap_buffer, shape)
-    compact = f"{shape[1] * shape[2]},{shape[2]},1"
+    rng = fresh_rng()
+    shapes = [[int(each) for each in rng.integers(1, 9, dimensions)] for dimensions in (3, 1, 5)]
+    for shape, said in zip(shapes, _tried("wrap_buffer", wrap_buffer, *shapes), strict=True):
+        _expect_wrapped(shape, said)
+
+
+def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
+    compact = ",".join(str(math.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     for word, wanted, expected, look in (
         ("same_memory", "1", "the tensor's data is the buffer", "a copy: dl_tensor.data = data"),
-        ("ndim", "3", "ndim 3", "dl_tensor.ndim = shape.size()"),
+        ("ndim", f"{len(shape)}", f"ndim {len(shape)}", "dl_tensor.ndim = shape.size()"),
         (
             "shape",
             ",".join(map(str, shape)),
@@ -388,8 +440,11 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     rng = fresh_rng()
     inputs, threads = int(rng.integers(14, 22)), int(rng.integers(3, 6))
     failing = int(rng.integers(2, 6))
-    runs = ((inputs, threads, -1), (2, threads, -1), (inputs, threads, failing))
-    said, few, failed = _tried("call_on_threads", call_on_threads, *runs)
+    runs = (
+        (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
+        (0, threads, -1), (5, 1, -1),
+    )  # fmt: skip
+    said, few, failed, none, single = _tried("call_on_threads", call_on_threads, *runs)
     expect(
         said["exit"] == "0",
         expected="the program ends by itself",
@@ -415,9 +470,9 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         seen=f"{said['peak']} at most",
         look="where the threads are joined: after all of them have been started",
     )
-    for each, most in ((said, threads), (few, 2)):
+    for each, most in ((said, threads), (few, 2), (none, 0), (single, 1)):
         expect(
-            int(each["clones"]) <= most,
+            each["exit"] == "0" and int(each["clones"]) <= most,
             expected=f"at most {most} clones: one a thread, no more threads than inputs",
             seen=f"{each['clones']} clones",
             look="where Clone() is called, and std::min(threads, inputs.size())",
@@ -495,6 +550,15 @@ def check_call_on_stream(call_on_stream: Function) -> None:
         seen=f"{said['waits']} waits",
         look="cudaStreamSynchronize: at the end, before the label is read",
     )
+    for word, wanted, expected, look in (
+        ("kinds", "1,2", "the pixels copied to the GPU, the label copied from it",
+         "cudaMemcpyHostToDevice for the one, cudaMemcpyDeviceToHost for the other"),
+        ("input", "1", f"device_input filled, all {height} x {width} x 3 of it and nothing behind",
+         "height * width for Preprocess: shape[2] * shape[3]"),
+        ("scored", str(classes), f"the label chosen from {classes} scores",
+         "numel() of the scores for Postprocess"),
+    ):  # fmt: skip
+        expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
     expect(
         said["label"] == said["expected"],
         expected=f"the label {said['expected']}",

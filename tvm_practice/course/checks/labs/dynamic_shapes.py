@@ -9,6 +9,7 @@ import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
+    draw_distinct,
     expect,
     expect_close,
     expect_unchanged,
@@ -170,19 +171,20 @@ def _signature_and_nest(mod: Any) -> str:
     return f"{inputs} -> {_text(_shape(main.ret_ty))}\n{format_nest(loop_nest(kernel))}"
 
 
-def _symbolic_schedule(k: int, m: int) -> tuple[Any, Any]:
-    """A fresh schedule of the product of n rows, and its block."""
+def _symbolic_schedule(k: int, m: int, names: str = "ABC") -> tuple[Any, Any]:
+    """A fresh schedule of the product of n rows, and its block; a letter each for the tensors."""
     import tvm
     from tvm import te, tirx
 
     n = tirx.Var("n", "int64")
-    A = te.placeholder((n, k), name="A")
-    B = te.placeholder((k, m), name="B")
+    left, right, out = tuple(names)
+    A = te.placeholder((n, k), name=left)
+    B = te.placeholder((k, m), name=right)
     r = te.reduce_axis((0, k), name="k")
-    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name=out)
     function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
     schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    return schedule, schedule.get_sblock("C")
+    return schedule, schedule.get_sblock(out)
 
 
 def _guards(function: Any) -> dict[str, str]:
@@ -235,8 +237,10 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
     import tvm
 
     rng = fresh_rng()
-    for k, m, rows, columns in ((13, 32, 4, 16), (9, 24, 6, 8)):
-        schedule, block = _symbolic_schedule(k, m)
+    tiles = [*draw_distinct(2, [(4, 16), (6, 8), (3, 24), (5, 12)]), (1, 8)]
+    for (rows, columns), names in zip(tiles, ("ABC", "PQR", "ABC"), strict=True):
+        k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))
+        schedule, block = _symbolic_schedule(k, m, names)
         try:
             schedule_dynamic(schedule, block, rows, columns)
         except tvm.s_tir.ScheduleError as error:
@@ -250,16 +254,16 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
         nest = loop_nest(function)
         loops = _expect_dynamic_tiles(nest, k, m // columns, rows, columns)
         guarded = _guards(function)
-        sums = [name for name in guarded if name.startswith("C") and "update" in name]
+        sums = [name for name in guarded if name.startswith(names[2]) and "update" in name]
         expect(
             not sums,
             expected="the sum runs without a condition",
             seen=f"{sums[0] if sums else ''} runs only if {guarded[sums[0]] if sums else ''}",
             look="schedule.pad_einsum(block, [rows, 1, 1]), before the splits",
         )
-        copies = [path for path, each in paths(nest) if each.reads == ("A",)]
-        expect(
-            len(copies) == 1 and copies[0][:1] == loops[:1],
+        copies = [path for path, each in paths(nest) if each.reads == (names[0],)]
+        expect(  # rows of one need no padding, and so no copy
+            (rows == 1 and not copies) or (len(copies) == 1 and copies[0][:1] == loops[:1]),
             expected="the copy of A is made inside i_outer, a tile's rows at a time",
             seen="no copy of A" if not copies else f"made in {show(copies[0])}",
             look="schedule.compute_at(the block that get_producers gives, i_outer)",
@@ -366,8 +370,9 @@ def check_import_dynamic(import_dynamic: Function) -> None:
 
     rng = fresh_rng()
     width, features = (int(each) for each in rng.choice([3, 5, 7, 9], 2, replace=False))
-    bounds = {"batch": int(rng.integers(5, 9)), "length": int(rng.integers(10, 20))}
-    axes = ({0: "batch", 1: "length"}, {0: "batch"})
+    first, second = draw_distinct(2, ["batch", "length", "rows", "tokens", "sequences"])
+    bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(10, 20))}
+    axes = ({0: first, 1: second}, {0: first})
     model = _network(width, features)
     for batch, length in ((3, 4), (1, 4)):
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
@@ -632,12 +637,15 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     rng = fresh_rng()
     bounds = int(rng.integers(30, 60)), int(rng.integers(30, 60))
     seen: list[set[tuple[int, ...]]] = []
-    for _ in range(2):
+    for by in (1e-5, -1e-5):
         called: list[tuple[int, ...]] = []
 
-        def run(x: np.ndarray, called: list[tuple[int, ...]] = called) -> np.ndarray:
+        def run(
+            x: np.ndarray, called: list[tuple[int, ...]] = called, by: float = by
+        ) -> np.ndarray:
             called.append(x.shape)
-            shifted: np.ndarray = np.sqrt(x) + np.float32(1e-5)
+            shifted: np.ndarray = np.sqrt(x)
+            shifted.flat[int(rng.integers(x.size))] += np.float32(by)  # the others are exact
             return shifted
 
         errors = verify_over_range(run, np.sqrt, _positive, bounds)
@@ -649,6 +657,16 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         seen="the same shapes twice",
         look="random.randint without a seed",
     )
+    for few in ((50,), (4, 5, 6)):  # another number of symbols, and the smallest bound
+        tried: list[tuple[int, ...]] = []
+        verify_over_range(_noting(tried), np.sqrt, _positive, few)
+        missing = set(itertools.product(*((1, bound) for bound in few))) - set(tried)
+        expect(
+            not missing,
+            expected=f"every corner of the range {few} is tried",
+            seen=f"{sorted(missing)} are not",
+            look="as many symbols as there are bounds",
+        )
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
     try:  # an error above the default, allowed
@@ -657,6 +675,16 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         raise fail(
             "an error of 0.01 passes with tolerance=0.1", str(error), "`tolerance`"
         ) from error
+
+
+def _noting(tried: list[tuple[int, ...]]) -> Arrays:
+    """The square root, noting the shapes that it is called with."""
+
+    def run(x: np.ndarray) -> np.ndarray:
+        tried.append(x.shape)
+        return np.asarray(np.sqrt(x))
+
+    return run
 
 
 def _positive(*shape: int) -> tuple[np.ndarray]:

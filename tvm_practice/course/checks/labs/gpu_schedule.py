@@ -5,6 +5,7 @@ from typing import Any
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
+    draw_distinct,
     expect,
     expect_close,
     fail,
@@ -121,9 +122,12 @@ _BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
     demonstrate=lambda bind_threads: _after(bind_threads, 64, 96, 32, 8, 32),
 )
 def check_bind_threads(bind_threads: Function) -> None:
-    for m, n, k in ((24, 96, 13), (26, 70, 13)):  # sizes that divide, sizes that do not
+    threads = [(8, 32), *draw_distinct(2, [(4, 8), (2, 16), (16, 4), (8, 8), (4, 64)])]
+    for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
+        ((24, 96, 13), (26, 70, 13), (37, 45, 1)), threads, strict=True
+    ):
         schedule, block = declare(m, n, k)
-        bind_threads(schedule, block, 8, 32)
+        bind_threads(schedule, block, across, along)
         loops = path_to(_nest(schedule), "C", look="the primitives")
         missing = [tag for tag in _BOUND if tag not in [loop.thread for loop in loops]]
         expect(
@@ -142,7 +146,10 @@ def check_bind_threads(bind_threads: Function) -> None:
             )
         _expect_bound(
             loops,
-            [*zip(_BOUND, (-(-m // 8), -(-n // 32), 8, 32), strict=True), ("serial", k)],
+            [
+                *zip(_BOUND, (-(-m // across), -(-n // along), across, along), strict=True),
+                ("serial", k),
+            ],
             "the factors of split (threads_y rows, threads_x columns), the order of reorder, and "
             "which loop gets which name",
         )
@@ -353,8 +360,8 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
             "the factors of the three splits, the order of reorder, bind, and unroll of the "
             "thread's own two loops",
         )  # fmt: skip
-        _expect_copies(nest, loops, update)
-        _expect_write_back(nest, loops, update)
+        _expect_copies(nest, loops, columns)
+        _expect_write_back(nest, loops, columns)
         _expect_returned(schedule, block, returned)
         _expect_product(schedule, m, n, k)
 
@@ -388,7 +395,7 @@ def _expect_registers(schedule: Any, update: Statement) -> None:
     )
 
 
-def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], update: Statement) -> None:
+def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], columns: int) -> None:
     """A and B are copied to registers inside k_inner; B's copy by vectors."""
     k_inner = 6  # loops from the outermost to k_inner
     for name in "AB":
@@ -403,14 +410,14 @@ def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], update: Statement)
         assert own is not None
         last = own[-1]
         expect(
-            name == "A" or last.kind == "vectorized",
+            name == "A" or (last.kind, last.extent) == ("vectorized", columns),
             expected="the last loop of B's copy is vectorized: one load for the row of the tile",
             seen=_shown(own),
             look="schedule.vectorize(schedule.get_loops(copy)[-1])",
         )
 
 
-def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], update: Statement) -> None:
+def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], columns: int) -> None:
     ends = [path for path, each in paths(nest) if each.writes == "C"]
     expect(
         len(ends) == 1 and shared_loops(ends[0], loops) == len(_BOUND),
@@ -419,7 +426,7 @@ def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], update: Statem
         look="reverse_compute_at(the write-back block, the loop bound to threadIdx.x)",
     )
     expect(
-        ends[0][-1].kind == "vectorized",
+        (ends[0][-1].kind, ends[0][-1].extent) == ("vectorized", columns),
         expected="the last loop of the write-back is vectorized",
         seen=_shown(ends[0]),
         look="schedule.vectorize(schedule.get_loops(write_back)[-1])",
@@ -485,7 +492,7 @@ def check_pad_shared(pad_shared: Function) -> None:
         f"{counts.shared_bytes} bytes",
         look="the axis (rows are -2), the factor (32 banks) and the offset of storage_align",
     )
-    for offset in (1, 4):
+    for offset in (1, 4, *draw_distinct(1, [2, 3, 5, 7, 8])):
         schedule, copy = _staged_transposition(64)
         pad_shared(schedule, copy, offset)
         taken, wanted = _counts(schedule).shared_bytes, 32 * (32 + offset) * 4
@@ -596,8 +603,17 @@ def check_tensor_cores(tensor_cores: Function) -> None:
     from tvm_practice.labs.gpu.wmma import wmma_intrinsics
     from tvm_practice.tvm_export.cuda import cuda_source, why_no_text
 
+    # The names of the intrinsics are those that are given, under which they are known as well.
+    names = {use: _known_as(name) for use, name in wmma_intrinsics().items()}
     schedule, tiles = _fragments()
-    tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
+    tensor_cores(schedule, *tiles[:5], names)
+    used = {str(each.attrs[0]) for each in schedule.trace.insts if each.kind.name == "Tensorize"}
+    expect(
+        used <= set(names.values()),
+        expected="the intrinsics tensorized by the names given",
+        seen=", ".join(sorted(used)) or "none",
+        look='intrinsics["load_a"] and the like, in schedule.tensorize',
+    )
     text = schedule.mod.script()
     for name, where in _INTRINSICS.items():
         wanted = 2 if name == "tvm_load_matrix_sync" else 1
@@ -625,6 +641,16 @@ def check_tensor_cores(tensor_cores: Function) -> None:
     )
     got, want = matmul_on_cpu(schedule, 64, 64, 32)
     expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
+
+
+def _known_as(name: str) -> str:
+    """Another name of a tensor intrinsic, drawn anew."""
+    from tvm.s_tir import TensorIntrin
+
+    known = TensorIntrin.get(name)
+    other = f"{name}_{int(fresh_rng().integers(10**6))}"
+    TensorIntrin.register(other, known.desc, known.impl, override=True)
+    return other
 
 
 def _wmma_calls(tensor_cores: Function) -> str:
@@ -675,9 +701,12 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     from solutions.te_basics import matmul
     from tvm_practice.labs.gpu.classic import run_on_cpu
 
-    for m, n, k in ((24, 96, 13), (26, 70, 13)):  # sizes that divide, sizes that do not
+    threads = draw_distinct(2, [(4, 8), (2, 16), (16, 4), (8, 32), (4, 64)])
+    for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
+        ((48, 192, 13), (26, 70, 13)), threads, strict=True
+    ):
         tensors = matmul(m, n, k)
-        schedule = bind_threads_classic(tensors, 8, 32)
+        schedule = bind_threads_classic(tensors, across, along)
         expect(
             isinstance(schedule, te.schedule.Schedule),
             expected="bind_threads_classic returns the schedule of te.create_schedule",
@@ -696,7 +725,10 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
         )
         _expect_bound(
             loops,
-            [*zip(_BOUND, (-(-m // 8), -(-n // 32), 8, 32), strict=True), ("serial", k)],
+            [
+                *zip(_BOUND, (-(-m // across), -(-n // along), across, along), strict=True),
+                ("serial", k),
+            ],
             "whose factor is whose (threads_y of rows, threads_x of columns), the order of "
             "reorder, and which axis gets which name: columns are x",
         )

@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
+from tvm_practice.course.expect import draw_distinct, expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT, host_target
 
 if TYPE_CHECKING:
@@ -263,15 +263,22 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
 def check_measure_remotely(measure_remotely: Function) -> None:
     import tvm
 
-    rows, columns, number, repeats = 13, 29, 3, 4
+    rows, columns, number, repeats = 13, 29, *draw_distinct(2, [3, 4, 5, 6])
     x, y = fresh_rng().standard_normal((2, rows, columns), dtype="float32")
     evaluators: list[tuple[Any, int, int]] = []
+    measured: list[Any] = []
     plain = tvm.runtime.Module.time_evaluator
 
     def evaluator(self: Any, func_name: str, dev: Any, number: int = 10, repeat: int = 1,
                   **options: Any) -> Any:  # fmt: skip
         evaluators.append((dev, number, repeat))
-        return plain(self, func_name, dev, number=number, repeat=repeat, **options)
+        evaluate = plain(self, func_name, dev, number=number, repeat=repeat, **options)
+
+        def evaluated(*given: Any) -> Any:
+            measured.append(evaluate(*given))
+            return measured[-1]
+
+        return evaluated
 
     with _session() as session, mock.patch.object(tvm.runtime.Module, "time_evaluator", evaluator):
         uploads = mock.patch.object(session, "upload", wraps=session.upload)
@@ -314,6 +321,14 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         expected=f"{repeats} samples of {number} calls, as seconds of shape ({repeats},)",
         seen=f"number={seen_number}, repeat={seen_repeats}, shape {np.shape(seconds)}",
         look="number and repeat of time_evaluator, and .results of what it returns",
+    )
+    expect_close(
+        seconds,
+        np.array(measured[-1].results),
+        what="the seconds",
+        whose="time_evaluator",
+        look=".results as they are: seconds of one call, in their order",
+        atol=1e-12,
     )
 
 
@@ -383,19 +398,20 @@ def check_rpc_runner(rpc_runner: Function) -> None:
     from tvm.s_tir import meta_schedule as ms
 
     farm = _farm()
-    workers = int(fresh_rng().integers(2, 6))
+    workers, (session, trial) = int(fresh_rng().integers(2, 6)), draw_distinct(2, range(20, 60))
     with _pools_here():
         runner = rpc_runner(
-            farm.host, farm.port, farm.key, workers=workers, session_seconds=21, trial_seconds=33
-        )
+            *(farm.host, farm.port, farm.key),
+            workers=workers, session_seconds=session, trial_seconds=trial,
+        )  # fmt: skip
         expect(
             isinstance(runner, ms.runner.RPCRunner),
             expected="rpc_runner returns an RPCRunner",
             seen=type(runner).__name__,
             look="the return statement",
         )
-        _expect_configured(runner)
-        _expect_pool(runner.pool, workers)
+        _expect_configured(runner, session)
+        _expect_pool(runner.pool, workers, trial)
         [result] = [each.result() for each in runner.run([a_trial(5, 7)])]
         runner.pool.shutdown()
     expect(
@@ -406,7 +422,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
     )
 
 
-def _expect_configured(runner: Any) -> None:
+def _expect_configured(runner: Any, session: int) -> None:
     """The runner knows its workers, when they end a session, and how to time."""
     farm, remote, timing = _farm(), runner.rpc_config, runner.evaluator_config
     expect(
@@ -417,8 +433,8 @@ def _expect_configured(runner: Any) -> None:
         look="the order of RPCConfig's fields: host, port, key",
     )
     expect(
-        remote.session_timeout_sec == 21,
-        expected="the worker ends a session after session_seconds, 21",
+        remote.session_timeout_sec == session,
+        expected=f"the worker ends a session after session_seconds, {session}",
         seen=f"session_timeout_sec={remote.session_timeout_sec}",
         look="RPCConfig(..., session_timeout_sec=session_seconds)",
     )
@@ -430,7 +446,7 @@ def _expect_configured(runner: Any) -> None:
     )
 
 
-def _expect_pool(pool: Any, workers: int) -> None:
+def _expect_pool(pool: Any, workers: int, trial: int) -> None:
     """The runner's processes are as many as the workers, have a limit, and end with this one."""
     from tvm_practice.engines.orphans import end_with_parent
 
@@ -442,8 +458,8 @@ def _expect_pool(pool: Any, workers: int) -> None:
         look="max_workers of RPCRunner, and of the pool that replaces its own",
     )
     expect(
-        pool._timeout == 33,
-        expected="a trial is given up after trial_seconds, 33, whatever it waits for",
+        pool._timeout == trial,
+        expected=f"a trial is given up after trial_seconds, {trial}, whatever it waits for",
         seen="no limit: one worker that falls silent, and the tuner waits for ever"
         if pool._timeout is None
         else f"{pool._timeout} s",
@@ -545,7 +561,8 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     losing = [0] * count
     losing[lost], losing[twice], losing[hopeless] = 1, 2, 99
     runner = _Scripted(losing, wrong=[wrong])
-    results = survive_lost_worker(runner, list(range(count)), attempts=3)
+    order = [int(each) for each in rng.permutation(count)]  # a trial is not its place
+    results = survive_lost_worker(runner, list(order), attempts=3)
     expect(
         isinstance(results, Sequence) and len(results) == count,
         expected=f"a list of {count} results, one a trial",
@@ -587,14 +604,28 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         seen=f"{sum(runner.runs[index] for index in once)} runs of {len(once)} such trials",
         look="what is left for the next attempt",
     )
-    wanted = " ".join(
-        "failed" if index in (wrong, hopeless) else str(index + 1) for index in range(count)
-    )
+    wanted = " ".join("failed" if index in (wrong, hopeless) else str(index + 1) for index in order)
     expect(
         _show_results(results) == wanted,
         expected=f"each trial's last result, in the order of the inputs: {wanted}",
         seen=_show_results(results),
         look="where a result is put: by the trial's index, not by its place among those left",
+    )
+    for attempts in (1, 5):
+        runner = _Scripted([0, 99])
+        survive_lost_worker(runner, [1, 0], attempts=attempts)
+        expect(
+            runner.runs == [1, attempts],
+            expected=f"with attempts={attempts} a trial whose worker is always lost is run "
+            f"{attempts} times, the other one once",
+            seen=f"{runner.runs[1]} and {runner.runs[0]} times",
+            look="`attempts`: how often a trial is run at most, the first time included",
+        )
+    expect(
+        list(survive_lost_worker(_Scripted([]), [], attempts=3)) == [],
+        expected="no results of no trials",
+        seen="something else",
+        look="the case that there is nothing to run",
     )
 
 
@@ -639,7 +670,7 @@ _TEXT = {"search": 1.0, "build": 0.5, "request": 0.001, "upload": 0.002, "run": 
 )
 def check_throughput(throughput: Function) -> None:
     seconds = float(fresh_rng().uniform(0.2, 0.9))
-    cases = (
+    cases: tuple[tuple[dict[str, float], int, str], ...] = (
         ({"search": seconds}, 3, "search takes its seconds once a round"),
         ({"build": seconds}, 3, "batch · build / builders: they compile at the same time"),
         ({"run": seconds}, 16, "with as many workers as trials there is one wave"),
@@ -651,6 +682,10 @@ def check_throughput(throughput: Function) -> None:
          "of the two counts, not the sum"),
         ({"search": 1.0, "build": 0.5, "run": seconds}, 5, "search, building and running follow "
          "each other: add their seconds"),
+        ({"batch": 21, "builders": 5, "build": seconds, "run": 1.0}, 6, "batch and builders are "
+         "those of `stages`: 21 trials on 6 workers take four waves"),
+        ({"batch": 7, "builders": 3, "search": seconds, "upload": 0.01}, 9, "batch is that of "
+         "`stages`: trials of a round over its seconds"),
     )  # fmt: skip
     for given, workers, look in cases:
         stages = _stages(**given)
@@ -658,8 +693,8 @@ def check_throughput(throughput: Function) -> None:
         shown = ", ".join(f"{name} {value:.3g} s" for name, value in given.items())
         expect(
             isinstance(got, (int, float)) and math.isclose(got, want, rel_tol=1e-4),
-            expected=f"{want:.4g} trials/s: {shown}, all else nothing, rounds of 16, 2 builders, "
-            f"{workers} workers",
+            expected=f"{want:.4g} trials/s: {shown}, all else nothing, rounds of {stages.batch}, "
+            f"{stages.builders} builders, {workers} workers",
             seen=f"{got:.4g}" if isinstance(got, (int, float)) else repr(got),
             look=look,
         )
@@ -692,7 +727,13 @@ def _show_prediction(rows: Sequence[Any]) -> str:
 )
 def check_predict(predict: Function) -> None:
     seconds = float(fresh_rng().uniform(0.2, 0.9))
-    cases = (
+    expect(
+        list(predict(_stages(run=seconds), [])) == [],
+        expected="an empty list for no counts",
+        seen="something else",
+        look="a row for each count",
+    )
+    cases: tuple[tuple[str, dict[str, float], int, float, str], ...] = (
         ("workers", {"run": seconds, "build": seconds / 10}, 5, 5 / seconds, "workers / run"),
         ("workers", {"run": seconds}, 100, 16 / seconds, "a round of 16 has no trial for a 17th "
          "worker: min(workers, batch) / run"),
@@ -700,6 +741,9 @@ def check_predict(predict: Function) -> None:
         ("search", {"run": seconds, "search": 32 * seconds}, 10, 0.5 / seconds, "batch / search"),
         ("upload", {"run": seconds, "upload": seconds / 4}, 10, 4 / seconds, "1 / upload"),
         ("tracker", {"run": seconds, "request": seconds / 4}, 10, 4 / seconds, "1 / request"),
+        ("build", {"build": seconds, "builders": 5}, 10, 5 / seconds, "builders of `stages`"),
+        ("search", {"search": seconds, "batch": 9}, 10, 9 / seconds, "batch of `stages`"),
+        ("workers", {"run": seconds, "batch": 9}, 30, 9 / seconds, "batch of `stages`"),
     )  # fmt: skip
     for name, given, workers, want, look in cases:
         stages = _stages(**given)
@@ -716,8 +760,8 @@ def check_predict(predict: Function) -> None:
         count, rate, bound = rows[1]
         expect(
             count == workers and bound == name and math.isclose(rate, want, rel_tol=1e-4),
-            expected=f"({workers}, {want:.4g}, {name!r}): {shown}, all else nothing, rounds of 16, "
-            "2 builders",
+            expected=f"({workers}, {want:.4g}, {name!r}): {shown}, all else nothing, rounds of "
+            f"{stages.batch}, {stages.builders} builders",
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
         )

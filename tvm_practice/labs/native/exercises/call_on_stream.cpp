@@ -29,7 +29,8 @@ struct DLDevice {
 
 static FakeStream default_stream, given_stream;
 static int waits = 0, on_given = 0, elsewhere = 0;
-static std::string order;
+static int64_t scored = -1;  // how many scores the label was chosen from
+static std::string order, kinds;
 
 static void Queue(void* stream, const char* name, std::function<void()> work) {
   auto* to = stream == nullptr ? &default_stream : static_cast<FakeStream*>(stream);
@@ -53,8 +54,9 @@ inline cudaError_t cudaDeviceSynchronize() {
   Drain(&default_stream);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream = nullptr) {
+  kinds += (kinds.empty() ? "" : ",") + std::to_string(static_cast<int>(kind));
   Queue(stream, "copy", [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -70,6 +72,7 @@ inline void Preprocess(cudaStream_t stream, const uint8_t* pixels, float* input,
   });
 }
 inline void Postprocess(cudaStream_t stream, const float* scores, int64_t count, int* label) {
+  scored = count;
   Queue(stream, "postprocess", [=] {
     int best = 0;
     for (int i = 1; i < count; ++i) best = scores[i] > scores[best] ? i : best;
@@ -140,8 +143,10 @@ int main(int, char** arguments) {
   uint32_t state = static_cast<uint32_t>(std::atoll(arguments[4]));
   for (uint8_t& each : pixels) each = (state = state * 1664525u + 1013904223u) >> 24;
 
-  std::vector<uint8_t> device_pixels(3 * area, 1);
-  std::vector<float> device_input(3 * area, -1.0f), scores(classes);
+  // Room for an area that is too large, in which nothing may be written.
+  const int64_t room = 3 * (height + width) * (height + width);
+  std::vector<uint8_t> device_pixels(room, 1);
+  std::vector<float> device_input(room, -1.0f), scores(classes);
   int device_label = -1, label = -2;
   StandIn model({1, 3, height, width}, classes);
   try {
@@ -150,11 +155,13 @@ int main(int, char** arguments) {
   } catch (const std::exception& error) {
     std::printf("threw %s\n", error.what());
   }
-  std::vector<float> input(3 * area);
+  std::vector<float> input(room, -1.0f);
   for (int64_t i = 0; i < 3 * area; ++i) input[i % 3 * area + i / 3] = pixels[i] / 255.0f;
   StandIn::Score(input.data(), 3 * area, classes, scores.data());
   int best = 0;
   for (int i = 1; i < classes; ++i) best = scores[i] > scores[best] ? i : best;
+  std::printf("input %d\nscored %lld\nkinds %s\n", device_input == input,
+              static_cast<long long>(scored), kinds.c_str());
   std::printf("label %d\nexpected %d\nwaits %d\non_given %d\nelsewhere %d\norder %s\n", label, best,
               waits, on_given, elsewhere, order.c_str());
 }
