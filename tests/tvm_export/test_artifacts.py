@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from tvm_practice import engines
 from tvm_practice.tvm_export.artifacts import require_free
@@ -255,10 +256,15 @@ ORDER.append("metadata.json")
 
 
 def _killed(folder: Path, moved: int, *, over: bool) -> None:
-    """Make `folder` what an export leaves that is killed after `moved` of its moves."""
-    former, new = (folder / ".export-99999999-x" / name for name in ("former", "new"))
+    """Make `folder` what an export leaves that is killed after `moved` of its moves.
+
+    Its process may have had this one's number: in a container that was started again.
+    """
+    left = folder / f".export-{os.getpid()}-x"
+    former, new = (left / name for name in ("former", "new"))
     former.mkdir(parents=True)
     new.mkdir()
+    (left / "lock").touch()
     for name in ORDER:
         (new / name).write_text("of the killed export")
     moves = [(folder / name, former / name) for name in ORDER[::-1]] if over else []
@@ -276,6 +282,28 @@ def test_a_killed_exports_former_is_found_again(moved: int, tmp_path: Path) -> N
     _killed(tmp_path, moved, over=True)
     require_free(tmp_path, "tests:one")
     assert contents(tmp_path) == before and names(tmp_path) == FILES
+
+
+def test_an_export_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
+    """By another process: of a container that shares the folder, its number may be nobody's here."""
+    _killed(tmp_path, 2, over=False)
+    [left] = tmp_path.glob(".export-*")
+    with FileLock(left / "lock"):
+        require_free(tmp_path, "tests:one", force=True)
+        assert left.exists()
+    require_free(tmp_path, "tests:one", force=True)
+    assert not left.exists()
+
+
+def test_one_of_before_there_were_locks_is_undone_when_it_is_old(tmp_path: Path) -> None:
+    _killed(tmp_path, 2, over=False)
+    [left] = tmp_path.glob(".export-*")
+    (left / "lock").unlink()
+    require_free(tmp_path, "tests:one", force=True)
+    assert left.exists()
+    os.utime(left, (0, 0))
+    require_free(tmp_path, "tests:one", force=True)
+    assert not left.exists()
 
 
 @pytest.mark.parametrize("moved", range(len(FILES)))

@@ -28,6 +28,9 @@ _INSTALL = {
 }
 _TUNERS = {CLASSIC: ("AutoTVM", "Ansor"), CURRENT: ("MetaSchedule",)}
 
+# Control groups are mounted here.
+_CGROUPS = Path("/sys/fs/cgroup")
+
 _chosen: Engine | None = None
 _active: Engine | None = None
 
@@ -35,8 +38,9 @@ _active: Engine | None = None
 def thread_count() -> int:
     """Threads that TVM and its rivals are given: TVM_NUM_THREADS, else the physical cores.
 
-    Left alone, TVM takes half of the processors it sees, which on a machine without
-    hyper-threading leaves half of it idle.
+    They are no more than this process may use: by its affinity, and by the quota of its control
+    group, above which the kernel stops all threads for the rest of a period. Left alone, TVM takes
+    half of the processors it sees, which without hyper-threading leaves half of the machine idle.
     """
     asked = os.environ.get("TVM_NUM_THREADS", "")
     if asked:
@@ -44,7 +48,51 @@ def thread_count() -> int:
             raise EngineError(f"TVM_NUM_THREADS={asked!r} is not a positive whole number")
         return int(asked)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(psutil.cpu_count(logical=False) or 1, allowed or 1)
+    return min(psutil.cpu_count(logical=False) or 1, allowed or 1, quota() or sys.maxsize)
+
+
+def quota() -> int | None:
+    """Processors that the control group's quota grants, one at least; None without a quota.
+
+    `docker run --cpus=2` sets one. A group's quota holds for the groups in it, so that the
+    smallest counts: https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu.
+    """
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:  # not Linux
+        return None
+    granted = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            granted += [_granted_v2(folder / "cpu.max") for folder in _upwards(_CGROUPS, path)]
+        elif "cpu" in controllers.split(","):
+            granted += [_granted_v1(folder) for folder in _upwards(_CGROUPS / controllers, path)]
+    found = [processors for processors in granted if processors is not None]
+    return max(1, int(min(found))) if found else None
+
+
+def _upwards(mount: Path, path: str) -> Iterator[Path]:
+    """The folders of a group and of those that it is in; a container sees its own as the mount."""
+    folder = mount / path.lstrip("/")
+    yield folder
+    yield from (parent for parent in folder.parents if parent.is_relative_to(mount))
+
+
+def _granted_v2(file: Path) -> float | None:
+    try:
+        most, period = file.read_text().split()
+        return None if most == "max" else int(most) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def _granted_v1(folder: Path) -> float | None:
+    try:
+        most = int((folder / "cpu.cfs_quota_us").read_text())
+        return None if most < 0 else most / int((folder / "cpu.cfs_period_us").read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def unavailable_reason(engine: Engine) -> str | None:

@@ -9,12 +9,12 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from pydantic import ValidationError
 
 from tvm_practice import engines
@@ -36,6 +36,8 @@ SUMMARY = "summary.json"
 _DEPLOYED = (LIBRARY, GRAPH, PARAMETERS)
 _FILES = (*_DEPLOYED, SUMMARY, METADATA)
 _PREFIX = ".export-"  # of the folder within the artifacts' in which an export is made
+_LOCK = "lock"  # in that folder; held while the export is made
+_WITHOUT_LOCK_SECONDS = 60
 _ROOM_FOR_CODE = 2**24  # bytes
 
 
@@ -157,8 +159,7 @@ def require_free(
 def _undo_killed(folder: Path) -> None:
     """Remove what exports whose process was killed have left; a former export is whole again."""
     for left in folder.glob(f"{_PREFIX}*"):
-        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
-        if not owner.isdigit() or psutil.pid_exists(int(owner)):
+        if _is_in_use(left):
             continue
         made, former = left / "new", left / "former"
         if (made / METADATA).exists() and not (folder / METADATA).exists():  # among its moves
@@ -168,6 +169,24 @@ def _undo_killed(folder: Path) -> None:
                 elif not (made / name).exists() and not (former / METADATA).exists():
                     (folder / name).unlink(missing_ok=True)
         shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_in_use(left: Path) -> bool:
+    """Whether the process that makes an export in `left` lives, on this machine or in a container.
+
+    It holds a lock, which the kernel lets go of when the process ends. Its number would say
+    nothing: a container that starts again gives the same numbers, and another container's process
+    has a number of its own.
+    """
+    from filelock import FileLock, Timeout
+
+    if not (left / _LOCK).exists():  # of a version without locks, or not made yet
+        return time.time() - left.stat().st_mtime < _WITHOUT_LOCK_SECONDS
+    try:
+        with FileLock(left / _LOCK, timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 def _problems(metadata: dict[str, Any]) -> "list[ErrorDetails]":
@@ -193,14 +212,17 @@ def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
 
     They are within it, not beside it, because a folder may be a file system of its own.
     """
+    from filelock import FileLock
+
     was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{_PREFIX}{os.getpid()}-") as made:
-            making, former = Path(made) / "new", Path(made) / "former"
-            making.mkdir()
-            former.mkdir()
-            yield making, former
+        with tempfile.TemporaryDirectory(dir=folder, prefix=_PREFIX) as made:
+            with FileLock(Path(made) / _LOCK):
+                making, former = Path(made) / "new", Path(made) / "former"
+                making.mkdir()
+                former.mkdir()
+                yield making, former
     except BaseException as error:
         if not was_there:
             try:
