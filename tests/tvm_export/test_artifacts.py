@@ -285,7 +285,7 @@ def test_a_killed_exports_former_is_found_again(moved: int, tmp_path: Path) -> N
 
 
 def test_an_export_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
-    """By another process: of a container that shares the folder, its number may be nobody's here."""
+    """By another process, of another container say, whose number may be nobody's here."""
     _killed(tmp_path, 2, over=False)
     [left] = tmp_path.glob(".export-*")
     with FileLock(left / "lock"):

@@ -217,12 +217,14 @@ def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
     was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=_PREFIX) as made:
-            with FileLock(Path(made) / _LOCK):
-                making, former = Path(made) / "new", Path(made) / "former"
-                making.mkdir()
-                former.mkdir()
-                yield making, former
+        with (
+            tempfile.TemporaryDirectory(dir=folder, prefix=_PREFIX) as made,
+            FileLock(Path(made) / _LOCK),
+        ):
+            making, former = Path(made) / "new", Path(made) / "former"
+            making.mkdir()
+            former.mkdir()
+            yield making, former
     except BaseException as error:
         if not was_there:
             try:
