@@ -157,9 +157,10 @@ def test_the_child_ends_with_a_killed_parent(tmp_path: Path) -> None:
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_a_bad_thread_count_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TVM_NUM_THREADS", "many")
-    with pytest.raises(engines.EngineError, match="TVM_NUM_THREADS='many'"):
+@pytest.mark.parametrize("asked", ["many", "0", "-2", "1000000"])
+def test_a_bad_thread_count_is_named(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TVM_NUM_THREADS", asked)
+    with pytest.raises(engines.EngineError, match=f"TVM_NUM_THREADS='?{asked}"):
         engines.thread_count()
 
 

@@ -1,5 +1,6 @@
 """No more threads than the control group's quota grants."""
 
+import os
 from pathlib import Path
 
 import psutil
@@ -61,7 +62,7 @@ def test_the_quota_of_version_1(groups: Path) -> None:
 def test_threads_are_no_more_than_the_quota(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TVM_NUM_THREADS", raising=False)
     monkeypatch.setattr(psutil, "cpu_count", lambda logical: 64)
-    monkeypatch.setattr(selection.os, "sched_getaffinity", lambda process: set(range(64)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
     assert engines.thread_count() == 64
     write(groups / "a" / "b" / "cpu.max", "400000 100000")
     assert engines.thread_count() == 4

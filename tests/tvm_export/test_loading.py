@@ -92,7 +92,14 @@ def test_modules_of_the_working_directory_are_found(
         (f"{MODELS}:returns_none", "returned None, not a torch module"),
         (f"{MODELS}:returns_text", "returned str, not a torch module"),
         (f"{MODELS}:returns_three", "returned (Linear, Tensor, int), not a torch module"),
-        (f"{MODELS}:without_inputs", "no example inputs; set model.example"),
+        (f"{MODELS}:without_inputs", "no example inputs; have it return (module, inputs), or give"),
+        (f"{MODELS}:scripted", "returned a scripted or traced module"),
+        (f"{MODELS}:sparse", "gives a sparse tensor; TVM takes dense ones"),
+        (f"{MODELS}:writes_on_the_terminal", "raised ValueError: [31mred"),
+        ("models/small.py:small", "is a path; name the module, started in models: small:small"),
+        ("small.py:small", "small.py is a path; name the module: small:small"),
+        (f"{MODELS}:", "does not name a factory: MODULE:FACTORY"),
+        ("", "'' does not name a factory: MODULE:FACTORY"),
         (f"{MODELS}:wrong_shape", "refuses its inputs: RuntimeError: mat1 and mat2 shapes"),
         (f"{MODELS}:returns_none_from_forward", "returns None, no tensor to verify"),
         (f"{MODELS}:on_meta", "is on the meta device"),
@@ -137,3 +144,14 @@ def test_what_a_stage_meets_in_a_model_is_one_line_of_its_kind() -> None:
     for passing in (BadInput("the person's"), NotImplementedError("build_relax")):
         with pytest.raises(type(passing)), in_a_line("it cannot", DoesNotCompile):
             raise passing
+
+
+def test_inputs_that_memory_does_not_hold() -> None:
+    with pytest.raises(BadInput, match=r"the example inputs are 8e\+14 GB; this machine has"):
+        load(f"{MODELS}:small", example=[ExampleTensor(shape=[10**22, 10])], seed=0)
+
+
+def test_a_lazy_module_has_parameters_that_can_be_exported() -> None:
+    loaded = load(f"{MODELS}:lazy", example=None, seed=0)
+    assert not any(each.is_inference() for each in loaded.module.parameters())
+    torch.export.export(loaded.module, loaded.args)

@@ -28,6 +28,8 @@ _INSTALL = {
 }
 _TUNERS = {CLASSIC: ("AutoTVM", "Ansor"), CURRENT: ("MetaSchedule",)}
 
+_MOST_THREADS = 32  # per processor: far beyond what helps, below where libraries crash
+
 # Control groups are mounted here.
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -46,6 +48,9 @@ def thread_count() -> int:
     if asked:
         if not asked.isdigit() or int(asked) < 1:
             raise EngineError(f"TVM_NUM_THREADS={asked!r} is not a positive whole number")
+        most = _MOST_THREADS * (psutil.cpu_count() or 1)
+        if int(asked) > most:
+            raise EngineError(f"TVM_NUM_THREADS={asked} is more than {most}, too many for here")
         return int(asked)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(psutil.cpu_count(logical=False) or 1, allowed or 1, quota() or sys.maxsize)

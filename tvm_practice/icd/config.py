@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings, Tuner
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import ExampleTensor, did_you_mean
-from tvm_practice.tvm_export.request import ExportRequest
+from tvm_practice.tvm_export.request import MOST_CALLS, ExportRequest
 from tvm_practice.tvm_export.tuners.search import Search
 
 Mode = Literal["eager", "compiled", "iterative"]
@@ -53,6 +53,7 @@ class PipelineSection(Section):
     rounds: int = Field(
         default=20,
         ge=6,
+        le=MOST_CALLS,
         description="Rounds of each interleaved comparison; fewer than 6 can show nothing at 95%.",
     )
     atol: float = Field(
@@ -67,10 +68,10 @@ class MeasureSection(Section):
     """How latency is measured, and whether TVM is measured too."""
 
     warmup: int = Field(
-        default=20, ge=0, description="Calls of the PyTorch model that are not kept."
+        default=20, ge=0, le=MOST_CALLS, description="Calls of the PyTorch model that are not kept."
     )
     repeats: int = Field(
-        default=200, ge=1, description="Calls of the PyTorch model, one sample each."
+        default=200, ge=1, le=MOST_CALLS, description="Calls of the PyTorch model, one sample each."
     )
     tvm_enable: bool = Field(
         default=False, description="Export the model to TVM and measure that too."
@@ -86,10 +87,10 @@ class MeasureSection(Section):
     tvm_use_ansor: bool = Field(default=False, description="Tune with Ansor rather than AutoTVM.")
     tvm_tuner: Tuner | None = Field(default=None, description="The tuner by name.")
     tvm_repeats: int = Field(
-        default=200, ge=1, description="Calls of the TVM model, one sample each."
+        default=200, ge=1, le=MOST_CALLS, description="Calls of the TVM model, one sample each."
     )
     tvm_warmup: int = Field(
-        default=20, ge=0, description="Calls of the TVM model that are not kept."
+        default=20, ge=0, le=MOST_CALLS, description="Calls of the TVM model that are not kept."
     )
     tvm_log: str | None = Field(
         default=None,

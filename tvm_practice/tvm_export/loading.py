@@ -10,6 +10,7 @@ and have its inputs described.
 import difflib
 import importlib
 import importlib.util
+import math
 import pkgutil
 import sys
 import traceback
@@ -123,12 +124,17 @@ def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> 
             raise BadInput(
                 f"{loader} returned {_kind(made)}, not a torch module or (module, example inputs)"
             )
+        if isinstance(module, torch.jit.ScriptModule):
+            raise BadInput(
+                f"{loader} returned a scripted or traced module, which torch.export does not take; "
+                "return the nn.Module it was made of"
+            )
         if example is not None:
-            given = tuple(_draw(each) for each in example)
+            given = _drawn(example)
         if given is None:
             raise BadInput(
-                f"{loader} returned no example inputs; set model.example, as in "
-                '--override model.example="[{shape: [1, 3, 224, 224]}]"'
+                f"{loader} returned no example inputs; have it return (module, inputs), or give "
+                "--example-shape 1 3 224 224 (icd: model.example)"
             )
     return _ready(loader, module, given)
 
@@ -151,6 +157,8 @@ def _ready(loader: str, module: Any, given: Any) -> Loaded:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     given = mapped(torch.Tensor.cpu, given)
+    if any(each.layout != torch.strided for each in flattened(given)):
+        raise BadInput(f"{loader} gives a sparse tensor; TVM takes dense ones: tensor.to_dense()")
     if isinstance(given, Mapping):
         kwargs = {str(name): value for name, value in given.items()}
     elif isinstance(given, tuple | list):
@@ -159,8 +167,10 @@ def _ready(loader: str, module: Any, given: Any) -> Loaded:
         args = (given,)
 
     tried_args, tried_kwargs = copied(args), copied(kwargs)
+    # Lazy modules make their parameters in their first call, in inference mode unusable ones.
+    lazy = any(map(torch.nn.parameter.is_lazy, tensors))
     try:
-        with torch.inference_mode():
+        with torch.no_grad() if lazy else torch.inference_mode():
             result = module(*tried_args, **tried_kwargs)
     except Exception as error:  # whatever a person's model raises
         raise BadInput(f"the model of {loader} refuses its inputs: {describe(error)}") from error
@@ -181,6 +191,12 @@ def _ready(loader: str, module: Any, given: Any) -> Loaded:
 def find_factory(loader: str) -> Any:
     """The function that "module:factory" names. Raises BadInput."""
     name, _, attribute = loader.partition(":")
+    if not name or not attribute:
+        raise BadInput(f"{loader!r} does not name a factory: MODULE:FACTORY")
+    if "/" in name or name.endswith(".py"):
+        folder, stem = Path(name).parent, Path(name).stem
+        where = "" if folder == Path() else f", started in {folder}"
+        raise BadInput(f"{name} is a path; name the module{where}: {stem}:{attribute}")
     here = str(Path.cwd())
     if here not in sys.path:  # `python -m` puts it there, a console script does not
         sys.path.insert(0, here)
@@ -215,6 +231,19 @@ def _nearest_module(name: str) -> str:
     return near.replace("mean ", f"mean {parent}.", 1) if parent else near
 
 
+def _drawn(example: Sequence[ExampleTensor]) -> "tuple[torch.Tensor, ...]":
+    """Random inputs. Raises BadInput where memory does not hold them."""
+    import psutil
+
+    wanted = sum(math.prod(each.shape) * 8 for each in example)
+    free = psutil.virtual_memory().available
+    if wanted > free:
+        raise BadInput(
+            f"the example inputs are {wanted / 1e9:.3g} GB; this machine has {free / 1e9:.3g} free"
+        )
+    return tuple(_draw(each) for each in example)
+
+
 def _draw(tensor: ExampleTensor) -> "torch.Tensor":
     """Standard normal values, or zeros and ones, which any embedding has a row for."""
     import torch
@@ -239,11 +268,15 @@ def _kind(value: Any) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """An exception as one line: of a chain, the one that began it."""
+    """An exception as one line: of a chain, the one that began it.
+
+    Control characters, with which a model's text could write on the terminal, become spaces.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
+    said = "".join(letter if letter.isprintable() else " " for letter in said).strip()
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text if len(text) <= 300 else text[:299] + "…"
 

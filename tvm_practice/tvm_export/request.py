@@ -11,6 +11,9 @@ from tvm_practice.tvm_export.loading import ExampleTensor
 # What is called with a request, see `engines.Session.call`.
 EXPORT = "tvm_practice.tvm_export.pipeline:export_model"
 
+# More samples than that say no more, and do not fit memory when they are looked at.
+MOST_CALLS = 1_000_000
+
 _CONFIGURATION = {
     "target",
     "tuning_trials",
@@ -49,8 +52,8 @@ class ExportRequest(ExportSettings):
     example: list[ExampleTensor] | None = None
     model_seed: int = Field(default=0, ge=0)
     converters: str | None = None
-    warmup: int = Field(default=50, ge=0)
-    repeats: int = Field(default=1000, ge=1)
+    warmup: int = Field(default=50, ge=0, le=MOST_CALLS)
+    repeats: int = Field(default=1000, ge=1, le=MOST_CALLS)
     dump_ir: bool = False
     force: bool = False
     reuse: bool = False
