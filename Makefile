@@ -38,8 +38,12 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[docs]'
 	@touch $@
 
-conformance: install ## Try the exporter on cases that others wrote (KIND=operators, ARGS="--samples 2", …)
-	$(BIN)/python -m conformance $(or $(KIND),operators) --dtype all $(ARGS)
+$(VENV)/.timm: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps timm
+	@touch $@
+
+conformance: $(VENV)/.timm ## Try the exporter on what others wrote (KIND=operators, ARGS="--samples 2", …)
+	$(BIN)/python -m conformance $(or $(KIND),operators onnx transformers timm) --dtype all --page $(ARGS)
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

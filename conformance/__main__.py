@@ -8,6 +8,7 @@ import click
 
 from conformance.cases import VERDICTS, Outcome, Verdict, counts, drawn, try_all
 from conformance.kinds import KINDS
+from conformance.page import write as write_page
 from conformance.results import Results, path_of
 
 
@@ -37,6 +38,7 @@ from conformance.results import Results, path_of
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Try those of the file's cases again that were wrong, raw or refused; update the file.",
 )
+@click.option("--page", is_flag=True, help="Then write docs/conformance.md from all outcomes kept.")
 @click.option("--verdict", multiple=True, type=click.Choice(VERDICTS), help="With --again: these.")
 def main(
     kinds: tuple[str, ...],
@@ -50,6 +52,7 @@ def main(
     timeout: float,
     file: Path | None,
     again: Path | None,
+    page: bool,
     verdict: tuple[str, ...],
 ) -> None:
     """Try cases that others wrote; exit code 1 if one is wrong or raw."""
@@ -87,6 +90,8 @@ def main(
         elif file or not (draw or only):
             results = Results.of(kind, type_, most, outcomes)
             results.write(file or path_of(kind, type_))
+    if page:
+        write_page()
     raise SystemExit(1 if defects else 0)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from conformance import onnx_backend, operators, transformers_models
+from conformance import onnx_backend, operators, timm_models, transformers_models
 from conformance.cases import Case
 
 
@@ -29,4 +29,5 @@ KINDS: dict[str, Kind] = {
     "operators": operators,
     "onnx": onnx_backend,
     "transformers": transformers_models,
+    "timm": timm_models,
 }

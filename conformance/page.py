@@ -1,0 +1,130 @@
+"""docs/conformance.md, from the outcomes that runs have left in runs/conformance/."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from conformance.cases import Outcome, Verdict, counts
+from conformance.kinds import KINDS
+from conformance.results import FOLDER, Results, reasons
+
+PAGE = Path("docs/conformance.md")
+_HEAD = """# Conformance
+
+The exporter on cases that others wrote: each is compiled untuned on the current engine, run, and
+compared with the reference that it comes with, in values, types and shapes. This page is made by
+the command that runs them:
+
+<!-- not run here: hours; CI runs a sample -->
+```bash
+make conformance                  # every kind, every type, then this page
+make conformance KIND=operators ARGS="--samples 2"
+python -m conformance --again runs/conformance/operators-float32.json --verdict refused
+```
+
+A case is *right*; *wrong*, where values, types or shapes differ without a word; *refused*, in one
+line that says why, before anything ran; *raw*, where something failed with an error that nobody
+wrote for a person, or crashed; or *left out*, where it is no case for an exporter: it draws random
+numbers, say, or PyTorch refuses it.
+"""
+# What differs between cases that are refused for one reason.
+_PARTICULAR = (
+    (re.compile(r"; (--converters|--tuner) .*"), ""),
+    (re.compile(r"metadata\["), "["),
+    (re.compile(r"\b(lv|v)\d+\b"), r"\1"),
+    (re.compile(r"-?\b\d+(\.\d+)?(e-?\d+)?\b"), "n"),
+    (re.compile(r"n(, n)+"), "n, …"),
+)
+_LONGEST = 160
+
+
+def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
+    """Write the page from every file of outcomes in a folder."""
+    found = [Results.read(file) for file in sorted(folder.glob("*.json"))]
+    page.write_text(text(found))
+
+
+def text(found: Sequence[Results]) -> str:
+    """The page: one table of counts, then what each kind's failures are."""
+    ordered = [each for kind in KINDS for each in found if each.kind == kind]
+    parts = [_HEAD, _overview(ordered)]
+    parts += [_section(kind, [each for each in ordered if each.kind == kind]) for kind in KINDS]
+    return "\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _overview(found: Iterable[Results]) -> str:
+    rows = []
+    for each in found:
+        tally = counts(each.outcomes)
+        applicable = len(each.outcomes) - tally["left out"]
+        rows.append(
+            [
+                KINDS[each.kind].TITLE,
+                each.dtype,
+                f"{applicable}",
+                f"{tally['right']} ({tally['right'] / max(applicable, 1):.1%})",
+                *(f"{tally[verdict]}" for verdict in _COUNTED),
+            ]
+        )
+    return _table(["kind", "type", "applicable", "right", *_COUNTED], rows)
+
+
+_COUNTED: tuple[Verdict, ...] = ("refused", "wrong", "raw", "left out")
+
+
+def _section(kind: str, found: Sequence[Results]) -> str:
+    """What was refused, wrong, raw and left out of a kind, in all its types together."""
+    if not found:
+        return ""
+    parts = [f"## {KINDS[kind].TITLE}\n"]
+    for each in found:
+        packages = ", ".join(
+            f"{name} {number}"
+            for name, number in each.environment["packages"].items()
+            if number and name in ("apache-tvm", "torch", "onnx", "transformers", "timm")
+        )
+        date = str(each.environment["date"])[:10]
+        parts.append(f"`{each.command}`, {date}, {each.environment['processor']}; {packages}.\n")
+    outcomes = [outcome for each in found for outcome in each.outcomes]
+    parts += [
+        _reasons(outcomes, "refused", "Refused, by reason"),
+        _named(outcomes),
+        _reasons(outcomes, "left out", "Left out, by reason"),
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _reasons(outcomes: Iterable[Outcome], verdict: Verdict, heading: str) -> str:
+    counted: Counter[str] = Counter()
+    for reason, number in reasons(outcomes, verdict).items():
+        counted[general(reason)] += number
+    rows = [[f"{number}", _cell(reason)] for reason, number in counted.most_common()]
+    return f"### {heading}\n\n" + _table(["cases", "reason"], rows) if rows else ""
+
+
+def _named(outcomes: Iterable[Outcome]) -> str:
+    """The cases that are wrong or raw: each is a defect."""
+    rows = [
+        [each.verdict, _cell(each.name), _cell(each.reason[:_LONGEST])]
+        for each in outcomes
+        if each.verdict in ("wrong", "raw")
+    ]
+    return "### Wrong and raw\n\n" + _table(["verdict", "case", "reason"], rows) if rows else ""
+
+
+def general(reason: str) -> str:
+    """A reason without what is its case's own: numbers, names of variables, the way out."""
+    for pattern, replacement in _PARTICULAR:
+        reason = pattern.sub(replacement, reason)
+    return reason if len(reason) <= _LONGEST else reason[: _LONGEST - 1] + "…"
+
+
+def _cell(said: str) -> str:
+    """Text as code in a table's cell."""
+    return "`" + said.replace("`", "'").replace("|", "\\|") + "`"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(each)} |\n" for each in lines)

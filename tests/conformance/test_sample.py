@@ -1,0 +1,22 @@
+"""Some cases of each kind, drawn anew at each run: none of them is wrong or a raw error."""
+
+import random
+
+import pytest
+
+from conformance.cases import drawn, try_all
+from conformance.kinds import KINDS
+
+# Cases per run. A model costs what some twenty operators do.
+_DRAWN = {"operators": 40, "onnx": 60, "transformers": 3, "timm": 1}
+
+
+@pytest.mark.pages
+@pytest.mark.parametrize("name", list(KINDS))
+def test_a_drawn_sample(name: str) -> None:
+    kind, seed = KINDS[name], random.SystemRandom().randrange(10**6)
+    dtype = random.Random(seed).choice(kind.DTYPES)
+    print(f"python -m conformance {name} --dtype {dtype} --draw {_DRAWN[name]} --seed {seed}")
+    outcomes = try_all(kind.JUDGE, drawn(kind.cases(dtype, None), _DRAWN[name], seed), jobs=1)
+    defects = [each for each in outcomes if each.verdict in ("wrong", "raw")]
+    assert not defects, "\n".join(f"{each.verdict} {each.name}: {each.reason}" for each in defects)
