@@ -1,6 +1,7 @@
 """What is known of an ONNX graph: constants, types; a constant or a node added to it."""
 
 import importlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,3 +49,23 @@ def attributes(node: Any) -> dict[str, Any]:
     """A node's attributes by name."""
     helper: Any = importlib.import_module("onnx.helper")
     return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+
+def renamed_nodes(nodes: Sequence[Any], renamed: Mapping[str, str]) -> list[Any]:
+    """Copies of nodes, tensors called by other names, within their subgraphs as well."""
+    onnx: Any = importlib.import_module("onnx")
+    copies = []
+    for each in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(each)
+        copy.input[:] = [renamed.get(name, name) for name in each.input]
+        copy.output[:] = [renamed.get(name, name) for name in each.output]
+        for attribute in copy.attribute:
+            if attribute.HasField("g"):
+                inner = renamed_nodes(attribute.g.node, renamed)
+                del attribute.g.node[:]
+                attribute.g.node.extend(inner)
+                for output in attribute.g.output:
+                    output.name = renamed.get(output.name, output.name)
+        copies.append(copy)
+    return copies

@@ -11,6 +11,7 @@ from tvm_practice.tvm_export.errors import CannotImport
 _IMPLIED = {
     "Conv": {"kernel_shape"},
     "ConvTranspose": {"kernel_shape"},
+    "Split": {"num_outputs"},
 }
 _IMPLIED_INPUTS: dict[str, set[int]] = {
     "Dropout": {1, 2},
@@ -81,6 +82,9 @@ class HeededInputs(list[Any]):
     def __iter__(self) -> Any:
         self._asked.update(range(super().__len__()))
         return super().__iter__()
+
+    def __add__(self, other: list[Any]) -> Any:
+        return list(self) + other
 
     def require_all(self, operator: str) -> None:
         """Raise CannotImport if an input was not asked for."""

@@ -18,7 +18,13 @@ from tvm_practice.tvm_export.loading import describe
 # TVM's converters of these names are of ONNX Runtime's own operators, of which it looks at the
 # name alone; ONNX's of the same name are functions.
 _OF_RUNTIME = frozenset(("Attention",))
+_TYPES = frozenset(
+    ("bool", "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
+     "uint8", "uint16", "uint32", "uint64")
+)  # fmt: skip
 _DOMAINS = (*STANDARD, "com.microsoft")
+# Operators whose function is right where TVM's converter is not.
+_BY_FUNCTION = frozenset(("CastLike", "RMSNormalization"))
 
 
 def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
@@ -41,6 +47,7 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
             warnings.simplefilter("ignore")
             made = prepared(model, inputs, importer_class.converted)
             _require_known(made, importer_class.converted)
+            _require_types(made)
             shapes = {each["name"]: list(each["shape"]) for each in inputs}
             return importer_class(shapes, "float32").from_onnx(made.graph, opset(made))
     except CannotImport as error:
@@ -68,14 +75,31 @@ def _require_known(model: Any, converted: frozenset[str]) -> None:
         raise CannotImport(f"TVM's importer does not know these operators: {names}")
 
 
+def _require_types(model: Any) -> None:
+    """Raise CannotImport for a tensor of a type that TVM does not compute right, or at all."""
+    graph = model.graph
+    helper: Any = importlib.import_module("onnx.helper")
+    codes = {each.name: each.data_type for each in graph.initializer}
+    for each in (*graph.input, *graph.value_info, *graph.output):
+        kind = each.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise CannotImport(f"{each.name} is no tensor but a {kind}")
+        codes[each.name] = each.type.tensor_type.elem_type
+    for name, code in codes.items():
+        if code and str(helper.tensor_dtype_to_np_dtype(code)) not in _TYPES:
+            kind = helper.tensor_dtype_to_string(code).removeprefix("TensorProto.").lower()
+            raise CannotImport(f"{name} is of type {kind}, which TVM does not compute")
+
+
 @functools.cache
 def _importer() -> Any:
     """TVM's importer, a class that exists where TVM is the current engine's."""
     from tvm.relax.frontend.onnx import onnx_frontend as frontend
 
     from tvm_practice.tvm_export.importers.onnx.converters import CONVERTERS
+    from tvm_practice.tvm_export.importers.onnx.converters.base import Node
 
-    known = frozenset(frontend._get_convert_map()) - _OF_RUNTIME
+    known = frozenset(frontend._get_convert_map()) - _OF_RUNTIME - _BY_FUNCTION
 
     class Importer(frontend.ONNXGraphImporter):  # type: ignore[misc]
         """Converts by our converters first, and heeds what TVM's would ignore."""
@@ -95,13 +119,25 @@ def _importer() -> Any:
         def _convert_operator(
             self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int
         ) -> Any:
-            if op_name in CONVERTERS:
-                made = CONVERTERS[op_name](self.bb, list(inputs), attrs, opset)
-                return self.bb.normalize(made)
-            heeded = HeededAttributes(attrs)
-            given = HeededInputs(inputs)
-            made = super()._convert_operator(op_name, given, heeded, opset)
-            heeded.require_all(op_name, opset)
+            if op_name not in CONVERTERS:
+                return self._by_tvm(op_name, inputs, attrs)
+            given = dict(attrs)
+            custom = given.pop("tvm_custom", {})
+            node = Node(
+                operator=op_name,
+                builder=self.bb,
+                inputs=list(inputs),
+                attributes=given,
+                opset=opset,
+                outputs=custom.get("num_outputs", 1),
+                from_tvm=self._by_tvm,
+            )
+            return self.bb.normalize(CONVERTERS[op_name](node))
+
+        def _by_tvm(self, op_name: str, inputs: Any, attrs: dict[str, Any]) -> Any:
+            attributes, given = HeededAttributes(attrs), HeededInputs(inputs)
+            made = super()._convert_operator(op_name, given, attributes, self.opset)
+            attributes.require_all(op_name, self.opset)
             given.require_all(op_name)
             return made
 

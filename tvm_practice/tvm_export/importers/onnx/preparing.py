@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.importers.onnx.functions import expand
 from tvm_practice.tvm_export.importers.onnx.graphs import (
     STANDARD,
     add_constant,
@@ -51,9 +52,8 @@ def prepared(model: Any, inputs: Sequence[Mapping[str, Any]], converted: Collect
         changed = _fold(made)
         changed |= unroll(made.graph, opset(made))
         _drop_unused(made.graph)
-        if names := _functions(made, converted):
-            made = _inlined(made, names)
-        elif not changed:
+        changed |= expand(made, converted)
+        if not changed:
             break
     _put_back(made.graph, weights)
     return made
@@ -245,22 +245,6 @@ def _drop_unused(graph: Any) -> None:
     graph.initializer.extend(initializers)
 
 
-def _functions(model: Any, converted: Collection[str]) -> set[str]:
-    """The operators of a model that ONNX defines as functions and that are not converted."""
-    defs: Any = importlib.import_module("onnx.defs")
-    version = opset(model)
-    found = set()
-    for node in all_nodes(model.graph):
-        if node.domain not in STANDARD or node.op_type in converted or node.op_type in found:
-            continue
-        if not defs.has(node.op_type, version, ""):
-            continue
-        schema = defs.get_schema(node.op_type, version, "")
-        if schema.has_function or schema.has_context_dependent_function:
-            found.add(node.op_type)
-    return found
-
-
 def all_nodes(graph: Any) -> Iterator[Any]:
     """A graph's nodes, those of its subgraphs too."""
     for node in graph.node:
@@ -268,9 +252,3 @@ def all_nodes(graph: Any) -> Iterator[Any]:
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 yield from all_nodes(attribute.g)
-
-
-def _inlined(model: Any, names: Collection[str]) -> Any:
-    inliner: Any = importlib.import_module("onnx.inliner")
-    chosen = [(domain, name) for domain in STANDARD for name in sorted(names)]
-    return inliner.inline_selected_functions(model, chosen, inline_schema_functions=True)

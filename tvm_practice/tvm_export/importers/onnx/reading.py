@@ -139,27 +139,49 @@ _CHOOSING = {
     "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2),
     "Compress": (1,), "ConstantOfShape": (0,), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2),
     "Dropout": (2,), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0, 1),
-    "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2,),
+    "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2, 3, 4),
     "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (1, 2, 3),
     "STFT": (1, 3), "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,),
     "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
 }  # fmt: skip
+_OF_SHAPES = frozenset(("Shape", "Size"))
 
 
 def choosing_inputs(model: Any) -> dict[str, str]:
     """The inputs whose values, not only shapes, must be known to compile a model.
 
-    Returns the operator that asks for each, by the input's name.
+    Returns the operator that asks for each, by the input's name; those that reach it through
+    arithmetic only if they are whole numbers or one number.
     """
-    names = {each.name for each in model.graph.input}
-    names -= {each.name for each in model.graph.initializer}
-    found = {}
+    inputs = {each.name: each.type.tensor_type for each in model.graph.input}
+    for each in model.graph.initializer:
+        inputs.pop(each.name, None)
+    makers = {name: node for node in model.graph.node for name in node.output}
+    found: dict[str, str] = {}
     for node in model.graph.node:
         reduces = node.op_type.startswith("Reduce")
-        for position in (1,) if reduces else _CHOOSING.get(node.op_type, ()):
-            if position < len(node.input) and node.input[position] in names:
-                found[node.input[position]] = node.op_type
+        waiting = [
+            node.input[place]
+            for place in ((1,) if reduces else _CHOOSING.get(node.op_type, ()))
+            if place < len(node.input)
+        ]
+        direct, seen = set(waiting), set()
+        while waiting:
+            name = waiting.pop()
+            if name in inputs and (name in direct or _is_number(inputs[name])):
+                found[name] = node.op_type
+            if name in makers and name not in seen and makers[name].op_type not in _OF_SHAPES:
+                waiting.extend(makers[name].input)
+            seen.add(name)
     return found
+
+
+def _is_number(tensor: Any) -> bool:
+    """Whether a tensor type is of whole numbers, or of a single number."""
+    dtype = _dtype_name(tensor.elem_type)
+    return dtype.startswith(("int", "uint", "bool")) or all(
+        each == 1 for each in _declared(tensor) or []
+    )
 
 
 def with_values(model: Any, values: Mapping[str, Any]) -> Any:

@@ -10,6 +10,8 @@ from tvm_practice.tvm_export.importers.onnx.graphs import (
     STANDARD,
     add_constant,
     attributes,
+    constants,
+    renamed_nodes,
     static_shape,
     tensor_types,
 )
@@ -30,7 +32,7 @@ def unroll(graph: Any, version: int) -> bool:
     ]  # fmt: skip
     if not found:
         return False
-    known = _known(graph)
+    known = constants(graph)
     nodes: list[Any] = []
     changed = False
     for node in graph.node:
@@ -41,11 +43,6 @@ def unroll(graph: Any, version: int) -> bool:
         del graph.node[:]
         graph.node.extend(nodes)
     return changed
-
-
-def _known(graph: Any) -> dict[str, np.ndarray]:
-    helper: Any = importlib.import_module("onnx.numpy_helper")
-    return {each.name: helper.to_array(each) for each in graph.initializer}
 
 
 def _branch(
@@ -173,27 +170,9 @@ def _spliced(
         graph.initializer[-1].name = renamed[each.name]
     for each in body.node:
         renamed |= {name: prefix + name for name in each.output if name}
-    return _renamed(body.node, renamed), [renamed.get(each.name, each.name) for each in body.output]
-
-
-def _renamed(nodes: Sequence[Any], renamed: Mapping[str, str]) -> list[Any]:
-    """Copies of nodes, tensors called by other names, within their subgraphs as well."""
-    onnx: Any = importlib.import_module("onnx")
-    copies = []
-    for each in nodes:
-        copy = onnx.NodeProto()
-        copy.CopyFrom(each)
-        copy.input[:] = [renamed.get(name, name) for name in each.input]
-        copy.output[:] = [renamed.get(name, name) for name in each.output]
-        for attribute in copy.attribute:
-            if attribute.HasField("g"):
-                inner = _renamed(attribute.g.node, renamed)
-                del attribute.g.node[:]
-                attribute.g.node.extend(inner)
-                for output in attribute.g.output:
-                    output.name = renamed.get(output.name, output.name)
-        copies.append(copy)
-    return copies
+    return renamed_nodes(body.node, renamed), [
+        renamed.get(each.name, each.name) for each in body.output
+    ]
 
 
 def _pairs(made: Sequence[Any], wanted: Sequence[str]) -> list[tuple[Any, str]]:

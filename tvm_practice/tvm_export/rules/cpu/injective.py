@@ -22,12 +22,15 @@ def schedule_injective(func: Any, cpu: Cpu) -> Any:
                     T_transpose: T_transpose <- x0
 
     Raises:
-        NotApplicable: there is a reduction.
+        NotApplicable: there is a reduction, or a loop nest written by hand.
     """
     import tvm
 
-    if any(map(is_reduction, blocks_of(func))):
+    blocks = blocks_of(func)
+    if any(map(is_reduction, blocks)):
         raise NotApplicable("there is a reduction")
+    if not all(each.writes for each in blocks):
+        raise NotApplicable("a stage does not say what it writes")
     schedule = tvm.s_tir.Schedule(func)
     *before, output = inline_cheap(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
     around = schedule_stage(schedule, output, cpu)
