@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -54,6 +55,11 @@ def test_weights_follow_the_seed_and_the_global_state_is_left_alone(
     assert torch.equal(torch.rand(3), drawn)
 
 
+def _large(*case: object) -> Any:
+    """A case of a model whose weights take seconds to draw."""
+    return pytest.param(*case, marks=[pytest.mark.pages, pytest.mark.slow])
+
+
 @pytest.mark.parametrize("load", [load_mlp, load_small_resnet, load_resnet18])
 def test_batch(load: Callable[..., Loaded]) -> None:
     model, example = load(batch=2)
@@ -93,13 +99,13 @@ def test_a_compiler_that_forgot_the_batch_norms_would_be_found_out() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "gives"),
     [
-        ("resnet50", 25_557_032, [(1, 1000)]),
-        ("bert_base", 109_482_240, [(1, 128, 768), (1, 768)]),
-        ("gpt2", 124_439_808, [(1, 64, 50257)]),
-        ("vit", 86_567_656, [(1, 1000)]),
         ("mobilenet_v2", 3_506_153, [(1, 1001)]),
         ("lstm", 19_780_400, [(1, 35, 10_000)]),
-        ("mamba", 129_135_360, [(1, 16, 50_280)]),
+        _large("resnet50", 25_557_032, [(1, 1000)]),
+        _large("bert_base", 109_482_240, [(1, 128, 768), (1, 768)]),
+        _large("gpt2", 124_439_808, [(1, 64, 50257)]),
+        _large("vit", 86_567_656, [(1, 1000)]),
+        _large("mamba", 129_135_360, [(1, 16, 50_280)]),
     ],
 )
 def test_the_published_architectures(
@@ -133,6 +139,7 @@ def test_an_encoder_layer_has_berts_size_and_pays_padding_no_attention() -> None
     assert 0.01 < float(want.std()) < 100
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_bert_large_has_24_layers() -> None:
     model, _ = models.load_bert_large()

@@ -38,6 +38,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+CONVOLUTION = ("mymodule:load_convolution", "--example-shape", "1", "3", "16", "16")
 SHORT = ("--measure-repeats", "5", "--measure-warmup", "1")
 
 
@@ -47,7 +48,7 @@ def test_an_own_model_is_exported_and_verified(folder: Path) -> None:
     """Once; the same command again shows what is there."""
     with (folder / "mymodule.py").open("a") as module:
         module.write("import tvm  # which is imported before the exporter does\n")
-    arguments = ("mymodule:load_convolution", "--example-shape", "1", "3", "16", "16", *SHORT)
+    arguments = (*CONVOLUTION, *SHORT)
     done = run("run_autotvm", *arguments, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verified" in done.stdout
@@ -83,9 +84,7 @@ def test_what_is_there_is_reused_unless_asked_for_again(monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_several_targets_have_a_folder_each(folder: Path) -> None:
     targets = ("--target", "llvm", "--target", "llvm -mcpu=core-avx2")
-    done = run(
-        "run_autotvm", "tvm_practice.models:load_mlp", *targets, *SHORT, "--json", folder=folder
-    )
+    done = run("run_autotvm", *CONVOLUTION, *targets, *SHORT, "--json", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     first, second = json.loads(done.stdout)
     assert first["artifacts"] != second["artifacts"] and "core-avx2" in second["target"]
@@ -198,7 +197,7 @@ def test_without_the_classic_engine_its_tuners_are_refused(folder: Path) -> None
 @pytest.mark.slow
 def test_another_models_artifacts_are_kept_unless_forced(folder: Path) -> None:
     where = ("--artifacts", "runs/shared", *SHORT)
-    assert run("run_autotvm", "tvm_practice.models:load_mlp", *where, folder=folder).returncode == 0
+    assert run("run_autotvm", *CONVOLUTION, *where, folder=folder).returncode == 0
     before = (folder / "runs/shared/metadata.json").read_bytes()
     refused = run("run_autotvm", "mymodule:load_nan", *where, folder=folder)
     assert refused.returncode == 2 and "--force" in refused.stderr
@@ -221,12 +220,12 @@ def test_the_ir_of_each_stage_and_the_rules(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_target_that_cannot_run_here_is_written_and_not_measured(folder: Path) -> None:
     target = ("--target", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
-    done = run("run_autotvm", "tvm_practice.models:load_mlp", *target, folder=folder)
+    done = run("run_autotvm", *CONVOLUTION, *target, folder=folder)
     assert done.returncode == 0 and "not run   code for aarch64" in done.stdout, done.stderr
-    metadata = json.loads((folder / "runs/tvm/load_mlp/metadata.json").read_text())
+    metadata = json.loads((folder / "runs/tvm/load_convolution/metadata.json").read_text())
     assert metadata["latency"] is None and metadata["verification"] is None
     tuned = ("--tuner", "metaschedule", "--tuning-trials", "4")
-    refused = run("run_autotvm", "tvm_practice.models:load_mlp", *target, *tuned, folder=folder)
+    refused = run("run_autotvm", *CONVOLUTION, *target, *tuned, folder=folder)
     assert refused.returncode == 2 and "cannot be tuned for here" in refused.stderr
 
 

@@ -64,6 +64,9 @@ _PACKAGES = (
     "jinja2",
     "filelock",
     "scipy.stats",
+    "matplotlib.figure",
+    "onnx",
+    "onnxruntime",
     "xgboost",
     "cloudpickle",
 )
@@ -119,7 +122,7 @@ class _Server:
         for package in _PACKAGES:
             try:
                 importlib.import_module(package)
-            except ImportError:  # what needs it says so
+            except Exception:  # what needs it says so
                 pass
         sys.path[:] = path
         before = {}

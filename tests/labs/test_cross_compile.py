@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Processes
 from tests.pages import ROOT, run_blocks
 from tvm_practice import engines
 from tvm_practice.tvm_export import cross
@@ -25,9 +25,8 @@ ARITHMETIC = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 @pytest.mark.slow

@@ -1,18 +1,16 @@
 """Converters of a person's own, on both engines."""
 
-from collections.abc import Iterator
-
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.converters_functions"
 
 
 @pytest.fixture(scope="module", params=[engines.CURRENT, engines.CLASSIC])
-def session(request: pytest.FixtureRequest) -> Iterator[engines.Session]:
-    with engines.Session(request.param) as opened:
-        yield opened
+def session(request: pytest.FixtureRequest, process_of: Processes) -> engines.Session:
+    return process_of(request.param)
 
 
 def error_with(session: engines.Session, converters: str | None, inline: bool = False) -> float:

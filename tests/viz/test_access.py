@@ -1,10 +1,9 @@
 """Following a function's accesses: what is touched, in which order, on both engines."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.viz.access import AccessedBuffer, AccessProgram, follow
 from tvm_practice.viz.access_picture import animation, as_rows, first_touches, window
@@ -13,9 +12,8 @@ FUNCTIONS = "tests.viz.viz_functions"
 
 
 @pytest.fixture(scope="module")
-def current() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def current(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 def test_the_naive_matmul_in_order(current: engines.Session) -> None:

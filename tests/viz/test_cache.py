@@ -2,11 +2,11 @@
 
 import stat
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.viz.access import AccessProgram, follow
 from tvm_practice.viz.cache import (
@@ -21,9 +21,8 @@ FUNCTIONS = "tests.viz.viz_functions"
 
 
 @pytest.fixture(scope="module")
-def current() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def current(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 def _plain(program: AccessProgram, levels: list[CacheLevel]) -> dict[str, dict[str, int]]:

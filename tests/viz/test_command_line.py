@@ -71,9 +71,9 @@ def test_without_a_function_it_is_the_courses_matmul(folder: Path) -> None:
 @pytest.mark.slow
 def test_memory_access_has_a_still_and_a_moving_picture(folder: Path) -> None:
     for file in ("a.png", "a.gif"):
-        done = viz("access", "mine:conv", "--touches", "400", "--out", file, folder=folder)
+        done = viz("access", "mine:conv", "--touches", "100", "--out", file, folder=folder)
         assert done.returncode == 0, done.stderr
-        assert "400 touches" in done.stdout and "image" in done.stdout
+        assert "100 touches" in done.stdout and "image" in done.stdout
         assert (folder / file).stat().st_size > 3000
         assert max(map(len, done.stdout.splitlines())) <= 80
 

@@ -1,10 +1,10 @@
 """Reading graphs of both IRs: operators, kernels, constants, text; and the figure."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.viz.graph import plot_imports
 
@@ -12,11 +12,10 @@ FUNCTIONS = "tests.viz.graph_functions"
 
 
 @pytest.fixture(scope="module", params=engines.ENGINES)
-def session(request: pytest.FixtureRequest) -> Iterator[engines.Session]:
+def session(request: pytest.FixtureRequest, process_of: Processes) -> engines.Session:
     if reason := engines.unavailable_reason(request.param):
         pytest.skip(reason)
-    with engines.Session(request.param) as opened:
-        yield opened
+    return process_of(request.param)
 
 
 def test_a_residual_network_before_and_after(session: engines.Session) -> None:

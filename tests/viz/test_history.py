@@ -1,10 +1,10 @@
 """A schedule's steps: every primitive, and the loops after it."""
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.viz.loop_nest import Loop, Statement
 from tvm_practice.viz.nest_picture import changed_lines, nest_svg
@@ -13,9 +13,8 @@ FUNCTIONS = "tests.viz.viz_functions"
 
 
 @pytest.fixture(scope="module")
-def current() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def current(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 def test_steps_of_a_tile(current: engines.Session) -> None:

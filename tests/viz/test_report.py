@@ -1,13 +1,13 @@
 """The report: one page without network, its pictures there, its controls at work."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser import is_blank, opened, require_sound
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.measure import Ratio
 from tvm_practice.tvm_export.artifacts.schema import RatioRecord
@@ -18,9 +18,8 @@ FUNCTIONS = "tests.viz.viz_functions"
 
 
 @pytest.fixture(scope="module")
-def current() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as session:
-        yield session
+def current(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 @pytest.fixture(scope="module")

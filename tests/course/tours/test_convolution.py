@@ -1,9 +1,8 @@
 """The convolution that replays the packed matmul's schedule: values, and the choice of tiles."""
 
-from collections.abc import Iterator
-
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.course.tours import convolution
 
@@ -19,9 +18,8 @@ SHAPES = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))

@@ -1,15 +1,17 @@
 """The default schedules: right values at odd sizes, the rule meant, the loops meant, no crash."""
 
 import platform
-from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import Processes
 from tests.tvm_export.rules.cpu_functions import FAMILIES
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.rules.cpu_functions"
-SEEDS = range(3)
+# Of the sweeps over seeds, `make test` has the first; `make follow` has the rest.
+IN_FOLLOW = [pytest.mark.pages, pytest.mark.slow]
+SEEDS = [0, 1, pytest.param(2, marks=IN_FOLLOW)]
 
 # What the sum of a few families may also be: a sum of one element is none to tile.
 RULES = {
@@ -35,9 +37,8 @@ x86 = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -69,7 +70,7 @@ def test_values_that_were_wrong(session: engines.Session, case: str, rule: str) 
     assert drawn["rules"][-1] == rule, drawn
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(each, marks=IN_FOLLOW) for each in (2, 3))])
 @pytest.mark.parametrize(
     "family",
     [
@@ -102,7 +103,7 @@ def test_values_with_narrower_vectors(session: engines.Session, family: str, mcp
 
 @pytest.mark.parametrize(
     "name",
-    ["transformer", "load_small_resnet", pytest.param("load_resnet18", marks=pytest.mark.slow)],
+    ["transformer", "load_small_resnet", pytest.param("load_resnet18", marks=IN_FOLLOW)],
 )
 def test_models_agree_with_pytorch_and_nothing_is_left_scalar(
     session: engines.Session, name: str

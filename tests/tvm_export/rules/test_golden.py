@@ -5,12 +5,13 @@
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
 from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
@@ -29,9 +30,8 @@ RULES: dict[str, Callable[..., Any]] = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -1,10 +1,10 @@
 """The default schedules for CUDA without a GPU: threads one by one on the CPU, kernels compiled."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Processes
 from tests.tvm_export.rules.cpu_functions import FAMILIES
 from tvm_practice import engines
 from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
@@ -13,9 +13,8 @@ FUNCTIONS = "tests.tvm_export.rules.gpu_functions"
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[engines.Session]:
-    with engines.Session(engines.CURRENT) as opened:
-        yield opened
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
