@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from tvm_practice.engines.command_line import Command
 from tvm_practice.tvm_export.cli import one_line
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.run_comparison import Row, as_csv, as_json, compare, latency_of
@@ -19,13 +20,14 @@ _PLOTS = (".png", ".svg", ".pdf")
 
 
 @click.command(
+    cls=Command,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.compare_tvm_results \\\n"
     "      runs/resnet18/metrics.json runs/tvm_resnet18/metadata.json \\\n"
     "      --output runs/resnet18/tvm_comparison.json\n"
     "  python -m tvm_practice.compare_tvm_results runs/resnet18/metrics.json \\\n"
     "      runs/autotvm/metadata.json runs/ansor/metadata.json \\\n"
-    "      --output comparison.csv --plot comparison.png"
+    "      --output comparison.csv --plot comparison.png",
 )
 @click.argument("metrics", type=click.Path(path_type=Path))
 @click.argument("metadata", nargs=-1, required=True, type=click.Path(path_type=Path))

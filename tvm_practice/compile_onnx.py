@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from tvm_practice.engines.command_line import Command
 from tvm_practice.tvm_export.cli import child_output, one_line
 from tvm_practice.tvm_export.cpp import PROJECT, write_project
 from tvm_practice.tvm_export.errors import BadInput
@@ -15,12 +16,13 @@ from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
 
 
 @click.command(
+    cls=Command,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.compile_onnx model.onnx --out runs/model\n"
     "  python -m tvm_practice.compile_onnx bert.onnx --out runs/bert \\\n"
     "      --shape input_ids=1x128 --shape attention_mask=1x128\n"
     '  python -m tvm_practice.compile_onnx model.onnx --out runs/old --target "llvm '
-    '-mcpu=haswell"'
+    '-mcpu=haswell"',
 )
 @click.argument("file", metavar="MODEL.ONNX", type=click.Path(path_type=Path))
 @click.option(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tvm_practice.engines.command_line import Command
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,10 +27,11 @@ QUICK_TRIALS = 24
 
 
 @click.command(
+    cls=Command,
     epilog="\b\nExamples:\n  python -m tvm_practice.main\n"
     "  python -m tvm_practice.main --solutions --quick\n"
     "  python -m tvm_practice.main --phase 2 --phase 3\n"
-    "  python -m tvm_practice.main --model resnet18 --trials 300"
+    "  python -m tvm_practice.main --model resnet18 --trials 300",
 )
 @click.option("--solutions", is_flag=True, help="Use the reference solutions, not your functions.")
 @click.option("--quick", is_flag=True, help=f"{QUICK_TRIALS} trials a tuner, not {DEFAULT_TRIALS}.")

@@ -166,3 +166,12 @@ def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
 
 def test_both_sides_have_the_weights_of_the_seed(file: Path) -> None:
     assert load_config(file, ["seed=7"]).export_request(Path("out")).model_seed == 7
+
+
+def test_what_is_nested_too_deep_is_one_line_and_no_crash(tmp_path: Path, file: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(BadInput, match=r"deep.json is nested more than 100 deep"):
+        load_config(deep)
+    with pytest.raises(BadInput, match="override model.example is nested more than 100 deep"):
+        load_config(file, ["model.example=" + "[" * 2000 + "]" * 2000])

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tvm_practice.engines.command_line import Group
+
 if TYPE_CHECKING:
     from tvm_practice.course.catalog import Exercise, Phase
     from tvm_practice.course.progress import Standing
@@ -15,7 +17,7 @@ _ONE = click.argument("exercise", metavar="[EXERCISE]", required=False)
 _SPOIL = click.option("--spoil", is_flag=True, help="Show it before you have passed.")
 
 
-class _Group(click.Group):
+class _Group(Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

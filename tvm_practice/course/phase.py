@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tvm_practice.course.catalog import MINE, SOLUTIONS
+from tvm_practice.engines.command_line import Command
 
 
 def run_lane(phase: str, source: str, quick: bool, folder: str) -> dict[str, Any]:
@@ -84,6 +85,7 @@ def phase_command(module: str, summary: str) -> click.Command:
     """The command line of a phase: `python -m tvm_practice.<module>`."""
 
     @click.command(
+        cls=Command,
         help=summary,
         epilog=f"\b\nExamples:\n  python -m tvm_practice.{module}\n"
         f"  python -m tvm_practice.{module} --solutions --quick\n"

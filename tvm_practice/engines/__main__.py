@@ -5,6 +5,8 @@ import sys
 
 import click
 
+from tvm_practice.engines.command_line import Command
+
 
 def describe_all() -> dict[str, dict[str, object]]:
     from tvm_practice import engines
@@ -25,8 +27,9 @@ def _cuda(facts: dict[str, object]) -> str:
 
 
 @click.command(
+    cls=Command,
     epilog="\b\nExamples:\n  python -m tvm_practice.engines\n"
-    "  python -m tvm_practice.engines --json"
+    "  python -m tvm_practice.engines --json",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def main(as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tvm_practice import engines
+from tvm_practice.engines.command_line import Group
 from tvm_practice.farm.keeping import keep_servers, keep_trackers, reachable, wait_for_servers
 from tvm_practice.farm.servers import TRACKER_PORTS
 
@@ -59,9 +60,10 @@ def _chosen(engine: str | None) -> list[engines.Engine]:
 
 
 @click.group(
+    cls=Group,
     epilog="\b\nExamples:\n  python -m tvm_practice.farm tracker\n"
     "  python -m tvm_practice.farm server --tracker 10.0.0.1\n"
-    "  python -m tvm_practice.farm tune --tracker 10.0.0.1 --trials 64"
+    "  python -m tvm_practice.farm tune --tracker 10.0.0.1 --trials 64",
 )
 def main() -> None:
     """TVM's RPC tracker and servers, for tuning across machines with either engine."""

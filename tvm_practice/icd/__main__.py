@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from tvm_practice.engines.command_line import Group
 from tvm_practice.icd.reporting import run_table
 from tvm_practice.tvm_export.cli import child_output, one_line
 
@@ -23,9 +24,10 @@ Examples:
 
 
 @click.group(
+    cls=Group,
     epilog="\b\nExamples:\n  python -m tvm_practice.icd run -c configs/mlp.json --out runs/mlp\n"
     "  python -m tvm_practice.icd run --help\n"
-    "  python -m tvm_practice.icd schemas docs/schemas"
+    "  python -m tvm_practice.icd schemas docs/schemas",
 )
 def main() -> None:
     """Measure PyTorch models as a configuration says, and TVM beside them."""

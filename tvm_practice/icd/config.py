@@ -22,6 +22,9 @@ from tvm_practice.tvm_export.tuners.search import Search
 Mode = Literal["eager", "compiled", "iterative"]
 
 
+_DEEPEST = 100
+
+
 class Section(BaseModel):
     """A part of the configuration: no unknown keys, no conversion of types."""
 
@@ -203,6 +206,7 @@ def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
     from yaml import YAMLError  # type: ignore[import-untyped]
 
     try:
+        _require_shallow(Path(file).read_text(encoding="utf-8"), str(file))
         given: Any = OmegaConf.load(file)
     except OSError as error:
         raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
@@ -217,6 +221,7 @@ def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
         if not equals or not all(key.split(".")):
             raise BadInput(f"override {override!r} is not of the form key=value")
         try:
+            _require_shallow(override.partition("=")[2], f"override {key}")
             given = OmegaConf.merge(given, OmegaConf.from_dotlist([override]))
         except YAMLError as error:
             raise BadInput(f"override {override!r}: {_yaml_problem(error)}") from None
@@ -230,6 +235,20 @@ def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
         return RunConfig.model_validate(plain)
     except ValidationError as error:
         raise BadInput(_explain(error, str(file), overrides)) from None
+
+
+def _require_shallow(text: str, what: str) -> None:
+    """Raise BadInput for YAML so deep that reading it would exhaust the stack, a crash."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise BadInput(f"{what} is nested more than {_DEEPEST} deep")
 
 
 def keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:

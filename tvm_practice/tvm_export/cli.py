@@ -12,12 +12,13 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from tvm_practice.engines import PlainError
+from tvm_practice.engines.command_line import Command
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-class ShapesAsWords(click.Command):
+class ShapesAsWords(Command):
     """Takes `--example-shape 1 3 224 224`, which click, with a fixed number of values, does not."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

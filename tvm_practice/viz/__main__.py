@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tvm_practice.engines.command_line import Group
 from tvm_practice.viz import chosen
 from tvm_practice.viz.chosen import Mistake
 
@@ -35,12 +36,13 @@ _OUT = click.option(
 
 
 @click.group(
+    cls=Group,
     epilog="\b\nExamples:\n"
     "  python -m tvm_practice.viz nest mymodule:my_schedule --history\n"
     "  python -m tvm_practice.viz access --out access.svg\n"
     "  python -m tvm_practice.viz access --out access.gif\n"
     "  python -m tvm_practice.viz cache --size 512\n"
-    "  python -m tvm_practice.viz report --out report.html"
+    "  python -m tvm_practice.viz report --out report.html",
 )
 def main() -> None:
     """See what a schedule does: its loops, the memory it touches, the caches, the roofline.

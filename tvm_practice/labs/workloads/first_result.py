@@ -12,12 +12,14 @@ import tempfile
 
 import click
 
+from tvm_practice.engines.command_line import Command
 from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
 
 
 @click.command(
+    cls=Command,
     epilog="\b\nExamples:\n  python -m tvm_practice.labs.workloads.first_result torch matmul\n"
-    "  python -m tvm_practice.labs.workloads.first_result jax softmax --quick"
+    "  python -m tvm_practice.labs.workloads.first_result jax softmax --quick",
 )
 @click.argument("framework", type=click.Choice(list(FRAMEWORKS)))
 @click.argument(

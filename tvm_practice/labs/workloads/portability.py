@@ -19,6 +19,7 @@ from typing import Any
 
 import click
 
+from tvm_practice.engines.command_line import Command
 from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
 
 Fact = tuple[str, bool, str]
@@ -200,8 +201,9 @@ def line(fact: Fact) -> str:
 
 
 @click.command(
+    cls=Command,
     epilog="\b\nExamples:\n  python -m tvm_practice.labs.workloads.portability tvm\n"
-    "  python -m tvm_practice.labs.workloads.portability jax"
+    "  python -m tvm_practice.labs.workloads.portability jax",
 )
 @click.argument("framework", type=click.Choice(list(FACTS)))
 @click.option("--json", "as_json", is_flag=True, help="The facts as one JSON list.")
