@@ -173,5 +173,5 @@ def test_what_is_nested_too_deep_is_one_line_and_no_crash(tmp_path: Path, file: 
     deep.write_text("[" * 100_000 + "]" * 100_000)
     with pytest.raises(BadInput, match=r"deep.json is nested more than 100 deep"):
         load_config(deep)
-    with pytest.raises(BadInput, match="override model.example is nested more than 100 deep"):
+    with pytest.raises(BadInput, match=r"override model.example is nested more than 100 deep"):
         load_config(file, ["model.example=" + "[" * 2000 + "]" * 2000])
