@@ -242,3 +242,24 @@ def test_weights_listed_as_inputs_are_none() -> None:
     model = tokens((2, 3), (2, 3))
     model.graph.initializer.append(helper.make_tensor("ids1", FLOAT, (2, 3), [0.0] * 6))
     assert [each["name"] for each in input_tensors(model, {})] == ["ids0"]
+
+
+@pytest.mark.parametrize(
+    ("opset", "ir", "said"),
+    [(999, 8, "has operators of opset 999; onnx"), (17, 99, "has IR version 99; onnx")],
+)
+def test_a_version_that_is_not_out_is_refused_before_work(
+    opset: int, ir: int, said: str, tmp_path: Path
+) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "relu",
+        [value("x", [2])],
+        [value("y", [2])],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    onnx.save(
+        helper.make_model(graph, opset_imports=opsets, ir_version=ir), tmp_path / "model.onnx"
+    )
+    with pytest.raises(BadInput, match=said):
+        read_model(str(tmp_path / "model.onnx"))

@@ -23,6 +23,7 @@ def read_model(file: str) -> Any:
         raise BadInput(f"{file} is not an ONNX model: {describe(error)}") from error
     if not model.ir_version or not model.graph.output:
         raise BadInput(f"{file} is not an ONNX model: it has no graph")
+    _require_known(model, file)
     try:
         onnx.load_external_data_for_model(model, str(Path(file).parent))
     except Exception as error:  # of the operating system or onnx's checker
@@ -30,6 +31,23 @@ def read_model(file: str) -> Any:
     if model.functions:
         model = importlib.import_module("onnx.inliner").inline_local_functions(model)
     return model
+
+
+def _require_known(model: Any, file: str) -> None:
+    """Raise BadInput for a version of the format or of its operators that is not out yet."""
+    onnx: Any = importlib.import_module("onnx")
+    known = onnx.defs.onnx_opset_version()
+    for each in model.opset_import:
+        if each.domain in ("", "ai.onnx") and each.version > known:
+            raise BadInput(
+                f"{file} has operators of opset {each.version}; onnx {onnx.__version__} knows "
+                f"{known} and earlier ones"
+            )
+    if model.ir_version > onnx.IR_VERSION:
+        raise BadInput(
+            f"{file} has IR version {model.ir_version}; onnx {onnx.__version__} knows "
+            f"{onnx.IR_VERSION} and earlier ones"
+        )
 
 
 def input_tensors(model: Any, shapes: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
