@@ -254,8 +254,8 @@ def test_a_version_that_is_not_out_is_refused_before_work(
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"])],
         "relu",
-        [value("x", [2])],
-        [value("y", [2])],
+        [value("x", (2,))],
+        [value("y", (2,))],
     )
     opsets = [helper.make_opsetid("", opset)]
     onnx.save(
