@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.mutants import Mutant, mutants, right_answers
+from tests.mutants.promises import PROMISES
 from tvm_practice.course.catalog import MINE, Exercise, exercises, phase
 from tvm_practice.course.editing import (
     function_source,
@@ -105,6 +106,17 @@ def test_mutant(grader: Grader, wrong: Mutant, tmp_path: Path) -> None:
     assert verdict.status == "failed", f"{wrong.name} was not rejected"
     assert re.search(wrong.message, verdict.message), verdict.message
     assert "expected:" in verdict.message and "look at:" in verdict.message
+
+
+@pytest.mark.parametrize("exercise", PROMISES)
+def test_promises(exercise: str) -> None:
+    """What the table promises stands in the docstring, and a wrong answer breaks it."""
+    found = BY_ID[exercise]
+    said = " ".join(signature(reference_file(found).read_text(), found.name).split())
+    known = {each.name for each in mutants() if f"{each.phase}.{each.exercise}" == exercise}
+    for promise, breach in PROMISES[exercise].items():
+        assert promise in said
+        assert breach in known
 
 
 @pytest.mark.parametrize("answer", _pasted(right_answers()))

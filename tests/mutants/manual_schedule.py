@@ -204,7 +204,7 @@ edited(
         "te.all(b * columns + j < n, r < k)": "True",
         "B[r, b * columns + j]": "B[te.min(r, k - 1), te.min(b * columns + j, n - 1)]",
     },
-    message="(?s)C of .*past the matrix's edge",
+    message="zeros in A_packed past the matrix's edge",
 )
 
 
@@ -420,7 +420,7 @@ edited(
         "(column_blocks, steps * unroll_k, columns)": "(column_blocks, padded, columns)",
         "te.reduce_axis((0, steps * unroll_k)": "te.reduce_axis((0, padded)",
     },
-    message="no guard in the loop over k",
+    message="k is rounded up to a multiple of unroll_k",
 )
 edited(
     "packed_matmul",
@@ -513,3 +513,19 @@ def primitives_in_another_order(tensors, tile_m, tile_n):
     stage.vectorize(inner_columns)
     stage.parallel(tiles)
     return schedule
+
+
+edited(
+    "packed_matmul",
+    "reads_past_the_last_row",
+    {"te.all(b * rows + i < m, r < k)": "te.all(b * rows - i < m, r < k)"},
+    message="zeros in A_packed past the matrix's edge",
+)
+edited(
+    "packed_matmul",
+    "more_steps_than_there_are",
+    {
+        "(row_blocks, steps * unroll_k, rows)": "(row_blocks, (steps + 1) * unroll_k, rows)",
+    },
+    message="k is rounded up to a multiple of unroll_k",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 6."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("online_softmax", message="(?s)one reduction.*2: ")
@@ -235,3 +235,17 @@ def asks_for_the_load_first(load_seconds, baseline_ms, ratio):
     if ratio[2] >= 1:
         return None
     return math.ceil(load_seconds * 1e3 / (baseline_ms * (1 - ratio[0])))
+
+
+edited(
+    "count_lines",
+    "a_string_is_code",
+    {"(*beside, tokenize.STRING)": "beside"},
+    message="nothing but a string",
+)
+edited(
+    "pays_after",
+    "an_interval_that_ends_at_one",
+    {"high >= 1": "high > 1"},
+    message="the interval ends at 1|it is as fast",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 3. Several are the reference with one thing changed."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("target_for", message="no mtriple, which means this machine")
@@ -231,3 +231,23 @@ def keeps_to_one_architecture(module, arch):
 
     target = tvm.target.Target({"kind": "cuda", "arch": "sm_80"}, host="llvm")
     return str(tvm.compile(module, target=target).mod.imports[0].inspect_source())
+
+
+edited(
+    "target_for",
+    "another_triple",
+    {'"aarch64": {"mtriple": "aarch64-linux-gnu"': '"aarch64": {"mtriple": "aarch64-linux-musl"'},
+    message="mtriple aarch64-linux-gnu",
+)
+edited(
+    "target_for",
+    "takes_capitals",
+    {"if machine not in targets:": "machine = machine.lower()\n    if machine not in targets:"},
+    message="'X86-64-V3'",
+)
+edited(
+    "vector_arithmetic",
+    "counts_half_registers",
+    {r"v\d+\.4s\b": r"v\d+\.[24]s\b"},
+    message="v0.2s is half a register",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 7."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("rms_norm_gate", message="silu is sigmoid times its argument")
@@ -438,3 +438,23 @@ def only_groups(mod, backend):
     return relax.transform.FuseOpsByPattern(patterns, bind_constants=False, annotate_codegen=True)(
         mod
     )
+
+
+edited(
+    "rms_norm_gate",
+    "one_eps",
+    {"te.const(eps, X.dtype)": "te.const(0.5, X.dtype)"},
+    message="Y of",
+)
+edited(
+    "schedule_rms_norm_gate",
+    "not_for_a_row_of_one_vector",
+    {"preserve_unit_loops=single": "preserve_unit_loops=False"},
+    message="expected: ",
+)
+edited(
+    "extern_matmul",
+    "keeps_the_function_that_was_there",
+    {"override=True": "override=False"},
+    message="replacing what has that name",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 2."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("export_model", message="the weights are not in the library")
@@ -346,3 +346,48 @@ int call_on_stream(Model& model, uint8_t* device_pixels, float* device_input, in
   return label;
 }
 """
+
+
+edited(
+    "wrap_buffer",
+    "one_tensor_for_all_calls",
+    {
+        "auto* borrowed = new Borrowed{{}, shape, release, owner};": "static Borrowed only;\n"
+        "  only = Borrowed{{}, shape, release, owner};\n  auto* borrowed = &only;",
+        "  delete borrowed;\n": "",
+    },
+    message="a tensor of its own for each call",
+)
+edited(
+    "call_on_stream",
+    "height_squared",
+    {"shape[2] * shape[3]": "shape[2] * shape[2]"},
+    message="height \\* width for Preprocess",
+)
+edited(
+    "call_on_stream",
+    "copies_in_one_direction",
+    {"sizeof label, cudaMemcpyDeviceToHost": "sizeof label, cudaMemcpyHostToDevice"},
+    message="cudaMemcpyDeviceToHost for the other",
+)
+edited(
+    "call_on_threads",
+    "a_thread_at_least",
+    {
+        "std::min<size_t>(threads, inputs.size())": "std::max<size_t>(1, std::min<size_t>(threads, "
+        "inputs.size()))"
+    },
+    message="at most 0 clones",
+)
+edited(
+    "export_model",
+    "leaves_the_loops_as_they_are",
+    {"schedule_defaults(optimize_relax(imported), target)": "optimize_relax(imported)"},
+    message="a default schedule for each function",
+)
+edited(
+    "export_model",
+    "returns_what_was_optimized",
+    {"    return imported": "    return scheduled"},
+    message="the IRModule before it was optimized",
+)

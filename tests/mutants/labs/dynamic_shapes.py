@@ -1,6 +1,6 @@
 """Wrong solutions of lab 4."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("symbolic_matmul", message=r"n is one tirx.Var")
@@ -446,3 +446,23 @@ def pads_in_float64(artifacts, x):
     keep = np.zeros((batch, bucket))
     padded[:, :length], keep[:, :length] = x, 1
     return artifacts[bucket](padded, keep)[:, :length]
+
+
+edited(
+    "schedule_dynamic",
+    "asks_for_the_copy_by_name",
+    {"schedule.get_producers(block)": '[schedule.get_sblock("A_pad")]'},
+    message="expected: ",
+)
+edited(
+    "verify_over_range",
+    "mean_for_largest",
+    {"float(np.abs(got - want).max())": "float(np.abs(got - want).mean())"},
+    message="the largest of",
+)
+edited(
+    "verify_over_range",
+    "two_symbols_only",
+    {"for bound in bounds)))": "for bound in bounds[:2])))"},
+    message="expected: ",
+)

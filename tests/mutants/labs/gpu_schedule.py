@@ -1,6 +1,6 @@
 """Wrong solutions of lab 1."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("bind_threads", message="(?s)neighbouring elements of A.*the same element of A")
@@ -319,3 +319,23 @@ def classic_returns_nothing(tensors, threads_y, threads_x):
     schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))
     schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
     schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))
+
+
+edited(
+    "bind_threads",
+    "the_threads_of_the_check",
+    {"[None, threads_y]": "[None, 8]", "[None, threads_x]": "[None, 32]"},
+    message="the factors of split",
+)
+edited(
+    "bind_threads_classic",
+    "the_threads_of_the_classic_check",
+    {"factor=threads_y": "factor=8", "factor=threads_x": "factor=32"},
+    message="whose factor is whose",
+)
+edited(
+    "tensor_cores",
+    "names_the_intrinsics_itself",
+    {'intrinsics["init"]': '"tvm_practice_init"'},
+    message="the intrinsics tensorized by the names given",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 5."""
 
-from tests.mutants import mutant
+from tests.mutants import edited, mutant
 
 
 @mutant("request_worker", message=r"(?s)TimeoutError after 0\.2 s.*it still waits")
@@ -371,3 +371,32 @@ def searches_for_each_trial(stages, counts):
         bound = min(rates, key=lambda name: rates[name])
         rows.append((count, rates[bound], bound))
     return rows
+
+
+edited(
+    "measure_remotely",
+    "milliseconds_for_seconds",
+    {
+        "np.array(timer(*arguments, output).results)": "1e3 * "
+        "np.array(timer(*arguments, output).results)"
+    },
+    message="seconds of one call",
+)
+edited(
+    "throughput",
+    "rounds_of_sixteen",
+    {"math.ceil(stages.batch / workers)": "math.ceil(16 / workers)"},
+    message="batch is that of|batch and builders",
+)
+edited(
+    "predict",
+    "two_builders",
+    {"stages.builders / stages.build": "2 / stages.build"},
+    message="builders of `stages`",
+)
+edited(
+    "survive_lost_worker",
+    "takes_a_trial_for_its_place",
+    {"results[index] = future.result()": "results[inputs[index]] = future.result()"},
+    message="expected: ",
+)

@@ -369,17 +369,46 @@ def _packing(nest: list[Node], source: str) -> tuple[tuple[Loop, ...], Statement
     )
 
 
-def _expect_packed(schedule: Any, statement: Statement, *, blocks: int, k: int, width: int) -> None:
-    """The buffer that `statement` packs to has the shape [blocks][k][width]."""
-    shape = [int(extent) for extent in allocated(schedule)[statement.writes].shape]
+def _expect_packed(
+    schedule: Any, statement: Statement, shape: tuple[int, int, int], real: tuple[int, int]
+) -> None:
+    """The buffer that `statement` packs to has this shape: blocks, k, rows or columns of a block.
+
+    Past the `real` rows or columns, and steps of k, it holds zeros.
+    """
+    seen = tuple(int(extent) for extent in allocated(schedule)[statement.writes].shape)
     expect(
-        len(shape) == 3 and shape[0] == blocks and shape[2] == width and shape[1] >= k,
-        expected=f"{statement.writes} of shape [{blocks}][{k} or a little more][{width}]: "
-        "what one tile reads at a step of k lies side by side",
-        seen=str(shape),
+        seen == shape,
+        expected=f"{statement.writes} of shape {list(shape)}: what one tile reads at a step of k "
+        "lies side by side, and k is rounded up to a multiple of unroll_k",
+        seen=str(list(seen)),
         look=f"the shape of {statement.writes}: blocks, then k, then the rows or columns of one "
         "tile",
     )
+    blocks, steps, width = shape
+    for at, padded in (
+        ((blocks - 1, 0, width - 1), blocks * width > real[0]),
+        ((0, steps - 1, 0), steps > real[1]),
+    ):
+        value = _value_at(schedule, statement, at) if padded else "0"
+        expect(
+            value == "0",
+            expected=f"zeros in {statement.writes} past the matrix's edge, at {list(at)}",
+            seen=value,
+            look="the condition of te.if_then_else: both the row or column, and k",
+        )
+
+
+def _value_at(schedule: Any, statement: Statement, at: tuple[int, ...]) -> str:
+    """What a statement stores there: "0", or an expression as text."""
+    import tvm
+
+    store = schedule.get(schedule.get_sblock(statement.name)).body
+    analyzer = tvm.sym.Analyzer()
+    for variable, index in zip(store.indices, at, strict=True):
+        analyzer.bind(variable, tvm.tirx.const(index, str(variable.ty.dtype)))
+    value = analyzer.simplify(store.value)
+    return "0" if getattr(value, "value", None) == 0 else str(value)
 
 
 @PHASE.exercise(
@@ -462,7 +491,8 @@ def _check_packed(
         look="the placeholders, and the list given to te.create_prim_func",
     )
     rows, columns = options["rows"], options["columns"]
-    around, sides = _expect_sides(schedule, sizes, rows, columns)
+    padded = _ceil(k, options.get("unroll_k", 4)) * options.get("unroll_k", 4)
+    around, sides = _expect_sides(schedule, sizes, (rows, columns), padded)
     if loops:
         steps = options.get("unroll_k", 4)
         first = options.get("rows_first", False)
@@ -507,21 +537,19 @@ def _expect_unguarded(schedule: Any) -> None:
 
 
 def _expect_sides(
-    schedule: Any, sizes: tuple[int, int, int], rows: int, columns: int
+    schedule: Any, sizes: tuple[int, int, int], tile: tuple[int, int], padded: int
 ) -> "tuple[tuple[Loop, ...], list[_Side]]":
-    """A and B are packed, and the sum reads what they were packed to.
+    """A and B are packed with `padded` steps of k, and the sum reads what they were packed to.
 
     Returns the loops around the sum, and the two operands.
     """
     m, n, k = sizes
     nest = _nest(schedule)
     sides, packed = [], []
-    for block, source, blocks, width in (
-        ("row", "A", _ceil(m, rows), rows),
-        ("column", "B", _ceil(n, columns), columns),
-    ):
+    for block, source, size, width in (("row", "A", m, tile[0]), ("column", "B", n, tile[1])):
         around, statement = _packing(nest, source)
-        _expect_packed(schedule, statement, blocks=blocks, k=k, width=width)
+        blocks = _ceil(size, width)
+        _expect_packed(schedule, statement, (blocks, padded, width), (size, k))
         sides.append(_Side(block, source, blocks, around))
         packed.append(statement.writes)
     loops, update = accumulation(nest)

@@ -660,6 +660,11 @@ def check_verify(verify: Callable[..., Any]) -> None:
         ),
     ):
         _expect_rejected(verify, outputs, want, case=case, look=look)
+    alike = np.full((rows, 1), 2.0)  # NumPy would find them equal
+    _expect_rejected(
+        verify, [alike[:, 0]], [alike], case=f"equal numbers of shapes {(rows,)} and {(rows, 1)}",
+        look="the shapes; numpy would broadcast them",
+    )  # fmt: skip
     _expect_rejected(
         verify, [], [], case="no outputs at all", look="the case in which nothing is compared"
     )

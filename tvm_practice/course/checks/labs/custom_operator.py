@@ -665,7 +665,7 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
     tvm_ffi.register_global_func(name, lambda *_: None)
     try:
         C = extern_matmul(A, B, name)
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         raise fail(
             f"a function registered under {name}, replacing what has that name",
             str(error).strip().splitlines()[-1],

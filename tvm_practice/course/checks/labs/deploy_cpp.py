@@ -378,6 +378,12 @@ def check_wrap_buffer(wrap_buffer: Function) -> None:
 def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
     compact = ",".join(str(math.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     for word, wanted, expected, look in (
+        (
+            "own",
+            "1",
+            "a tensor of its own for each call, two of them at a time",
+            "what is static, and which release is called for which buffer",
+        ),
         ("same_memory", "1", "the tensor's data is the buffer", "a copy: dl_tensor.data = data"),
         ("ndim", f"{len(shape)}", f"ndim {len(shape)}", "dl_tensor.ndim = shape.size()"),
         (

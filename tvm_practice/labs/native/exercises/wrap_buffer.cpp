@@ -39,6 +39,9 @@ static void Release(void* owner) {
   if (owner == expected_owner) expected_owner->same = true;
 }
 
+static int released_other = 0;
+static void ReleaseOther(void*) { ++released_other; }
+
 static void Print(const char* name, const int64_t* values, int count) {
   std::printf("%s", name);
   for (int i = 0; i < count; ++i) std::printf("%c%lld", i ? ',' : ' ', (long long)values[i]);
@@ -66,6 +69,13 @@ int main(int count, char** arguments) {
       std::printf("null 1\n");
       return 0;
     }
+    // Another buffer, while the first is in use.
+    auto* other = static_cast<float*>(std::aligned_alloc(64, 64));
+    DLManagedTensor* second = wrap_buffer(other, {3, 5}, ReleaseOther, nullptr);
+    const bool own = second != nullptr && second != managed && second->dl_tensor.data == other;
+    if (own && second->deleter != nullptr) second->deleter(second);
+    std::printf("own %d\n", own && released_other == 1 && released == 0);
+    std::fflush(stdout);
     const DLTensor& tensor = managed->dl_tensor;
     std::printf("same_memory %d\n", tensor.data == data);
     std::printf("ndim %d\n", tensor.ndim);
@@ -88,6 +98,7 @@ int main(int count, char** arguments) {
     }
     std::printf("refused %d\nreleased_refused %d\n", refused, released - 1);
     std::free(data);
+    std::free(other);
   }
   std::printf("living %ld\n", living - before);
 }
