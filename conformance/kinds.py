@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from conformance import onnx_backend, operators, timm_models, transformers_models
+from conformance import memory, onnx_backend, operators, timm_models, transformers_models
 from conformance.cases import Case
 
 
@@ -27,6 +27,7 @@ class Kind(Protocol):
 
 KINDS: dict[str, Kind] = {
     "operators": operators,
+    "memory": memory,
     "onnx": onnx_backend,
     "transformers": transformers_models,
     "timm": timm_models,
