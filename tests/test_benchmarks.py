@@ -9,6 +9,7 @@ import pytest
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
+    "torch_compile",
     *("busy_machine", "goals", "rivals", "compilers", "runtime_checks"),
 )
 

@@ -26,6 +26,7 @@ RUN_BY = {
     ("guides/evaluation.md", "python"): "docs/test_pages.py",
     ("guides/integration.md", "bash"): "docs/test_pages.py",
     ("guides/integration.md", "python"): "docs/test_pages.py",
+    ("guides/torch_compile.md", "python"): "docs/test_pages.py",
     ("icd.md", "bash"): "icd/test_docs.py",
     ("labs/3-cross_compile.md", "bash"): "labs/test_cross_compile.py",
     ("labs/6-compilers_compared.md", "bash"): "labs/test_compilers_compared.py",

@@ -56,6 +56,7 @@ def folder(tmp_path: Path) -> Path:
         ("guides/cuda-applications.md", ["blockIdx.x"]),
         ("guides/evaluation.md", ["float64"]),
         ("guides/integration.md", ["95% interval", "trials"]),
+        ("guides/torch_compile.md", ["tensor(True)", "2 parts by TVM", "tuned"]),
     ],
 )
 def test_the_pages_programs(page: str, says: list[str], folder: Path) -> None:
