@@ -231,7 +231,33 @@ def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -
     folded = fold_batch_normalization(module)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
-    return mark_constants(truth_in_bytes(steps.optimize_relax(folded)))
+    module = truth_in_bytes(steps.optimize_relax(folded))
+    return mark_constants(without_empty_constants(module))
+
+
+def without_empty_constants(module: Any) -> Any:
+    """A Relax module that makes its constants without elements anew: TVM cannot load them."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    found = False
+
+    @mutator
+    class Making(PyExprMutator):  # type: ignore[misc]
+        def visit_generic_const_(self, constant: Any) -> Any:
+            nonlocal found
+            kind = getattr(constant, "ty", None)
+            if not isinstance(kind, relax.TensorType) or 0 not in constant.value.shape:
+                return constant
+            found = True
+            made = relax.op.builtin.alloc_tensor(kind.shape, str(kind.dtype), 0)
+            return self.builder_.emit(made)
+
+    making = Making(module)
+    for name, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            making.builder_.update_func(name, making.visit_expr(function))
+    return making.builder_.get() if found else module
 
 
 def fold_batch_normalization(module: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Tests of `tvm_practice.tvm_export.importers`."""

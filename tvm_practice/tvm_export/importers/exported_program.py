@@ -11,6 +11,7 @@ from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
 from tvm_practice.tvm_export.importers.converters.relax import corrections
+from tvm_practice.tvm_export.importers.frontend import checked_frontend
 from tvm_practice.tvm_export.importers.refusals import told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
@@ -31,7 +32,7 @@ def import_exported(export: Export) -> Export:
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relax", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)  # it warns of every gather
-    with watch("import"), refused, quiet_frontends(), quiet, corrections():
+    with watch("import"), refused, quiet_frontends(), quiet, corrections(), checked_frontend():
         if any(call.dynamic):
             imported = _import_dynamic(call, converters)
         else:

@@ -9,6 +9,10 @@ from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import describe
 
 
+class Refused(Exception):
+    """A model cannot be imported; the message names the operator and the model's line."""
+
+
 @contextmanager
 def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
     """Raise what a frontend says of a model as BadInput, with what to try instead.
@@ -23,6 +27,5 @@ def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
         raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
         if isinstance(error, NotImplementedError) and "tvm" not in raised.parts:
             raise
-        raise BadInput(
-            f"{frontend} cannot import the model: {describe(error)}; {way_out}"
-        ) from error
+        said = str(error) if isinstance(error, Refused) else describe(error)
+        raise BadInput(f"{frontend} cannot import the model: {said}; {way_out}") from error

@@ -25,12 +25,20 @@ from typing import Any
 
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
 from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
-from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu, cpu_of, stages, with_stages
+from tvm_practice.tvm_export.rules.cpu.loops import (
+    CONSTANTS,
+    Cpu,
+    cpu_of,
+    has_stages,
+    is_empty,
+    stages,
+    with_stages,
+)
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
 from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
 from tvm_practice.tvm_export.rules.cpu.winograd import schedule_winograd
-from tvm_practice.tvm_export.rules.first_match import Decision, first_match
+from tvm_practice.tvm_export.rules.first_match import UNSCHEDULED, Decision, first_match
 
 # A rule makes a `Schedule` of an unscheduled PrimFunc, or raises NotApplicable.
 _Rule = Callable[[Any, Cpu], Any]
@@ -65,7 +73,6 @@ def schedule_defaults(
         functions whose names end in "_prepacked".
     """
     import tvm
-    from tvm import relax
 
     if target.kind.name != "llvm":
         raise ValueError(f"default schedules are for targets of kind llvm, not {target.kind.name}")
@@ -85,6 +92,17 @@ def schedule_defaults(
             report.append(decision)
     if not constants:  # no call of any function, so nothing to pack ahead
         return scheduled
+    return _packing_ahead(scheduled)
+
+
+def _packing_ahead(mod: Any) -> Any:
+    """The module with its constant weights packed already.
+
+    TVM's pass fails on functions without stages, such as a scatter's: they are kept from it.
+    """
+    import tvm
+    from tvm import relax
+
     passes = tvm.ir.transform.Sequential(
         [
             relax.transform.SplitLayoutRewritePreproc(),
@@ -92,7 +110,17 @@ def schedule_defaults(
             relax.transform.DeadCodeElimination(),
         ]
     )
-    return passes(scheduled)
+    plain = {
+        name: func
+        for name, func in mod.functions_items()
+        if isinstance(func, tvm.tirx.PrimFunc) and not has_stages(func)
+    }
+    if not plain:
+        return passes(mod)
+    packed = passes(tvm.IRModule({k: v for k, v in mod.functions_items() if k not in plain}))
+    for name, func in plain.items():
+        packed[name] = func
+    return packed
 
 
 def mark_constants(mod: Any) -> Any:
@@ -189,6 +217,9 @@ def _schedule(
     hint: str, func: Any, constants: set[int], cpu: Cpu, without: Collection[str] = ()
 ) -> tuple[Any, Decision]:
     """A PrimFunc by the first rule that takes it, and the decision."""
+    if is_empty(func):
+        nothing = "no element is computed"
+        return func, Decision(hint, UNSCHEDULED, {name: nothing for name, _ in _RULES})
     given = func.with_attr(CONSTANTS, sorted(constants))
     rules = [(name, partial(rule, given, cpu)) for name, rule in _RULES if name not in without]
     schedule, decision = first_match(hint, rules)

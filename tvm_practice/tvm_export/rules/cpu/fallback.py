@@ -3,7 +3,7 @@
 from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
-from tvm_practice.tvm_export.rules.cpu.loops import SPATIAL, Cpu, kind_of
+from tvm_practice.tvm_export.rules.cpu.loops import SPATIAL, Cpu, has_stages, kind_of
 
 
 def schedule_loops(func: Any, cpu: Cpu) -> Any:
@@ -22,9 +22,8 @@ def schedule_loops(func: Any, cpu: Cpu) -> Any:
         NotApplicable: no loop may run in parallel.
     """
     import tvm
-    from tvm.s_tir import SBlockRealize
 
-    if not isinstance(func.body, SBlockRealize):
+    if not has_stages(func):
         raise NotApplicable("the function has no root block")
     schedule = tvm.s_tir.Schedule(func)
     changed = False

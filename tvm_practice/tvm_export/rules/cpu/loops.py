@@ -82,12 +82,18 @@ def _is_this_machine(target: Any) -> bool:
     )
 
 
+def has_stages(func: Any) -> bool:
+    """Whether a function is a root block over stages: a scatter, say, is one block of loops."""
+    from tvm.s_tir import SBlockRealize
+
+    return isinstance(func.body, SBlockRealize) and func.body.block.name_hint == "root"
+
+
 def stages(func: Any) -> list[Any]:
     """The statements under the root block, in order; NotApplicable where there is no such block."""
     import tvm
-    from tvm.s_tir import SBlockRealize
 
-    if not isinstance(func.body, SBlockRealize):
+    if not has_stages(func):
         raise NotApplicable("the function has no root block")
     body = func.body.block.body
     return list(body.seq) if isinstance(body, tvm.tirx.SeqStmt) else [body]
@@ -134,6 +140,21 @@ def blocks_of(func: Any) -> list[Any]:
     if any(each is None for each in blocks):
         raise NotApplicable("a stage is no perfect loop nest around one block")
     return blocks
+
+
+def is_empty(func: Any) -> bool:
+    """Whether a loop of `func` never runs: TVM's arithmetic divides by such extents."""
+    import tvm
+    import tvm_ffi
+
+    found: list[Any] = []
+
+    def look(loop: Any) -> None:
+        if constant(loop.extent) == 0:
+            found.append(loop)
+
+    tvm_ffi.structural_walk(func.body, (tvm.tirx.For, look))
+    return bool(found)
 
 
 def kind_of(iterator: Any) -> str:

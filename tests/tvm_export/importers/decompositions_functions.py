@@ -1,0 +1,164 @@
+"""Functions that test_decompositions.py calls in a child process, on the current engine."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+Outputs = tuple[torch.Tensor, ...]
+
+
+class _Model(torch.nn.Module):
+    def __init__(self, function: Callable[..., Outputs]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors: torch.Tensor) -> Outputs:
+        return self.function(*tensors)
+
+
+def _numbers(x: torch.Tensor, n: torch.Tensor, b: torch.Tensor) -> Outputs:
+    """Types that are mixed, and arguments that the frontend passes over."""
+    return (
+        torch.add(x, n, alpha=3),
+        n + 0.5,
+        n == 0.5,
+        n * b,
+        b + b,
+        b == ~b,
+        torch.div(n, 2, rounding_mode="floor"),
+        torch.div(n, -2, rounding_mode="trunc"),
+        torch.clamp(n, min=1),
+        F.selu(x),
+        F.celu(x, alpha=2.0),
+        torch.copysign(n, x),
+        torch.full((2,), -math.inf) + x[0, 0],
+        torch.where(b, n, x),
+    )
+
+
+def _special(x: torch.Tensor, near: torch.Tensor) -> Outputs:
+    functions = (torch.sinh, torch.cosh, torch.expm1, torch.erfc, torch.lgamma, torch.i0)
+    bessel = (torch.special.i0e, torch.special.i1, torch.special.i1e, torch.special.bessel_j0)
+    found = [function(x) for function in (*functions, *bessel, torch.digamma, torch.exp2)]
+    found += [torch.polygamma(1, x), torch.special.erfcx(x), torch.special.log_ndtr(x)]
+    found += [torch.erfinv(near), torch.special.ndtri(near.abs()), torch.hypot(x, near)]
+    return (*found, *torch.frexp(x))
+
+
+def _windows(x: torch.Tensor, volume: torch.Tensor) -> Outputs:
+    return (
+        F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        F.avg_pool2d(x, (2, 3), divisor_override=5),
+        F.avg_pool3d(volume, 2, 2, 1, ceil_mode=True),
+        *F.max_pool2d(x, 3, 2, 1, dilation=2, return_indices=True),
+        *F.adaptive_max_pool2d(x, (3, 4), return_indices=True),
+        F.interpolate(x, size=(5, 11), mode="nearest"),
+        F.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=True),
+        F.interpolate(x, size=(3, 4), mode="bilinear", antialias=True),
+        F.grid_sample(x, x[:, :, :4, :2].reshape(2, -1, 2, 2), align_corners=False),
+        F.conv_transpose3d(volume, volume[:, :1, :2, :2, :2].expand(2, 3, 2, 2, 2)),
+        x.unfold(3, 4, 3),
+    )
+
+
+def _norms(x: torch.Tensor, weight: torch.Tensor) -> Outputs:
+    return (
+        F.instance_norm(x, eps=0.1),
+        F.batch_norm(x, None, None, weight, weight, training=True),
+        *torch.native_layer_norm(x, x.shape[2:], None, None, 1e-5),
+        *torch.native_group_norm(x, weight, None, 2, 4, 63, 2, 1e-5),
+    )
+
+
+def _indexing(x: torch.Tensor, i: torch.Tensor, b: torch.Tensor) -> Outputs:
+    places = i % 3
+    return (
+        x.select(1, -2),
+        x[i[0], :, i[1]],
+        x[:, i[0], i[1]],
+        torch.take(x, -i - 1),
+        x.index_put((i[0], i[1]), x[0, 0, 0], accumulate=True),
+        x.index_put((torch.tensor(2), i[0, :1]), x[0, 0]),
+        x.index_put((b,), x[0]),
+        x[0].scatter(0, places, x[1], reduce="multiply"),
+        x[0].scatter_reduce(1, places, x[1], "mean", include_self=False),
+        x[0].scatter_reduce(1, places, x[1], "amin", include_self=False),
+        x[0].masked_scatter(x[1] > 0, x[2]),
+        torch.as_strided(x, (3, 2), (5, 2), 1),
+        torch.searchsorted(x[0].sort().values, x[1], right=True),
+        x[0].diagonal_scatter(x[1, 0, :4], 1),
+    )
+
+
+def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outputs:
+    return (
+        *x.max(1),
+        *x.kthvalue(2, 1),
+        *n.mode(1),
+        *x.median(1),
+        *x.cummax(1),
+        x.logcumsumexp(1),
+        x.any(1),
+        (x > 0).all(1),
+        n.cumsum(1),
+        n.prod(1),
+        scalar.argmax(),
+        scalar.cumsum(0),
+        x.amin((0, 1)),
+        torch.linalg.vector_norm(x, 0, 1),
+        *torch.var_mean(x, 1, correction=0),
+        torch.cdist(x, x + 1, p=3.0),
+        torch.zeros(0, 4).sum(0) + x.new_zeros(4),
+        torch.ones(3, 0) * scalar,
+    )
+
+
+def _whole(*shape: int) -> torch.Tensor:
+    return torch.randint(-3, 4, shape, dtype=torch.int32)
+
+
+def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
+    torch.manual_seed(0)
+    x = torch.randn(4, 5)
+    image, volume = torch.randn(2, 4, 7, 9), torch.randn(2, 2, 5, 6, 7)
+    cube = torch.randn(4, 4, 5)
+    return {
+        "numbers": (_numbers, (x, _whole(4, 5), x > 0)),
+        "special": (_special, (x * 4, torch.tanh(x))),
+        "windows": (_windows, (image, volume)),
+        "norms": (_norms, (image, torch.rand(4))),
+        "indexing": (_indexing, (cube, torch.randint(0, 4, (4, 5)), torch.rand(4) > 0.5)),
+        "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
+    }
+
+
+def differences(family: str) -> list[str]:
+    """What is not as in PyTorch: the number, type, shape or values of a family's outputs."""
+    from conformance.operators import compared
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    function, given = _families()[family]
+    expected = function(*given)
+    compiled = compile_pytorch_module(_Model(function), ExportConfig(example_input=given))
+    found = [compared([o], [e]) for o, e in zip(compiled(*given), expected, strict=True)]
+    return [f"{n}: {reason}" for n, (verdict, reason) in enumerate(found) if verdict != "right"]
+
+
+def refusal(name: str) -> str:
+    """The line that a model which cannot be taken is refused with."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.errors import BadInput
+
+    models: dict[str, Callable[[Any], Any]] = {
+        "random": lambda x: (F.dropout(x, training=True),),
+        "missing": lambda x: (torch.linalg.qr(x)[0],),
+        "mask": lambda x: (x[x > 0],),
+    }
+    try:
+        compile_pytorch_module(_Model(models[name]), ExportConfig(example_input=torch.randn(3, 3)))
+    except BadInput as error:
+        return str(error)
+    return ""

@@ -1,0 +1,32 @@
+"""Operators that TVM's frontend lacks, or converts to something else, beside PyTorch's."""
+
+import re
+
+import pytest
+
+from tests.conftest import Processes
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
+
+
+@pytest.mark.parametrize(
+    "family", ["numbers", "special", "windows", "norms", "indexing", "reductions"]
+)
+def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str) -> None:
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:differences", {"family": family})
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("random", r"draws random numbers \(decompositions_functions.py, line \d+\)"),
+        ("missing", r"no converter for linalg_qr.default \(decompositions_functions.py, line \d+"),
+        ("mask", r"index.Tensor|nonzero"),
+    ],
+)
+def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) -> None:
+    line = process_of(engines.CURRENT).call(f"{FUNCTIONS}:refusal", {"name": name})
+    assert "\n" not in line and "--converters" in line
+    assert re.search(said, line), line

@@ -1,0 +1,267 @@
+"""Converters of PyTorch operators to Relax, where TVM has none or drops an output."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
+    """Converters (node, importer) in place of TVM's or beside them, by operator's name."""
+    return {
+        "amax.default": functools.partial(_extremum, "max"),
+        "amin.default": functools.partial(_extremum, "min"),
+        "prod.dim_int": _product,
+        "scatter_add.default": _scatter_add,
+        "scatter_reduce.two": _scatter_reduce,
+        "native_layer_norm.default": _layer_norm,
+        "lgamma.default": functools.partial(_of_the_c_library, "lgamma"),
+        "special_bessel_j0.default": functools.partial(_of_the_c_library, "j0"),
+        "special_bessel_j1.default": functools.partial(_of_the_c_library, "j1"),
+        "special_bessel_y0.default": functools.partial(_of_the_c_library, "y0"),
+        "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1"),
+        "nextafter.default": functools.partial(_of_the_c_library, "nextafter"),
+        "convolution.default": _convolution,
+        "native_group_norm.default": _group_norm,
+        "_native_batch_norm_legit_no_training.default": _batch_norm,
+        "max_pool2d_with_indices.default": functools.partial(_max_pool, 2),
+        "max_pool3d_with_indices.default": functools.partial(_max_pool, 3),
+    }
+
+
+def settings_of(node: Any) -> dict[str, Any]:
+    """All arguments of a node by name, with PyTorch's defaults."""
+    schema = node.target._schema.arguments
+    given = dict(zip((each.name for each in schema), node.args, strict=False)) | node.kwargs
+    return {
+        each.name: given.get(each.name, each.default_value if each.has_default_value() else None)
+        for each in schema
+    }
+
+
+def _extremum(name: str, node: Any, importer: Any) -> Any:
+    from tvm import relax
+
+    given = settings_of(node)
+    x, axes = importer.env[given["self"]], list(given["dim"]) or None
+    return importer.block_builder.emit(getattr(relax.op, name)(x, axes, given["keepdim"]))
+
+
+def _product(node: Any, importer: Any) -> Any:
+    from tvm import relax
+
+    given = settings_of(node)
+    x = importer.env[given["self"]]
+    return importer.block_builder.emit(relax.op.prod(x, given["dim"], given["keepdim"]))
+
+
+def _scatter_add(node: Any, importer: Any) -> Any:
+    return _scattered(node, importer, "add")
+
+
+def _scatter_reduce(node: Any, importer: Any) -> Any:
+    given = settings_of(node)
+    known = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
+    if given["reduce"] not in known or not given["include_self"]:
+        raise NotImplementedError(
+            f"reduce={given['reduce']!r}, include_self={given['include_self']}"
+        )
+    return _scattered(node, importer, known[given["reduce"]])
+
+
+def _scattered(node: Any, importer: Any, reduction: str) -> Any:
+    from tvm import relax
+
+    given = settings_of(node)
+    x, index, source = (importer.env[given[name]] for name in ("self", "index", "src"))
+    return importer.block_builder.emit(
+        relax.op.scatter_elements(x, index, source, axis=given["dim"], reduction=reduction)
+    )
+
+
+def _layer_norm(node: Any, importer: Any) -> Any:
+    """TVM's, and the mean and the reciprocal deviation where they are used."""
+    from tvm import relax
+
+    normalized = importer._native_layer_norm(node)
+    if not _uses_more(node):
+        return normalized
+    given, emit = settings_of(node), importer.block_builder.emit
+    x = importer.env[given["input"]]
+    axes = list(range(-len(given["normalized_shape"]), 0))
+    mean = emit(relax.op.mean(x, axes, keepdims=True))
+    variance = emit(relax.op.variance(x, axes, keepdims=True))
+    shifted = emit(relax.op.add(variance, relax.const(given["eps"], x.ty.dtype)))
+    return emit(relax.Tuple([normalized, mean, emit(relax.op.rsqrt(shifted))]))
+
+
+def _uses_more(node: Any) -> bool:
+    """Whether more than the first output of a node is used."""
+    return any(user.args[1] != 0 and user.users for user in node.users)
+
+
+def _group_norm(node: Any, importer: Any) -> Any:
+    """With a weight and a bias, and the mean and the reciprocal deviation where they are used."""
+    import numpy as np
+    from tvm import relax
+
+    given, emit = settings_of(node), importer.block_builder.emit
+    x, dtype = importer.env[given["input"]], str(importer.env[given["input"]].ty.dtype)
+    scale, shift = (
+        importer.env[given[name]]
+        if given[name] is not None
+        else relax.const(np.full(given["C"], value), dtype)
+        for name, value in (("weight", 1), ("bias", 0))
+    )
+    normalized = emit(
+        relax.op.nn.group_norm(
+            x,
+            scale,
+            shift,
+            num_groups=given["group"],
+            channel_axis=1,
+            axes=list(range(2, x.ty.ndim)),
+            epsilon=given["eps"],
+        )
+    )
+    if not _uses_more(node):
+        return normalized
+    groups = emit(relax.op.reshape(x, (given["N"], given["group"], -1)))
+    variance = emit(relax.op.variance(groups, [2]))
+    shifted = emit(relax.op.add(variance, relax.const(given["eps"], x.ty.dtype)))
+    mean = emit(relax.op.mean(groups, [2]))
+    return emit(relax.Tuple([normalized, mean, emit(relax.op.rsqrt(shifted))]))
+
+
+def _batch_norm(node: Any, importer: Any) -> Any:
+    """TVM's; the further outputs, of training alone, have no elements."""
+    from tvm import relax
+
+    normalized = importer._batch_norm_legit_no_training(node)
+    if not _uses_more(node):
+        return normalized
+    emit = importer.block_builder.emit
+    empty = emit(relax.op.zeros((0,), importer.env[node.args[0]].ty.dtype))
+    return emit(relax.Tuple([normalized, empty, empty]))
+
+
+def _max_pool(axes: int, node: Any, importer: Any) -> Any:
+    """TVM's; where the positions of the maxima are used, both by a reduction of pairs."""
+    if not _uses_more(node):
+        return getattr(importer, f"_max_pool{axes}d_with_indices")(node)
+    given = settings_of(node)
+    x = importer.env[given["self"]]
+    kernel, padding, dilation = (
+        _per_axis(given[name], axes) for name in ("kernel_size", "padding", "dilation")
+    )
+    stride = _per_axis(given["stride"] or kernel, axes)
+    shape = [int(each) for each in node.meta["val"][0].shape]
+    compute = functools.partial(
+        _largest, shape=shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
+    )
+    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="max_pool_with_indices")
+
+
+def _per_axis(given: Any, axes: int) -> list[int]:
+    listed: list[int] = list(given) if isinstance(given, (list, tuple)) else [given]
+    return listed * axes if len(listed) == 1 else listed
+
+
+def _largest(
+    x: Any,
+    *,
+    shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Any:
+    """Tensor expressions: each window's first largest element, and its place in its image."""
+    from tvm import te, tirx
+
+    axes = len(kernel)
+    lead = len(shape) - axes
+    extents = [int(each) for each in x.shape[lead:]]
+    least = te.min_value(x.dtype)
+    window = [te.reduce_axis((0, each), name=f"k{i}") for i, each in enumerate(kernel)]
+
+    def better(one: Any, other: Any) -> Any:
+        return tirx.any(one[1] > other[1], tirx.all(one[1] == other[1], one[0] < other[0]))
+
+    largest = te.comm_reducer(
+        lambda one, other: tuple(
+            tirx.Select(better(one, other), a, b) for a, b in zip(one, other, strict=True)
+        ),
+        lambda place, value: (tirx.const(math.prod(extents), place), least),
+        name="largest",
+    )
+
+    def of(*indices: Any) -> Any:
+        places = [
+            index * s + k * d - p
+            for index, s, k, d, p in zip(
+                indices[lead:], stride, window, dilation, padding, strict=True
+            )
+        ]
+        inside = tirx.all(
+            *(
+                condition
+                for place, extent in zip(places, extents, strict=True)
+                for condition in (place >= 0, place < extent)
+            )
+        )
+        flat = places[0]
+        for place, extent in zip(places[1:], extents[1:], strict=True):
+            flat = flat * extent + place
+        value = tirx.if_then_else(inside, x(*indices[:lead], *places), least)
+        last = tirx.const(math.prod(extents), "int64")
+        return largest((tirx.if_then_else(inside, flat.astype("int64"), last), value), axis=window)
+
+    found = te.compute(shape, of, name="largest")
+    return found[1], found[0]
+
+
+def _of_the_c_library(name: str, node: Any, importer: Any) -> Any:
+    """A function of the C library, element by element."""
+    from tvm import te, tirx, topi
+
+    operands = [importer.env[each] for each in node.args]
+    dtype = str(operands[0].ty.dtype)
+    if dtype not in ("float32", "float64"):
+        raise NotImplementedError(f"for {dtype}")
+    called = name + ("f" if dtype == "float32" else "")
+    shape = [int(each) for each in node.meta["val"].shape]
+
+    def compute(*tensors: Any) -> Any:
+        wide = [topi.broadcast_to(each, shape) for each in tensors]
+        return te.compute(
+            shape, lambda *i: tirx.call_pure_extern(dtype, called, *(each(*i) for each in wide))
+        )
+
+    return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint=name)
+
+
+def _convolution(node: Any, importer: Any) -> Any:
+    """TVM's, and the transposed ones of volumes."""
+    from tvm import relax
+
+    given = settings_of(node)
+    x, weight = importer.env[given["input"]], importer.env[given["weight"]]
+    if not given["transposed"] or x.ty.ndim != 5:
+        return importer._convolution(node)
+    emit = importer.block_builder.emit
+    found = emit(
+        relax.op.nn.conv3d_transpose(
+            x,
+            weight,
+            strides=list(given["stride"]),
+            padding=list(given["padding"]),
+            output_padding=list(given["output_padding"]),
+            dilation=list(given["dilation"]),
+            groups=given["groups"],
+        )
+    )
+    if given["bias"] is None:
+        return found
+    bias = emit(relax.op.reshape(importer.env[given["bias"]], (1, -1, 1, 1, 1)))
+    return emit(relax.op.add(found, bias))

@@ -1,0 +1,252 @@
+"""Elementwise operators: types promoted as PyTorch does, and functions that TVM lacks."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+Rule = Callable[..., Any]
+
+_DEFAULT = [
+    "add.Tensor",
+    "add.Scalar",
+    "sub.Tensor",
+    "sub.Scalar",
+    "mul.Tensor",
+    "mul.Scalar",
+    "maximum.default",
+    "minimum.default",
+    "remainder.Tensor",
+    "remainder.Scalar",
+    "fmod.Tensor",
+    "fmod.Scalar",
+    "floor_divide.default",
+    "pow.Tensor_Tensor",
+    "pow.Tensor_Scalar",
+    "pow.Scalar",
+    "where.self",
+    "clamp.default",
+    "clamp.Tensor",
+    "bitwise_and.Tensor",
+    "bitwise_or.Tensor",
+    "bitwise_xor.Tensor",
+    "bitwise_and.Scalar",
+    "bitwise_or.Scalar",
+    "bitwise_xor.Scalar",
+]
+_TO_FLOAT = [
+    "div.Tensor",
+    "div.Scalar",
+    "atan2.default",
+    "acos.default",
+    "acosh.default",
+    "asin.default",
+    "asinh.default",
+    "atan.default",
+    "atanh.default",
+    "cos.default",
+    "erf.default",
+    "exp.default",
+    "log.default",
+    "log10.default",
+    "log1p.default",
+    "log2.default",
+    "reciprocal.default",
+    "rsqrt.default",
+    "sigmoid.default",
+    "sin.default",
+    "sqrt.default",
+    "tan.default",
+    "tanh.default",
+]
+_TO_BOOL = [
+    f"{name}.{overload}"
+    for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    for overload in ("Tensor", "Scalar")
+]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+    from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KIND
+
+    aten = torch.ops.aten
+    found: dict[Any, Rule] = {}
+    for names, kind in (
+        (_DEFAULT, KIND.DEFAULT),
+        (_TO_FLOAT, KIND.INT_TO_FLOAT),
+        (_TO_BOOL, KIND.DEFAULT),
+    ):
+        for name in names:
+            operator = operator_of(name)
+            found[operator] = _promoted(operator, kind)
+    return found | {
+        aten.full.default: _full,
+        aten.full_like.default: _full_like,
+        aten.elu.default: _elu,
+        aten.div.Tensor_mode: _divided,
+        aten.div.Scalar_mode: _divided,
+        aten.hypot.default: _hypot,
+        aten.isnan.default: _isnan,
+        aten.isinf.default: _isinf,
+        aten.trunc.default: _whole(aten.trunc.default),
+        aten.floor.default: _whole(aten.floor.default),
+        aten.ceil.default: _whole(aten.ceil.default),
+        aten.round.default: _whole(aten.round.default),
+    }
+
+
+def _full(size: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any:
+    """Infinities and NaN as a constant that is broadcast: TVM fills with numbers only."""
+    import torch
+
+    if not isinstance(value, float) or math.isfinite(value):
+        return NotImplemented
+    return torch.scalar_tensor(value, dtype=dtype or torch.get_default_dtype()).expand(size)
+
+
+def _full_like(x: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any:
+    import torch
+
+    return torch.ops.aten.full.default(x.shape, value, dtype=dtype or x.dtype, device=x.device)
+
+
+def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
+    """Quotients rounded, of tensors of one type: the frontend takes a number for an int32."""
+    import torch
+
+    if rounding_mode is None:
+        return x / y
+    dtype = torch.result_type(x, y)
+    if is_tensor(y) and x.dtype == y.dtype == dtype and rounding_mode == "floor":
+        return NotImplemented
+    x = x.to(dtype)
+    y = y.to(dtype) if is_tensor(y) else torch.scalar_tensor(y, dtype=dtype, device=x.device)
+    if rounding_mode == "floor":
+        return torch.div(x, y, rounding_mode="floor")
+    if dtype.is_floating_point:
+        return torch.trunc(x / y)
+    size = torch.div(torch.abs(x), torch.abs(y), rounding_mode="floor")
+    return torch.where((x < 0) == (y < 0), size, -size)
+
+
+def _elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Any:
+    import torch
+
+    if (scale, input_scale) == (1, 1) and alpha >= 0:
+        return NotImplemented
+    return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    import torch
+
+    return torch.sqrt(x * x + y * y)
+
+
+def _isnan(x: Any) -> Any:
+    import torch
+
+    if x.is_floating_point():
+        return NotImplemented
+    return torch.full_like(x, False, dtype=torch.bool)
+
+
+def _isinf(x: Any) -> Any:
+    import torch
+
+    return _isnan(x) if not x.is_floating_point() else torch.abs(x) == math.inf
+
+
+def _whole(operator: Any) -> Rule:
+    """Roundings of whole numbers are those numbers."""
+
+    def rule(x: Any) -> Any:
+        return NotImplemented if x.is_floating_point() else x.clone()
+
+    return rule
+
+
+_OF_TRUTH = {
+    "add": "logical_or",
+    "mul": "logical_and",
+    "maximum": "logical_or",
+    "minimum": "logical_and",
+    "ne": "logical_xor",
+}
+"""What arithmetic on truth values is."""
+
+
+def operator_of(name: str) -> Any:
+    """The operator "add.Tensor" of PyTorch."""
+    import torch
+
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def _promoted(operator: Any, kind: Any) -> Rule:
+    """A rule that gives an operator's tensors the type that PyTorch computes it in."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        import torch
+        from torch._prims_common import elementwise_dtypes
+
+        operands = [each for each in args if is_operand(each)]
+        if operator.__name__ == "where.self":
+            operands = operands[1:]
+        _, dtype = elementwise_dtypes(*operands, type_promotion_kind=kind)
+        tensors = [each for each in operands if isinstance(each, torch.Tensor)]
+        name = operator.__name__.partition(".")[0]
+        if dtype == torch.bool and name != "where":
+            return _of_truth(operator, name, tensors, args)
+        if name == "clamp" and not dtype.is_floating_point:
+            return _clamped(*(each.to(dtype) if is_tensor(each) else each for each in args))
+        alpha = kwargs.pop("alpha", 1)
+        if all(each.dtype == dtype for each in tensors) and alpha == 1:
+            return NotImplemented
+        cast = [
+            each.to(dtype)
+            if isinstance(each, torch.Tensor) and any(each is other for other in tensors)
+            else each
+            for each in args
+        ]
+        if alpha != 1:
+            cast[1] = cast[1] * alpha
+        return operator(*cast, **kwargs)
+
+    return rule
+
+
+def is_operand(value: Any) -> bool:
+    """Whether an argument takes part in the promotion of types."""
+    import torch
+
+    return isinstance(value, (torch.Tensor, int, float, bool, torch.SymInt, torch.SymFloat))
+
+
+def is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _of_truth(operator: Any, name: str, tensors: list[Any], args: tuple[Any, ...]) -> Any:
+    import torch
+
+    if name.startswith("bitwise") and all(each.dtype == torch.bool for each in tensors):
+        return NotImplemented
+    if all(map(is_tensor, args)) and name in _OF_TRUTH:
+        return getattr(torch, _OF_TRUTH[name])(*args)
+    wide = [each.to(torch.int8) if is_tensor(each) else int(each) for each in args]
+    found = operator(*wide)
+    return found if found.dtype == torch.bool or name not in _OF_TRUTH else found.to(torch.bool)
+
+
+def _clamped(x: Any, low: Any = None, high: Any = None) -> Any:
+    """Whole numbers between bounds: the frontend takes infinity for a bound that is not given."""
+    import torch
+
+    if low is not None:
+        x = torch.where(x < low, low, x)
+    return x if high is None else torch.where(x > high, high, x)

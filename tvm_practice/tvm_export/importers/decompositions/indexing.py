@@ -1,0 +1,409 @@
+"""Indexing: gathers and scatters along one axis are what the frontend converts rightly."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Rule = Callable[..., Any]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+
+    aten = torch.ops.aten
+    return {
+        aten.select.int: _select,
+        aten.index.Tensor: _index,
+        aten._unsafe_index.Tensor: _as_index,
+        aten.index_put.default: _index_put,
+        aten._unsafe_index_put.default: _index_put,
+        aten.index_select.default: _index_select,
+        aten.gather.default: _gather,
+        aten.scatter.src: _scatter,
+        aten.scatter.value: _scatter_value,
+        aten.scatter.reduce: _scatter_reduced,
+        aten.scatter.value_reduce: _scatter_value_reduced,
+        aten.scatter_add.default: _scatter_add,
+        aten.scatter_reduce.two: _scatter_reduce,
+        aten.as_strided.default: _as_strided,
+        aten.sort.stable: _sort,
+        aten.sort.default: _sort_default,
+        aten.topk.default: _topk,
+        aten.kthvalue.default: _kthvalue,
+        aten.searchsorted.Tensor: _searchsorted,
+        aten.masked_scatter.default: _masked_scatter,
+        aten.as_strided_scatter.default: _as_strided_scatter,
+        aten.diagonal_scatter.default: _diagonal_scatter,
+        aten.masked_fill.Scalar: _masked_fill,
+        aten.masked_fill.Tensor: _masked_fill,
+    }
+
+
+def _select(x: Any, dim: int, index: int) -> Any:
+    import torch
+
+    if not isinstance(index, int) or index >= 0:
+        return NotImplemented
+    return torch.ops.aten.select.int(x, dim, index + x.shape[dim])
+
+
+def _counted(index: Any, extent: Any) -> Any:
+    """An index, of which negative ones count from the end."""
+    import torch
+
+    return torch.where(index < 0, index + extent, index)
+
+
+def _linear(x: Any, indices: Sequence[Any]) -> tuple[Any, list[int], Any]:
+    """`x` with its indexed axes in front, those axes, and one index into all of them.
+
+    The index is broadcast from the given ones. Where one of them is out of bounds it is, too.
+    """
+    import torch
+
+    axes = [axis for axis, each in enumerate(indices) if each is not None]
+    spread: Any = torch.broadcast_tensors
+    given = spread(*(indices[axis].to(torch.int64) for axis in axes))
+    linear: Any = None
+    wrong: Any = None
+    for axis, each in zip(axes, given, strict=True):
+        counted = _counted(each, x.shape[axis])
+        linear = counted if linear is None else linear * x.shape[axis] + counted
+        outside = (counted < 0) | (counted >= x.shape[axis])
+        wrong = outside if wrong is None else wrong | outside
+    if len(axes) > 1:
+        linear = torch.where(wrong, math.prod(x.shape[axis] for axis in axes), linear)
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    return x.permute(*axes, *others), axes, linear
+
+
+def _index(x: Any, indices: Sequence[Any]) -> Any:
+    import torch
+
+    if any(each is not None and each.dtype in (torch.bool, torch.uint8) for each in indices):
+        return NotImplemented
+    given = sum(each is not None for each in indices)
+    if given == 1 or given == len(indices):
+        return NotImplemented
+    front, axes, linear = _linear(x, indices)
+    rest = front.shape[len(axes) :]
+    extents = [x.shape[axis] for axis in axes]
+    rows = front.reshape(math.prod(extents), *rest)
+    taken = torch.index_select(rows, 0, linear.reshape(-1)).reshape(*linear.shape, *rest)
+    if axes != list(range(axes[0], axes[-1] + 1)) or axes[0] == 0:
+        return taken  # PyTorch puts the indexed axes first too
+    # Neighbouring axes keep their place.
+    count, before = linear.ndim, axes[0]
+    order = [
+        *range(count, count + before),
+        *range(count),
+        *range(count + before, taken.ndim),
+    ]
+    return taken.permute(order)
+
+
+def _as_index(x: Any, indices: Sequence[Any]) -> Any:
+    import torch
+
+    return torch.ops.aten.index.Tensor(x, indices)
+
+
+def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    import torch
+
+    kinds = [None if each is None else each.dtype for each in indices]
+    if any(each in (torch.bool, torch.uint8) for each in kinds):
+        return _masked_put(x, indices, values, accumulate)
+    front, axes, linear = _linear(x, indices)
+    rest = front.shape[len(axes) :]
+    rows = front.reshape(math.prod(x.shape[axis] for axis in axes), math.prod(rest))
+    before = axes[0]
+    together = axes == list(range(axes[0], axes[-1] + 1)) and before > 0
+    shape = [*linear.shape, *rest]
+    if together:
+        shape = [*rest[:before], *linear.shape, *rest[before:]]
+    spread = values.to(x.dtype).expand(shape)
+    if together:
+        count = linear.ndim
+        spread = spread.permute(
+            *range(before, before + count), *range(before), *range(before + count, len(shape))
+        )
+    source = spread.reshape(linear.numel(), rows.shape[1])
+    index = linear.reshape(-1, 1).expand(source.shape)
+    scatter = torch.ops.aten.scatter_add.default if accumulate else torch.ops.aten.scatter.src
+    put = scatter(rows, 0, index, source).reshape(front.shape)
+    order = [*axes, *(axis for axis in range(x.ndim) if axis not in axes)]
+    return put.permute([order.index(axis) for axis in range(x.ndim)])
+
+
+def _masked_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
+    import torch
+
+    [mask] = [each for each in indices if each is not None][:1]
+    if len(indices) != 1 or (values.numel() != 1 and values.ndim > x.ndim - mask.ndim):
+        return NotImplemented  # how many values are put depends on the mask's
+    mask = mask.to(torch.bool).reshape(*mask.shape, *[1] * (x.ndim - mask.ndim))
+    values = values.reshape(()) if values.numel() == 1 else values
+    return torch.where(mask, x + values if accumulate else values.to(x.dtype), x)
+
+
+def _index_select(x: Any, dim: int, index: Any) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.reshape(1).index_select(0, index.reshape(-1)).reshape(())
+    if index.ndim == 0:
+        return torch.index_select(x, dim, index.reshape(1))
+    return NotImplemented
+
+
+def _gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
+    import torch
+
+    if x.ndim == 0 or index.ndim == 0:
+        wide = torch.gather(x.reshape(x.numel()), 0, index.reshape(index.numel()))
+        return wide.reshape(index.shape)
+    # TVM's reads an index's own extents; every other axis must have the input's.
+    shape = [x.shape[a] if a == dim % x.ndim else index.shape[a] for a in range(x.ndim)]
+    if all(a == b for a, b in zip(shape, x.shape, strict=True)):
+        return NotImplemented
+    for axis, extent in enumerate(shape):
+        x = x.narrow(axis, 0, extent)
+    return torch.gather(x, dim, index)
+
+
+def _flat(name: str, x: Any, index: Any, *source: Any, **kwargs: Any) -> Any:
+    """A scatter of scalars, by way of one axis."""
+    import torch
+
+    packet, _, overload = name.partition(".")
+    operator = getattr(getattr(torch.ops.aten, packet), overload)
+    wide = [each.reshape(each.numel()) if hasattr(each, "reshape") else each for each in source]
+    return operator(x.reshape(1), 0, index.reshape(index.numel()), *wide, **kwargs).reshape(())
+
+
+def _fitted(index: Any, source: Any) -> Any:
+    """The part of a source that an index reaches."""
+    for axis, extent in enumerate(index.shape):
+        if source.shape[axis] != extent:
+            source = source.narrow(axis, 0, extent)
+    return source
+
+
+def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return _flat("scatter.src", x, index, source)
+    fitted = _fitted(index, source) if index.ndim == source.ndim else source
+    if fitted is source:
+        return NotImplemented
+    return torch.ops.aten.scatter.src(x, dim, index, fitted)
+
+
+def _scatter_value(x: Any, dim: int, index: Any, value: Any) -> Any:
+    import torch
+
+    return torch.ops.aten.scatter.src(x, dim, index, torch.full_like(index, value, dtype=x.dtype))
+
+
+def _scatter_reduced(x: Any, dim: int, index: Any, source: Any, *, reduce: str) -> Any:
+    import torch
+
+    kind = {"add": "sum", "multiply": "prod"}[reduce]
+    return torch.ops.aten.scatter_reduce.two(x, dim, index, source, kind)
+
+
+def _scatter_value_reduced(x: Any, dim: int, index: Any, value: Any, *, reduce: str) -> Any:
+    import torch
+
+    source = torch.full_like(index, value, dtype=x.dtype)
+    return torch.ops.aten.scatter.reduce(x, dim, index, source, reduce=reduce)
+
+
+def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return _flat("scatter_add.default", x, index, source)
+    fitted = _fitted(index, source) if index.ndim == source.ndim else source
+    if fitted is source:
+        return NotImplemented
+    return torch.ops.aten.scatter_add.default(x, dim, index, fitted)
+
+
+def _scatter_reduce(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    import torch
+
+    scatter = torch.ops.aten.scatter_reduce.two
+    if x.ndim == 0:
+        flat = scatter(
+            x.reshape(1),
+            0,
+            index.reshape(-1),
+            source.reshape(-1),
+            reduce,
+            include_self=include_self,
+        )
+        return flat.reshape(())
+    fitted = _fitted(index, source)
+    if reduce == "mean":
+        ones = torch.ones_like(fitted)
+        count = torch.ops.aten.scatter_add.default(
+            torch.ones_like(x) if include_self else torch.zeros_like(x), dim, index, ones
+        )
+        total = scatter(x, dim, index, fitted, "sum", include_self=include_self)
+        count = torch.where(count < 1, 1, count)
+        if x.is_floating_point():
+            return total / count
+        return torch.div(total, count, rounding_mode="floor")
+    if not include_self:
+        identity = torch.full_like(fitted, _identity(reduce, x.dtype))
+        x = torch.ops.aten.scatter.src(x, dim, index, identity)
+        return scatter(x, dim, index, fitted, reduce)
+    if fitted is source:
+        return NotImplemented
+    return scatter(x, dim, index, fitted, reduce)
+
+
+def _identity(reduce: str, dtype: Any) -> Any:
+    import torch
+
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    if dtype.is_floating_point:
+        return -math.inf if reduce == "amax" else math.inf
+    if dtype == torch.bool:
+        return reduce == "amin"
+    bounds = torch.iinfo(dtype)
+    return bounds.min if reduce == "amax" else bounds.max
+
+
+def _as_strided(
+    x: Any, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> Any:
+    import torch
+
+    offset = offset or 0
+    plain: list[int] = []
+    step = 1
+    for extent in reversed(size):
+        plain.insert(0, step)
+        step *= extent
+    same = all(e == 1 or s == p for e, s, p in zip(size, stride, plain, strict=True))
+    if not offset and same and step == x.numel():
+        return NotImplemented
+    if not x.is_contiguous():
+        return NotImplemented
+    index = _strided_index(size, stride, offset)
+    return torch.index_select(x.reshape(-1), 0, index.reshape(-1)).reshape(*size)
+
+
+def _strided_index(size: Sequence[int], stride: Sequence[int], offset: int) -> Any:
+    """Where each element of a strided view is in its storage."""
+    import torch
+
+    index = torch.full((), offset, dtype=torch.int64)
+    for extent, by in zip(size, stride, strict=True):
+        index = index.unsqueeze(-1) + torch.arange(extent) * by
+    return index
+
+
+def _as_strided_scatter(
+    x: Any, source: Any, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> Any:
+    import torch
+
+    if not x.is_contiguous():
+        return NotImplemented
+    index = _strided_index(size, stride, offset or 0).reshape(-1)
+    return torch.scatter(x.reshape(-1), 0, index, source.reshape(-1)).reshape(x.shape)
+
+
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """The n-th place that the mask has gets the source's n-th element."""
+    import torch
+
+    spread: Any = torch.broadcast_tensors
+    x, mask = spread(x, mask)
+    order = torch.cumsum(mask.reshape(-1).to(torch.int64), 0) - 1
+    order = torch.where(order < 0, 0, order)
+    taken = torch.index_select(source.reshape(-1), 0, order).reshape(x.shape)
+    return torch.where(mask, taken, x)
+
+
+def _sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    import torch
+
+    return torch.ops.aten.sort.default(x, dim, descending)
+
+
+def _sort_default(x: Any, dim: int = -1, descending: bool = False) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    if x.dtype != torch.bool:
+        return NotImplemented
+    values, order = torch.ops.aten.sort.default(x.to(torch.int8), dim, descending)
+    return values.to(torch.bool), order
+
+
+def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    values, order = torch.ops.aten.sort.default(x, dim, largest)
+    return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
+
+
+def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    found = [each.narrow(dim, k - 1, 1) for each in torch.ops.aten.sort.default(x, dim)]
+    return tuple(each if keepdim else each.squeeze(dim) for each in found)
+
+
+def _searchsorted(
+    boundaries: Any,
+    x: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    """How many boundaries are below each value: as many comparisons as pairs."""
+    import torch
+
+    if sorter is not None:
+        boundaries = torch.gather(boundaries, -1, sorter)
+    one, other = boundaries.unsqueeze(-2), x.unsqueeze(-1)
+    if boundaries.ndim == 1:
+        one = boundaries
+    below = one <= other if right or side == "right" else one < other
+    return below.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+def _diagonal_scatter(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    import torch
+
+    front = x.movedim((dim1, dim2), (0, 1))
+    steps = torch.arange(source.shape[-1], device=x.device)
+    places = [steps + max(-offset, 0), steps + max(offset, 0)]
+    put = torch.ops.aten.index_put.default(front, places, source.movedim(-1, 0))
+    return put.movedim((0, 1), (dim1, dim2))
+
+
+def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        value = torch.scalar_tensor(value, dtype=x.dtype, device=x.device)
+    return torch.where(mask, value.to(x.dtype), x)

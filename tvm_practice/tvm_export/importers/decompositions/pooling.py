@@ -1,0 +1,134 @@
+"""Pooling windows that hang over the edge, or that are divided by something else."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from tvm_practice.tvm_export.importers.decompositions.elementwise import operator_of
+
+Rule = Callable[..., Any]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+
+    found: dict[Any, Rule] = {torch.ops.aten.unfold.default: _unfold}
+    for axes in (2, 3):
+        operator = operator_of(f"avg_pool{axes}d.default")
+        found[operator] = _mean_of_windows(operator, axes)
+        adaptive = operator_of(f"adaptive_max_pool{axes}d.default")
+        found[adaptive] = _largest_of_parts
+    return found
+
+
+def _mean_of_windows(operator: Any, axes: int) -> Rule:
+    """Averages with ceil_mode or a divisor: the sum of a padded window by its own count."""
+
+    def rule(
+        x: Any,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor: int | None = None,
+    ) -> Any:
+        import torch
+
+        kernel, padding = _per_axis(kernel, axes), _per_axis(padding, axes)
+        stride = _per_axis(stride, axes) if stride else kernel
+        padded = any(padding)
+        if x.is_floating_point() and divisor is None and not ceil_mode and not padded:
+            return NotImplemented
+        shape = x.shape[-axes:]
+        counts: list[Any] = []
+        around: list[int] = []
+        for extent, k, s, p in zip(shape, kernel, stride, padding, strict=True):
+            out = _windows(extent, k, s, p, ceil_mode)
+            around = [p, (out - 1) * s + k - extent - p, *around]
+            first = torch.arange(out, device=x.device) * s - p
+            last = torch.where(first + k > extent + p, extent + p, first + k)
+            if not count_include_pad:
+                first = torch.where(first < 0, 0, first)
+                last = torch.where(last > extent, extent, last)
+            counts.append(last - first)
+        volume = 1
+        for k in kernel:
+            volume *= k
+        wide = x if x.is_floating_point() else x.to(torch.float64)
+        whole = torch.ops.aten.constant_pad_nd.default(wide, around, 0)
+        total = operator(whole, kernel, stride) * volume
+        if divisor is not None:
+            return _divided(total, divisor, x.dtype)
+        count = counts[0]
+        for each in counts[1:]:
+            count = count.unsqueeze(-1) * each
+        return _divided(total, count.to(total.dtype), x.dtype)
+
+    return rule
+
+
+def _divided(total: Any, by: Any, dtype: Any) -> Any:
+    import torch
+
+    found = total / by
+    return found if dtype.is_floating_point else torch.trunc(found).to(dtype)
+
+
+def _per_axis(given: Sequence[int], axes: int) -> list[int]:
+    return list(given) * axes if len(given) == 1 else list(given)
+
+
+def _windows(extent: int, kernel: int, stride: int, padding: int, ceil_mode: bool) -> int:
+    """How many windows there are along an axis; none may begin beyond the input and its pad."""
+    over = extent + 2 * padding - kernel
+    count = (over + (stride - 1 if ceil_mode else 0)) // stride + 1
+    return count - 1 if ceil_mode and (count - 1) * stride >= extent + padding else count
+
+
+def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.reshape(1)[:size]
+    dim %= x.ndim
+    count = (x.shape[dim] - size) // step + 1
+    begin = torch.arange(count, device=x.device) * step
+    index = (begin.unsqueeze(1) + torch.arange(size, device=x.device)).reshape(-1)
+    taken = torch.index_select(x, dim, index)
+    split = taken.reshape(*x.shape[:dim], count, size, *x.shape[dim + 1 :])
+    return split.movedim(dim + 1, -1)
+
+
+def _largest_of_parts(x: Any, size: Sequence[int]) -> tuple[Any, Any]:
+    """Adaptive maxima, each part of an axis from floor(i n / m) to ceil((i + 1) n / m)."""
+    import torch
+
+    axes = len(size)
+    lead = x.ndim - axes
+    steps = range(axes)
+    values, place, inside = x, cast(Any, None), cast(Any, None)
+    for axis, out in enumerate(size):
+        extent = x.shape[lead + axis]
+        first = [i * extent // out for i in range(out)]
+        last = [-(-(i + 1) * extent // out) for i in range(out)]
+        longest = max(b - a for a, b in zip(first, last, strict=True))
+        begin = torch.arange(out, device=x.device) * extent // out
+        end = (torch.arange(out, device=x.device) * extent + extent + out - 1) // out
+        index = begin.unsqueeze(1) + torch.arange(longest, device=x.device)
+        valid = index < end.unsqueeze(1)
+        index = torch.where(valid, index, extent - 1)
+        taken = torch.index_select(values, lead + 2 * axis, index.reshape(-1))
+        at = lead + 2 * axis
+        values = taken.reshape(*taken.shape[:at], out, longest, *taken.shape[at + 1 :])
+        shape = [1] * (2 * axes)
+        shape[2 * axis : 2 * axis + 2] = [out, longest]
+        index, valid = index.reshape(shape), valid.reshape(shape)
+        place = index if place is None else place * extent + index
+        inside = valid if inside is None else inside & valid
+    order = [*range(lead), *(lead + 2 * i for i in steps), *(lead + 2 * i + 1 for i in steps)]
+    parts = torch.where(inside, values, -math.inf).permute(order).flatten(-axes)
+    places = place.expand(values.shape).permute(order).flatten(-axes)
+    which = parts.argmax(-1, keepdim=True)
+    return parts.amax(-1), torch.gather(places, -1, which).squeeze(-1)

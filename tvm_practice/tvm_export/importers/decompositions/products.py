@@ -1,0 +1,76 @@
+"""Products of matrices, and distances."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Rule = Callable[..., Any]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+
+    aten = torch.ops.aten
+    return {
+        aten.addbmm.default: _addbmm,
+        aten._cdist_forward.default: _cdist,
+        aten._pdist_forward.default: _pdist,
+        aten._trilinear.default: _trilinear,
+    }
+
+
+def _addbmm(x: Any, one: Any, other: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    import torch
+
+    product = torch.bmm(one, other).sum(0)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product.expand_as(x + product)
+    return (x if beta == 1 else x * beta) + product
+
+
+def _cdist(x: Any, y: Any, p: float, compute_mode: Any = None) -> Any:
+    return _distance(x.unsqueeze(-2) - y.unsqueeze(-3), p)
+
+
+def _pdist(x: Any, p: float = 2.0) -> Any:
+    import torch
+
+    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1).unbind(0)
+    return _distance(x.index_select(0, first) - x.index_select(0, second), p)
+
+
+def _distance(apart: Any, p: float) -> Any:
+    """The norm of a difference over its last axis."""
+    import torch
+
+    size = torch.abs(apart)
+    if p == 0:
+        return (size != 0).to(apart.dtype).sum(-1)
+    if apart.shape[-1] == 0:
+        return size.sum(-1)
+    if p == 1:
+        return size.sum(-1)
+    if p == 2:
+        return torch.sqrt((apart * apart).sum(-1))
+    return size.amax(-1) if p == math.inf else torch.pow(torch.pow(size, p).sum(-1), 1 / p)
+
+
+def _trilinear(
+    one: Any,
+    two: Any,
+    three: Any,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Any:
+    product = None
+    for operand, axes in ((one, expand1), (two, expand2), (three, expand3)):
+        for axis in axes:
+            operand = operand.unsqueeze(axis)
+        product = operand if product is None else product * operand
+    assert product is not None
+    return product.sum(list(sumdim)) if sumdim else product

@@ -1,0 +1,255 @@
+"""Reductions: scalars, types that a sum is taken in, and the position of the first extremum."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm_practice.tvm_export.importers.decompositions.elementwise import operator_of
+
+Rule = Callable[..., Any]
+
+# Operators whose first argument may be a scalar, along "its" axis.
+_ALONG = [
+    "amax.default",
+    "amin.default",
+    "argmax.default",
+    "argmin.default",
+    "sum.dim_IntList",
+    "prod.dim_int",
+    "mean.dim",
+    "any.dim",
+    "any.dims",
+    "cumsum.default",
+    "cumprod.default",
+    "_softmax.default",
+    "_log_softmax.default",
+    "flip.default",
+    "var.correction",
+]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+
+    aten = torch.ops.aten
+    found: dict[Any, Rule] = {
+        aten.max.dim: _extremum(aten.amax.default, aten.argmax.default),
+        aten.min.dim: _extremum(aten.amin.default, aten.argmin.default),
+        aten.max.default: _whole(aten.amax.default),
+        aten.min.default: _whole(aten.amin.default),
+        aten.cummax.default: _running(aten.amax.default, aten.argmax.default),
+        aten.cummin.default: _running(aten.amin.default, aten.argmin.default),
+        aten.logcumsumexp.default: _logcumsumexp,
+        aten.median.dim: _median,
+        aten.median.default: _median_of_all,
+        aten.nanmedian.dim: _nanmedian,
+        aten.nanmedian.default: _nanmedian_of_all,
+        aten.mode.default: _mode,
+        aten.any.default: _any,
+        aten.prod.default: _prod,
+        aten.linalg_vector_norm.default: _norm,
+        aten.cumsum.default: _accumulated(aten.cumsum.default),
+        aten.cumprod.default: _accumulated(aten.cumprod.default),
+        aten.sum.dim_IntList: _accumulated(aten.sum.dim_IntList),
+        aten.prod.dim_int: _accumulated(aten.prod.dim_int),
+        aten.any.dim: _truth(aten.any.dim),
+        aten.any.dims: _truth(aten.any.dims),
+        aten.amax.default: _of_bool(aten.amax.default),
+        aten.amin.default: _of_bool(aten.amin.default),
+        aten.argmax.default: _of_bool(aten.argmax.default),
+        aten.argmin.default: _of_bool(aten.argmin.default),
+    }
+    for name in _ALONG:
+        operator = operator_of(name)
+        found[operator] = _of_scalars(operator, found.get(operator))
+    return found
+
+
+def _of_scalars(operator: Any, then: Rule | None) -> Rule:
+    """A rule that gives a scalar an axis first; `then` is the rule for everything else."""
+
+    def rule(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.ndim == 0:
+            found = operator(x.reshape(1), *args, **kwargs)
+            return found.reshape(())
+        return then(x, *args, **kwargs) if then is not None else NotImplemented
+
+    return rule
+
+
+def _extremum(value: Any, position: Any) -> Rule:
+    def rule(x: Any, dim: int, keepdim: bool = False) -> Any:
+        return value(x, [dim], keepdim), position(x, dim, keepdim)
+
+    return rule
+
+
+def _whole(operator: Any) -> Rule:
+    def rule(x: Any) -> Any:
+        return operator(x, list(range(x.ndim)))
+
+    return rule
+
+
+def _before(x: Any, dim: int, fill: Any) -> Any:
+    """For each place along an axis, on a new last axis, what is not behind it; else `fill`."""
+    import torch
+
+    last = x.movedim(dim, -1).unsqueeze(-2)
+    steps = torch.arange(x.shape[dim], device=x.device)
+    return torch.where(steps <= steps.unsqueeze(-1), last, fill)
+
+
+def _running(value: Any, position: Any) -> Rule:
+    """The running extremum and its last place: of n elements by n² comparisons."""
+
+    def rule(x: Any, dim: int) -> Any:
+        import torch
+
+        if x.ndim == 0:
+            return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+        kind = torch.int8 if x.dtype == torch.bool else x.dtype
+        x, dtype = x.to(kind), x.dtype
+        bounds = torch.finfo(kind) if kind.is_floating_point else torch.iinfo(kind)
+        smallest = value.__name__.startswith("amax")
+        fill = (-math.inf if smallest else math.inf) if kind.is_floating_point else None
+        if fill is None:
+            fill = bounds.min if smallest else bounds.max
+        seen = _before(x, dim, fill)
+        count = x.shape[dim]
+        place = count - 1 - position(seen.flip(-1), -1, False)
+        found = value(seen, [-1], False).movedim(-1, dim)
+        return found.to(dtype), place.movedim(-1, dim)
+
+    return rule
+
+
+def _logcumsumexp(x: Any, dim: int) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.clone()
+    return torch.logsumexp(_before(x, dim, -math.inf), -1).movedim(-1, dim)
+
+
+def _median(x: Any, dim: int, keepdim: bool = False) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    found = torch.kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    if not x.is_floating_point():
+        return found
+    unknown = torch.isnan(x).any(dim, keepdim)
+    return torch.where(unknown, math.nan, found[0]), found[1]
+
+
+def _median_of_all(x: Any) -> Any:
+    return _median(x.reshape(-1), 0)[0]
+
+
+def _nanmedian(x: Any, dim: int, keepdim: bool = False) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    if not x.is_floating_point():
+        return _median(x, dim, keepdim)
+    unknown = torch.isnan(x)
+    values, order = torch.sort(torch.where(unknown, math.inf, x), dim)
+    known = (~unknown).sum(dim, keepdim=True)
+    place = torch.where(known > 0, (known - 1) // 2, 0)
+    value = torch.where(known > 0, torch.gather(values, dim, place), math.nan)
+    found = value, torch.gather(order, dim, place)
+    return found if keepdim else tuple(each.squeeze(dim) for each in found)
+
+
+def _nanmedian_of_all(x: Any) -> Any:
+    return _nanmedian(x.reshape(-1), 0)[0]
+
+
+def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """The smallest of the most frequent values, and its last place."""
+    import torch
+
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    values, order = torch.sort(x.movedim(dim, -1), stable=True, dim=-1)
+    counts = (values.unsqueeze(-1) == values.unsqueeze(-2)).sum(-1)
+    first = counts.argmax(-1, keepdim=True)
+    last = first + torch.gather(counts, -1, first) - 1
+    found = [torch.gather(each, -1, last).movedim(-1, dim) for each in (values, order)]
+    return tuple(each if keepdim else each.squeeze(dim) for each in found)
+
+
+def _any(x: Any) -> Any:
+    import torch
+
+    return torch.ops.aten.any.dims(x, list(range(x.ndim)))
+
+
+def _truth(operator: Any) -> Rule:
+    def rule(x: Any, *args: Any) -> Any:
+        import torch
+
+        if x.dtype == torch.bool:
+            return NotImplemented
+        found = operator(x != 0, *args)
+        return found.to(torch.uint8) if x.dtype == torch.uint8 else found
+
+    return rule
+
+
+def _norm(
+    x: Any,
+    order: float = 2,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        return torch.abs(x) if order else (x != 0).to(x.dtype)
+    if dtype is not None or x.dtype in (torch.float16, torch.bfloat16):
+        wide = x.to(dtype or torch.float32)
+        return torch.linalg.vector_norm(wide, order, dim, keepdim).to(dtype or x.dtype)
+    if order:
+        return NotImplemented
+    return (x != 0).to(x.dtype).sum(list(range(x.ndim)) if dim is None else dim, keepdim)
+
+
+def _prod(x: Any, *, dtype: Any = None) -> Any:
+    import torch
+
+    return torch.ops.aten.prod.dim_int(x.reshape(-1), 0, False, dtype=dtype)
+
+
+def _accumulated(operator: Any) -> Rule:
+    """Sums and products in the type that PyTorch gives them: whole numbers in int64."""
+
+    def rule(x: Any, *args: Any, dtype: Any = None) -> Any:
+        import torch
+
+        exact = x.dtype.is_floating_point or x.dtype.is_complex
+        wanted = dtype or (x.dtype if exact else torch.int64)
+        if x.dtype == wanted and dtype is None and wanted not in (torch.float16, torch.bfloat16):
+            return NotImplemented
+        wide = torch.float32 if wanted in (torch.float16, torch.bfloat16) else wanted
+        return operator(x.to(wide), *args).to(wanted)
+
+    return rule
+
+
+def _of_bool(operator: Any) -> Rule:
+    def rule(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+        import torch
+
+        if x.dtype != torch.bool:
+            return NotImplemented
+        found = operator(x.to(torch.int8), () if dim is None else dim, keepdim)
+        return found.to(torch.bool) if found.dtype == torch.int8 else found
+
+    return rule

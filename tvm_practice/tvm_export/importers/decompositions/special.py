@@ -1,0 +1,281 @@
+"""Functions that TVM lacks, from those that it has."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+Rule = Callable[..., Any]
+
+# Bernoulli numbers B2, B4, …
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+
+    aten = torch.ops.aten
+    found: dict[Any, Rule] = {
+        aten.signbit.default: _signbit,
+        aten.copysign.Tensor: _copysign,
+        aten.copysign.Scalar: _copysign,
+        aten.fmax.default: functools.partial(_ignoring_nan, torch.maximum),
+        aten.fmin.default: functools.partial(_ignoring_nan, torch.minimum),
+        aten.frexp.Tensor: _frexp,
+        aten.polygamma.default: _polygamma,
+    }
+    for name, rule in _UNARY.items():
+        found[getattr(aten, name).default] = functools.partial(_in_floats, rule)
+    return found
+
+
+def _in_floats(rule: Rule, x: Any) -> Any:
+    """A function of one tensor, whole numbers as floats, narrow floats as float32."""
+    import torch
+
+    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    return rule(x.to(wide)).to(dtype)
+
+
+def _signbit(x: Any) -> Any:
+    if not x.is_floating_point():
+        return x < 0
+    return (x < 0) | ((x == 0) & (1 / x < 0))
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    import torch
+
+    if not isinstance(y, torch.Tensor):
+        y = torch.scalar_tensor(y, dtype=torch.get_default_dtype(), device=x.device)
+    dtype = torch.result_type(x, y)
+    size = torch.abs(x.to(dtype if dtype.is_floating_point else torch.get_default_dtype()))
+    return torch.where(_signbit(y), -size, size)
+
+
+def _ignoring_nan(operator: Any, x: Any, y: Any) -> Any:
+    import torch
+
+    return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, operator(x, y)))
+
+
+def _frexp(x: Any) -> tuple[Any, Any]:
+    import torch
+
+    wide = x.to(torch.float64)
+    size = torch.abs(wide)
+    usual = (size > 0) & (size < math.inf)
+    guess = torch.floor(torch.log2(torch.where(usual, size, 1))) + 1
+    part = wide * torch.exp(guess * -math.log(2))
+    high, low = torch.abs(part) >= 1, torch.abs(part) < 0.5
+    part = torch.where(high, part * 0.5, torch.where(low, part * 2, part))
+    guess = torch.where(high, guess + 1, torch.where(low, guess - 1, guess))
+    exponent = torch.where(usual, guess, 0).to(torch.int32)
+    return torch.where(usual, part, wide).to(x.dtype), exponent
+
+
+def _digamma(x: Any) -> Any:
+    """The reflection below 0, eight steps up, and the asymptotic series."""
+    import torch
+
+    negative = x < 0
+    y = torch.where(negative, 1 - x, x)
+    steps = sum((1 / (y + n) for n in range(1, 8)), 1 / y)
+    high = y + 8
+    inverse = 1 / (high * high)
+    series: Any = 0.0
+    for n in reversed(range(len(_BERNOULLI))):
+        series = (series + _BERNOULLI[n] / (2 * (n + 1))) * inverse
+    value = torch.log(high) - 0.5 / high - series - steps
+    turn = math.pi * (x - torch.round(x))  # small near a pole, where it matters
+    reflected = value - math.pi / torch.tan(turn)
+    whole = negative & (x == torch.trunc(x))
+    found = torch.where(whole, math.nan, torch.where(negative, reflected, value))
+    return torch.where(x == 0, torch.where(_signbit(x), math.inf, -math.inf), found)
+
+
+def _trigamma(x: Any) -> Any:
+    """As `_digamma`, differentiated."""
+    import torch
+
+    negative = x < 0.5
+    y = torch.where(negative, 1 - x, x)
+    steps = sum((1 / ((y + n) * (y + n)) for n in range(1, 8)), 1 / (y * y))
+    high = y + 8
+    inverse = 1 / (high * high)
+    series: Any = 0.0
+    for number in reversed(_BERNOULLI):
+        series = (series + number) * inverse
+    value = steps + 1 / high + 0.5 * inverse + series / high
+    sine = torch.sin(math.pi * (x - torch.round(x)))
+    return torch.where(negative, (math.pi * math.pi) / (sine * sine) - value, value)
+
+
+def _polygamma(n: int, x: Any) -> Any:
+    if n > 1:
+        return NotImplemented
+    return _in_floats(_trigamma if n else _digamma, x)
+
+
+def _erfinv(y: Any) -> Any:
+    """Giles' approximation, and two steps of Newton's method."""
+    import torch
+
+    w = -torch.log((1 - y) * (1 + y))
+    near = w < 5
+    a = torch.where(near, w - 2.5, torch.sqrt(torch.where(near, 9, w)) - 3)
+    central = (
+        2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+        -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+    )  # fmt: skip
+    tail = (
+        -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+        -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+    )  # fmt: skip
+    p = torch.zeros_like(y)
+    for one, other in zip(central, tail, strict=True):
+        p = p * a + torch.where(near, one, other)
+    x = p * y
+    for _ in range(2):
+        x = x - (torch.erf(x) - y) * (math.sqrt(math.pi) / 2) * torch.exp(x * x)
+    edge = torch.where(y > 0, math.inf, -math.inf)
+    return torch.where(torch.abs(y) < 1, x, torch.where(torch.abs(y) == 1, edge, math.nan))
+
+
+def _ndtri(p: Any) -> Any:
+    return math.sqrt(2) * _erfinv(2 * p - 1)
+
+
+def _erfcx(x: Any) -> Any:
+    """exp(x²) erfc(x): a Chebyshev fit in 1 / (2 + x) for positive x, reflected otherwise."""
+    import torch
+
+    size = torch.abs(x)
+    found = _fitted("erfcx", 2 / (2 + size))
+    return torch.where(x < 0, 2 * torch.exp(x * x) - found, found)
+
+
+def _log_ndtr(x: Any) -> Any:
+    import torch
+
+    t = x * math.sqrt(0.5)
+    low = torch.log(_erfcx(-t) * 0.5) - t * t
+    high = torch.log1p(-0.5 * torch.special.erfc(torch.where(x < 1, 1, t)))
+    return torch.where(x < 1, low, high)
+
+
+@functools.cache
+def _coefficients(name: str) -> tuple[tuple[float, ...], float, float]:
+    """Coefficients of the Chebyshev interpolant of one of the functions below, and its domain."""
+    import numpy as np
+    from numpy.polynomial import Chebyshev
+    from scipy import special
+
+    fits: dict[str, tuple[Any, float, float, int]] = {
+        # over 2 / (2 + x) for x from 0 to infinity
+        "erfcx": (lambda t: special.erfcx(2 / np.maximum(t, 1e-12) - 2) / t, 1e-9, 1.0, 24),
+        "i0": (special.i0e, 0.0, 8.0, 24),
+        "i1": (lambda x: special.i1e(x) / np.maximum(x, 1e-12), 1e-9, 8.0, 24),
+        # times the root of x, over 8 / x
+        "i0 far": (lambda t: special.i0e(8 / t) * np.sqrt(8 / t), 1e-9, 1.0, 16),
+        "i1 far": (lambda t: special.i1e(8 / t) * np.sqrt(8 / t), 1e-9, 1.0, 16),
+    }
+    function, low, high, degree = fits[name]
+    series = Chebyshev.interpolate(function, degree, domain=[low, high])
+    return tuple(float(each) for each in series.coef), low, high
+
+
+def _fitted(name: str, x: Any) -> Any:
+    """One of the functions of `_coefficients`, by Clenshaw's recurrence."""
+    coefficients, low, high = _coefficients(name)
+    t = (2 * x - (low + high)) / (high - low)
+    one, two = 0.0 * t, 0.0 * t
+    for each in coefficients[:0:-1]:
+        one, two = 2 * t * one - two + each, one
+    found = t * one - two + coefficients[0]
+    return found * x if name == "erfcx" else found
+
+
+def _bessel(order: int, scaled: bool, x: Any) -> Any:
+    """The modified Bessel function I0 or I1: near by a fit, far by one of its asymptotic form."""
+    import torch
+
+    size = torch.abs(x)
+    near = torch.where(size < 8, size, 8)
+    value = _fitted(f"i{order}", near)
+    value = value * near if order else value
+    far = torch.where(size < 8, 8, size)
+    value = torch.where(size < 8, value, _fitted(f"i{order} far", 8 / far) / torch.sqrt(far))
+    value = value if scaled else value * torch.exp(size)
+    return torch.where(x < 0, -value, value) if order else value
+
+
+def _spherical_j0(x: Any) -> Any:
+    import torch
+
+    small = torch.abs(x) < 0.5
+    y = x * x
+    series = 1 - y / 6 * (1 - y / 20 * (1 - y / 42))
+    safe = torch.where(small, 1, x)
+    return torch.where(small, series, torch.sin(safe) / safe)
+
+
+def _exp2(x: Any) -> Any:
+    import torch
+
+    return torch.exp(x * math.log(2))
+
+
+def _erfc(x: Any) -> Any:
+    """Through erfcx, for what 1 - erf(x) would lose."""
+    import torch
+
+    return torch.where(x < 0.5, 1 - torch.erf(x), _erfcx(torch.abs(x)) * torch.exp(-x * x))
+
+
+def _expm1(x: Any) -> Any:
+    """tanh(x/2) (exp(x) + 1): near 0 exp(x) - 1 would lose all digits."""
+    import torch
+
+    power = torch.exp(x)
+    return torch.where(torch.abs(x) < 1, torch.tanh(x * 0.5) * (power + 1), power - 1)
+
+
+def _sinh(x: Any) -> Any:
+    import torch
+
+    less = _expm1(torch.abs(x))
+    size = torch.where(
+        torch.abs(x) < 1, 0.5 * (less + less / (less + 1)), 0.5 * torch.exp(torch.abs(x))
+    )
+    size = torch.where(torch.abs(x) < 1, size, size - 0.5 * torch.exp(-torch.abs(x)))
+    return torch.where(x < 0, -size, size)
+
+
+def _cosh(x: Any) -> Any:
+    import torch
+
+    return (torch.exp(x) + torch.exp(-x)) * 0.5
+
+
+_UNARY: dict[str, Rule] = {
+    "expm1": _expm1,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "digamma": _digamma,
+    "erfinv": _erfinv,
+    "erfc": _erfc,
+    "exp2": _exp2,
+    "i0": functools.partial(_bessel, 0, False),
+    "special_i0e": functools.partial(_bessel, 0, True),
+    "special_i1": functools.partial(_bessel, 1, False),
+    "special_i1e": functools.partial(_bessel, 1, True),
+    "special_modified_bessel_i0": functools.partial(_bessel, 0, False),
+    "special_modified_bessel_i1": functools.partial(_bessel, 1, False),
+    "special_spherical_bessel_j0": _spherical_j0,
+    "special_ndtri": _ndtri,
+    "special_erfcx": _erfcx,
+    "special_log_ndtr": _log_ndtr,
+}

@@ -1,0 +1,192 @@
+"""TVM's PyTorch frontend, held to what PyTorch says of every operator.
+
+The frontend ignores arguments that it does not know, and further outputs. Here every converter's
+result has the type and shape that PyTorch gave the operator, or the model is refused.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.importers.converters.own_relax import own_converters, settings_of
+from tvm_practice.tvm_export.importers.decompositions import decompositions
+from tvm_practice.tvm_export.importers.refusals import Refused
+from tvm_practice.tvm_export.loading import describe
+
+_Converter = Callable[..., Any]
+
+
+@contextmanager
+def checked_frontend() -> Iterator[None]:
+    """Inside the block, `from_exported_program` decomposes as `decompositions` says and checks."""
+    import torch
+    from tvm.relax.frontend.torch import exported_program_translator as translator
+
+    original, run = (
+        translator.ExportedProgramImporter,
+        torch.export.ExportedProgram.run_decompositions,
+    )
+    checked = _checked(original)
+
+    @functools.wraps(run)
+    def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
+        refuse_random(program.graph_module)
+        return run(program, decompositions(checked.names()) if table is None else table, **settings)
+
+    translator.ExportedProgramImporter = checked
+    torch.export.ExportedProgram.run_decompositions = decomposed  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        translator.ExportedProgramImporter = original
+        torch.export.ExportedProgram.run_decompositions = run  # type: ignore[method-assign]
+
+
+def refuse_random(graph_module: Any) -> None:
+    """Raise Refused for the first operator that draws random numbers: TVM would drop the draw."""
+    import torch
+
+    for node in graph_module.graph.nodes:
+        tags = getattr(node.target, "tags", ())
+        if torch.Tag.nondeterministic_seeded not in tags or not _draws(node):
+            continue
+        raise Refused(f"{_name_of(node)} draws random numbers{_place_of(node)}")
+
+
+def _draws(node: Any) -> bool:
+    """Whether an operator that can draw random numbers does, with these arguments."""
+    given = settings_of(node)
+    trained = [given[name] for name in ("train", "training") if name in given]
+    chances = [given[name] for name in ("p", "dropout", "dropout_p") if name in given]
+    never = bool(chances) and all(each in (0, 0.0) for each in chances)
+    return not never and all(each is not False for each in trained)
+
+
+def _checked(base: Any) -> Any:
+    """`base`, TVM's importer of exported programs, with own converters, each of them checked."""
+
+    class Checked(base):  # type: ignore[misc]
+        @staticmethod
+        def names() -> frozenset[str]:
+            """Of the operators that have a converter."""
+            return frozenset(base().convert_map) | frozenset(own_converters())
+
+        def create_convert_map(self) -> dict[str, _Converter]:
+            found = dict(super().create_convert_map())
+            own = {
+                name: functools.partial(_call_own, convert, self)
+                for name, convert in own_converters().items()
+            }
+            return {
+                name: functools.partial(_converted, self, each)
+                for name, each in (found | own).items()
+            }
+
+        def update_convert_map(self, custom_convert_map: dict[str, _Converter]) -> None:
+            super().update_convert_map(
+                {
+                    name: functools.partial(_converted, self, each)
+                    for name, each in custom_convert_map.items()
+                }
+            )
+
+        def _check_unsupported_func_type(self, nodes: Iterable[Any]) -> None:
+            refuse_missing(nodes, self.convert_map)
+
+    return Checked
+
+
+def refuse_missing(nodes: Iterable[Any], converters: dict[str, _Converter]) -> None:
+    """Raise Refused for the operators that have no converter, each with its line of the model."""
+    missing = {
+        _name_of(node): _place_of(node)
+        for node in nodes
+        if node.op == "call_function" and node.target.__name__ not in converters
+    }
+    if missing:
+        raise Refused(
+            "no converter for " + ", ".join(f"{name}{place}" for name, place in missing.items())
+        )
+
+
+def _call_own(convert: _Converter, importer: Any, node: Any) -> Any:
+    return convert(node, importer)
+
+
+def _converted(importer: Any, convert: _Converter, node: Any, *more: Any) -> Any:
+    """What a converter makes of a node, checked. Raises Refused, naming operator and line."""
+    import tvm
+
+    try:
+        result = convert(node, *more)
+    except (BadInput, Refused):
+        raise
+    except Exception as error:
+        raise Refused(f"{_name_of(node)}{_place_of(node)}: {describe(error)}") from None
+    if isinstance(result, tvm.ir.Call):  # which some converters do not bind to a name
+        result = importer.block_builder.emit(result)
+    used = [each for each in node.users if each.users or each.op == "output"]
+    if "val" in node.meta and used:
+        _require(importer, node, result, node.meta["val"])
+    return result
+
+
+def _require(importer: Any, node: Any, result: Any, value: Any) -> None:
+    """Raise Refused unless `result` has the type and shape of PyTorch's `value`."""
+    import torch
+    from tvm import relax
+
+    if isinstance(value, (list, tuple)):
+        parts = result if isinstance(result, (list, tuple, relax.Tuple)) else None
+        for user in node.users:
+            position = user.args[1] if user.target.__name__ == "getitem" else None
+            if isinstance(position, int) and position > 0 and user.users and _is_one(result):
+                raise Refused(f"output {position} of {_name_of(node)}{_place_of(node)}")
+        if parts is not None:
+            for part, each in zip(parts, value, strict=False):
+                _require(importer, node, part, each)
+        return
+    kind = getattr(result, "ty", None)
+    if not isinstance(value, torch.Tensor) or not isinstance(kind, relax.TensorType):
+        return
+    wanted = importer._convert_data_type(value.dtype)
+    if kind.dtype is not None and str(kind.dtype.dtype) != wanted:
+        raise Refused(
+            f"{_name_of(node)}{_place_of(node)} becomes {kind.dtype.dtype}, "
+            f"which is {wanted} in PyTorch"
+        )
+    if kind.shape is None:
+        return
+    shape = [getattr(each, "value", None) for each in kind.shape]
+    if len(shape) != value.ndim or any(
+        isinstance(theirs, int) and ours is not None and ours != theirs
+        for ours, theirs in zip(shape, value.shape, strict=True)
+    ):
+        raise Refused(
+            f"{_name_of(node)}{_place_of(node)} becomes of shape {tuple(kind.shape)}, "
+            f"which is {tuple(value.shape)} in PyTorch"
+        )
+
+
+def _is_one(result: Any) -> bool:
+    """Whether a converter gave a tensor alone."""
+    from tvm import relax
+
+    return isinstance(getattr(result, "ty", None), relax.TensorType)
+
+
+def _name_of(node: Any) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def _place_of(node: Any) -> str:
+    """The model's line that a node comes from, in brackets; nothing where it is not known."""
+    place = ""
+    for line in (node.meta.get("stack_trace") or "").splitlines():
+        if line.strip().startswith("File ") and f"{Path('torch') / 'nn'}" not in line:
+            file, number, *_ = line.strip().removeprefix("File ").split(", ")
+            place = f" ({Path(file.strip(chr(34))).name}, {number})"
+    return place
