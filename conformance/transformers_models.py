@@ -82,6 +82,7 @@ _SIZES = {
 _AT_MOST = {name: most for most, names in _SIZES.items() for name in names.split()}
 # Where the rule above makes a configuration that its architecture refuses.
 _OWN: dict[str, dict[str, Any]] = {
+    "align": {"projection_dim": 640},
     "bamba": {"mamba_n_heads": 8, "mamba_d_head": 8, "attn_layer_indices": [1]},
     "codegen": {"rotary_dim": 4, "n_embd": 64, "n_head": 4},
     "deepseek_v2": {
@@ -96,12 +97,25 @@ _OWN: dict[str, dict[str, Any]] = {
     "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]]},
     "hunyuan_v1_dense": {"head_dim": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "levit": {"image_size": 224},
     "mamba2": {"num_heads": 8, "head_dim": 8},
-    "nemotron": {"head_dim": 8},
+    "nemotron": {"head_dim": 8, "num_key_value_heads": 2},
     "qwen3_next": {"layer_types": ["linear_attention", "full_attention"]},
     "recurrent_gemma": {"num_hidden_layers": 3},
-    "swin": {"embed_dim": 24, "image_size": 56, "patch_size": 4},
-    "swinv2": {"embed_dim": 24, "image_size": 56, "patch_size": 4},
+    "swin": {
+        "patch_size": 4,
+        "embed_dim": 24,
+        "image_size": 56,
+        "depths": [2, 2],
+        "num_heads": [3, 6],
+    },
+    "swinv2": {
+        "patch_size": 4,
+        "embed_dim": 24,
+        "image_size": 56,
+        "depths": [2, 2],
+        "num_heads": [3, 6],
+    },
 }
 _PROMPT, _NEW, _LENGTH = 8, 8, 16
 
@@ -138,7 +152,9 @@ def configuration(name: str) -> Any:
     from transformers import AutoConfig
 
     default = AutoConfig.for_model(name)
-    return type(default)(**{**_smaller(default), **_OWN.get(name, {})})
+    made = type(default)(**{**_smaller(default), **_OWN.get(name, {})})
+    made.architectures = []  # of a checkpoint; the automatic classes look into it
+    return made
 
 
 def _smaller(config: Any) -> dict[str, Any]:
@@ -204,12 +220,12 @@ def _inputs(model: Any, family: str, given: str) -> dict[str, Any]:
 
 def _spectrum(config: Any) -> tuple[int, int]:
     """The shape of a spectrum: Whisper takes its bins first, the others time."""
-    bins, frames = int(config.num_mel_bins), 128
     if config.model_type == "whisper":
-        return bins, 2 * int(config.max_source_positions)
+        return int(config.num_mel_bins), 2 * int(config.max_source_positions)
     if config.model_type == "audio-spectrogram-transformer":
-        return int(config.max_length), bins
-    return frames, int(getattr(config, "feature_projection_input_dim", bins))
+        return int(config.max_length), int(config.num_mel_bins)
+    bins = ("input_feat_per_channel", "feature_projection_input_dim")
+    return 128, next(int(getattr(config, each)) for each in bins if hasattr(config, each))
 
 
 def _extents(config: Any) -> tuple[int, int]:
