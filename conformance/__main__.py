@@ -69,9 +69,10 @@ def main(
         raise click.UsageError("name one kind" if file else f"name a kind: {', '.join(KINDS)}")
     defects = 0
     for kind, type_, most in runs:
+        known = list(KINDS[kind].cases(type_, most))
         found = [
             each
-            for each in drawn(KINDS[kind].cases(type_, most), draw, seed)
+            for each in drawn(known, draw, seed)
             if (only is None or each.name.startswith(only))
             and (names is None or each.name in names)
         ]
@@ -86,9 +87,10 @@ def main(
         )
         defects += tally["wrong"] + tally["raw"]
         if again is not None:
-            Results.of(kind, type_, most, before.merged(outcomes)).write(file or again)
+            merged = before.merged(outcomes)
+            Results.of(kind, type_, most, merged, untried=before.untried).write(file or again)
         elif file or not (draw or only):
-            results = Results.of(kind, type_, most, outcomes)
+            results = Results.of(kind, type_, most, outcomes, untried=len(known) - len(found))
             results.write(file or path_of(kind, type_))
     if page:
         write_page()

@@ -85,7 +85,9 @@ def _section(kind: str, found: Sequence[Results]) -> str:
             if number and name in ("apache-tvm", "torch", "onnx", "transformers", "timm")
         )
         date = str(each.environment["date"])[:10]
-        parts.append(f"`{each.command}`, {date}, {each.environment['processor']}; {packages}.\n")
+        run = f"`{each.command}`, {date}, {each.environment['processor']}; {packages}"
+        untried = f"; {each.untried} more cases were not tried" if each.untried else ""
+        parts.append(f"{run}{untried}.\n")
     outcomes = [outcome for each in found for outcome in each.outcomes]
     parts += [
         _reasons(outcomes, "refused", "Refused, by reason"),

@@ -21,7 +21,8 @@ class Results:
     Attributes:
         kind, dtype: of its cases.
         samples: cases per group at most; None: all.
-        outcomes: one per case.
+        outcomes: one per case that was tried.
+        untried: how many more cases there are.
         command: that made it.
         environment: of the run, the last one where there were more; see `measure.environment`.
     """
@@ -32,10 +33,17 @@ class Results:
     outcomes: tuple[Outcome, ...]
     command: str
     environment: dict[str, Any]
+    untried: int = 0
 
     @classmethod
     def of(
-        cls, kind: str, dtype: str, samples: int | None, outcomes: Iterable[Outcome]
+        cls,
+        kind: str,
+        dtype: str,
+        samples: int | None,
+        outcomes: Iterable[Outcome],
+        *,
+        untried: int = 0,
     ) -> "Results":
         """The record of a run that has just ended."""
         return cls(
@@ -46,6 +54,7 @@ class Results:
             command=f"python -m conformance {kind} --dtype {dtype}"
             + (f" --samples {samples}" if samples else ""),
             environment=environment(),
+            untried=untried,
         )
 
     @classmethod

@@ -19,12 +19,13 @@ _OUTCOMES = (
 
 
 def test_outcomes_are_counted_by_verdict_and_by_reason() -> None:
-    text = page.text([Results.of("operators", "float32", 2, _OUTCOMES)])
+    text = page.text([Results.of("operators", "float32", 2, _OUTCOMES, untried=7)])
     assert "| PyTorch's operator database | float32 | 5 | 2 (40.0%) | 2 | 1 | 0 | 1 |" in text
     assert "| 2 | `no x for shape (n, …)` |" in text
     assert "| wrong | `b 1` | `output 0: 4 \\| 5` |" in text
     assert "| 1 | `it takes no tensor` |" in text
     assert "`python -m conformance operators --dtype float32 --samples 2`, 2" in text
+    assert "; 7 more cases were not tried." in text
     assert "timm's" not in text
 
 
