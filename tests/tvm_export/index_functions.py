@@ -77,6 +77,7 @@ def open_extents(folder: str) -> dict[str, Any]:
     """
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module, export_artifacts
     from tvm_practice.tvm_export.artifacts import load_artifacts
+    from tvm_practice.tvm_export.profiling import operators_of
     from tvm_practice.tvm_export.writing import write_json
 
     class Gather(torch.nn.Module):
@@ -95,7 +96,8 @@ def open_extents(folder: str) -> dict[str, Any]:
     outputs = [{"name": "output", "shape": ["m", 4], "dtype": "float32"}]
     write_json(Path(folder) / "model.json", {"inputs": inputs, "outputs": outputs})
     again = load_artifacts(export_artifacts(built, folder))
-    found: dict[str, Any] = {}
+    schedules = {each["name"]: each["schedule"] for each in operators_of(built)}
+    found: dict[str, Any] = {"schedule": schedules["check_indices"]}
     for height, rows in ((9, [8, 2, 2, 7]), (1, [0]), (4, [3]), (4, [4]), (4, [-1])):
         table, scale = torch.randn(height, 4), torch.randn(height)
         got, error = _answer(again, table, scale, torch.tensor(rows))

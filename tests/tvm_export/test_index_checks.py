@@ -38,6 +38,7 @@ def test_the_message_names_input_and_bounds(compared: Any) -> None:
 
 def test_open_extents_bound_indices(process_of: Processes, tmp_path: Path) -> None:
     found = process_of("current").call(f"{FUNCTIONS}:open_extents", {"folder": str(tmp_path)})
+    assert found["schedule"] == "index check"
     for allowed in ("[8, 2, 2, 7] of 9", "[0] of 1", "[3] of 4"):
         assert found[allowed]["same"], found
     for refused in ("[4] of 4", "[-1] of 4"):

@@ -90,6 +90,12 @@ def with_index_checks(module: Any, names: Sequence[str]) -> Any:
     return checking.builder_.get()
 
 
+def check_names(module: Any) -> list[str]:
+    """The names of the checks among a module's functions."""
+    names = (str(each.name_hint) for each in module.get_global_vars())
+    return sorted(each for each in names if each.startswith(_CHECK))
+
+
 def index_bounds(module: Any, names: Sequence[str]) -> dict[str, int]:
     """What every value of an input must be below, for inputs whose values index something.
 

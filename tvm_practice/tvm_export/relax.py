@@ -11,7 +11,7 @@ from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.index_checks import with_index_checks
+from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
@@ -159,7 +159,8 @@ def build(export: Export) -> Export:
         inputs=export.call.inputs,
         seconds=watch.seconds,
         tuning=export.tuning,
-        rules={each.function: each.rule for each in export.decisions},
+        rules={each.function: each.rule for each in export.decisions}
+        | dict.fromkeys(check_names(export.module), "index check"),
         declined={each.function: each.declined for each in export.decisions if each.declined},
     )
     return _faster(replace(export, built=built, seconds=watch.seconds))
