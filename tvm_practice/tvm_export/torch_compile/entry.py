@@ -1,7 +1,9 @@
 """The function that PyTorch finds by its entry point."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -71,8 +73,7 @@ def backend(
         return run
 
     made = aot_autograd(fw_compiler=nop, inference_compiler=compile_inference)
-    # Recurrent layers of oneDNN are one operator, which TVM has not; without it they are products.
-    with attention_as_products(), torch.backends.mkldnn.flags(enabled=False):
+    with attention_as_products(), _recurrent_layers_as_products():
         compiled: Callable[..., Any] = made(graph, example_inputs)
     return compiled
 
@@ -97,10 +98,22 @@ def _constants() -> frozenset[int]:
     )
 
 
+@contextmanager
+def _recurrent_layers_as_products() -> Iterator[None]:
+    """In the block, PyTorch takes them apart; oneDNN's are one operator, which TVM has not.
+
+    The public switch sets TF32 too, and warns where there is no GPU.
+    """
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
 def _activate() -> None:
     """Current TVM in this process, on as many threads as PyTorch has unless told otherwise."""
-    import os
-
     if engines.active() is None:
         os.environ.setdefault("TVM_NUM_THREADS", str(torch.get_num_threads()))
     engines.activate(engines.CURRENT)
