@@ -43,7 +43,7 @@ $(VENV)/.timm: $(VENV)/.installed
 	@touch $@
 
 conformance: $(VENV)/.timm ## Try the exporter on what others wrote (KIND=operators, ARGS="--samples 2", …)
-	$(BIN)/python -m conformance $(or $(KIND),operators onnx transformers timm) --dtype all --page $(ARGS)
+	$(BIN)/python -m conformance $(or $(KIND),operators onnx transformers timm compile) --dtype all --page $(ARGS)
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

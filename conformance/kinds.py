@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from conformance import memory, onnx_backend, operators, timm_models, transformers_models
+from conformance import (
+    memory,
+    onnx_backend,
+    operators,
+    timm_models,
+    torch_compile,
+    transformers_models,
+)
 from conformance.cases import Case
 
 
@@ -31,4 +38,5 @@ KINDS: dict[str, Kind] = {
     "onnx": onnx_backend,
     "transformers": transformers_models,
     "timm": timm_models,
+    "compile": torch_compile,
 }

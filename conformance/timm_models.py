@@ -51,15 +51,23 @@ def judge(name: str) -> dict[str, Any]:
 
 
 def _judged(name: str) -> Judged:
+    case = made(name)
+    if case is None:
+        return Judged("left out", "timm is not installed: pip install --no-deps timm")
+    return judge_model(*case)
+
+
+def made(name: str) -> tuple[Any, tuple[Any, ...]] | None:
+    """A case's model, with random weights, and its image; None where timm is not installed."""
     import torch
 
     timm = _library()
     if timm is None:
-        return Judged("left out", "timm is not installed: pip install --no-deps timm")
+        return None
     torch.manual_seed(0)
     model = timm.create_model(name).eval()
     shape = timm.data.resolve_data_config(model=model)["input_size"]
-    return judge_model(model, (torch.randn(1, *shape),))
+    return model, (torch.randn(1, *shape),)
 
 
 def _library() -> Any:

@@ -135,16 +135,21 @@ def judge(name: str, family: str, given: str) -> dict[str, Any]:
 
 
 def _judged(name: str, family: str, given: str) -> Judged:
+    model, inputs = made(name, family, given)
+    judged = judge_model(model, inputs)
+    if judged.verdict != "right" or family != "decoder" or given != "ids":
+        return judged
+    return _generated(model, judged.compiled, inputs["input_ids"])
+
+
+def made(name: str, family: str, given: str) -> tuple[Any, dict[str, Any]]:
+    """A case's model, tiny and with random weights, and its inputs by name."""
     import torch
 
     logging.getLogger("transformers").setLevel(logging.CRITICAL)
     torch.manual_seed(0)
     model = _model(family, configuration(name))
-    inputs = _inputs(model, family, given)
-    judged = judge_model(model, inputs)
-    if judged.verdict != "right" or family != "decoder" or given != "ids":
-        return judged
-    return _generated(model, judged.compiled, inputs["input_ids"])
+    return model, _inputs(model, family, given)
 
 
 def configuration(name: str) -> Any:

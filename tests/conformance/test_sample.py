@@ -8,7 +8,7 @@ from conformance.cases import drawn, try_all
 from conformance.kinds import KINDS
 
 # Cases per run. A model costs what some twenty operators do.
-_DRAWN = {"operators": 40, "onnx": 60, "transformers": 3, "timm": 1}
+_DRAWN = {"operators": 40, "onnx": 60, "transformers": 3, "timm": 1, "memory": 40, "compile": 2}
 
 
 @pytest.mark.pages
