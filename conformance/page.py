@@ -37,6 +37,12 @@ _PARTICULAR = (
     (re.compile(r"n(, n)+"), "n, …"),
 )
 _LONGEST = 160
+_NOTES = {
+    "onnx": "Compiled as `compile_onnx` does it, but run in the process and not from a library. "
+    "Inputs that choose shapes or the way of computing (axes, the shape of a Reshape, thresholds …)"
+    " are bound to their stored values first, as `--value` does. Float16 and bfloat16 may differ by "
+    "two units in the last place, and any value by four of the output's largest.\n"
+}
 
 
 def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
@@ -77,7 +83,7 @@ def _section(kind: str, found: Sequence[Results]) -> str:
     """What was refused, wrong, raw and left out of a kind, in all its types together."""
     if not found:
         return ""
-    parts = [f"## {KINDS[kind].TITLE}\n"]
+    parts = [f"## {KINDS[kind].TITLE}\n", _NOTES.get(kind, "")]
     for each in found:
         packages = ", ".join(
             f"{name} {number}"

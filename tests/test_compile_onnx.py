@@ -11,7 +11,7 @@ import pytest
 from tests.test_command_lines import run
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.importers.onnx import input_tensors, read_model
+from tvm_practice.tvm_export.importers.onnx import input_tensors, read_model, value_arrays
 from tvm_practice.tvm_export.onnx_library import check
 
 onnx: Any = pytest.importorskip("onnx")
@@ -128,7 +128,7 @@ def refused_operator(file: Path) -> Path:
     ("make", "arguments", "code", "message"),
     [
         (unknown_operator, [], 1, "Unheard"),
-        (refused_operator, [], 1, "TopK"),
+        (refused_operator, [], 1, "--value k="),
         (convolution, [], 2, "batch×3×height×height"),
         (convolution, [*SHAPE, "--target", "llvmm"], 2, "llvmm"),
         (convolution, [*SHAPE, "--target", "opencl"], 2, "for llvm and cuda"),
@@ -143,6 +143,30 @@ def test_what_the_child_refuses_is_one_line(
     assert done.returncode == code, done.stdout + done.stderr
     assert message in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
     assert not done.stdout and not list(tmp_path.rglob("*model.so"))
+
+
+@pytest.mark.slow
+@no_runtime
+def test_an_input_that_chooses_shapes_is_fixed(tmp_path: Path) -> None:
+    refused_operator(tmp_path / "top.onnx")
+    done = run("compile_onnx", "top.onnx", "--out", "out", "--value", "k=3", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    metadata = json.loads((tmp_path / "out/model.json").read_text())
+    assert [each["name"] for each in metadata["inputs"]] == ["x"]
+    assert metadata["outputs"] == [{"name": "v", "shape": [3], "dtype": "float32"}]
+    assert metadata["values"] == {"k": [3]} and metadata["check"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"kk": [1]}, "did you mean k"), ({"k": [1, 2]}, "--value k: 2 numbers, the input is 1")],
+)
+def test_values_that_do_not_fit(
+    values: dict[str, list[float]], message: str, tmp_path: Path
+) -> None:
+    model = read_model(str(refused_operator(tmp_path / "top.onnx")))
+    with pytest.raises(BadInput, match=message):
+        value_arrays(model, values)
 
 
 @pytest.mark.slow
@@ -162,6 +186,7 @@ def test_a_library_for_cuda_needs_no_gpu(tmp_path: Path) -> None:
         ([".", "--out", "out"], "it is a folder"),
         (["here.onnx", "--out", "out", "--shape", "x=1,3"], "'x=1,3'"),
         (["here.onnx", "--out", "out", "--shape", "x=0"], "'x=0'"),
+        (["here.onnx", "--out", "out", "--value", "x=a"], "'x=a'"),
         (["here.onnx"], "--out"),
     ],
 )

@@ -40,6 +40,14 @@ from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
     help="Shape of an input with symbolic dimensions; again for a further one.",
 )
 @click.option(
+    "--value",
+    "values",
+    metavar="NAME=0,2",
+    multiple=True,
+    help="Fix an input that chooses shapes (axes, a number of rows) to these numbers; the library "
+    "does not take it then. Again for a further one.",
+)
+@click.option(
     "--check/--no-check",
     default=None,
     help="Compare with ONNX Runtime on random inputs [default: where it is installed and the "
@@ -56,6 +64,7 @@ def main(
     out: Path,
     target: str,
     shapes: tuple[str, ...],
+    values: tuple[str, ...],
     check: bool | None,
     cpp: bool,
     as_json: bool,
@@ -68,12 +77,19 @@ def main(
     in what was asked.
     """
     given = dict(map(_parse_shape, shapes))
+    fixed = dict(map(_parse_value, values))
     with one_line("compile_onnx", stopped="\nstopped"), child_output(as_json=as_json) as output:
         if not file.is_file():
             problem = "it is a folder" if file.is_dir() else "no such file"
             raise BadInput(f"{file}: {problem}")
         metadata = compile_onnx(
-            file, out, target=target, shapes=given, checked=check, output=output
+            file,
+            out,
+            target=target,
+            shapes=given,
+            values=fixed,
+            checked=check,
+            output=output,
         )
         if cpp:
             write_project(out)
@@ -86,6 +102,19 @@ def _parse_shape(text: str) -> tuple[str, list[int]]:
     if not (equals and name and re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", extents)):
         raise click.UsageError(f"--shape {text!r} is not of the form NAME=1x3x224x224")
     return name, [int(each) for each in extents.split("x")]
+
+
+def _parse_value(text: str) -> tuple[str, list[float]]:
+    name, equals, numbers = text.rpartition("=")
+    try:
+        found = [
+            float(each) if set(each) & set(".en") else int(each) for each in numbers.split(",")
+        ]
+    except ValueError:
+        found = []
+    if not (equals and name and found):
+        raise click.UsageError(f"--value {text!r} is not of the form NAME=0,2")
+    return name, found
 
 
 def _print(metadata: dict[str, Any], out: Path, *, cpp: bool) -> None:

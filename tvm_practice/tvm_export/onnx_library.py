@@ -34,6 +34,7 @@ def compile_onnx(
     target: str,
     shapes: Mapping[str, Sequence[int]],
     checked: bool | None,
+    values: Mapping[str, Sequence[float]] | None = None,
     output: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Compile a file, check the library, write `out`/model.json, and return its content.
@@ -43,6 +44,7 @@ def compile_onnx(
         out: folder; made if it is not there.
         target: see `targets.resolve_target`.
         shapes: extents by input, for inputs with symbolic dimensions.
+        values: numbers by input, for inputs that choose shapes; they are none of the library.
         checked: whether to compare with ONNX Runtime; None: where it is installed and the library
             can run.
         output: where the child prints, see `engines.Session`.
@@ -63,6 +65,7 @@ def compile_onnx(
         raise Missing(missing)
     off = "--no-check" if checked is False else onnx_missing(["onnxruntime"])
     arguments = {"file": str(file), "out": str(out), "shapes": dict(shapes), "target": target}
+    arguments["values"] = dict(values or {})
     with engines.Session(engines.CURRENT, output=output) as session:
         compiled = session.call(f"{_HERE}:compile_file", arguments)
         off = off or compiled["not_runnable"]
@@ -85,7 +88,7 @@ def _checked(
 ) -> dict[str, Any]:
     """The result of `check`. A check that does not come to its end has failed."""
     given = {"file": str(file), "library": str((out / LIBRARY).resolve())}
-    arguments = given | {name: compiled[name] for name in ("inputs", "target")}
+    arguments = given | {name: compiled[name] for name in ("inputs", "target", "values")}
     try:
         judged: dict[str, Any] = session.call(f"{_HERE}:check", arguments)
     except engines.PlainError as error:
@@ -104,7 +107,11 @@ def _version(package: str) -> str | None:
 
 
 def compile_file(
-    file: str, out: str, shapes: Mapping[str, Sequence[int]], target: str = "llvm"
+    file: str,
+    out: str,
+    shapes: Mapping[str, Sequence[int]],
+    target: str = "llvm",
+    values: Mapping[str, Sequence[float]] | None = None,
 ) -> dict[str, Any]:
     """Compile an ONNX file to `out`/model.so.
 
@@ -113,10 +120,11 @@ def compile_file(
         out: folder, made if it is not there. A model.json in it, of another library, is removed.
         shapes: extents by input, for inputs with symbolic dimensions.
         target: see `targets.resolve_target`.
+        values: numbers by input, for inputs that choose shapes.
 
     Returns:
         {"opset", "target", "not_runnable": why this machine cannot run it, or None, "inputs":
-        [{"name", "shape", "dtype"}], "outputs": the same, "seconds": by stage}.
+        [{"name", "shape", "dtype"}], "outputs": the same, "values", "seconds": by stage}.
 
     Raises:
         BadInput: the file, a shape or the target; the message is one line.
@@ -130,6 +138,8 @@ def compile_file(
         opset,
         output_tensors,
         read_model,
+        value_arrays,
+        with_values,
     )
     from tvm_practice.tvm_export.relax import with_host
     from tvm_practice.tvm_export.targets import require_buildable, resolve_target, why_not_runnable
@@ -140,6 +150,7 @@ def compile_file(
     _require_linker()
     with watch("read"):
         model = read_model(file)
+        model = with_values(model, value_arrays(model, values or {}))
         inputs = input_tensors(model, shapes)
     module, executable = compile_model(model, inputs, resolved, watch)
     with watch("link"):
@@ -150,6 +161,7 @@ def compile_file(
         "not_runnable": why_not_runnable(resolved),
         "inputs": inputs,
         "outputs": output_tensors(model, module),
+        "values": dict(values or {}),
         "seconds": watch.seconds,
     }
 
@@ -225,7 +237,11 @@ def _require_linker() -> None:
 
 
 def check(
-    file: str, library: str, inputs: Sequence[Mapping[str, Any]], target: str
+    file: str,
+    library: str,
+    inputs: Sequence[Mapping[str, Any]],
+    target: str,
+    values: Mapping[str, Sequence[float]] | None = None,
 ) -> dict[str, Any]:
     """Run a library and ONNX Runtime on the same random inputs and compare their outputs.
 
@@ -234,6 +250,7 @@ def check(
         library: the file that was compiled from it.
         inputs: [{"name", "shape", "dtype"}] in the model's order.
         target: that it was compiled for, as `compile_file` says it.
+        values: of the inputs that were fixed.
 
     Returns:
         {"status": "ok" | "failed", "reason", "max_error", "atol", "rtol"}.
@@ -243,6 +260,7 @@ def check(
 
     from tvm_practice.tvm_export.baselines import open_onnx_session
     from tvm_practice.tvm_export.config import ATOL, RTOL
+    from tvm_practice.tvm_export.importers.onnx import read_model, value_arrays
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner
@@ -255,7 +273,8 @@ def check(
     judged: dict[str, Any] = {"status": "ok", "reason": None, "max_error": None}
     judged |= {"atol": ATOL, "rtol": RTOL}
     try:
-        reference = open_onnx_session(file).run(None, feed)
+        fixed = value_arrays(read_model(file), values) if values else {}
+        reference = open_onnx_session(file).run(None, feed | fixed)
     except Exception as error:  # it has none to catch but Exception
         return judged | {"status": "failed", "reason": f"ONNX Runtime: {describe(error)}"}
     with compiling_kernels(compiled_for):

@@ -14,6 +14,7 @@ from tvm_practice.tvm_export.importers.onnx.reading import (
     input_tensors,
     output_tensors,
     read_model,
+    value_arrays,
     with_values,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "opset",
     "output_tensors",
     "read_model",
+    "value_arrays",
     "with_values",
 ]

@@ -13,6 +13,7 @@ from tvm_practice.tvm_export.errors import CannotImport
 from tvm_practice.tvm_export.importers.onnx.graphs import STANDARD, opset, static_shape
 from tvm_practice.tvm_export.importers.onnx.heeding import HeededAttributes, HeededInputs
 from tvm_practice.tvm_export.importers.onnx.preparing import all_nodes, prepared
+from tvm_practice.tvm_export.importers.onnx.reading import choosing_inputs
 from tvm_practice.tvm_export.loading import describe
 
 # TVM's converters of these names are of ONNX Runtime's own operators, of which it looks at the
@@ -58,6 +59,9 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
         use = f"this use of {found[1]}" if found else "the model"
         problem = f"TVM's importer cannot convert {use}: {describe(error)}"
     # Not within the except block: that would keep the builder, which complains when it ends.
+    if wanted := choosing_inputs(model):
+        names = ", ".join(wanted)
+        problem += f"; it may need the values of {names}: --value {next(iter(wanted))}=…"
     raise CannotImport(problem)
 
 

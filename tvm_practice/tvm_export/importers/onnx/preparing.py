@@ -130,6 +130,7 @@ def _fold(model: Any) -> bool:
     """Replace nodes by the constants that they compute, in place; whether there was any."""
     graph = model.graph
     known, types = constants(graph), tensor_types(graph)
+    known |= _empty(types)
     kept = []
     for node in graph.node:
         values = _values(node, known, types, model)
@@ -144,6 +145,16 @@ def _fold(model: Any) -> bool:
     del graph.node[:]
     graph.node.extend(kept)
     return changed
+
+
+def _empty(types: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The tensors without an element, which are known whatever computes them."""
+    helper: Any = importlib.import_module("onnx.helper")
+    return {
+        name: np.zeros(shape, helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        for name, tensor in types.items()
+        if tensor.elem_type and 0 in (shape := static_shape(tensor) or ())
+    }
 
 
 def _values(

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import describe, did_you_mean
 
@@ -202,6 +204,37 @@ def _is_number(tensor: Any) -> bool:
     )
 
 
+def value_arrays(model: Any, values: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
+    """Numbers by input as arrays of the inputs' types and shapes.
+
+    A list of its own where the input's shape is open. Raises BadInput for a name that is no input
+    and for a number of numbers that does not fit.
+    """
+    inputs = {each.name: each.type.tensor_type for each in model.graph.input}
+    arrays = {}
+    for name, numbers in values.items():
+        if name not in inputs:
+            raise _no_such(name, inputs)
+        declared = _declared(inputs[name])
+        extents = ["?"] if declared is None else declared
+        fixed = [each for each in extents if isinstance(each, int)]
+        shape = fixed if len(fixed) == len(extents) else [len(numbers)]
+        array = np.array(numbers).astype(_dtype_name(inputs[name].elem_type))
+        if array.size != np.prod(shape, dtype=int):
+            raise BadInput(
+                f"--value {name}: {array.size} numbers, the input is {_spelled(declared)}"
+            )
+        arrays[name] = array.reshape(shape)
+    return arrays
+
+
+def _no_such(name: str, inputs: Mapping[str, Any]) -> BadInput:
+    return BadInput(
+        f"--value {name}: the model has no such input, only {', '.join(inputs)}"
+        f"{did_you_mean(name, list(inputs))}"
+    )
+
+
 def with_values(model: Any, values: Mapping[str, Any]) -> Any:
     """A model with some of its inputs bound to arrays.
 
@@ -214,10 +247,7 @@ def with_values(model: Any, values: Mapping[str, Any]) -> Any:
     inputs = {each.name: each for each in model.graph.input}
     for name, value in values.items():
         if name not in inputs:
-            raise BadInput(
-                f"--value {name}: the model has no such input, only {', '.join(inputs)}"
-                f"{did_you_mean(name, list(inputs))}"
-            )
+            raise _no_such(name, inputs)
         kind = inputs[name].type.tensor_type
         if str(value.dtype) != _dtype_name(kind.elem_type):
             raise BadInput(

@@ -74,9 +74,7 @@ class Node:
         if given is None:
             return None
         if not isinstance(given, tvm.ir.GenericConst):
-            raise self.refused(
-                f"input {position} must be a constant; if it is an input of the model, bind it"
-            )
+            raise self.refused(f"its input {position} must be known beforehand")
         value: np.ndarray = given.value.numpy()
         return value
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.tvm_export.importers.onnx.converters.base import Node, dtype_of
+from tvm_practice.tvm_export.importers.onnx.converters.base import Node, constant, dtype_of
 
 
 def transposed_convolution(node: Node) -> Any:
@@ -144,10 +144,16 @@ def roi_align(node: Node) -> Any:
 
 
 def non_maximum_suppression(node: Node) -> Any:
-    """With thresholds that are known: TVM's converter ignores others."""
-    for position in (2, 3, 4):
-        node.known(position)
-    return node.default()
+    """With ONNX's defaults, and boxes that overlap by the threshold itself kept, unlike TVM's."""
+    most, overlap, score = (node.known(position) for position in (2, 3, 4))
+    if most is None or most.item() <= 0:
+        raise node.refused("no output is asked for, max_output_boxes_per_class is 0")
+    limit = np.float32(0 if overlap is None else overlap.item())
+    above = np.nextafter(limit, np.float32(np.inf))
+    least = np.finfo("float32").min if score is None else score.item()
+    thresholds = [constant(each, "float32") for each in (above, least)]
+    given = [*node.inputs[:3], *thresholds]
+    return node.from_tvm("NonMaxSuppression", given, node.attributes)
 
 
 def top_k(node: Node) -> Any:
