@@ -39,9 +39,9 @@ _PARTICULAR = (
 _LONGEST = 160
 _NOTES = {
     "onnx": "Compiled as `compile_onnx` does it, but run in the process and not from a library. "
-    "Inputs that choose shapes or the way of computing (axes, the shape of a Reshape, thresholds …)"
-    " are bound to their stored values first, as `--value` does. Float16 and bfloat16 may differ by "
-    "two units in the last place, and any value by four of the output's largest.\n"
+    "Inputs that choose shapes or the way of computing (axes, the shape of a Reshape, thresholds) "
+    "are bound to their stored values first, as `--value` does. Float16 and bfloat16 may differ "
+    "by two units in the last place, and any value by four units of the output's largest.\n"
 }
 
 

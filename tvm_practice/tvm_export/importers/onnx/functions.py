@@ -16,12 +16,16 @@ def expand(model: Any, converted: Collection[str]) -> bool:
     """
     versions = {each.domain: int(each.version) for each in model.opset_import}
     versions |= dict.fromkeys(STANDARD, opset(model))
+
+    def version_of(node: Any) -> int:
+        return versions.get(node.domain, 1)
+
     nodes: list[Any] = []
     changed = False
     for node in model.graph.node:
         stays = node.domain in STANDARD and node.op_type in converted
-        body = None if stays else _body(node, model.graph, versions.get(node.domain, 1))
-        nodes.extend([node] if body is None else _called(body, node))
+        body = None if stays else _body(node, model.graph, version_of(node))
+        nodes.extend([node] if body is None else _called(body, node, version_of(node)))
         changed |= body is not None
     del model.graph.node[:]
     model.graph.node.extend(nodes)
@@ -64,7 +68,7 @@ def _types(graph: Any) -> Mapping[str, Any]:
     return found
 
 
-def _called(body: Any, node: Any) -> list[Any]:
+def _called(body: Any, node: Any, version: int) -> list[Any]:
     """A function's nodes, with the names and the attributes of the node that calls it."""
     prefix = f"{next(filter(None, node.output))}/"
     names = {name: prefix + name for each in body.node for name in each.output if name}
@@ -73,12 +77,23 @@ def _called(body: Any, node: Any) -> list[Any]:
             outside = given[place] if place < len(given) else ""
             if outside or formal is body.input:
                 names[name] = outside
-    values = {each.name: each for each in node.attribute}
+    values = _defaults(node, version) | {each.name: each for each in node.attribute}
     values = {each.name: each for each in body.attribute_proto} | values
     nodes = renamed_nodes(body.node, names)
     for each in nodes:
         _give_attributes(each, values)
     return nodes
+
+
+def _defaults(node: Any, version: int) -> dict[str, Any]:
+    """The attributes that a node has without saying so."""
+    defs: Any = importlib.import_module("onnx.defs")
+    schema = defs.get_schema(node.op_type, version, "" if node.domain in STANDARD else node.domain)
+    return {
+        name: each.default_value
+        for name, each in schema.attributes.items()
+        if each.default_value.type
+    }
 
 
 def _give_attributes(node: Any, values: Mapping[str, Any]) -> None:

@@ -6,13 +6,17 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import CannotImport
 
-# Attributes and inputs that a converter may leave alone: another one, or a shape, implies them,
-# or they are about training and saving.
-_IMPLIED = {
-    "Conv": {"kernel_shape"},
-    "ConvTranspose": {"kernel_shape"},
-    "Split": {"num_outputs"},
+# Attributes that a converter may leave alone, with the one value that they may have, None for any:
+# shapes, which are compared with ONNX's, imply them, or the value is what TVM does.
+_IMPLIED: dict[str, dict[str, Any]] = {
+    "BatchNormalization": {"is_test": 1, "spatial": 1, "consumed_inputs": None},
+    "Conv": {"kernel_shape": None},
+    "ConvTranspose": {"kernel_shape": None},
+    "Split": {"num_outputs": None},
+    # Until opset 6, without an axis: as numpy does.
+    **{name: {"broadcast": None} for name in ("Add", "Sub", "Mul", "Div", "Gemm", "Pow")},
 }
+# Inputs that one may leave alone: of training, of another mode.
 _IMPLIED_INPUTS: dict[str, set[int]] = {
     "Dropout": {1, 2},
     "Resize": {1},
@@ -41,8 +45,11 @@ class HeededAttributes(dict[str, Any]):
     def require_all(self, operator: str, opset: int) -> None:
         """Raise CannotImport if one was not asked for that is no default."""
         defaults = _defaults(operator, opset)
-        for name in self.keys() - self._asked - _IMPLIED.get(operator, set()):
+        implied = _IMPLIED.get(operator, {})
+        for name in self.keys() - self._asked:
             value = super().__getitem__(name)
+            if name in implied and implied[name] in (None, value):
+                continue
             if name in defaults and defaults[name] == value:
                 continue
             raise CannotImport(

@@ -49,7 +49,9 @@ def tensor_scatter(node: Node) -> Any:
     past, update = node.inputs[:2]
     extents, rows = node.shape(0), node.shape(1)
     axis = whole_axis(node.get("axis", -2), len(extents))
-    starts = node.input(2) or constant(np.zeros(extents[0]), "int64")
+    starts = node.input(2)
+    if starts is None:
+        starts = constant(np.zeros(extents[0]), "int64")
     circular = node.get("mode", "linear") == "circular"
 
     def scattered(past: Any, update: Any, starts: Any) -> Any:

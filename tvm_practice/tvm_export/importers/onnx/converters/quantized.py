@@ -1,5 +1,6 @@
 """Products of quantized tensors, exact in 32-bit integers, and quantization by blocks."""
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,9 @@ def quantize(node: Node) -> Any:
     x, zero = node.inputs[0], node.input(2)
     scale, point = _by_block(node)
     dtype = dtype_of(zero) if zero is not None else "uint8"
+    if given := node.get("output_dtype", 0):
+        helper: Any = importlib.import_module("onnx.helper")
+        dtype = str(helper.tensor_dtype_to_np_dtype(given))
     if not dtype.startswith(("int", "uint")):
         raise node.refused(f"blocks of {dtype}")
     limits = np.iinfo(dtype)
