@@ -13,6 +13,7 @@ from tvm_practice.viz.cache import (
     USUAL,
     CacheLevel,
     hardware_misses,
+    last_cache,
     machine_caches,
     read_perf,
 )
@@ -110,6 +111,11 @@ def test_the_systems_description_is_read(tmp_path: Path) -> None:
     assert known
     assert levels == (CacheLevel("L1", 64, 12), CacheLevel("L2", 2048, 16))
     assert str(levels[1]) == "L2: 2048 KiB, 16 ways"
+    assert last_cache(tmp_path) is None
+    _describe(tmp_path, 3, level="3", type="Unified", ways_of_associativity="16",
+              number_of_sets="32768", **common)  # fmt: skip
+    assert last_cache(tmp_path) == CacheLevel("L3", 32768, 16)
+    assert machine_caches(tmp_path) == (levels, True)
 
 
 def test_a_system_that_tells_nothing_has_usual_caches(tmp_path: Path) -> None:

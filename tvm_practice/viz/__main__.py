@@ -269,13 +269,16 @@ def roofline(size: int, out: Path | None) -> None:
     limits = study["limits"]
     click.echo(
         f"peak {limits['peak_gflops']:.0f} GFLOP/s, memory {limits['memory_gbps']:.0f} GB/s, "
-        f"{limits['threads']} threads"
+        + (f"last cache {limits['cache_gbps']:.0f} GB/s, " if limits["cache_gbps"] else "")
+        + f"{limits['threads']} threads\n"
+        "Operations per byte from beyond the second cache, and from memory:"
     )
     for name, kernel in study["kernels"].items():
-        limit = min(limits["peak_gflops"], limits["memory_gbps"] * kernel["intensity"])
+        near = kernel["cache_intensity"]
         click.echo(
-            f"{name:<16} {kernel['gflops']:8.1f} GFLOP/s   {kernel['intensity']:6.1f} operations "
-            f"per byte   {kernel['gflops'] / limit:.0%} of its limit"
+            f"{name:<16} {kernel['gflops']:8.1f} GFLOP/s   "
+            + (f"{near:6.1f} " if near else "     - ")
+            + f"{kernel['intensity']:7.1f}   {kernel['gflops'] / kernel['limit']:.0%} of its limit"
         )
     if out is not None:
         _write(out, standalone(study["svg"]))

@@ -67,14 +67,28 @@ class CacheCounts:
         return asdict(self)
 
 
-def machine_caches(
-    folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"),
-) -> tuple[tuple[CacheLevel, ...], bool]:
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def machine_caches(folder: Path = _CACHES) -> tuple[tuple[CacheLevel, ...], bool]:
     """The L1 and L2 data caches of this machine's first core, and whether the system told them.
 
     Args:
         folder: Linux's description of the caches. Elsewhere the sizes are `USUAL` ones.
     """
+    found = _described(folder)
+    if not {1, 2} <= set(found):
+        return USUAL, False
+    return (found[1], found[2]), True
+
+
+def last_cache(folder: Path = _CACHES) -> CacheLevel | None:
+    """The third cache, which cores share; None where there is none or the system is silent."""
+    return _described(folder).get(3)
+
+
+def _described(folder: Path) -> dict[int, CacheLevel]:
+    """The data caches that a system tells of, by level."""
     found: dict[int, CacheLevel] = {}
     for index in sorted(folder.glob("index*")):
         try:
@@ -86,7 +100,7 @@ def machine_caches(
                 )
             }  # fmt: skip
             level = int(facts["level"])
-            if level > 2 or facts["type"] == "Instruction":
+            if facts["type"] == "Instruction":
                 continue
             found[level] = CacheLevel(
                 f"L{level}",
@@ -96,9 +110,7 @@ def machine_caches(
             )
         except (OSError, ValueError):
             continue
-    if set(found) != {1, 2} or any(level.sets * level.ways == 0 for level in found.values()):
-        return USUAL, False
-    return (found[1], found[2]), True
+    return {level: each for level, each in found.items() if each.sets * each.ways}
 
 
 def simulate(program: AccessProgram, levels: Sequence[CacheLevel]) -> CacheCounts:

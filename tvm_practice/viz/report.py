@@ -239,10 +239,11 @@ def roofline_section(study: Mapping[str, Any]) -> Section:
                 "picture",
                 svg=study["svg"],
                 caption=f"A {study['size']}³ matmul on {limits['threads']} threads. Peak: "
-                "multiply-adds in registers. Memory: a = a / 2 + b on 256 MiB. Both are kernels "
-                f"that TVM made, measured here. Right of {limits['ridge']:.1f} operations per byte "
-                "memory is not the limit. Naive and tiled are on one thread and use no vectors, "
-                "which is why they are far below the roof.",
+                "multiply-adds in registers. Bandwidths: a = a / 2 + b on arrays that fit the last "
+                "cache, and on arrays of at least four times its size. TVM made these kernels, and "
+                f"they were measured here. Right of {limits['ridge']:.1f} operations per byte from "
+                "memory, memory is not the limit. Naive and tiled use one thread and no vectors, "
+                "so they stay far below the roofs.",
             )
         ],
     )

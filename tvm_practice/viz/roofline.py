@@ -1,10 +1,12 @@
-"""The roofline of this machine, and where kernels stand under it.
+"""The rooflines of this machine, and where kernels stand under them.
 
-A kernel cannot run faster than the processor multiplies and adds, nor than memory brings it data:
-GFLOP/s <= min(peak, bandwidth x intensity), intensity being its operations per byte moved
-(Williams, Waterman and Patterson, Roofline: an insightful visual performance model, CACM 2009).
-Both limits are measured by kernels that TVM generates; the bytes of a kernel are those that miss
-the second cache in the model of `viz.cache`.
+A kernel cannot run faster than the processor multiplies and adds, nor than each level of memory
+brings it data: GFLOP/s <= min(peak, bandwidth x intensity), intensity being its operations per byte
+that comes from that level (Williams, Waterman and Patterson, Roofline: an insightful visual
+performance model, CACM 2009; a roof for each level: Yang, Kurth and Williams, Hierarchical roofline
+analysis for GPUs, 2020). Here the levels are the last cache, which cores share, and memory. The
+limits are measured by kernels that TVM generates; the bytes of a kernel are those that miss the
+second cache, and the last one, in the model of `viz.cache`.
 """
 
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ from typing import Any
 from tvm_practice.tvm_export.peak import best_seconds, peak_gflops
 from tvm_practice.viz.drawing import new_figure, style, to_svg
 
-_MEMORY_FLOATS = 32 << 20  # two arrays of 128 MiB: more than most last-level caches hold
+_MEMORY_BYTES = 256 << 20  # at the least; four times the last cache where that is more
 
 _STREAM = """@T.prim_func(s_tir=True)
 def main(A: T.Buffer(({floats},), "float32"), B: T.Buffer(({floats},), "float32")):
@@ -35,22 +37,28 @@ class Roofline:
 
     Attributes:
         peak_gflops: multiply-adds of float32 in registers, on all threads, 2 operations each.
-        memory_gbps: 10^9 bytes a second from and to memory: a = a / 2 + b, 12 bytes an element.
-        threads: that both used.
+        memory_gbps: 10^9 bytes per second from and to memory: a = a / 2 + b, 12 bytes per element.
+        threads: that all used.
+        cache_gbps: the same from the last cache, which holds the arrays then and the second caches
+            do not; None where there is no such cache.
     """
 
     peak_gflops: float
     memory_gbps: float
     threads: int
+    cache_gbps: float | None = None
 
     @property
     def ridge(self) -> float:
-        """Operations per byte from which on memory is no longer the limit."""
+        """Operations per byte from memory beyond which memory is no longer the limit."""
         return self.peak_gflops / self.memory_gbps
 
-    def limit(self, intensity: float) -> float:
+    def limit(self, kernel: "Kernel") -> float:
         """GFLOP/s that a kernel of that many operations per byte can reach."""
-        return min(self.peak_gflops, self.memory_gbps * intensity)
+        limits = [self.peak_gflops, self.memory_gbps * kernel.intensity]
+        if self.cache_gbps is not None and kernel.cache_intensity is not None:
+            limits.append(self.cache_gbps * kernel.cache_intensity)
+        return min(limits)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it."""
@@ -60,19 +68,32 @@ class Roofline:
 def measure_roofline(*, repeats: int = 15) -> Roofline:
     """Measure this machine's limits on the current engine; the best of `repeats`, as limits are.
 
-    It takes about a second and 256 MiB.
+    It takes a second or two, and memory for two arrays of four times the last cache.
     """
+    from tvm_practice import engines
+    from tvm_practice.measure.environment import cache_bytes
+
+    target, threads = engines.host_target(), engines.thread_count()
+    caches = cache_bytes()
+    last, second = caches.get("L3", 0), caches.get("L2", 0) * threads
+    cache_gbps = None
+    if last >= 8 * second > 0:  # room between the two for arrays that fit one and not the other
+        cache_gbps = _gbps(min(last // 2, 4 * second), target, repeats)
+    memory_gbps = _gbps(max(_MEMORY_BYTES, 4 * last), target, repeats)
+    return Roofline(peak_gflops(target, repeats=repeats), memory_gbps, threads, cache_gbps)
+
+
+def _gbps(size: int, target: Any, repeats: int) -> float:
+    """The bandwidth of a = a / 2 + b, the two arrays together of `size` bytes."""
     import numpy as np
 
     from tvm_practice import engines
 
     lanes, threads = engines.host().vector_lanes, engines.thread_count()
-    floats = _MEMORY_FLOATS // (threads * lanes) * threads * lanes
+    floats = size // 8 // (threads * lanes) * threads * lanes
     text = _STREAM.format(threads=threads, lanes=lanes, floats=floats)
     arrays = [np.ones(floats, "float32"), np.ones(floats, "float32")]
-    target = engines.host_target()
-    seconds = best_seconds(text, arrays, target, repeats)
-    return Roofline(peak_gflops(target, repeats=repeats), 12 * floats / seconds / 1e9, threads)
+    return 12 * floats / best_seconds(text, arrays, target, repeats) / 1e9
 
 
 @dataclass(frozen=True)
@@ -81,11 +102,14 @@ class Kernel:
 
     Attributes:
         gflops: measured.
-        intensity: operations per byte that it moves.
+        intensity: operations per byte that comes from memory.
+        cache_intensity: operations per byte that comes from beyond the second cache, the last
+            cache or memory; None where that is not known.
     """
 
     gflops: float
     intensity: float
+    cache_intensity: float | None = None
 
 
 def roofline_svg(
@@ -93,10 +117,10 @@ def roofline_svg(
     kernels: Mapping[str, Kernel],
     *,
     title: str,
-    intensity_label: str = "operations per byte from beyond the second cache",
+    intensity_label: str = "operations per byte: ● from beyond the second cache, ○ from memory",
     rate_label: str | None = None,
 ) -> str:
-    """The limits as a roof, log-log, and each kernel as a point under it.
+    """The limits as roofs, log-log, and each kernel as a point per level under them.
 
     Args:
         rate_label: of the vertical axis; unasked it names the threads.
@@ -105,36 +129,34 @@ def roofline_svg(
         figure = new_figure(6.2, 3.9)
         axes = figure.subplots()
         at = [each.intensity for each in kernels.values()]
+        at += [each.cache_intensity for each in kernels.values() if each.cache_intensity]
         low, high = min([*at, limits.ridge]) / 4, max([*at, limits.ridge]) * 4
-        axes.plot(
-            [low, limits.ridge, high],
-            [limits.limit(low), limits.peak_gflops, limits.peak_gflops],
-            color="#8a8f98",
-            linewidth=2,
-        )
+        roofs = {"memory": limits.memory_gbps, "last cache": limits.cache_gbps}
+        for name, gbps in roofs.items():
+            if gbps is not None:
+                _draw_roof(axes, name, gbps, limits.peak_gflops, (low, high))
         axes.text(
             high, limits.peak_gflops * 1.08, f"peak {limits.peak_gflops:.0f} GFLOP/s",
             ha="right", va="bottom",
         )  # fmt: skip
-        middle = (low * limits.ridge) ** 0.5
-        axes.text(
-            middle * 0.92, limits.limit(middle), f"memory {limits.memory_gbps:.0f} GB/s",
-            ha="right", va="bottom",
-        )  # fmt: skip
         for number, (name, kernel) in enumerate(kernels.items()):
-            roof = limits.limit(kernel.intensity)
-            axes.plot([kernel.intensity] * 2, [kernel.gflops, roof], ":", color=f"C{number}")
-            axes.plot(kernel.intensity, kernel.gflops, "o", color=f"C{number}")
-            share = kernel.gflops / roof
-            on_the_left = kernel.intensity < (low * high) ** 0.5
+            near = kernel.cache_intensity or kernel.intensity
             lower = sum(  # of those at the same place: their labels stand above each other
-                other.gflops < kernel.gflops and abs(other.intensity / kernel.intensity - 1) < 0.2
+                other.gflops < kernel.gflops
+                and abs((other.cache_intensity or other.intensity) / near - 1) < 0.2
                 for other in kernels.values()
             )
+            colour = f"C{number}"
+            if kernel.cache_intensity is not None:
+                axes.plot([near, kernel.intensity], [kernel.gflops] * 2, ":", color=colour)
+                axes.plot(kernel.intensity, kernel.gflops, "o", color=colour, fillstyle="none")
+            axes.plot(near, kernel.gflops, "o", color=colour)
+            share = kernel.gflops / limits.limit(kernel)
+            on_the_left = near < (low * high) ** 0.5
             axes.annotate(
                 f"{name}: {kernel.gflops:.3g}" + (f", {share:.0%} of its limit" * (share <= 1)),
-                (kernel.intensity, kernel.gflops),
-                xytext=(7 if on_the_left else -7, 11 * lower - 4),
+                (near, kernel.gflops),
+                xytext=(7 if on_the_left else -7, 11 * lower + 4),
                 textcoords="offset points",
                 fontsize=8,
                 ha="left" if on_the_left else "right",
@@ -145,3 +167,14 @@ def roofline_svg(
         axes.set_ylabel(rate_label or f"GFLOP/s, {limits.threads} threads")
         axes.grid(which="major")
         return to_svg(figure, title=title)
+
+
+def _draw_roof(
+    axes: Any, name: str, gbps: float, peak_gflops: float, ends: tuple[float, float]
+) -> None:
+    low, high = ends
+    ridge = peak_gflops / gbps
+    if ridge > low:
+        axes.plot([low, ridge, high], [low * gbps, peak_gflops, peak_gflops], color="#8a8f98")
+        middle = (low * ridge) ** 0.5
+        axes.text(middle * 0.92, middle * gbps, f"{name} {gbps:.0f} GB/s", ha="right", va="bottom")

@@ -7,7 +7,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.viz.access import AccessProgram, access_program
-from tvm_practice.viz.cache import USUAL, USUAL_TLB, CacheCounts, machine_caches, simulate
+from tvm_practice.viz.cache import (
+    USUAL,
+    USUAL_TLB,
+    CacheCounts,
+    CacheLevel,
+    last_cache,
+    machine_caches,
+    simulate,
+)
 from tvm_practice.viz.cache_picture import cache_svg
 from tvm_practice.viz.history import ScheduleStep, recorded
 from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
@@ -113,8 +121,8 @@ def roofline_study(
         seconds: for timing them, in turns.
 
     Returns:
-        {"limits": see Roofline.to_dict, "kernels": {name: {"gflops", "intensity"}},
-        "comparison", "svg"}.
+        {"limits": see Roofline.to_dict, "kernels": {name: {"gflops", "intensity",
+        "cache_intensity", "limit"}}, "comparison", "svg"}.
     """
     limits = measure_roofline()
     timed = _timed(schedules, arguments, seconds)
@@ -124,17 +132,17 @@ def roofline_study(
         max(limits.peak_gflops, again.peak_gflops),
         max(limits.memory_gbps, again.memory_gbps),
         limits.threads,
+        max(limits.cache_gbps, again.cache_gbps or 0) if limits.cache_gbps else None,
     )
     kernels = {
-        name: Kernel(
-            gflops=flop / timed.latency[name].median / 1e6,
-            intensity=flop / _bytes_moved(access_program(schedule.mod)),
-        )
+        name: _kernel(flop / timed.latency[name].median / 1e6, schedule, flop)
         for name, schedule in schedules.items()
     }
     return {
         "limits": limits.to_dict(),
-        "kernels": {name: asdict(each) for name, each in kernels.items()},
+        "kernels": {
+            name: asdict(each) | {"limit": limits.limit(each)} for name, each in kernels.items()
+        },
         "comparison": timed.to_dict(),
         "svg": roofline_svg(limits, kernels, title="Roofline of this machine"),
     }
@@ -160,10 +168,18 @@ def _timed(
     )
 
 
-def _bytes_moved(program: AccessProgram) -> int:
-    """Bytes that come from beyond the last of this machine's modelled caches."""
+def _kernel(gflops: float, schedule: Any, flop: int) -> Kernel:
+    """A schedule's operations per byte that misses the second cache, and the last one."""
     levels, _ = machine_caches()
-    return simulate(program, levels).total_misses(levels[-1].name) * levels[-1].line_bytes
+    last = last_cache()
+    counts = simulate(access_program(schedule.mod), [*levels, *([last] if last else [])])
+
+    def per_byte(level: CacheLevel) -> float:
+        return flop / (counts.total_misses(level.name) * level.line_bytes)
+
+    if last is None:
+        return Kernel(gflops, per_byte(levels[-1]))
+    return Kernel(gflops, per_byte(last), per_byte(levels[-1]))
 
 
 def kernel_pictures(module: Any, *, most: int = 5) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -278,7 +279,7 @@ def _show_roofline(steps: Steps, quick: bool) -> str:
     from tvm_practice.course.tours.matmuls import matmul_roofline
     from tvm_practice.viz.drawing import standalone
 
-    study = matmul_roofline(256 if quick else 512, seconds=2 if quick else 5)
+    study = matmul_roofline(256 if quick else _beyond_the_second_cache(), seconds=2 if quick else 5)
     _print_roofline(study)
     file = steps.folder / "roofline.json"
     file.write_text(json.dumps(study))
@@ -288,24 +289,35 @@ def _show_roofline(steps: Steps, quick: bool) -> str:
     return str(file)
 
 
+def _beyond_the_second_cache() -> int:
+    """The size from which B no longer fits the second cache, rounded up to 128; at most 1024."""
+    from tvm_practice.viz.cache import machine_caches
+
+    levels, _ = machine_caches()
+    size = math.sqrt(1.25 * levels[-1].kilobytes * 1024 / 4)
+    return min(1024, 128 * math.ceil(size / 128))
+
+
 def _print_roofline(study: Mapping[str, Any]) -> None:
     limits = study["limits"]
     say(
-        f"\nThe limits of this machine on {limits['threads']} threads, by two kernels that TVM "
-        f"made: {limits['peak_gflops']:.0f} GFLOP/s of multiply-adds in registers, "
-        f"{limits['memory_gbps']:.0f} GB/s from memory. A schedule that does fewer than "
-        f"{limits['ridge']:.1f} operations for each byte from beyond the second cache is held up "
-        f"by memory. Phase 2's reference schedules at {study['size']}:"
+        f"\nThe limits of this machine on {limits['threads']} threads, measured by kernels that "
+        f"TVM made: {limits['peak_gflops']:.0f} GFLOP/s of multiply-adds in registers, "
+        f"{limits['memory_gbps']:.0f} GB/s from memory"
+        + (f", {limits['cache_gbps']:.0f} GB/s from the last cache" if limits["cache_gbps"] else "")
+        + f". Phase 2's reference schedules at {study['size']}, with the operations that each does "
+        "per byte from beyond the second cache (L2) and per byte from memory:"
     )
-    table = number_table("schedule", "operations per byte", "limit, GFLOP/s", "GFLOP/s", "share")
+    table = number_table("schedule", "per byte, L2", "memory", "limit, GFLOP/s", "GFLOP/s", "share")
     for name, kernel in study["kernels"].items():
-        limit = min(limits["peak_gflops"], limits["memory_gbps"] * kernel["intensity"])
+        near = kernel["cache_intensity"]
         table.add_row(
             name,
+            "-" if near is None else f"{near:.1f}",
             f"{kernel['intensity']:.1f}",
-            f"{limit:.0f}",
+            f"{kernel['limit']:.0f}",
             f"{kernel['gflops']:.3g}",
-            f"{kernel['gflops'] / limit:.1%}",
+            f"{kernel['gflops'] / kernel['limit']:.1%}",
         )
     show(table)
 
