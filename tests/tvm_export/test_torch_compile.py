@@ -48,6 +48,7 @@ def test_what_tvm_lacks_stays_with_pytorch(call: Any) -> None:
         assert error < TOLERANCE
     assert found["spectrum"][1] == {"built": 2}
     assert found["branches"][1] == {"built": 3}
+    assert found["recurrent"][1] == {"built": 1}
 
 
 @pytest.mark.parametrize(("how", "why"), [("refused", "no sigmoid today"), ("wrong", "are wrong")])

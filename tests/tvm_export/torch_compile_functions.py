@@ -153,6 +153,9 @@ def mixed() -> dict[str, Any]:
         run, x = compiled(_branching), torch.rand(4, 3)
         errors = [differences(run(each), _branching(each)) for each in (x, -x)]
         found["branches"] = [max(errors), counted()]
+        with torch._dynamo.config.patch(allow_rnn=True):
+            lstm, x = nn.LSTM(3, 4).eval(), torch.randn(2, 1, 3)
+            found["recurrent"] = [differences(compiled(lstm)(x)[0], lstm(x)[0]), counted()]
     return found
 
 

@@ -14,6 +14,7 @@ of that call:
     building    a part through the exporter's pipeline
     caching     builds on disk
     running     calls of a build on PyTorch's tensors
+    telling     what the log says
 
 What happened is counted in `torch._dynamo.utils.counters["tvm_practice"]`: parts "built", "loaded"
 from disk, "refused" by the exporter, graphs with "gradients".

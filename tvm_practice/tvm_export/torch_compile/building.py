@@ -104,7 +104,9 @@ class Operator(torch.nn.Module):
         return self._target(*args, **kwargs)
 
 
-def refusal(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def refusal(
+    node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+) -> str | None:
     """Why the exporter does not take one operator with these arguments; None if it does."""
     from tvm_practice.tvm_export.calling import as_call
     from tvm_practice.tvm_export.loading import describe
@@ -113,7 +115,7 @@ def refusal(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
         call = as_call(Operator(node.target), args, kwargs)
         with torch.no_grad():
             made = call.module(*call.tensors)
-        executable = compiled(call, Options(cache=False), name=node.name)
+        executable = compiled(call, options, name=node.name)
         require_equal(runner(executable, call, [None] * len(made)), call)
     except Exception as error:  # of the importer, of TVM or a wrong value: PyTorch runs it
         return describe(error)

@@ -1,6 +1,5 @@
 """The function that PyTorch finds by its entry point."""
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,8 +11,7 @@ from torch import fx
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.torch_compile.options import Options
-
-_log = logging.getLogger(__name__)
+from tvm_practice.tvm_export.torch_compile.telling import say_once
 
 
 def backend(
@@ -46,7 +44,7 @@ def backend(
         raise BadInput(f"mode={mode!r}: backend tvm_practice has none; see its options instead")
     if _needs_gradients(graph, example_inputs):
         counters["tvm_practice"]["gradients"] += 1
-        _say_once(
+        say_once(
             "gradients are enabled and asked for, so PyTorch runs this graph; TVM compiles it "
             "under torch.no_grad() or torch.inference_mode()"
         )
@@ -117,12 +115,3 @@ def _activate() -> None:
     if engines.active() is None:
         os.environ.setdefault("TVM_NUM_THREADS", str(torch.get_num_threads()))
     engines.activate(engines.CURRENT)
-
-
-_said: set[str] = set()
-
-
-def _say_once(line: str) -> None:
-    if line not in _said:
-        _said.add(line)
-        _log.warning("%s", line)

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import re
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -26,6 +27,7 @@ from tvm_practice.tvm_export.torch_compile.closed import (
 from tvm_practice.tvm_export.torch_compile.options import Options
 from tvm_practice.tvm_export.torch_compile.running import TensorRunner
 from tvm_practice.tvm_export.torch_compile.supported import Support, computes, is_worthwhile, trim
+from tvm_practice.tvm_export.torch_compile.telling import say_once
 
 _log = logging.getLogger(__name__)
 # TVM's importer and the silencing of its C++ code change what the whole process shares.
@@ -35,6 +37,8 @@ _MOST_WEIGHTS = 3
 # … and for so many shapes, where the exporter cannot leave them open; the others are PyTorch's.
 _MOST_SHAPES = 8
 _PREFIX = "tvm_part_"
+# In a line of the log.
+_MOST_NAMES = 8
 
 
 def divided(
@@ -259,8 +263,8 @@ class Part(nn.Module):
             call = closed(self._graph, arguments, weights, opened=False)
             name = caching.key(self._graph, call, self._options)
             caching.Cache(self._options).keep(name, entry)
-        left = f"leaves {', '.join(entry.refused)}" if entry.refused else "is left"
-        _log.warning("%s %s to PyTorch: %s", self._name, left, entry.reason)
+        left = f"leaves {_plain_names(entry.refused)}" if entry.refused else "is left"
+        say_once(f"{self._name} {left} to PyTorch: {entry.reason}")
         if not entry.refused:
             return self._graph
         return divided(self._graph, self._weights, self._options, refused=entry.refused)
@@ -269,7 +273,7 @@ class Part(nn.Module):
         """Which nodes the exporter does not take one by one, and the first one's reason."""
         refused: dict[str, str] = {}
         if self._whole:
-            search = _Search(self._graph)
+            search = _Search(self._graph, self._options)
             with torch.no_grad():
                 search.run(*arguments)
             refused = search.refused
@@ -287,12 +291,17 @@ class _Refused(Exception):
 class _Search(fx.Interpreter):
     """Runs a graph, and asks the exporter for each operator that it meets by itself.
 
+    Args:
+        graph: the part.
+        options: of the backend.
+
     Attributes:
         refused: the nodes that it does not take, and why.
     """
 
-    def __init__(self, graph: fx.GraphModule):
+    def __init__(self, graph: fx.GraphModule, options: Options):
         super().__init__(graph)
+        self._options = Options(target=options.target, cache=False)
         self.refused: dict[str, str] = {}
         self._asked: dict[str, str | None] = {}
 
@@ -302,10 +311,16 @@ class _Search(fx.Interpreter):
             # Equal calls fare alike; what the tensors hold does not count.
             call = repr((n.target, pytree.tree_map(_kind, (args, kwargs))))
             if call not in self._asked:
-                self._asked[call] = building.refusal(n, args, kwargs)
+                self._asked[call] = building.refusal(n, args, kwargs, self._options)
             if reason := self._asked[call]:
                 self.refused[n.name] = reason
         return super().run_node(n)
+
+
+def _plain_names(nodes: Collection[str]) -> str:
+    """The operators of nodes: add of add, add_1, add_2."""
+    names = list(dict.fromkeys(re.sub(r"_\d+$", "", each) for each in nodes))
+    return ", ".join(names[:_MOST_NAMES] + ["…"] * (len(names) > _MOST_NAMES))
 
 
 def _kind(value: Any) -> Any:
