@@ -31,8 +31,8 @@ check: lint ## Check the code between two edits: lint, and the tests that start 
 test: install ## Run the tests (ARGS="-m phase2", "-k tile", …)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not pages" $(ARGS)
 
-follow: install ## Run every command of the documentation's pages
-	$(BIN)/python -m pytest -n $(JOBS) -m pages $(ARGS)
+follow: install ## Run the longer tests: every command of the pages, large models, further seeds
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m pages $(ARGS)
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[docs]'

@@ -19,7 +19,7 @@ def test_what_torch_compile_leaves_to_eager_is_a_note() -> None:
     given = {"model": "tests.tvm_export.odd_models:recurrent", "names": ["compile"]}
     with engines.Session(engines.CURRENT) as session:
         measured = session.call(MEASURE, given, activate=False)
-        whole = session.call(MEASURE, given | {"model": "tvm_practice.models:load_mlp"})
+        whole = session.call(MEASURE, given | {"model": "tests.icd.models:small"})
     assert measured["variants"]["compile"]["verified"], measured["variants"]
     [note] = measured["notes"]
     assert note.startswith("torch.compile left a part of the model to eager PyTorch: ")
