@@ -1,3 +1,71 @@
-"""Variants made by machine that are right by the docstring, each with the reason."""
+"""Variants made by machine that are right by the docstring, each with the reason.
 
-EQUIVALENT: dict[str, dict[str, str]] = {}
+By exercise: words of the change, as the command prints it, and why it is right all the same.
+"""
+
+_NAME = "the docstring asks for no name there"
+_COPY = "how the copy to C loops is left open"
+_SAME_GRAPH = "the same functions come out: there is nothing to fold in between"
+
+EQUIVALENT: dict[str, dict[str, str]] = {
+    "te_basics.matmul": {
+        "te.placeholder((k, n), name='B')": "float32 is what te.placeholder makes unless told",
+    },
+    "te_basics.dense_bias_relu": {
+        "te.reduce_axis((0, inputs))": _NAME,
+        "te.max(biased[i, j], -0.0)": "0 and -0 are equal",
+    },
+    "te_basics.softmax": {"te.reduce_axis((0, columns))": _NAME},
+    "manual_schedule.register_block": {
+        "schedule.unroll(schedule.get_loops(write_back)[-1])": _COPY,
+        "schedule.vectorize(schedule.get_loops(write_back)[-1]) -> pass": _COPY,
+    },
+    "manual_schedule.packed_matmul": {"name='kx'": _NAME},
+    "schedule_analysis.compare_interleaved": {
+        "(1999, rounds)": "one resample less moves no end by more than the resampling does",
+    },
+    "schedule_analysis.compile_variants": {
+        ".with_attr('', 'main')": "a Schedule calls a lone function main in any case",
+    },
+    "schedule_analysis.parallel_pays_from": {
+        "strict=False": "the three sequences are of one length",
+    },
+    "relay_import.verify": {
+        "max(float(error.max()), largest)": "both orders have the same maximum",
+        "nan=-0.0": "0 and -0 are equal",
+        "np.errstate(divide='ignore')": "a warning is not an answer",
+    },
+    "relay_import.import_relax": {
+        "model, example), unwrap_unit": "weights become constants unless told otherwise",
+    },
+    "relay_import.optimize_relax": {
+        "LegalizeOps(), relax.transform.FoldConstant(), relax.transform.Annot": _SAME_GRAPH,
+        "FuseOps(), relax.transform.FoldConstant(), relax.transform.FuseTIR": _SAME_GRAPH,
+    },
+    "auto_tune.matmul_template": {"schedule[C].vectorize(j_inner) -> pass": _COPY},
+    "auto_tune.metaschedule_space": {
+        "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
+    },
+    "labs.gpu_schedule.tensor_cores": {
+        "(load_b, 'load_b'), (load_a, 'load_a')": "the copies are tensorized in any order",
+        "(load_a, 'load_a'), (store, 'store'), (load_b": "the copies are tensorized in any order",
+    },
+    "labs.deploy_cpp.image_to_label": {"relax.Var('', ": _NAME},
+    "labs.cross_compile.compile_object": {
+        "write_to_file(path)": "an object file is what is written unless told",
+        "write_to_file(path, '')": "the ending of the path tells as much",
+    },
+    "labs.cross_compile.c_harness": {
+        "kTVMFFINone};', *(f'  arguments[": "the result is declared before the arguments are set",
+    },
+    "labs.tuning_farm.rpc_runner": {
+        "max_workers=session_seconds": "the pool that it is for is replaced by the runner's own",
+    },
+    "labs.custom_operator.convert_relay": {
+        "'Gated RMS normalization.x'": "the description is for people",
+        "_strategyx": "the strategy is found by the operator, not by a name of its own",
+    },
+    "labs.compilers_compared.online_softmax": {
+        "te.placeholder((rows, columns), name='')": _NAME,
+    },
+}

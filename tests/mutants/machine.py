@@ -5,9 +5,9 @@ loop for another, a call left out, `vectorize` for `unroll`.
 """
 
 import ast
-import copy
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tvm_practice.course.catalog import Exercise
@@ -56,19 +56,14 @@ def variants(exercise: Exercise, limit: int, seed: int = 0) -> list[Variant]:
     docstring = function.body.pop(0)
     before = ast.unparse(tree)
     found: dict[str, Variant] = {}
-    for place in range(sum(1 for _ in _changes(tree))):
-        changed = copy.deepcopy(tree)
-        for number, change in enumerate(_changes(changed)):
-            if number == place:
-                change()
-                break
-        after = ast.unparse(ast.fix_missing_locations(changed))
-        if after == before or after in found:
-            continue
-        [target] = changed.body
-        assert isinstance(target, ast.FunctionDef)
-        target.body.insert(0, docstring)
-        found[after] = Variant(exercise.id, ast.unparse(changed), _difference(before, after))
+    for change in list(_changes(tree)):
+        with change.made():
+            after = ast.unparse(tree)
+            if after == before or after in found:
+                continue
+            function.body.insert(0, docstring)
+            found[after] = Variant(exercise.id, ast.unparse(tree), _difference(before, after))
+            function.body.pop(0)
     every = list(found.values())
     random.Random(f"{exercise.id}{seed}").shuffle(every)
     return every[:limit]
@@ -85,7 +80,6 @@ def _difference(before: str, after: str) -> str:
     return " -> ".join(each or "(nothing)" for each in told)
 
 
-# What one of these does is known when it is called, which is when the one before was not wanted.
 def _changes(tree: ast.Module) -> Iterator["_Change"]:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     [function] = tree.body
@@ -104,13 +98,20 @@ def _changes(tree: ast.Module) -> Iterator["_Change"]:
 
 
 class _Change:
-    """Sets a field of a node."""
+    """Another value for a field of a node."""
 
     def __init__(self, node: ast.AST, field: str, value: object) -> None:
         self._node, self._field, self._value = node, field, value
 
-    def __call__(self) -> None:
+    @contextmanager
+    def made(self) -> Iterator[None]:
+        """The field has the value within it."""
+        kept = getattr(self._node, self._field)
         setattr(self._node, self._field, self._value)
+        try:
+            yield
+        finally:
+            setattr(self._node, self._field, kept)
 
 
 def _annotations(node: ast.AST) -> list[ast.expr]:

@@ -641,3 +641,11 @@ def by_numpys_isclose(outputs, reference, *, atol, rtol):
             )
         errors.append(error.max())
     return np.max(errors)
+
+
+edited(
+    "build_relay",
+    "builds_at_level_four",
+    {"opt_level=3": "opt_level=4"},
+    message="relay.build called at optimization level 3",
+)

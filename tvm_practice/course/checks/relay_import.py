@@ -1,10 +1,12 @@
 """Phase 4's exercises and how they are graded: the graph's structure, then its values."""
 
+import contextlib
 import json
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -294,7 +296,7 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
     model, example = draw_model(outputs=2)
     mod, params = _imported_relay(model, example)
     other = other_target()
-    with quiet_frontends():
+    with quiet_frontends(), _levels() as levels:
         lib = build_relay(mod, params, other[0] if other else any_llvm())
     expect(
         type(lib).__name__ == "GraphExecutorFactoryModule",
@@ -320,6 +322,12 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
     expect_as_pytorch(
         run_relay(lib, arrays(example)), by_pytorch(model, example), look="the module compiled"
     )
+    expect(
+        set(levels) <= {3},
+        expected="relay.build called at optimization level 3",
+        seen=f"level {', '.join(map(str, levels))}",
+        look="opt_level= of tvm.transform.PassContext",
+    )
     # Settings, and weights that are bound.
     optimized, kernels = _optimized_relay(mod, params), _show_build(lib).splitlines()
     with quiet_frontends():
@@ -342,6 +350,23 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         by_pytorch(model, example),
         look="params={}: the weights are constants of the module then",
     )
+
+
+@contextlib.contextmanager
+def _levels() -> Iterator[list[int]]:
+    """The optimization level at each call of relay.build."""
+    import tvm
+    from tvm import relay
+
+    seen: list[int] = []
+    build = relay.build
+
+    def recording(*arguments: Any, **options: Any) -> Any:
+        seen.append(int(tvm.transform.PassContext.current().opt_level))
+        return build(*arguments, **options)
+
+    with mock.patch.object(relay, "build", recording):
+        yield seen
 
 
 def _optimized_relay(mod: Any, params: dict[str, Any]) -> Any:

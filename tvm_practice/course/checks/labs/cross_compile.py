@@ -649,3 +649,10 @@ def check_cuda_source(cuda_source: Function) -> None:
             seen=f"for {', '.join(sorted(seen)) or 'no target object'}",
             look="the key arch of the target",
         )
+        hosts = [each.host for each in targets if isinstance(each, tvm.target.Target)]
+        expect(
+            any(host is not None and str(host.kind) == "llvm" for host in hosts),
+            expected='a target whose host is "llvm"',
+            seen=f"host {', '.join(map(str, hosts))}",
+            look='tvm.target.Target({...}, host="llvm")',
+        )

@@ -561,6 +561,30 @@ def check_plan_memory(plan_memory: Function) -> None:
             for weight in weights:
                 want = np.maximum(want @ weight, 0)
             expect_close(run(x), want, what=f"the output for n = {n}", look="the passes")
+    _expect_reshaped_in_place(plan_memory)
+
+
+def _expect_reshaped_in_place(plan_memory: Function) -> None:
+    """A reshape copies nothing: it is found before the dataflow is taken away."""
+    from tvm import relax, tirx
+
+    from solutions.relay_import import optimize_relax
+
+    x = relax.Var("x", relax.TensorType((tirx.Var("n", "int64"), 8), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.relu(x))
+            y = builder.emit(relax.op.reshape(y, (y.ty.shape.values[0], 2, 4)))
+            y = builder.emit_output(relax.op.nn.softmax(y))
+        builder.emit_func_output(y)
+    calls = _calls(plan_memory(optimize_relax(builder.get()), {"n": 9})["main"])
+    expect(
+        "relax.reshape" in calls,
+        expected="a reshape as relax.reshape, which copies nothing",
+        seen=f"main calls {', '.join(dict.fromkeys(calls))}",
+        look="the order: RewriteDataflowReshape works on dataflow, and comes before ToNonDataflow",
+    )
 
 
 def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -> None:
