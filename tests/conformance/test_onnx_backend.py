@@ -1,11 +1,12 @@
 """`python -m conformance onnx`: a verdict of each kind, and a draw of ONNX's own cases."""
 
 import importlib.util
+import random
 
 import pytest
 
 from conformance import onnx_backend
-from conformance.cases import try_all
+from tvm_practice import engines
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("onnx") is None, reason="no onnx")
 # What TVM has, what it lacks, random numbers, and strings.
@@ -17,16 +18,25 @@ _KNOWN = {
 }
 
 
+def judged(names: list[str], count: int, seed: int) -> dict[str, list[str]]:
+    """Verdict and reason of the named cases and of some that are drawn."""
+    every = [each.name for each in onnx_backend.cases()]
+    assert len(every) > 1500
+    drawn = random.Random(seed).sample(every, count)
+    outcomes = {name: onnx_backend.judge(name) for name in [*names, *drawn]}
+    return {name: [each["verdict"], each["reason"]] for name, each in outcomes.items()}
+
+
 @pytest.mark.slow
-def test_each_verdict() -> None:
-    cases = list(onnx_backend.cases())
-    assert len(cases) > 1500
-    chosen = [each for each in cases if each.name in _KNOWN]
-    outcomes = try_all(onnx_backend.JUDGE, chosen, jobs=1)
-    assert {each.name: each.verdict for each in outcomes} == _KNOWN
-    assert [bool(each.reason) for each in outcomes] == [
-        each.verdict != "right" for each in outcomes
-    ]
+def test_each_verdict_and_a_draw() -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    with engines.Session(engines.CURRENT) as session:
+        arguments = {"names": list(_KNOWN), "count": 12, "seed": seed}
+        found = session.call(f"{__name__}:judged", arguments)
+    assert {name: found[name][0] for name in _KNOWN} == _KNOWN
+    assert all(bool(reason) == (verdict != "right") for verdict, reason in found.values())
+    bad = {name: each for name, each in found.items() if each[0] in ("wrong", "raw")}
+    assert not bad, (seed, bad)
 
 
 def test_a_difference_is_found() -> None:
