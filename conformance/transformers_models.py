@@ -97,7 +97,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]]},
     "hunyuan_v1_dense": {"head_dim": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
-    "levit": {"image_size": 224},
+    "levit": {"image_size": 224, "patch_size": 16},
     "mamba2": {"num_heads": 8, "head_dim": 8},
     "nemotron": {"head_dim": 8, "num_key_value_heads": 2},
     "qwen3_next": {"layer_types": ["linear_attention", "full_attention"]},
