@@ -98,6 +98,7 @@ class _Memory:
     """
 
     def __init__(self, array: np.ndarray, side: Side):
+        import tvm
         import tvm_ffi
 
         page = mmap.PAGESIZE
@@ -114,14 +115,12 @@ class _Memory:
         self._offset = 0 if side == "begin" else room // _ALIGNMENT * _ALIGNMENT
         source = np.ascontiguousarray(array)
         ctypes.memmove(self._first + self._offset, source.ctypes.data, array.nbytes)
-        dtype = getattr(torch, str(array.dtype))
+        if not array.nbytes:
+            self.tensor = tvm.runtime.tensor(source)
+            return
         self._region = (ctypes.c_char * array.nbytes).from_address(self._first + self._offset)
-        made = (
-            torch.frombuffer(self._region, dtype=dtype).reshape(array.shape)
-            if array.nbytes
-            else torch.empty(array.shape, dtype=dtype)
-        )
-        self.tensor = tvm_ffi.from_dlpack(made)
+        made = torch.frombuffer(self._region, dtype=getattr(torch, str(array.dtype)))
+        self.tensor = tvm_ffi.from_dlpack(made.reshape(array.shape))
 
     def fill(self, byte: int) -> None:
         ctypes.memset(self._first + self._offset, byte, self._bytes)

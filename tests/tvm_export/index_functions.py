@@ -17,6 +17,9 @@ OPERATORS: dict[str, Operator] = {
     "index of a later axis": lambda model, i: model.table.T[:, i],
     "gather": lambda model, i: torch.gather(model.table, 0, i),
     "index_select": lambda model, i: torch.index_select(model.table, 0, i.flatten()),
+    "scatter": lambda model, i: torch.scatter(model.table, 0, i, model.table[:3, :5]),
+    "index_put": lambda model, i: model.table.index_put((i,), torch.ones(8)),
+    "nll_loss": lambda model, i: torch.nn.functional.nll_loss(model.table.T, i.flatten()[:8]),
     "take": lambda model, i: torch.take(model.table, i * 8),
     "computed": lambda model, i: model.embedding(i.flip(0) * 2 - i.flip(0)),
 }

@@ -133,15 +133,22 @@ def _source(
 
     negative = False
     while isinstance(given, relax.Var) and given not in names:
-        source = binding(given)
-        name = str(getattr(getattr(source, "op", None), "name", ""))
+        source, name = binding(given), _operator(given, binding)
         if name in _SOME_VALUES:
             given = source.args[0]
-        elif name == "relax.where":  # negative ones have had the extent added
-            given, negative = source.args[2], True
+        elif name == "relax.where" and _operator(source.args[0], binding) == "relax.less":
+            given, negative = source.args[2], True  # those below 0 have had the extent added
         else:
             return None, negative
     return (names[given] if isinstance(given, relax.Var) else None), negative
+
+
+def _operator(given: Any, binding: Callable[[Any], Any]) -> str:
+    """The operator whose result a variable is; nothing of other expressions."""
+    from tvm import relax
+
+    source = binding(given) if isinstance(given, relax.Var) else given
+    return str(getattr(getattr(source, "op", None), "name", ""))
 
 
 def _calls(function: Any) -> list[Any]:

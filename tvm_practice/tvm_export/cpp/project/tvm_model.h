@@ -6,7 +6,7 @@
 //   const float* values = TVMModel::Data<float>(logits);
 //
 // Errors are exceptions (std::exception) with a text: a missing file, an input of another shape or
-// type, a device that is not there. After one the model can be called again.
+// type, an index out of bounds, a device that is not there. After one the model can be called again.
 //
 // Threads. One TVMModel is for one thread at a time; Clone() makes one for another thread, with
 // the same weights. A call runs on TVM_NUM_THREADS threads (an environment variable; left out, half
