@@ -77,6 +77,7 @@ def _indexing(x: torch.Tensor, i: torch.Tensor, b: torch.Tensor) -> Outputs:
     places = i % 3
     return (
         x.select(1, -2),
+        torch.arange(8, -2, -2) + i[0],
         x[i[0], :, i[1]],
         x[:, i[0], i[1]],
         torch.take(x, -i - 1),

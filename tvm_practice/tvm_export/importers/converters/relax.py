@@ -19,7 +19,7 @@ _CONVOLUTIONS = (
 @contextmanager
 def corrections() -> Iterator[None]:
     """All of this module's, inside the block."""
-    numbers = keeping_types(), counting_in_64_bits(), counting_from_the_end()
+    numbers = keeping_types(), counting_from_the_end()
     with ExitStack() as opened:
         for each in (*numbers, passing_over_nothing(), attention_as_products()):
             opened.enter_context(each)
@@ -70,32 +70,15 @@ def counting_from_the_end() -> Iterator[None]:
     a check refuses them at run time.
     """
     from tvm.relax.frontend.torch.base_fx_graph_translator import BaseFXGraphImporter as Importer
-    from tvm.relax.frontend.torch.exported_program_translator import (
-        ExportedProgramImporter as Exported,
-    )
 
     originals = {name: getattr(Importer, name) for name in ("_index_tensor", "_take")}
-    select = Exported._select
     for name, original in originals.items():
         setattr(Importer, name, _with_positive_indices(original))
-    Exported._select = _select
     try:
         yield
     finally:
         for name, original in originals.items():
             setattr(Importer, name, original)
-        Exported._select = select
-
-
-def _select(importer: Any, node: Any) -> Any:
-    """One index of an axis, a negative one counted from the end."""
-    from tvm import relax
-
-    x, (axis, index) = importer.env[node.args[0]], node.args[1:]
-    emit = importer.block_builder.emit
-    if index >= 0 or not hasattr(x.ty.shape[axis], "value"):
-        return emit(relax.op.take(x, relax.const(index, "int64"), axis))
-    return emit(relax.op.take(x, relax.const(int(x.ty.shape[axis].value) + index, "int64"), axis))
 
 
 def _with_positive_indices(convert: Any) -> Any:
@@ -150,22 +133,6 @@ def passing_over_nothing() -> Iterator[None]:
         return original(tensors, axis=axis)
 
     with _replaced("concat", concat):
-        yield
-
-
-@contextmanager
-def counting_in_64_bits() -> Iterator[None]:
-    """Inside the block, let a running sum of whole numbers or truth values be of 64-bit integers.
-
-    The frontend keeps their type: where PyTorch counts, bool stays true.
-    """
-
-    def cumsum(original: Any, x: Any, axis: Any = None, dtype: Any = None, **settings: Any) -> Any:
-        if dtype is None and "float" not in str(x.ty.dtype):
-            dtype = "int64"
-        return original(x, axis=axis, dtype=dtype, **settings)
-
-    with _replaced("cumsum", cumsum):
         yield
 
 

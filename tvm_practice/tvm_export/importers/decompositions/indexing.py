@@ -13,6 +13,7 @@ def rules() -> dict[Any, Rule]:
 
     aten = torch.ops.aten
     return {
+        aten.arange.start_step: _arange,
         aten.select.int: _select,
         aten.index.Tensor: _index,
         aten._unsafe_index.Tensor: _as_index,
@@ -38,6 +39,16 @@ def rules() -> dict[Any, Rule]:
         aten.masked_fill.Scalar: _masked_fill,
         aten.masked_fill.Tensor: _masked_fill,
     }
+
+
+def _arange(start: Any, end: Any, step: Any = 1, **settings: Any) -> Any:
+    """Downwards, where TVM counts one too many: upwards from 0, times the step."""
+    import torch
+
+    if not all(isinstance(each, int) for each in (start, end, step)) or step >= 0:
+        return NotImplemented
+    count = max(0, -((start - end) // step))
+    return torch.ops.aten.arange.start_step(0, count, 1, **settings) * step + start
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
