@@ -117,6 +117,20 @@ def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outpu
     )
 
 
+def _systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
+    positive = a @ a.mT + torch.eye(4)
+    return (
+        torch.linalg.solve(a, b),
+        torch.linalg.det(a),
+        *torch.linalg.slogdet(a),
+        torch.linalg.inv(a),
+        *torch.linalg.lu_factor(a),
+        *torch.linalg.lu(a),
+        torch.linalg.cholesky(positive),
+        torch.linalg.solve_triangular(a.triu(), b, upper=True),
+    )
+
+
 def _whole(*shape: int) -> torch.Tensor:
     return torch.randint(-3, 4, shape, dtype=torch.int32)
 
@@ -132,6 +146,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "windows": (_windows, (image, volume)),
         "norms": (_norms, (image, torch.rand(4))),
         "indexing": (_indexing, (cube, torch.randint(0, 4, (4, 5)), torch.rand(4) > 0.5)),
+        "systems": (_systems, (torch.randn(2, 4, 4), torch.randn(2, 4, 3))),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
     }
 

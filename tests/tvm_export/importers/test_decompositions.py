@@ -11,7 +11,7 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 
 
 @pytest.mark.parametrize(
-    "family", ["numbers", "special", "windows", "norms", "indexing", "reductions"]
+    "family", ["numbers", "special", "windows", "norms", "indexing", "reductions", "systems"]
 )
 def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str) -> None:
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:differences", {"family": family})

@@ -14,6 +14,7 @@ from tvm_practice.tvm_export.importers.decompositions import (
     elementwise,
     images,
     indexing,
+    linear,
     pooling,
     products,
     reductions,
@@ -53,7 +54,7 @@ def decompositions(converted: Collection[str]) -> dict[Any, Rule]:
             table[operator] = rule
     for operator, rule in _of_prims(converted).items():
         table[operator] = rule
-    for module in (elementwise, images, indexing, pooling, products, reductions, special):
+    for module in (elementwise, images, indexing, linear, pooling, products, reductions, special):
         for operator, rule in module.rules().items():
             table[operator] = _first(rule, table[operator]) if operator in table else rule
     return table

@@ -27,6 +27,8 @@ def rules() -> dict[Any, Rule]:
         aten.scatter.value_reduce: _scatter_value_reduced,
         aten.scatter_add.default: _scatter_add,
         aten.scatter_reduce.two: _scatter_reduce,
+        aten.index_reduce.default: _index_reduce,
+        aten.put.default: _put,
         aten.as_strided.default: _as_strided,
         aten.sort.stable: _sort,
         aten.sort.default: _sort_default,
@@ -278,6 +280,30 @@ def _scatter_reduce(
     if fitted is source:
         return NotImplemented
     return scatter(x, dim, index, fitted, reduce)
+
+
+def _index_reduce(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    import torch
+
+    if x.ndim == 0:
+        flat = x.reshape(1), 0, index.reshape(-1), source.reshape(-1), reduce
+        return _index_reduce(*flat, include_self=include_self).reshape(())
+    shape = [1] * source.ndim
+    shape[dim] = index.numel()
+    spread = index.to(torch.int64).reshape(shape).expand(source.shape)
+    return torch.ops.aten.scatter_reduce.two(
+        x, dim, spread, source, reduce, include_self=include_self
+    )
+
+
+def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    import torch
+
+    places = _counted(index.reshape(-1), x.numel())
+    scatter = torch.ops.aten.scatter_add.default if accumulate else torch.ops.aten.scatter.src
+    return scatter(x.reshape(-1), 0, places, source.reshape(-1)).reshape(x.shape)
 
 
 def _identity(reduce: str, dtype: Any) -> Any:
