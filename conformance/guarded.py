@@ -18,6 +18,8 @@ import torch
 Side = Literal["begin", "end"]
 _ALIGNMENT = 64  # which compiled code relies on
 _PATTERN = 0xA5  # what is around an operand on its own pages
+# Of the virtual machine itself; the last works in place on the extents that are not known before.
+_NOT_KERNELS = ("vm.builtin.", "shape_func")
 _UNWRITTEN = 0xFF  # NaN in every floating-point type
 
 
@@ -46,13 +48,16 @@ def _calls(runner: Any) -> Iterator[tuple[str, Any, list[Any], list[Any]]]:
     """Of each call in a run: name, function, and its operands' values before and after."""
     made: list[tuple[str, Any, list[Any], list[Any]]] = []
 
-    def keep(function: Any, name: str, before: bool, _result: Any, *operands: Any) -> int:
-        if not name.startswith("vm.builtin."):
-            values = [each.numpy() if hasattr(each, "numpy") else each for each in operands]
-            if before:
-                made.append((name, function, values, []))
-            else:
-                made[-1][3].extend(values)
+    def keep(function: Any, name: str, before: bool, result: Any, *operands: Any) -> int:
+        if name.startswith(_NOT_KERNELS):
+            return 0
+        values = [each.numpy() if hasattr(each, "numpy") else each for each in operands]
+        if before:
+            made.append((name, function, values, []))
+        elif result is None:
+            made[-1][3].extend(values)
+        else:  # a function of TVM's runtime that makes its output itself
+            made.pop()
         return 0
 
     with runner.instrumented(keep):

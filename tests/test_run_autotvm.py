@@ -133,6 +133,8 @@ def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
         (["mymodule:load_nan", "--tuner", "grid"], "--tuner"),
         (["mymodule"], "mymodule"),
         (["mymodule:load_nan", "--opt-level", "4"], "--opt-level"),
+        (["mymodule:load_nan", "--atol", "-1"], "--atol"),
+        (["mymodule:load_nan", "--verify-data", "none.npz"], "cannot read none.npz"),
         (["mymodule:load_nan", "--early-stopping", "0"], "--early-stopping"),
         (["mymodule:load_nan", "--tuning-seconds", "soon"], "--tuning-seconds"),
         (["mymodule:load_nan", "--seed", "-1"], "--seed"),

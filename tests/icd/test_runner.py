@@ -211,9 +211,9 @@ def stand_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"tvm_trials": 9, "tvm_use_ansor": True}, {"use_ansor": True}, "classic"),
         (
             {"tvm_input_shapes": {"image": ["batch", 6]}, "tvm_converters": "mine:converters",
-             "tvm_opt_level": 2},
+             "tvm_opt_level": 2, "tvm_atol": 1e-5, "tvm_rtol": 0.0, "tvm_verify_data": "x.npz"},
             {"input_shapes": {"image": ["batch", 6]}, "converters": "mine:converters",
-             "opt_level": 2},
+             "opt_level": 2, "atol": 1e-5, "rtol": 0.0, "verify_data": "x.npz"},
             "current",
         ),
         (
