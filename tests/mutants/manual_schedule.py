@@ -281,7 +281,7 @@ edited(
         "split(i, factor=tile_m)": "split(i, factor=tile_n)",
         "split(j, factor=tile_n)": "split(j, factor=tile_m)",
     },
-    message=r"(?s)parallel\(24\).*tile_m is of rows",
+    message=r"(?s)parallel\(\d+\).*tile_m is of rows",
 )
 
 
