@@ -135,15 +135,13 @@ def _resized(
 
 def cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
     """Models of what was wrong or refused, by name."""
+    return _small_cases() | _large_cases()
+
+
+def _small_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
     infinite = np.array([[np.inf, -np.inf, 1, -2], [-np.inf] * 4], "float32")
     signs = np.array([-5.5, 5.5, -2.0, 7.25], "float32"), np.array([3, -3, 1.5, 2], "float32")
     image, filters = _draw(1, 2, 5, 4), _draw(2, 3, 3, 3)
-    sequence, lengths = _draw(4, 3, 2), np.array([4, 2, 0], "int32")
-    lstm = _draw(2, 20, 2), _draw(2, 20, 5), _draw(2, 40)
-    pixels, kernel = _integers("uint8", 1, 2, 5, 5), _integers("int8", 3, 2, 3, 3)
-    scale, zero = np.array(0.1, "float32"), np.array(3, "uint8")
-    heads = _draw(1, 2, 6, 8), _draw(1, 2, 6, 8), _draw(1, 2, 6, 8)
-    spectrum = single("DFT", [_draw(2, 6, 2)], {1: np.array(9), 2: np.array(1)}, inverse=1)
     return {
         "LayerNormalization, three outputs": single(
             "LayerNormalization", [_draw(2, 3, 8), _draw(3, 8)], outputs=3, axis=1
@@ -180,6 +178,18 @@ def cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "Resize, corners": _resized(
             [1, 2, 3, 8], None, mode="linear", coordinate_transformation_mode="align_corners"
         ),
+    }
+
+
+def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
+    image = _draw(1, 2, 5, 4)
+    sequence, lengths = _draw(4, 3, 2), np.array([4, 2, 0], "int32")
+    lstm = _draw(2, 20, 2), _draw(2, 20, 5), _draw(2, 40)
+    pixels, kernel = _integers("uint8", 1, 2, 5, 5), _integers("int8", 3, 2, 3, 3)
+    scale, zero = np.array(0.1, "float32"), np.array(3, "uint8")
+    heads = _draw(1, 2, 6, 8), _draw(1, 2, 6, 8), _draw(1, 2, 6, 8)
+    spectrum = single("DFT", [_draw(2, 6, 2)], {1: np.array(9), 2: np.array(1)}, inverse=1)
+    return {
         "LSTM in two directions": single(
             "LSTM", [sequence, *lstm], outputs=3, hidden_size=5, direction="bidirectional"
         ),
