@@ -109,13 +109,19 @@ def _is_known(target: Any) -> bool:
 
 @functools.cache
 def _converted() -> frozenset[str]:
-    """The operators that TVM's importer has a converter for."""
+    """The operators that there is a converter for, TVM's or the exporter's own."""
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
-    return frozenset(ExportedProgramImporter().create_convert_map())
+    from tvm_practice.tvm_export.importers.converters.own_relax import own_converters
+
+    return frozenset(ExportedProgramImporter().convert_map) | frozenset(own_converters())
 
 
 @functools.cache
 def _taken_apart() -> frozenset[Any]:
     """The operators that the importer has PyTorch take apart."""
-    return frozenset(torch.export.default_decompositions())
+    from tvm_practice.tvm_export.importers.decompositions import decompositions
+
+    return frozenset(torch.export.default_decompositions()) | frozenset(
+        decompositions(_converted())
+    )
