@@ -85,7 +85,7 @@ def test_a_phase_runs_without_the_classic_engine(tmp_path: Path) -> None:
 @pytest.mark.pages
 @pytest.mark.slow
 def test_main_exports_the_mlp_on_both_engines(tmp_path: Path) -> None:
-    done = run("main", "--solutions", "--model", "mlp", "--trials", "4", folder=tmp_path)
+    done = run("main", "--solutions", "--model", "mlp", "--trials", "8", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "runs" / "report.json").read_text())
     assert not report["failures"]
