@@ -31,8 +31,8 @@ PHASE = Phase(
     lanes=(CURRENT,),
     question=(
         "You have one function to make faster, on one machine, this week. Which of these "
-        "compilers do you try, in which order, and what would a table have to show for you to "
-        "write a schedule by hand?"
+        "compilers do you try, in which order, and what must a table show before you write a "
+        "schedule by hand?"
     ),
 )
 

@@ -22,7 +22,7 @@ PHASE = Phase(
     lanes=(CURRENT,),
     question=(
         "The same scheduled function is compiled for another processor. Which decisions does LLVM "
-        "make anew, and which has the schedule made already?"
+        "make anew, and which has the schedule already made?"
     ),
 )
 

@@ -32,9 +32,9 @@ PHASE = Phase(
     minutes=60,
     lanes=(CURRENT, CLASSIC),
     question=(
-        "An operator can be given to the compiler as a tensor expression, as a kernel that is "
-        "scheduled already, or as a call of a library. What does the compiler know in each case, "
-        "and what can it no longer do?"
+        "You can give the compiler an operator as a tensor expression, as a scheduled kernel, or "
+        "as a library call. What does the compiler know in each case, and what can it no longer "
+        "do?"
     ),
 )
 

@@ -33,8 +33,8 @@ PHASE = Phase(
     minutes=40,
     lanes=(CURRENT,),
     question=(
-        "What does TVM lose when an extent becomes a symbol, and when do static artifacts with "
-        "padding serve better than one dynamic artifact?"
+        "What does TVM lose when an extent becomes a symbol, and when are static artifacts with "
+        "padding better than one dynamic artifact?"
     ),
 )
 

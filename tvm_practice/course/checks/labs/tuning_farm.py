@@ -30,7 +30,7 @@ PHASE = Phase(
     title="a tuning farm",
     minutes=30,
     lanes=(CURRENT,),
-    question="A farm grows from 10 workers to 100 and tunes hardly faster. What bounds it, and "
+    question="A farm grows from 10 workers to 100, yet tunes hardly faster. What limits it, and "
     "what would you change first?",
 )
 
