@@ -246,6 +246,7 @@ def tunes_the_first_task_only(tasks, weights, *, trials, log):
 @mutant("tune_ansor", message="measured for the tasks' target")
 def tunes_for_a_plain_processor(tasks, weights, *, trials, log):
     import json
+    from pathlib import Path
 
     import tvm
     from tvm import auto_scheduler
@@ -261,7 +262,8 @@ def tunes_for_a_plain_processor(tasks, weights, *, trials, log):
         for task in tasks
     ]
     with measuring(plain, trials, log) as measure:
-        auto_scheduler.TaskScheduler(plain, weights, callbacks=[]).tune(
+        known = log if Path(log).exists() else None
+        auto_scheduler.TaskScheduler(plain, weights, load_log_file=known, callbacks=[]).tune(
             auto_scheduler.TuningOptions(
                 num_measure_trials=trials,
                 num_measures_per_round=2,
@@ -434,7 +436,7 @@ def without_the_default_callbacks(contexts, weights, *, trials, work_dir):
         )
 
 
-@mutant("tune_metaschedule", message="records of both tasks")
+@mutant("tune_metaschedule", message="the tasks weighted as given")
 def tunes_the_first_context_only(contexts, weights, *, trials, work_dir):
     from tvm.s_tir import meta_schedule as ms
 

@@ -242,13 +242,16 @@ def _require_shallow(text: str, what: str) -> None:
     import yaml
 
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEEPEST:
-            raise BadInput(f"{what} is nested more than {_DEEPEST} deep")
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > _DEEPEST:
+                raise BadInput(f"{what} is nested more than {_DEEPEST} deep")
+    except yaml.YAMLError:  # which reading it will tell
+        return
 
 
 def keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:

@@ -275,6 +275,8 @@ def describe(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith("Traceback (most recent call last)"):  # classic TVM's, in C++
+        lines = [lines[-1].removeprefix(f"{type(error).__name__}: ")]
     said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     said = "".join(letter if letter.isprintable() else " " for letter in said).strip()
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
