@@ -7,16 +7,16 @@ from typing import Any
 def online_softmax(rows: int, columns: int) -> list[Any]:
     """Declare a softmax over each row that reads the row once for its maximum and its sum.
 
-    A state is (maximum, sum of exp(x - maximum)) of some elements; one element's is (x, 1). When
-    two merge, the larger maximum stays, and each sum is first scaled to it: by exp of its own
-    maximum less the larger one. Of nothing the sum is 0, and the maximum the smallest finite
-    float32: masked scores are minus infinity, and less minus infinity that is no number.
+    A state is (maximum, sum of exp(x - maximum)) of some elements; one element's is (x, 1). To
+    merge two states, keep the larger maximum, multiply each sum by exp(its own maximum - the
+    larger one), and add. The identity is the most negative finite float32 and sum 0. Its maximum
+    is not -inf because masked scores are -inf, and -inf - (-inf) is NaN.
 
     Two stages: the reduction, named "state", of two tensors; and "Y", exp(X - maximum) / sum.
 
     Args:
-        rows: of X, each for itself.
-        columns: elements of a row.
+        rows: independent rows of X.
+        columns: elements per row.
 
     Returns:
         The tensors [X, Y], both of shape (rows, columns), float32.
@@ -45,11 +45,11 @@ def online_softmax(rows: int, columns: int) -> list[Any]:
 def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
     """Bring the elementwise stages after a tiled product into its tile.
 
-    The product has been through `register_block` of phase 2: a tile adds up in a local buffer,
-    and a block copies it to memory. Stages follow that are elementwise, each of the one before:
-    a bias, an activation. They go over the whole result again, a stage at a time. Afterwards the
-    block that empties the tile computes them all and writes the last one's result; the product
-    itself is never in memory.
+    The product is scheduled with `register_block` of phase 2: a tile accumulates in a local
+    buffer, and a block copies it to memory. Elementwise stages follow, each reading the one
+    before: a bias, an activation. Each of them passes over the whole result again. Afterwards the
+    copying block computes them all and writes the last one's result; the product itself is never
+    in memory.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place. Its tiles divide the matrices.
@@ -64,14 +64,14 @@ def count_lines(source: str) -> int:
     """The logical lines of Python source.
 
     A logical line is a statement, or the head of one that has a body (def, if, for, a decorator),
-    over however many lines of the file it goes. Blank lines, comments and docstrings (any line
-    that is nothing but a string) are none.
+    however many lines of the file it spans. Blank lines, comments and docstrings (any line that is
+    nothing but a string) do not count.
 
     Args:
         source: whole statements.
 
     Returns:
-        How many there are.
+        The number of logical lines.
     """
     import io
     import tokenize
@@ -89,20 +89,20 @@ def count_lines(source: str) -> int:
 
 
 def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
-    """How long a program takes from its start to the first line that it prints.
+    """Time a program from its start to the first line that it prints.
 
-    Each run is a new process. The clock stops when the line is there, not when the process ends:
-    many take a while to clean up. The next run starts only after that, though.
+    Each run is a new process. The clock stops when the line arrives, not when the process ends:
+    many take a while to clean up. The next run starts only after the process has ended.
 
     Args:
         command: the program and its arguments.
-        runs: how many processes, one after the other.
+        runs: number of processes, one after the other.
 
     Returns:
         Seconds, the median of the runs.
 
     Raises:
-        RuntimeError: a process ended with another exit status than 0, or printed no line; the
+        RuntimeError: a process ended with an exit status other than 0, or printed no line; the
             message has the status and the last line of its standard error.
     """
     import statistics
@@ -132,18 +132,18 @@ def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
 def pays_after(
     load_seconds: float, baseline_ms: float, ratio: tuple[float, float, float]
 ) -> int | None:
-    """After how many calls a compiler has saved the time that it took.
+    """The number of calls after which a compiler has saved the time that it took.
 
     Args:
-        load_seconds: what it needs before it can be called, beyond what the baseline needs; 0 or
+        load_seconds: seconds it needs before the first call, beyond those of the baseline; 0 or
             less if it needs no more.
-        baseline_ms: what a call of the baseline takes, in milliseconds.
+        baseline_ms: milliseconds per call of the baseline.
         ratio: time of the compiled call over the baseline's, and the low and high end of its 95%
             interval.
 
     Returns:
-        The smallest number of calls whose saving is at least load_seconds; 0 if there is nothing
-        to save up for; None if the interval does not say that it is faster.
+        The smallest number of calls that save at least load_seconds, 0 if load_seconds is not
+        positive; None if the interval does not show that the compiled call is faster.
     """
     import math
 

@@ -8,15 +8,15 @@ def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> N
 
     The block's three loops are i (rows), j (columns) and k (the sum). Afterwards they are,
     outermost first: row blocks on blockIdx.y, column blocks on blockIdx.x, threads_y rows on
-    threadIdx.y, threads_x columns on threadIdx.x, and k. Threads that are neighbours in x then
-    read neighbouring elements of B and write neighbouring ones of C, in few sectors. The sizes
-    need not divide; `split` guards the block.
+    threadIdx.y, threads_x columns on threadIdx.x, and k. Threads adjacent in x then read adjacent
+    elements of B and write adjacent elements of C, in few sectors. The sizes need not divide;
+    `split` guards the block.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: the matmul block, its loops as declared.
-        threads_y: rows of C that a block of threads computes.
-        threads_x: columns of C that it computes.
+        threads_y: rows of C per thread block.
+        threads_x: columns of C per thread block.
     """
     i, j, k = schedule.get_loops(block)
     block_i, thread_i = schedule.split(i, [None, threads_y])
@@ -37,31 +37,31 @@ def stage_shared(
     threads_x: int,
     lanes: int,
 ) -> Any:
-    """Stage what a block reads in shared memory: all threads fetch the tile together.
+    """Stage a block's input in shared memory: all threads fetch the tile together.
 
     Copy the block's input number `index` to a "shared" buffer, inside k_outer: the tile that the
-    whole block of threads needs for one step of it. The copy's last two loops, rows and columns of
-    the tile, become one, which is shared out: the outermost part serial, then threads_y iterations
-    on threadIdx.y, threads_x on threadIdx.x, and `lanes` vectorized, so that in one step the
-    threads of a warp read neighbouring pieces of `lanes` elements.
+    whole thread block needs per step. Fuse the copy's last two loops, rows and columns of the
+    tile, and split the fused loop: the outermost part serial, then threads_y iterations on
+    threadIdx.y, threads_x on threadIdx.x, and `lanes` vectorized. In one step the threads of a
+    warp then read adjacent pieces of `lanes` elements.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: a block that reads a matrix of two dimensions, its loops bound.
-        index: of that matrix among what the block reads.
-        k_outer: the loop, outside the block, whose steps each have a tile of their own.
-        threads_y: of a block of threads.
-        threads_x: of a block of threads.
+        index: the matrix's position among the block's inputs.
+        k_outer: the loop around the block that needs another tile at each step.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent of a thread block along threadIdx.x.
         lanes: elements that a thread fetches at once; a tile's rows are a multiple of it, and the
             tile is a multiple of threads_y * threads_x * lanes.
 
     Returns:
-        The block of the copy.
+        The copying block.
     """
     copy = schedule.cache_read(block, index, "shared")
     schedule.compute_at(copy, k_outer)
-    # As one row of numbers: neighbouring threads then load neighbouring addresses, whatever the
-    # tile's width, and no thread is left without a part.
+    # With one fused loop, adjacent threads load adjacent addresses whatever the tile's width, and
+    # no thread is idle.
     tile = schedule.fuse(*schedule.get_loops(copy)[-2:])
     _, thread_y, thread_x, vector = schedule.split(tile, [None, threads_y, threads_x, lanes])
     schedule.bind(thread_y, "threadIdx.y")
@@ -79,25 +79,26 @@ def register_tile_gpu(
     columns: int,
     step: int,
 ) -> tuple[Any, Any, Any]:
-    """Give each thread a tile of C in registers, and what it multiplies too.
+    """Keep each thread's tile of C, and the operands it multiplies, in registers.
 
     The block's loops i, j, k become, outermost first: row blocks (blockIdx.y), column blocks
     (blockIdx.x), threads_y (threadIdx.y), threads_x (threadIdx.x), k_outer, k_inner of `step`
-    iterations, and the thread's `rows` and `columns`, both unrolled. The block adds up in a
-    "local" buffer, written to C inside threadIdx.x when k_outer has ended. At each k_inner a
-    thread's column of A and row of B are copied to "local" buffers before they are multiplied: a
-    float that is fetched is used `columns` or `rows` times. The last loops of the write-back and
-    of the copy of B are vectorized. The reduction is not decomposed: that comes last, when A and B
-    are staged.
+    iterations, and the thread's `rows` and `columns`, both unrolled. The block accumulates in a
+    "local" buffer, written to C inside threadIdx.x when k_outer has ended.
+
+    At each k_inner a thread's column of A and row of B are copied to "local" buffers before they
+    are multiplied: each fetched float is used `columns` or `rows` times. The last loops of the
+    write-back and of the copy of B are vectorized. Do not decompose the reduction: that comes
+    last, after A and B are staged.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: the matmul block, its loops as declared.
-        threads_y: of a block of threads.
-        threads_x: of a block of threads.
-        rows: of C a thread, neighbours.
-        columns: of C a thread, neighbours: 2 or 4.
-        step: iterations of k_inner. All sizes divide.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent of a thread block along threadIdx.x.
+        rows: adjacent rows of C per thread.
+        columns: adjacent columns of C per thread: 2 or 4.
+        step: iterations of k_inner. All sizes divide their loops.
 
     Returns:
         (k_outer, the block that copies A to registers, the block that copies B).
@@ -127,9 +128,9 @@ def register_tile_gpu(
 def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
     """Pad the rows of a staged tile, so that its columns spread over the banks.
 
-    Shared memory has 32 banks of 4 bytes. In a tile with 32 floats a row all elements of a column
-    are in one bank, and 32 threads that read a column wait for each other. With rows that begin
-    `offset` elements past a multiple of 32 they do not. `offset` must keep a row's vectors
+    Shared memory has 32 banks of 4 bytes. In a tile with 32 floats per row, all elements of a
+    column are in one bank, so 32 threads that read a column wait for each other. They do not if
+    each row begins `offset` elements past a multiple of 32. `offset` must keep a row's vectors
     aligned: with vectors of 4 floats it is a multiple of 4.
 
     Args:
@@ -149,14 +150,17 @@ def tensor_cores(
     k_outer: Any,
     intrinsics: dict[str, str],
 ) -> None:
-    """Replace the loops of a tiled matmul by instructions of tensor cores.
+    """Replace the loops of a tiled matmul by tensor-core instructions.
 
-    The loops are as `warp_tiles` leaves them, A and B staged. Decompose the reduction at k_outer,
-    which makes a block that sets accumulators to zero. Then five blocks are tensorized, each from
-    the loops of one fragment inwards: load_a, load_b and store, whose last two loops are split by
-    16 first and reordered so that the 16 x 16 are innermost; the one inside the zeroing block; and
-    the one inside `product`. Of a block that blockize made, schedule.get_child_blocks gives the
-    one inside; its loops of 16 are the last of get_loops.
+    The loops are as `warp_tiles` leaves them, with A and B staged. Decompose the reduction at
+    k_outer, which creates a block that sets the accumulators to zero. Then tensorize five blocks,
+    each from the loops of one fragment inwards:
+
+    - load_a, load_b and store: their last two loops are split by 16 first and reordered so that
+      the 16 x 16 are innermost;
+    - the block inside the zeroing block, and the block inside `product`. For a block that blockize
+      made, schedule.get_child_blocks gives the inner one; its loops of 16 are the last of
+      get_loops.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -165,10 +169,10 @@ def tensor_cores(
         load_b: the block that copies B to fragments.
         store: the block that copies the sum to C.
         k_outer: the loop whose steps are staged.
-        intrinsics: names for `tensorize` by what they do: "load_a", "load_b", "init", "compute",
+        intrinsics: names for `tensorize` by purpose: "load_a", "load_b", "init", "compute",
             "store".
     """
-    # First: the instruction that multiplies only adds, so the zeroing must be a block of its own.
+    # First: the multiply instruction only accumulates, so zeroing must be a block of its own.
     zero = schedule.decompose_reduction(product, k_outer)
     for block, name in ((load_a, "load_a"), (load_b, "load_b"), (store, "store")):
         rows, columns = schedule.get_loops(block)[-2:]
@@ -188,13 +192,13 @@ def bind_threads_classic(
     """`bind_threads` in classic TVM's words.
 
     The loops of the stage of C become row blocks on blockIdx.y, column blocks on blockIdx.x,
-    threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. An axis is
-    bound to what te.thread_axis("blockIdx.y") and the like return.
+    threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. Bind an
+    axis to the result of te.thread_axis("blockIdx.y") and the like.
 
     Args:
         tensors: [A, B, C] as `matmul` of phase 1 returns them.
-        threads_y: rows of C that a block of threads computes.
-        threads_x: columns of C that it computes.
+        threads_y: rows of C per thread block.
+        threads_x: columns of C per thread block.
 
     Returns:
         The tvm.te.Schedule of te.create_schedule.

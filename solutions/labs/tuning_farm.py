@@ -16,18 +16,20 @@ def request_worker(
     """Ask a tracker for a free worker, and do not wait for ever.
 
     tvm.rpc.connect_tracker gives a connection whose `request` asks for a session. Both are
-    patient: without a tracker the first tries again for a minute, and the second waits until a
-    worker is free, for ever if none comes. A connection of your own to host and port shows at once
-    whether anybody listens; the connection's socket, `_sock`, takes a time limit, and a request
-    with max_retry=1 gives up when it is over. Close the connection in any case: the tracker would
-    give the next free worker to a request whose connection is still open.
+    patient: without a tracker the first retries for a minute, and the second waits until a worker
+    is free, for ever if none comes.
+
+    A connection of your own to host and port shows at once whether anybody listens. The socket of
+    TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it
+    expires. Close the connection in any case: the tracker would give the next free worker to a
+    request whose connection is still open.
 
     Args:
-        host: of the tracker.
-        port: of the tracker.
-        key: of the workers.
-        wait_seconds: to wait for a free worker.
-        session_seconds: after which the worker ends the session, whatever it is doing.
+        host: the tracker's host.
+        port: the tracker's port.
+        key: the workers' key.
+        wait_seconds: how long to wait for a free worker.
+        session_seconds: time after which the worker ends the session, whatever it is doing.
 
     Returns:
         The tvm.rpc.RPCSession.
@@ -40,7 +42,7 @@ def request_worker(
 
     from tvm import rpc
 
-    # TVM's own connection tries again and again; this one fails at once where there is no tracker.
+    # TVM's own connection retries; this one fails at once where there is no tracker.
     socket.create_connection((host, port), timeout=wait_seconds).close()
     tracker = rpc.connect_tracker(host, port)
     # request() itself waits for ever where no worker is free.
@@ -64,22 +66,22 @@ def measure_remotely(
     number: int,
     repeats: int,
 ) -> tuple["np.ndarray", "np.ndarray"]:
-    """Run a compiled function on a worker: its output, and how long it takes there.
+    """Run a compiled function on a worker; return its output and its time there.
 
     Upload the file (it arrives under its own name, without the folders), load it there, put the
-    inputs on the session's device, call "main" once for the output, and have time_evaluator time
-    it. Its loop runs on the worker: a clock here would time the network too.
+    inputs on the session's device, call "main" once for the output, and time it with
+    time_evaluator, whose loop runs on the worker. A clock here would time the network too.
 
     Args:
         session: a tvm.rpc.RPCSession.
         library: path of a shared library whose function is "main"(inputs..., output).
         inputs: float32 arrays.
-        shape: of the output, float32.
-        number: calls that one sample is the mean of.
+        shape: the output's shape; it is float32.
+        number: calls per sample, which is their mean.
         repeats: samples.
 
     Returns:
-        The output, and the seconds of a call, of shape (repeats,).
+        The output, and the seconds per call, of shape (repeats,).
     """
     from pathlib import Path
 
@@ -100,16 +102,18 @@ def measure_remotely(
 def survive_lost_worker(runner: Any, inputs: Sequence[Any], *, attempts: int) -> list[Any]:
     """Run trials so that a lost worker costs time and no trial.
 
-    A runner's `run` takes a list of trials, sends them out and returns a future for each, whose
+    A runner's `run` takes a list of trials, sends them out and returns a future per trial. Its
     `result()` waits and has `run_secs` and `error_msg`, one of them None. Send them all out before
-    waiting for any, or the workers idle. Where tvm_practice.farm.is_lost says of an error_msg that
-    the worker failed and not the candidate, run the trial again, together with the others that
-    were lost. Not for ever: a candidate that crashes every worker it is sent to looks the same.
+    waiting for any, or the workers idle.
+
+    If tvm_practice.farm.is_lost(error_msg) says that the worker failed and not the candidate, run
+    the trial again, together with the other lost trials. Limit the attempts: a candidate that
+    crashes every worker looks the same.
 
     Args:
         runner: a meta_schedule runner.
         inputs: the trials, RunnerInputs.
-        attempts: how often a trial is run at most.
+        attempts: the most runs of one trial.
 
     Returns:
         The RunnerResult of each trial, in the order of `inputs`: that of its last run.
@@ -133,19 +137,19 @@ def throughput(stages: Stages, workers: int) -> float:
 
     A round chooses its candidates, then builds them all, then runs them all:
 
-    - search takes its seconds, whatever else there is;
-    - builders compile candidates at the same time, each in `build` seconds: the builders are
-      always busy but for the last few, so take batch · build / builders;
-    - the workers take the trials in waves, each worker one in each wave, each wave `run` seconds.
-      The last wave may be a part of one and lasts as long. Meanwhile tracker and network serve one
-      trial after the other: where that takes longer than the waves, it is what counts.
+    - search takes `search` seconds per round;
+    - builders compile in parallel, each candidate in `build` seconds; they are all busy until the
+      last few candidates, so take batch · build / builders;
+    - the workers run the trials in waves of `run` seconds, one trial per worker; a partial last
+      wave takes as long. Meanwhile the tracker and the network each serve one trial at a time: if
+      that takes longer than the waves, it counts instead.
 
     Args:
-        stages: what the stages take.
+        stages: times and sizes of the stages.
         workers: servers of the farm.
 
     Returns:
-        Trials of a round over its seconds.
+        Trials per round, divided by the seconds per round.
     """
     import math
 
@@ -157,18 +161,18 @@ def throughput(stages: Stages, workers: int) -> float:
 
 
 def predict(stages: Stages, counts: Sequence[int]) -> list[tuple[int, float, str]]:
-    """What bounds a farm of each size.
+    """Name the bottleneck of a farm of each size.
 
-    Were everything overlapped, as with many tasks at a time, every resource could be kept busy,
-    and the slowest would set the pace. Trials per second of each alone:
+    With full overlap, as with many tasks at a time, every resource is busy and the slowest sets
+    the pace. Each resource alone allows, in trials per second:
 
-    - "search": a round's trials over its seconds;
-    - "build": builders over the seconds of a candidate;
-    - "tracker" and "upload": one over the seconds of a trial;
-    - "workers": those that have a trial over the seconds of one; a round has no more than `batch`.
+    - "search": trials per round, over the search seconds per round;
+    - "build": builders, over the build seconds per candidate;
+    - "tracker" and "upload": 1, over their seconds per trial;
+    - "workers": busy workers (at most `batch`), over the run seconds per trial.
 
     Args:
-        stages: what the stages take.
+        stages: times and sizes of the stages.
         counts: numbers of workers.
 
     Returns:

@@ -223,8 +223,8 @@ PROMISES: dict[str, dict[str, str]] = {
         'Copy the block\'s input number `index` to a "shared" buffer': "stages_in_registers",
         "inside k_outer": "copies_the_whole_matrix",
         "`lanes` vectorized": "does_not_vectorize",
-        "read neighbouring pieces": "a_run_of_the_tile_each",
-        "The block of the copy": "returns_no_block",
+        "read adjacent pieces": "a_run_of_the_tile_each",
+        "The copying block": "returns_no_block",
     },
     "labs.gpu_schedule.register_tile_gpu": {
         "written to C inside threadIdx.x when k_outer has ended": "writes_back_inside_k",
@@ -237,7 +237,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.gpu_schedule.tensor_cores": {
         "Decompose the reduction at k_outer": "zeroes_outside_the_warps",
-        "five blocks are tensorized": "forgets_the_store",
+        "tensorize five blocks": "forgets_the_store",
         "split by 16 first": "tensorizes_whole_copies",
     },
     "labs.deploy_cpp.export_model": {
@@ -289,17 +289,17 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.tuning_farm.survive_lost_worker": {
         "Send them all out before waiting for any": "one_after_the_other",
         "the worker failed and not the candidate": "runs_every_failure_again",
-        "how often a trial is run at most": "one_attempt_too_many",
+        "the most runs of one trial": "one_attempt_too_many",
         "in the order of `inputs`": "results_in_the_wrong_place",
     },
     "labs.compilers_compared.time_to_first_result": {
-        "The clock stops when the line is there": "waits_for_the_end",
+        "The clock stops when the line arrives": "waits_for_the_end",
         "the median of the runs": "takes_the_mean",
-        "RuntimeError: a process ended with another exit status than 0": "overlooks_failures",
+        "RuntimeError: a process ended with an exit status other than 0": "overlooks_failures",
     },
     "labs.compilers_compared.pays_after": {
         "The smallest number of calls": "rounds_down",
-        "None if the interval does not say that it is faster": "believes_the_median",
+        "None if the interval does not show": "believes_the_median",
     },
     "labs.custom_operator.rms_norm_gate": {
         "H = X · silu(Z)": "takes_the_sigmoid_for_silu",

@@ -1,33 +1,33 @@
 """Lab 6: compilers compared.
 
 The same five workloads, from a matmul to attention, in numpy, PyTorch, torch.compile, JAX, ONNX
-Runtime, Triton and TVM: how much there is to write, how long until the first result, how fast it
-then is, and for which machines code is made. Tables of such things are easily found and seldom
-say how they were come by; here each cell is counted or measured on this machine, and the command
-behind it is said.
+Runtime, Triton and TVM: how much code each needs, how long until the first result, how fast it
+then runs, and for which machines it generates code. Such tables are common and seldom say where
+their figures come from; here each cell is counted or measured on this machine, and the table
+names the command behind it.
 
-What compilers do differently shows in two things that a library cannot do for its caller.
+Compilers can do two things that a library cannot do for its caller.
 
 One pass. A softmax reads its row for the maximum, again for the sum and again for the result.
-Triton's attention and its kin read once, and carry along a state that can be merged: what was
-seen so far, and what of it changes when there is more. In a tensor expression such a state is a
-reduction of a tuple:
+Triton's attention and its kin read the row once and carry a state that can be merged: a summary
+of the elements so far. In a tensor expression such a state is a reduction of a tuple:
 
     te.comm_reducer(merge, identity)
-        merge(left, right)     two states to one, each a sequence of numbers
-        identity(*types)       the state of nothing at all
+        merge(left, right)     merges two states, each a sequence of numbers
+        identity(*types)       the state of no elements
 
-    reducer((a, b), axis=j)    each element's state is (a, b); inside te.compute it makes as many
-                               tensors as the state has numbers
+    reducer((a, b), axis=j)    each element's state is (a, b); te.compute then makes one tensor
+                               per number of the state
 
-The worked example, `normalized`, has a state of three. On it `online_softmax` is modelled.
+The worked example, `normalized`, has a state of three numbers; model `online_softmax` on it.
 
-Fusion. torch.compile and XLA write a bias and an activation into the loop that follows a product,
-without being asked, but not into the product, which is a library's. Who schedules by hand can:
+Fusion. torch.compile and XLA fuse a bias and an activation into the loop after a product without
+being asked, but not into the product itself, which is a library call. A schedule by hand can:
 `fuse_epilogue`.
 
-The other three functions are for the table: what is a line, how long until a result, and does it
-pay. The frameworks' files are in tvm_practice/labs/workloads. Write the functions, then run
+The other three functions fill the table: lines of code, time to the first result, and the calls
+after which a compiler pays. The frameworks' files are in tvm_practice/labs/workloads. Write the
+functions, then run
 
     python -m tvm_practice.labs.compilers_compared
     pytest -m lab6
@@ -41,17 +41,17 @@ from tvm_practice.course.phase import phase_command
 
 
 def normalized(rows: int, columns: int) -> list[Any]:
-    """Worked example: each row less its mean, over its standard deviation, read once for both.
+    """Worked example: each row minus its mean, over its standard deviation, read once for both.
 
     A state is (count, mean, sum of squared distances from the mean) of some elements. Two states
     merge without looking at the elements again (Chan, Golub, LeVeque 1979): the means move
     towards each other by their weights, and the distance between them adds to the squares. The
-    sum of squares less the square of the sum needs one pass too, and loses every digit where the
-    mean is large.
+    sum of squares minus the square of the sum also needs only one pass, but loses every digit
+    where the mean is large.
 
     Args:
-        rows: of X, each for itself.
-        columns: elements of a row.
+        rows: independent rows of X.
+        columns: elements per row.
 
     Returns:
         The tensors [X, Y] of shape (rows, columns), float32.
@@ -88,16 +88,16 @@ def normalized(rows: int, columns: int) -> list[Any]:
 def online_softmax(rows: int, columns: int) -> list[Any]:
     """Declare a softmax over each row that reads the row once for its maximum and its sum.
 
-    A state is (maximum, sum of exp(x - maximum)) of some elements; one element's is (x, 1). When
-    two merge, the larger maximum stays, and each sum is first scaled to it: by exp of its own
-    maximum less the larger one. Of nothing the sum is 0, and the maximum the smallest finite
-    float32: masked scores are minus infinity, and less minus infinity that is no number.
+    A state is (maximum, sum of exp(x - maximum)) of some elements; one element's is (x, 1). To
+    merge two states, keep the larger maximum, multiply each sum by exp(its own maximum - the
+    larger one), and add. The identity is the most negative finite float32 and sum 0. Its maximum
+    is not -inf because masked scores are -inf, and -inf - (-inf) is NaN.
 
     Two stages: the reduction, named "state", of two tensors; and "Y", exp(X - maximum) / sum.
 
     Args:
-        rows: of X, each for itself.
-        columns: elements of a row.
+        rows: independent rows of X.
+        columns: elements per row.
 
     Returns:
         The tensors [X, Y], both of shape (rows, columns), float32.
@@ -108,11 +108,11 @@ def online_softmax(rows: int, columns: int) -> list[Any]:
 def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
     """Bring the elementwise stages after a tiled product into its tile.
 
-    The product has been through `register_block` of phase 2: a tile adds up in a local buffer,
-    and a block copies it to memory. Stages follow that are elementwise, each of the one before:
-    a bias, an activation. They go over the whole result again, a stage at a time. Afterwards the
-    block that empties the tile computes them all and writes the last one's result; the product
-    itself is never in memory.
+    The product is scheduled with `register_block` of phase 2: a tile accumulates in a local
+    buffer, and a block copies it to memory. Elementwise stages follow, each reading the one
+    before: a bias, an activation. Each of them passes over the whole result again. Afterwards the
+    copying block computes them all and writes the last one's result; the product itself is never
+    in memory.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place. Its tiles divide the matrices.
@@ -125,33 +125,33 @@ def count_lines(source: str) -> int:
     """The logical lines of Python source.
 
     A logical line is a statement, or the head of one that has a body (def, if, for, a decorator),
-    over however many lines of the file it goes. Blank lines, comments and docstrings (any line
-    that is nothing but a string) are none.
+    however many lines of the file it spans. Blank lines, comments and docstrings (any line that is
+    nothing but a string) do not count.
 
     Args:
         source: whole statements.
 
     Returns:
-        How many there are.
+        The number of logical lines.
     """
     raise NotImplementedError("tokenize: count what NEWLINE ends, unless it is only a string")
 
 
 def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
-    """How long a program takes from its start to the first line that it prints.
+    """Time a program from its start to the first line that it prints.
 
-    Each run is a new process. The clock stops when the line is there, not when the process ends:
-    many take a while to clean up. The next run starts only after that, though.
+    Each run is a new process. The clock stops when the line arrives, not when the process ends:
+    many take a while to clean up. The next run starts only after the process has ended.
 
     Args:
         command: the program and its arguments.
-        runs: how many processes, one after the other.
+        runs: number of processes, one after the other.
 
     Returns:
         Seconds, the median of the runs.
 
     Raises:
-        RuntimeError: a process ended with another exit status than 0, or printed no line; the
+        RuntimeError: a process ended with an exit status other than 0, or printed no line; the
             message has the status and the last line of its standard error.
     """
     raise NotImplementedError("subprocess.Popen, and the clock before it and after readline")
@@ -160,18 +160,18 @@ def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
 def pays_after(
     load_seconds: float, baseline_ms: float, ratio: tuple[float, float, float]
 ) -> int | None:
-    """After how many calls a compiler has saved the time that it took.
+    """The number of calls after which a compiler has saved the time that it took.
 
     Args:
-        load_seconds: what it needs before it can be called, beyond what the baseline needs; 0 or
+        load_seconds: seconds it needs before the first call, beyond those of the baseline; 0 or
             less if it needs no more.
-        baseline_ms: what a call of the baseline takes, in milliseconds.
+        baseline_ms: milliseconds per call of the baseline.
         ratio: time of the compiled call over the baseline's, and the low and high end of its 95%
             interval.
 
     Returns:
-        The smallest number of calls whose saving is at least load_seconds; 0 if there is nothing
-        to save up for; None if the interval does not say that it is faster.
+        The smallest number of calls that save at least load_seconds, 0 if load_seconds is not
+        positive; None if the interval does not show that the compiled call is faster.
     """
     raise NotImplementedError("None unless ratio's high end is below 1; else round up")
 

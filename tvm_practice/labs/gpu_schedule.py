@@ -1,32 +1,32 @@
 """Lab 1: GPU schedules.
 
-On a GPU thousands of threads run the same kernel. They come in *blocks*; the threads of a block
-share a small fast memory and can wait for each other. They run in *warps* of 32, in step: one
-instruction of a warp is one request to memory for all 32. A schedule says which loop becomes which:
+On a GPU thousands of threads run the same kernel. The threads of a *thread block* share a small
+fast memory and can wait for each other. They run in lockstep in *warps* of 32: one instruction of
+a warp is one memory request for all 32. A schedule maps loops to these levels:
 
-    bind(loop, "blockIdx.x")        an iteration is a block (also .y and .z)
-    bind(loop, "threadIdx.x")       an iteration is a thread of its block; neighbours in x are in
-                                    the same warp
-    cache_read(block, 0, "shared")  what the block reads first is copied to shared memory before;
-                                    a new block, which is returned, does it
-    cache_read(block, 0, "local")   likewise to registers, which are a thread's own
-    compute_at(copy, loop)          the copy is made inside this loop, of what is needed there
+    bind(loop, "blockIdx.x")        an iteration is a thread block (also .y and .z)
+    bind(loop, "threadIdx.x")       an iteration is a thread; neighbours in x are in the same warp
+    cache_read(block, 0, "shared")  copies the block's first input to shared memory and returns
+                                    the copying block
+    cache_read(block, 0, "local")   likewise to registers, which belong to one thread
+    compute_at(copy, loop)          moves the copy into this loop, and copies only the elements
+                                    needed there
     storage_align(copy, 0, axis, factor, offset)
-                                    in the buffer that the copy writes, two neighbours along `axis`
-                                    lie `offset` more than a multiple of `factor` elements apart
-    tensorize(loop, intrinsic)      the loops from this one inwards are one instruction
+                                    in the copy's buffer, neighbours along `axis` are `offset`
+                                    more than a multiple of `factor` elements apart
+    tensorize(loop, intrinsic)      the loops from this one inwards become one instruction
 
-Copies to shared memory are shared work: loops of the copy are bound to the same threads as those
-of the product, and TVM puts barriers where threads have to wait for each other. Classic TVM has
-`bind` too: schedule[C].bind(axis, te.thread_axis("threadIdx.x")).
+All threads share the work of copying to shared memory: the copy's loops are bound to the same
+threads as the product's, and TVM inserts barriers where threads must wait for each other. Classic
+TVM has `bind` too: schedule[C].bind(axis, te.thread_axis("threadIdx.x")).
 
-No GPU is needed. TVM writes the CUDA text without one; what a kernel asks of memory is counted
-from its IR (tvm_practice.labs.gpu); its values are computed on the CPU, thread after thread. With a
-GPU the same run verifies and times all kernels beside cuBLAS.
+No GPU is needed. TVM generates CUDA source without one; the lab counts a kernel's memory requests
+from its IR (tvm_practice.labs.gpu) and computes its values on the CPU, thread by thread. With a
+GPU the same run also verifies all kernels and times them against cuBLAS.
 
-The worked examples are a transposition through shared memory, and double buffering. The tiling
-that tensor cores need is worked too: `warp_tiles` in tvm_practice/labs/gpu/wmma.py. Write the
-functions below them, then run
+The worked examples are a transposition through shared memory, and double buffering. `warp_tiles`
+in tvm_practice/labs/gpu/wmma.py has the tiling that tensor cores need. Write the functions below
+them, then run
 
     python -m tvm_practice.labs.gpu_schedule
     pytest -m lab1
@@ -38,18 +38,19 @@ from tvm_practice.course.phase import phase_command
 
 
 def transposed(n: int, *, staged: bool) -> tuple[Any, Any]:
-    """Worked example: Y[i, j] = X[j, i] in tiles of 32 x 32, by 8 x 32 threads a block.
+    """Worked example: Y[i, j] = X[j, i] in tiles of 32 x 32, by thread blocks of 8 x 32 threads.
 
-    Neighbours in threadIdx.x write neighbours of a row of Y, which are in a column of X: 32 rows,
-    32 sectors of memory for one request. Staged, a tile of X is first copied to shared memory row
-    by row; there a column costs nothing, if no two of its elements are in the same bank.
+    Threads adjacent in threadIdx.x write adjacent elements of a row of Y. These come from a column
+    of X: 32 rows, so 32 memory sectors per request. With staging, a tile of X is first copied to
+    shared memory row by row. Reading a column there costs nothing extra if its elements are all in
+    different banks.
 
     Args:
         n: rows and columns, a multiple of 32.
         staged: whether the tile goes through shared memory.
 
     Returns:
-        The schedule, and the block of the copy (None if there is none).
+        The schedule and the copying block (None if there is none).
     """
     import tvm
     from tvm import te
@@ -79,14 +80,15 @@ def transposed(n: int, *, staged: bool) -> tuple[Any, Any]:
 
 
 def double_buffer(schedule: Any, copies: list[Any], k_outer: Any) -> None:
-    """Worked: fetch the next tile while this one is used, as a software pipeline.
+    """Worked example: fetch the next tile while using this one, as a software pipeline.
 
-    In k_outer stand, in this order, the copies of A and B and the product. Each copy goes by way
-    of registers (the first annotation), which makes five statements of three. Those of stage 1
-    work on the tile that stage 0 fetched one step before. The order says how they stand in the
-    loop: first the next tile is loaded to registers, then this tile is multiplied, while the
-    loads are under way, and then what was loaded goes to shared memory. The second buffer is the
-    registers: shared memory is needed once.
+    k_outer contains the copy of A, the copy of B and the product, in this order. The first
+    annotation routes each copy through registers, which turns three statements into five. The
+    statement of stage 1 works on the tile that stage 0 fetched one step earlier.
+
+    The last annotation orders the loop body: load the next tile to registers, multiply this tile
+    while the loads are under way, then store the loaded tile to shared memory. The registers are
+    the second buffer, so one buffer in shared memory suffices.
 
     Args:
         copies: the two blocks of `stage_shared`.
@@ -103,15 +105,15 @@ def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> N
 
     The block's three loops are i (rows), j (columns) and k (the sum). Afterwards they are,
     outermost first: row blocks on blockIdx.y, column blocks on blockIdx.x, threads_y rows on
-    threadIdx.y, threads_x columns on threadIdx.x, and k. Threads that are neighbours in x then
-    read neighbouring elements of B and write neighbouring ones of C, in few sectors. The sizes
-    need not divide; `split` guards the block.
+    threadIdx.y, threads_x columns on threadIdx.x, and k. Threads adjacent in x then read adjacent
+    elements of B and write adjacent elements of C, in few sectors. The sizes need not divide;
+    `split` guards the block.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: the matmul block, its loops as declared.
-        threads_y: rows of C that a block of threads computes.
-        threads_x: columns of C that it computes.
+        threads_y: rows of C per thread block.
+        threads_x: columns of C per thread block.
     """
     raise NotImplementedError("split i and j, reorder, then schedule.bind four loops")
 
@@ -125,26 +127,26 @@ def stage_shared(
     threads_x: int,
     lanes: int,
 ) -> Any:
-    """Stage what a block reads in shared memory: all threads fetch the tile together.
+    """Stage a block's input in shared memory: all threads fetch the tile together.
 
     Copy the block's input number `index` to a "shared" buffer, inside k_outer: the tile that the
-    whole block of threads needs for one step of it. The copy's last two loops, rows and columns of
-    the tile, become one, which is shared out: the outermost part serial, then threads_y iterations
-    on threadIdx.y, threads_x on threadIdx.x, and `lanes` vectorized, so that in one step the
-    threads of a warp read neighbouring pieces of `lanes` elements.
+    whole thread block needs per step. Fuse the copy's last two loops, rows and columns of the
+    tile, and split the fused loop: the outermost part serial, then threads_y iterations on
+    threadIdx.y, threads_x on threadIdx.x, and `lanes` vectorized. In one step the threads of a
+    warp then read adjacent pieces of `lanes` elements.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: a block that reads a matrix of two dimensions, its loops bound.
-        index: of that matrix among what the block reads.
-        k_outer: the loop, outside the block, whose steps each have a tile of their own.
-        threads_y: of a block of threads.
-        threads_x: of a block of threads.
+        index: the matrix's position among the block's inputs.
+        k_outer: the loop around the block that needs another tile at each step.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent of a thread block along threadIdx.x.
         lanes: elements that a thread fetches at once; a tile's rows are a multiple of it, and the
             tile is a multiple of threads_y * threads_x * lanes.
 
     Returns:
-        The block of the copy.
+        The copying block.
     """
     raise NotImplementedError("cache_read, compute_at, fuse, split, bind twice, vectorize")
 
@@ -158,25 +160,26 @@ def register_tile_gpu(
     columns: int,
     step: int,
 ) -> tuple[Any, Any, Any]:
-    """Give each thread a tile of C in registers, and what it multiplies too.
+    """Keep each thread's tile of C, and the operands it multiplies, in registers.
 
     The block's loops i, j, k become, outermost first: row blocks (blockIdx.y), column blocks
     (blockIdx.x), threads_y (threadIdx.y), threads_x (threadIdx.x), k_outer, k_inner of `step`
-    iterations, and the thread's `rows` and `columns`, both unrolled. The block adds up in a
-    "local" buffer, written to C inside threadIdx.x when k_outer has ended. At each k_inner a
-    thread's column of A and row of B are copied to "local" buffers before they are multiplied: a
-    float that is fetched is used `columns` or `rows` times. The last loops of the write-back and
-    of the copy of B are vectorized. The reduction is not decomposed: that comes last, when A and B
-    are staged.
+    iterations, and the thread's `rows` and `columns`, both unrolled. The block accumulates in a
+    "local" buffer, written to C inside threadIdx.x when k_outer has ended.
+
+    At each k_inner a thread's column of A and row of B are copied to "local" buffers before they
+    are multiplied: each fetched float is used `columns` or `rows` times. The last loops of the
+    write-back and of the copy of B are vectorized. Do not decompose the reduction: that comes
+    last, after A and B are staged.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: the matmul block, its loops as declared.
-        threads_y: of a block of threads.
-        threads_x: of a block of threads.
-        rows: of C a thread, neighbours.
-        columns: of C a thread, neighbours: 2 or 4.
-        step: iterations of k_inner. All sizes divide.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent of a thread block along threadIdx.x.
+        rows: adjacent rows of C per thread.
+        columns: adjacent columns of C per thread: 2 or 4.
+        step: iterations of k_inner. All sizes divide their loops.
 
     Returns:
         (k_outer, the block that copies A to registers, the block that copies B).
@@ -189,9 +192,9 @@ def register_tile_gpu(
 def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
     """Pad the rows of a staged tile, so that its columns spread over the banks.
 
-    Shared memory has 32 banks of 4 bytes. In a tile with 32 floats a row all elements of a column
-    are in one bank, and 32 threads that read a column wait for each other. With rows that begin
-    `offset` elements past a multiple of 32 they do not. `offset` must keep a row's vectors
+    Shared memory has 32 banks of 4 bytes. In a tile with 32 floats per row, all elements of a
+    column are in one bank, so 32 threads that read a column wait for each other. They do not if
+    each row begins `offset` elements past a multiple of 32. `offset` must keep a row's vectors
     aligned: with vectors of 4 floats it is a multiple of 4.
 
     Args:
@@ -211,14 +214,17 @@ def tensor_cores(
     k_outer: Any,
     intrinsics: dict[str, str],
 ) -> None:
-    """Replace the loops of a tiled matmul by instructions of tensor cores.
+    """Replace the loops of a tiled matmul by tensor-core instructions.
 
-    The loops are as `warp_tiles` leaves them, A and B staged. Decompose the reduction at k_outer,
-    which makes a block that sets accumulators to zero. Then five blocks are tensorized, each from
-    the loops of one fragment inwards: load_a, load_b and store, whose last two loops are split by
-    16 first and reordered so that the 16 x 16 are innermost; the one inside the zeroing block; and
-    the one inside `product`. Of a block that blockize made, schedule.get_child_blocks gives the
-    one inside; its loops of 16 are the last of get_loops.
+    The loops are as `warp_tiles` leaves them, with A and B staged. Decompose the reduction at
+    k_outer, which creates a block that sets the accumulators to zero. Then tensorize five blocks,
+    each from the loops of one fragment inwards:
+
+    - load_a, load_b and store: their last two loops are split by 16 first and reordered so that
+      the 16 x 16 are innermost;
+    - the block inside the zeroing block, and the block inside `product`. For a block that blockize
+      made, schedule.get_child_blocks gives the inner one; its loops of 16 are the last of
+      get_loops.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -227,7 +233,7 @@ def tensor_cores(
         load_b: the block that copies B to fragments.
         store: the block that copies the sum to C.
         k_outer: the loop whose steps are staged.
-        intrinsics: names for `tensorize` by what they do: "load_a", "load_b", "init", "compute",
+        intrinsics: names for `tensorize` by purpose: "load_a", "load_b", "init", "compute",
             "store".
     """
     raise NotImplementedError("decompose_reduction, then schedule.tensorize five times")
@@ -239,13 +245,13 @@ def bind_threads_classic(
     """`bind_threads` in classic TVM's words.
 
     The loops of the stage of C become row blocks on blockIdx.y, column blocks on blockIdx.x,
-    threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. An axis is
-    bound to what te.thread_axis("blockIdx.y") and the like return.
+    threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. Bind an
+    axis to the result of te.thread_axis("blockIdx.y") and the like.
 
     Args:
         tensors: [A, B, C] as `matmul` of phase 1 returns them.
-        threads_y: rows of C that a block of threads computes.
-        threads_x: columns of C that it computes.
+        threads_y: rows of C per thread block.
+        threads_x: columns of C per thread block.
 
     Returns:
         The tvm.te.Schedule of te.create_schedule.

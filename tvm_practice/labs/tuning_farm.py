@@ -1,21 +1,22 @@
 """Lab 5: a tuning farm.
 
 A tuner spends its time on trials, and trials do not depend on each other. A farm runs many at a
-time, on machines like those that the model will run on:
+time, on the kind of machine that will run the model:
 
-    tuner ── asks for a worker ──> tracker <── "I am free" ── server (one a device)
+    tuner ── asks for a worker ──> tracker <── "I am free" ── server (one per device)
       └──────── uploads the candidate, has it timed, reads the times ───────┘
 
 The tracker keeps a queue of free servers for each key ("cpu", "pixel-8") and hands each to one
-client at a time. A server gives every session a process of its own, which is gone after it. All of
-it is TVM's RPC, the same in both TVMs; `python -m tvm_practice.farm` runs it across machines.
+client at a time. A server runs every session in a process of its own, which ends with the session.
+All of this is TVM's RPC, the same in both TVMs; `python -m tvm_practice.farm` runs it across
+machines.
 
 Two questions decide whether a farm is worth it, and the lab measures both:
 
-- What happens to a trial whose worker is lost? By itself: it counts as failed, its candidate is
-  taken for infinitely slow, and is not tried again. Or the tuner waits for ever.
-- How many workers pay? More of them shorten only the part of a trial that runs on them. Search
-  and compilation stay where the tuner is, the tracker and the network are shared.
+- What happens to a trial whose worker is lost? By default it counts as failed: its candidate is
+  taken for infinitely slow and is not tried again. Or the tuner waits for ever.
+- How many workers pay off? More workers shorten only the part of a trial that runs on them.
+  Search and compilation stay on the tuner's machine; all share the tracker and the network.
 
 The worked example, `measure_tracker`, is the first piece of that model. Write the functions below
 it, then run
@@ -39,16 +40,16 @@ if TYPE_CHECKING:
 def measure_tracker(farm: "LocalFarm", requests: int) -> float:
     """Worked example: how long the tracker is busy with one trial.
 
-    For a trial, a client connects, asks for a worker and is told one; the worker then says that
-    it is free again. The tracker is one thread, so its processor time is what one trial keeps the
-    others waiting. The worker here is not a real one: it only says that it is free.
+    For each trial, a client connects, asks for a worker and is assigned one; the worker then
+    reports that it is free again. The tracker has one thread, so one trial delays the others by
+    the tracker's processor time. The worker here is not real: it only reports that it is free.
 
     Args:
-        farm: its tracker is measured.
-        requests: how often.
+        farm: the farm whose tracker is measured.
+        requests: number of requests to average over.
 
     Returns:
-        Seconds of processor time.
+        Seconds of processor time per request.
     """
     import psutil
     from tvm import rpc
@@ -75,18 +76,20 @@ def request_worker(
     """Ask a tracker for a free worker, and do not wait for ever.
 
     tvm.rpc.connect_tracker gives a connection whose `request` asks for a session. Both are
-    patient: without a tracker the first tries again for a minute, and the second waits until a
-    worker is free, for ever if none comes. A connection of your own to host and port shows at once
-    whether anybody listens; the connection's socket, `_sock`, takes a time limit, and a request
-    with max_retry=1 gives up when it is over. Close the connection in any case: the tracker would
-    give the next free worker to a request whose connection is still open.
+    patient: without a tracker the first retries for a minute, and the second waits until a worker
+    is free, for ever if none comes.
+
+    A connection of your own to host and port shows at once whether anybody listens. The socket of
+    TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it
+    expires. Close the connection in any case: the tracker would give the next free worker to a
+    request whose connection is still open.
 
     Args:
-        host: of the tracker.
-        port: of the tracker.
-        key: of the workers.
-        wait_seconds: to wait for a free worker.
-        session_seconds: after which the worker ends the session, whatever it is doing.
+        host: the tracker's host.
+        port: the tracker's port.
+        key: the workers' key.
+        wait_seconds: how long to wait for a free worker.
+        session_seconds: time after which the worker ends the session, whatever it is doing.
 
     Returns:
         The tvm.rpc.RPCSession.
@@ -107,22 +110,22 @@ def measure_remotely(
     number: int,
     repeats: int,
 ) -> tuple["np.ndarray", "np.ndarray"]:
-    """Run a compiled function on a worker: its output, and how long it takes there.
+    """Run a compiled function on a worker; return its output and its time there.
 
     Upload the file (it arrives under its own name, without the folders), load it there, put the
-    inputs on the session's device, call "main" once for the output, and have time_evaluator time
-    it. Its loop runs on the worker: a clock here would time the network too.
+    inputs on the session's device, call "main" once for the output, and time it with
+    time_evaluator, whose loop runs on the worker. A clock here would time the network too.
 
     Args:
         session: a tvm.rpc.RPCSession.
         library: path of a shared library whose function is "main"(inputs..., output).
         inputs: float32 arrays.
-        shape: of the output, float32.
-        number: calls that one sample is the mean of.
+        shape: the output's shape; it is float32.
+        number: calls per sample, which is their mean.
         repeats: samples.
 
     Returns:
-        The output, and the seconds of a call, of shape (repeats,).
+        The output, and the seconds per call, of shape (repeats,).
     """
     raise NotImplementedError("session.upload, load_module, tensors on session.cpu(), then time it")
 
@@ -136,28 +139,27 @@ def rpc_runner(
     session_seconds: float,
     trial_seconds: float,
 ) -> Any:  # a tvm.s_tir.meta_schedule.runner.RPCRunner
-    """MetaSchedule's runner on a farm, with as many trials at a time as there are workers.
+    """MetaSchedule's runner on a farm, with one trial at a time per worker.
 
-    An RPCRunner takes an RPCConfig, whose session_timeout_sec has the worker end a session: it is
-    for candidates that hang. An EvaluatorConfig says how to time. max_workers is how many trials
-    are sent out at a time, one if nothing is said. initializer is called in each of the processes
-    that send them.
+    An RPCRunner takes an RPCConfig, whose session_timeout_sec lets the worker end a session with a
+    candidate that hangs. An EvaluatorConfig says how to time. max_workers limits the trials sent
+    out at a time (default: one). Each process that sends trials calls initializer when it starts.
 
-    Nothing limits how long such a process waits for a free worker, or for the answer of one that
-    has fallen silent. `pool`, a tvm.support.popen_pool.PopenPoolExecutor, can: shut it down and
-    put another in its place, with the same number of workers, the same initializer, and timeout=
-    the seconds after which a trial is given up.
+    Nothing limits how long such a process waits for a free worker, or for an answer from a silent
+    one. `pool`, a tvm.support.popen_pool.PopenPoolExecutor, can: shut it down and replace it with
+    another that has the same number of workers, the same initializer, and as timeout= the seconds
+    after which to give up a trial.
 
     Args:
-        host: of the tracker.
-        port: of the tracker.
-        key: of the workers.
+        host: the tracker's host.
+        port: the tracker's port.
+        key: the workers' key.
         workers: trials at a time.
-        session_seconds: after which a worker ends a session.
-        trial_seconds: after which a trial is given up here, waiting for a worker included.
+        session_seconds: time after which a worker ends a session.
+        trial_seconds: time after which a trial is given up here, including the wait for a worker.
 
     Returns:
-        The RPCRunner. It times by 1 call, 3 times, each at least 20 ms long (number, repeat,
+        The RPCRunner. It takes 3 samples of 1 call, each at least 20 ms long (repeat, number,
         min_repeat_ms); its processes end with this one
         (tvm_practice.engines.orphans.end_with_parent).
     """
@@ -167,16 +169,18 @@ def rpc_runner(
 def survive_lost_worker(runner: Any, inputs: Sequence[Any], *, attempts: int) -> list[Any]:
     """Run trials so that a lost worker costs time and no trial.
 
-    A runner's `run` takes a list of trials, sends them out and returns a future for each, whose
+    A runner's `run` takes a list of trials, sends them out and returns a future per trial. Its
     `result()` waits and has `run_secs` and `error_msg`, one of them None. Send them all out before
-    waiting for any, or the workers idle. Where tvm_practice.farm.is_lost says of an error_msg that
-    the worker failed and not the candidate, run the trial again, together with the others that
-    were lost. Not for ever: a candidate that crashes every worker it is sent to looks the same.
+    waiting for any, or the workers idle.
+
+    If tvm_practice.farm.is_lost(error_msg) says that the worker failed and not the candidate, run
+    the trial again, together with the other lost trials. Limit the attempts: a candidate that
+    crashes every worker looks the same.
 
     Args:
         runner: a meta_schedule runner.
         inputs: the trials, RunnerInputs.
-        attempts: how often a trial is run at most.
+        attempts: the most runs of one trial.
 
     Returns:
         The RunnerResult of each trial, in the order of `inputs`: that of its last run.
@@ -189,36 +193,36 @@ def throughput(stages: Stages, workers: int) -> float:
 
     A round chooses its candidates, then builds them all, then runs them all:
 
-    - search takes its seconds, whatever else there is;
-    - builders compile candidates at the same time, each in `build` seconds: the builders are
-      always busy but for the last few, so take batch · build / builders;
-    - the workers take the trials in waves, each worker one in each wave, each wave `run` seconds.
-      The last wave may be a part of one and lasts as long. Meanwhile tracker and network serve one
-      trial after the other: where that takes longer than the waves, it is what counts.
+    - search takes `search` seconds per round;
+    - builders compile in parallel, each candidate in `build` seconds; they are all busy until the
+      last few candidates, so take batch · build / builders;
+    - the workers run the trials in waves of `run` seconds, one trial per worker; a partial last
+      wave takes as long. Meanwhile the tracker and the network each serve one trial at a time: if
+      that takes longer than the waves, it counts instead.
 
     Args:
-        stages: what the stages take.
+        stages: times and sizes of the stages.
         workers: servers of the farm.
 
     Returns:
-        Trials of a round over its seconds.
+        Trials per round, divided by the seconds per round.
     """
     raise NotImplementedError("the seconds of search, of building and of running a round")
 
 
 def predict(stages: Stages, counts: Sequence[int]) -> list[tuple[int, float, str]]:
-    """What bounds a farm of each size.
+    """Name the bottleneck of a farm of each size.
 
-    Were everything overlapped, as with many tasks at a time, every resource could be kept busy,
-    and the slowest would set the pace. Trials per second of each alone:
+    With full overlap, as with many tasks at a time, every resource is busy and the slowest sets
+    the pace. Each resource alone allows, in trials per second:
 
-    - "search": a round's trials over its seconds;
-    - "build": builders over the seconds of a candidate;
-    - "tracker" and "upload": one over the seconds of a trial;
-    - "workers": those that have a trial over the seconds of one; a round has no more than `batch`.
+    - "search": trials per round, over the search seconds per round;
+    - "build": builders, over the build seconds per candidate;
+    - "tracker" and "upload": 1, over their seconds per trial;
+    - "workers": busy workers (at most `batch`), over the run seconds per trial.
 
     Args:
-        stages: what the stages take.
+        stages: times and sizes of the stages.
         counts: numbers of workers.
 
     Returns:

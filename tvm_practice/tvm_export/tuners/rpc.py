@@ -12,28 +12,27 @@ def rpc_runner(
     session_seconds: float,
     trial_seconds: float,
 ) -> Any:  # a tvm.s_tir.meta_schedule.runner.RPCRunner
-    """MetaSchedule's runner on a farm, with as many trials at a time as there are workers.
+    """MetaSchedule's runner on a farm, with one trial at a time per worker.
 
-    An RPCRunner takes an RPCConfig, whose session_timeout_sec has the worker end a session: it is
-    for candidates that hang. An EvaluatorConfig says how to time. max_workers is how many trials
-    are sent out at a time, one if nothing is said. initializer is called in each of the processes
-    that send them.
+    An RPCRunner takes an RPCConfig, whose session_timeout_sec lets the worker end a session with a
+    candidate that hangs. An EvaluatorConfig says how to time. max_workers limits the trials sent
+    out at a time (default: one). Each process that sends trials calls initializer when it starts.
 
-    Nothing limits how long such a process waits for a free worker, or for the answer of one that
-    has fallen silent. `pool`, a tvm.support.popen_pool.PopenPoolExecutor, can: shut it down and
-    put another in its place, with the same number of workers, the same initializer, and timeout=
-    the seconds after which a trial is given up.
+    Nothing limits how long such a process waits for a free worker, or for an answer from a silent
+    one. `pool`, a tvm.support.popen_pool.PopenPoolExecutor, can: shut it down and replace it with
+    another that has the same number of workers, the same initializer, and as timeout= the seconds
+    after which to give up a trial.
 
     Args:
-        host: of the tracker.
-        port: of the tracker.
-        key: of the workers.
+        host: the tracker's host.
+        port: the tracker's port.
+        key: the workers' key.
         workers: trials at a time.
-        session_seconds: after which a worker ends a session.
-        trial_seconds: after which a trial is given up here, waiting for a worker included.
+        session_seconds: time after which a worker ends a session.
+        trial_seconds: time after which a trial is given up here, including the wait for a worker.
 
     Returns:
-        The RPCRunner. It times by 1 call, 3 times, each at least 20 ms long (number, repeat,
+        The RPCRunner. It takes 3 samples of 1 call, each at least 20 ms long (repeat, number,
         min_repeat_ms); its processes end with this one
         (tvm_practice.engines.orphans.end_with_parent).
     """
