@@ -41,9 +41,9 @@ def target_for(machine: str) -> dict[str, Any]:
 
 
 def describe_target(target: dict[str, Any]) -> dict[str, Any]:
-    """Say what LLVM may use of a target's processor for float32.
+    """Describe the vectors of float32 that LLVM may use on a target's processor.
 
-    It follows from mtriple, mcpu and mattr together, and so LLVM is asked, feature by feature:
+    They depend on mtriple, mcpu and mattr together, so ask LLVM, feature by feature:
 
     | architecture | vector | fma |
     |---|---|---|
@@ -52,11 +52,11 @@ def describe_target(target: dict[str, Any]) -> dict[str, Any]:
     | wasm32 | 128 with simd128, else 32: one value | with relaxed-simd |
 
     Args:
-        target: as `target_for` gives it; without mtriple it is of this machine's architecture.
+        target: as `target_for` gives it; without mtriple, for this machine's architecture.
 
     Returns:
-        {"architecture": the triple's first word, "vector_bits": of a register, "fma": whether one
-        instruction multiplies and adds}.
+        {"architecture": the triple's first word, "vector_bits": bits per register, "fma": whether
+        one instruction multiplies and adds}.
     """
     import tvm
     from tvm.target import codegen
@@ -85,10 +85,10 @@ def compile_object(module: Any, target: dict[str, Any], path: str) -> str:
     Args:
         module: a tvm.IRModule.
         target: as `target_for` gives it.
-        path: of the object file to write.
+        path: the object file to write.
 
     Returns:
-        The assembly of the same, as text.
+        Its assembly, as text.
     """
     import tvm
 
@@ -106,16 +106,16 @@ def vector_arithmetic(loop: list[str]) -> dict[str, int]:
     | aarch64, `v0.4s` | fmul | fadd | fmla |
     | wasm32 | f32x4.mul | f32x4.add | f32x4.relaxed_madd |
 
-    Nothing else counts: on x86 ss is a single float and pd are doubles; on aarch64 the first
+    Nothing else counts: on x86, ss means one float and pd means doubles; on aarch64 the first
     operand tells a vector of float32 (`v0.4s`) from a float (`s0`) and from doubles (`v0.2d`).
 
     Args:
-        loop: its instructions, `vaddps (%rax), %ymm1, %ymm0` say: x86's operands are in AT&T's
-            order, the last is the register that is written.
+        loop: its instructions, such as `vaddps (%rax), %ymm1, %ymm0`. x86 operands are in AT&T
+            order, the destination register last.
 
     Returns:
-        Counts by what is done and in which registers: {"fma zmm": 4}, {"mul xmm": 16, "add xmm":
-        16}; the registers are xmm, ymm, zmm, v for aarch64, v128 for wasm32.
+        Counts by operation and register: {"fma zmm": 4}, {"mul xmm": 16, "add xmm": 16}; the
+        registers are xmm, ymm, zmm, v for aarch64, v128 for wasm32.
     """
     import re
 
@@ -149,8 +149,8 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
     is aligned to 64 bytes, as the function demands, by _Alignas(64).
 
     Args:
-        name: of the PrimFunc; its symbol is __tvm_ffi_ and the name.
-        shapes: of its tensors, of any number of dimensions from one.
+        name: the PrimFunc's name; its symbol is __tvm_ffi_ followed by the name.
+        shapes: shapes of its tensors, each of at least one dimension.
 
     Returns:
         The C source: `main`, and the three names of the module's docstring.
@@ -211,14 +211,14 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
 
 
 def cuda_source(module: Any, arch: str) -> str:
-    """Generate CUDA source of a scheduled function, which needs no GPU.
+    """Generate the CUDA source of a scheduled function; this needs no GPU.
 
-    The target is {"kind": "cuda", "arch": arch} with "llvm" as its host. What is compiled is two
-    modules: the host's, which launches the kernel, and, among its imports, the device's.
+    The target is {"kind": "cuda", "arch": arch} with "llvm" as its host. Compilation gives two
+    modules: the host's, which launches the kernel, and the device's, among the host's imports.
 
     Args:
         module: a tvm.IRModule whose loops are bound to blockIdx and threadIdx.
-        arch: `sm_90`, say.
+        arch: such as `sm_90`.
 
     Returns:
         The device's source.

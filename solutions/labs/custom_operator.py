@@ -7,13 +7,13 @@ from typing import Any
 def rms_norm_gate(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
     """Declare Y = W · H / sqrt(mean of H² over a row + eps), with H = X · silu(Z).
 
-    In TOPI's form, so that a converter can give it whatever tensors a model has: a row is the
-    last dimension, and there may be any number of others before it, one at least. Three stages:
+    Use TOPI's form, so that a converter can pass any tensors of a model: a row is the last
+    dimension, and there may be any number of others before it, at least one. Three stages:
     "H" as in `gate`; "S", the sum of H² over each row, without the last dimension; and "Y".
 
     Args:
         X: a te.Tensor (…, columns), float32.
-        Z: one of the same shape.
+        Z: a te.Tensor of the same shape.
         W: a te.Tensor (columns,): the weight of each column.
         eps: added to the mean, so that a row of zeros is not divided by zero.
 
@@ -34,20 +34,20 @@ def rms_norm_gate(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
 
 
 def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
-    """Schedule `rms_norm_gate` for a processor: a row at a time, in the cache of one core.
+    """Schedule `rms_norm_gate` for a processor: row by row, in the cache of one core.
 
-    - All dimensions before the last are fused to one loop over rows, in parallel; H, S and Y are
+    - All dimensions before the last are fused into one loop over rows, in parallel; H, S and Y are
       computed inside it, so that a row of H is still in the cache when Y reads it.
     - The last dimension of H and of Y is split by `lanes` and vectorized.
-    - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` makes
-      `lanes` sums of it, side by side in a vector register, and S then adds those up. The loop
-      over the lanes is the innermost one, vectorized: compute_at makes the loops anew, in the
-      order of the block's iterators, and has to be followed by a reorder.
-    - What sets a sum to zero is a statement of its own before the loop that adds:
-      decompose_reduction, last, for both sums.
+    - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` splits it
+      into `lanes` sums, side by side in a vector register, and S adds them up. The loop over the
+      lanes is innermost and vectorized. compute_at recreates the loops in the order of the block's
+      iterators, so reorder them after it.
+    - A separate statement before the adding loop sets each sum to zero: decompose_reduction, last,
+      for both sums.
 
     Args:
-        func: the PrimFunc of X, Z, W and Y that te.create_prim_func makes of `rms_norm_gate`.
+        func: the PrimFunc of X, Z, W and Y that te.create_prim_func makes from `rms_norm_gate`.
         lanes: elements in a vector register; they divide the columns.
 
     Returns:
@@ -78,16 +78,16 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
 
 
 def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, Any]:
-    """Current TVM: a converter, as from_exported_program takes it in custom_convert_map.
+    """Current TVM: a converter for from_exported_program's custom_convert_map.
 
-    A converter is called with the torch.fx.Node of the call and the importer. `importer.env`
-    holds the Relax variable of every node converted so far; `importer.block_builder` adds
-    functions to the module and calls to its main.
+    A converter takes the torch.fx.Node of the call and the importer. `importer.env` holds the
+    Relax variable of every node converted so far; `importer.block_builder` adds functions to the
+    module and calls to its main.
 
-    The kernel has its schedule already. Two attributes of the PrimFunc are to say so:
-    "op_pattern" 8 (opaque) keeps FuseOps from merging it with its neighbours, and
-    "tirx.is_scheduled" keeps rules for default schedules away. A third has to go: a Schedule
-    leaves its function the "global_symbol" main, which the model's own main has.
+    The kernel is already scheduled. Say so with two attributes of the PrimFunc: "op_pattern" 8
+    (opaque) keeps FuseOps from merging it with its neighbours, and "tirx.is_scheduled" keeps rules
+    for default schedules away. Remove a third: a Schedule leaves its function the "global_symbol"
+    main, which belongs to the model's own main.
 
     Args:
         kernel: takes the shape of x and eps, returns a scheduled PrimFunc of x, z, weight and
@@ -113,7 +113,7 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
 def convert_relay(
     name: str, compute: Callable[..., Any], schedule: Callable[[Sequence[Any]], Any]
 ) -> dict[str, Any]:
-    """Classic TVM: register a Relay operator, and give a converter for custom_convert_map.
+    """Classic TVM: register a Relay operator, and return a converter for custom_convert_map.
 
     A Relay operator is a name in a registry with attributes: three inputs; a type relation, a
     function of the inputs' types and the call's attributes that returns the result's type; the
@@ -122,8 +122,8 @@ def convert_relay(
     a "DictAttrs".
 
     Args:
-        name: of the Relay operator, "practice.rms_norm_gate" say. A process can register a name
-            once only.
+        name: the Relay operator's name, such as "practice.rms_norm_gate". A process can register a
+            name only once.
         compute: `rms_norm_gate`: takes X, Z, W and eps, returns Y.
         schedule: takes the output tensors in a sequence, returns their te.Schedule.
 
@@ -163,18 +163,18 @@ def convert_relay(
 def extern_matmul(A: Any, B: Any, name: str) -> Any:
     """Declare C = A · B, computed by numpy where the kernel runs.
 
-    A function (a, b, c) is registered with TVM under `name` (replacing what has that name): it
-    writes the product of a and b to c, with no copy of any of them. Compiled code gives it bare
-    DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend makes
-    an array on the memory of one.
+    Register a function (a, b, c) with TVM under `name` (replacing any function of that name): it
+    writes the product of a and b to c and copies none of them. Compiled code passes it bare
+    DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend wraps
+    the memory of one in an array.
 
     Args:
         A: a te.Tensor (rows, inner), float32.
         B: a te.Tensor (inner, columns).
-        name: of the function, in TVM's registry of global functions.
+        name: the function's name in TVM's registry of global functions.
 
     Returns:
-        The te.Tensor C (rows, columns), of te.extern.
+        The te.Tensor C (rows, columns), from te.extern.
     """
     import numpy as np
     import tvm
@@ -196,18 +196,18 @@ def extern_matmul(A: Any, B: Any, name: str) -> Any:
 
 
 def offload_linear(mod: Any, backend: str) -> Any:
-    """Give every linear layer of a Relax module to a backend.
+    """Offload every linear layer of a Relax module to a backend.
 
-    A linear layer is a relax.matmul with a constant right operand, and the relax.add of a
-    constant to its result if there is one. A product of two activations is none.
-    Its patterns are called f"{backend}.linear" and f"{backend}.linear_bias".
+    A linear layer is a relax.matmul with a constant right operand, plus the relax.add of a
+    constant to its result if there is one. A product of two activations is not a linear layer.
+    Name the patterns f"{backend}.linear" and f"{backend}.linear_bias".
 
-    FuseOpsByPattern makes a function of each match, and constants arguments of it; RunCodegen
-    gives the functions to the global function f"relax.ext.{backend}" and puts calls of what that
-    returns in their place.
+    FuseOpsByPattern turns each match into a function and its constants into arguments. RunCodegen
+    passes the functions to the global function f"relax.ext.{backend}" and replaces them with calls
+    of the modules that it returns.
 
     Args:
-        mod: an IRModule as imported and folded, its operators not lowered yet; left as it was.
+        mod: an IRModule as imported and folded, its operators not lowered yet; not changed.
         backend: a name under which a code generator is registered.
 
     Returns:

@@ -9,8 +9,8 @@ def symbolic_matmul(k: int, m: int) -> Any:  # a tvm.IRModule
 
     The product is a tensor expression with that symbol in its shapes, and a Relax function calls
     it: `BlockBuilder.emit_te(expression, a, b)` calls `expression` with placeholders of the shapes
-    of a and b, makes a PrimFunc of what it returns, and a call_tir of that. The call's shape and
-    main's result follow.
+    of a and b, turns the result into a PrimFunc, and emits a call_tir of it. TVM infers the shapes
+    of the call and of main's result.
 
     Args:
         k: columns of A, rows of B.
@@ -38,16 +38,16 @@ def symbolic_matmul(k: int, m: int) -> Any:  # a tvm.IRModule
 def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None:
     """Tile a matrix product whose number of rows is a symbol, with no guard in its inner loops.
 
-    Where `rows` need not divide the extent of i, split guards the block, and the guard is in the
-    innermost loops: each step of the sum asks whether its row exists. `pad_einsum` rounds the
-    iterations up instead: it copies A to a buffer with a multiple of `rows` rows, zeros where A
-    has none, computes a C of as many rows, and copies those that exist. After that every split is
-    exact, and only the copies ask.
+    If `rows` may not divide the extent of i, split guards the block inside the innermost loops:
+    each step of the sum checks whether its row exists. `pad_einsum` rounds the iterations up
+    instead: it copies A to a buffer with a multiple of `rows` rows, zero where A has none,
+    computes a C with as many rows, and copies the rows that exist. After that every split is
+    exact, and only the copies check.
 
     The block's loops are i (a symbol), j and k. Afterwards they are, outermost first, i_outer
-    (parallel), j_outer, k, i_inner (unrolled) and j_inner (vectorized); what sets C to zero is a
-    statement of its own before k. The copy of A is made inside i_outer, a tile's rows at a time,
-    by the thread that will read it.
+    (parallel), j_outer, k, i_inner (unrolled) and j_inner (vectorized); a separate statement
+    before k sets C to zero. The copy of A is made inside i_outer, one tile's rows at a time, by
+    the thread that will read it.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -79,22 +79,22 @@ def import_dynamic(
 ) -> Any:  # a tvm.IRModule
     """Export a PyTorch model with named extents, and convert the exported program to Relax.
 
-    torch.export takes a torch.export.Dim for each axis that may vary, from 1 to its bound, and the
-    importer makes a symbol of each (under PyTorch's name for it) and an upper bound for the
-    memory planner. An axis whose extent is 1 in the example PyTorch takes for a constant: repeat
-    such a tensor along that axis before it is exported.
+    torch.export takes a torch.export.Dim for each axis that may vary, from 1 to its bound. The
+    importer turns each into a symbol (under PyTorch's name for it) and an upper bound for the
+    memory planner. PyTorch treats an axis whose extent is 1 in the example as a constant: repeat
+    such a tensor along that axis before exporting.
 
     Args:
         model: a torch.nn.Module in eval mode, which returns one tensor.
         example: the tensors it is called with.
         axes: for each tensor, the axes that may vary and the name of their extent,
-            ({0: "batch", 1: "length"}, {0: "batch"}); axes of one name have one extent.
-        bounds: of each name the largest extent, at least 3: in a range from 1 to 2 PyTorch makes
-            a symbol of each axis.
+            ({0: "batch", 1: "length"}, {0: "batch"}); axes of the same name have the same extent.
+        bounds: the largest extent of each name, at least 3: for a range from 1 to 2 PyTorch makes
+            a separate symbol of each axis.
 
     Returns:
-        The IRModule as imported, weights as constants: main has a symbol for each name, its
-        attribute "tir_var_upper_bound" the bounds, and it returns a tensor.
+        The IRModule as imported, weights as constants: main has one symbol per name and the bounds
+        in its attribute "tir_var_upper_bound", and returns a tensor.
     """
     import torch
     from tvm.relax.frontend.torch import from_exported_program
@@ -112,18 +112,18 @@ def import_dynamic(
 
 
 def plan_memory(mod: Any, bounds: Mapping[str, int] | None = None) -> Any:  # a tvm.IRModule
-    """Lower the calls of a Relax function to kernels and storages, and let storages be reused.
+    """Lower the calls of a Relax function to kernels and storages, and reuse storages.
 
-    In this order: give main the attribute "tir_var_upper_bound" (or take it away), then
+    In this order: give main the attribute "tir_var_upper_bound" (or remove it), then
     RewriteDataflowReshape, ToNonDataflow, RemovePurityChecking, CallTIRRewrite (a call_tir
     becomes an allocation and a call), StaticPlanBlockMemory (allocations become tensors in
-    storages, which are used again once they are free), LowerAllocTensor (those that were not
-    planned, the result for one, get storages of their own) and KillAfterLastUse.
+    storages, which are reused once free), LowerAllocTensor (unplanned allocations, such as the
+    result, get storages of their own) and KillAfterLastUse.
 
     Args:
-        mod: an IRModule of fused functions, as `optimize_relax` of phase 4 leaves it; it is left
-            as it was.
-        bounds: of each symbol the largest value, by the symbol's name; None plans without.
+        mod: an IRModule of fused functions, as `optimize_relax` of phase 4 leaves it; it is not
+            changed.
+        bounds: the largest value of each symbol, by its name; None plans without bounds.
 
     Returns:
         A new IRModule, whose main allocates with relax.memory.alloc_storage.
@@ -162,14 +162,14 @@ def verify_over_range(
     """Compare an artifact of symbolic shapes with its reference, over the range of its symbols.
 
     One shape proves nothing about the others: guards fail at the edges, an extent of 1 may have
-    been broadcast, a tile may be right where it divides. So the shapes are every combination of 1
-    and the bound of each symbol; one in which every extent is a prime above 2 and below the
-    bound, which no tile divides; and at least eight drawn at random from the whole range, anew at
+    been broadcast, a tile may be right only where it divides. So try every combination of 1 and
+    the bound of each symbol; one shape whose every extent is a prime above 2 and below the bound,
+    which no tile divides; and at least eight shapes drawn at random from the whole range, anew at
     each call.
 
     Args:
         run: the artifact: takes arrays, returns an array.
-        reference: takes the same arrays, returns what `run` should.
+        reference: takes the same arrays, returns the expected array.
         draw: takes an extent for each symbol, returns a tuple of arrays.
         bounds: the largest value of each symbol, at least 4.
         tolerance: the largest absolute error that passes.
@@ -211,13 +211,13 @@ def verify_over_range(
 def bucketed(artifacts: Mapping[int, Callable[..., Any]], x: Any) -> Any:  # an array
     """Serve a sequence of any length with artifacts of a few fixed lengths.
 
-    The smallest bucket that holds x is taken, x is padded to it with zeros behind its last token,
-    the artifact is told which tokens to keep, and what it returns is cut to the length of x.
+    Take the smallest bucket that holds x, pad x to it with zeros after its last token, tell the
+    artifact which tokens to keep, and cut its result to the length of x.
 
     Args:
-        artifacts: by length. Each takes tokens (batch, length, width) and keep (batch, length),
-            float32 both, 1 in keep for a token and 0 for padding, which no token then attends
-            to; and returns (batch, length, width).
+        artifacts: artifacts by length. Each takes tokens (batch, length, width) and keep (batch,
+            length), both float32, and returns (batch, length, width). keep is 1 for a token and 0
+            for padding, which no token attends to.
         x: an array of tokens (batch, length, width), float32; it is only read.
 
     Returns:

@@ -275,9 +275,9 @@ PROMISES: dict[str, dict[str, str]] = {
         "an output of another shape": "broadcasts_what_is_too_small",
     },
     "labs.dynamic_shapes.bucketed": {
-        "The smallest bucket that holds x is taken": "takes_the_longest",
+        "Take the smallest bucket that holds x": "takes_the_longest",
         "which tokens to keep": "keeps_the_padding",
-        "is cut to the length of x": "does_not_cut",
+        "cut its result to the length of x": "does_not_cut",
         "ValueError: x is longer than the longest bucket": "truncates_what_is_too_long",
     },
     "labs.tuning_farm.request_worker": {
@@ -309,7 +309,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.custom_operator.schedule_rms_norm_gate": {
         "All dimensions before the last are fused": "shares_one_dimension_only",
         "H, S and Y are computed inside it": "leaves_the_gate_outside",
-        "`rfactor` makes `lanes` sums of it": "sums_one_by_one",
+        "`rfactor` splits it into `lanes` sums": "sums_one_by_one",
         "decompose_reduction, last, for both sums": "leaves_the_zeroing_inside",
     },
 }

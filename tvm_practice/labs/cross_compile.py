@@ -1,30 +1,30 @@
 """Lab 3: one function for other machines.
 
-TVM's compiler runs on this machine; what it compiles need not. A target names the machine:
+TVM's compiler runs on this machine; its output need not. A target names the machine:
 
     {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "mattr": ["+crc"]}
 
-    mtriple   architecture, system and ABI; this machine's if it is left out
-    mcpu      the processor, and with it the instructions that LLVM may use; the oldest of the
-              architecture if it is left out
-    mattr     instructions more (+) or fewer (-) than that processor has
+    mtriple   architecture, system and ABI; default: this machine's
+    mcpu      the processor, which decides the instructions that LLVM may use; default: the
+              architecture's oldest
+    mattr     instructions to add (+) or remove (-)
 
-What comes out is an object file. It needs neither Python nor TVM's runtime: a C program can call
-it, by the convention that TVM calls every function with:
+The result is an object file. It needs neither Python nor TVM's runtime: a C program can call it
+by TVM's calling convention:
 
     int __tvm_ffi_main(void* self, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result);
 
 A TVMFFIAny is 16 bytes: a type_index, and a value. For a tensor the index is kTVMFFIDLTensorPtr and
 the value a pointer to a DLTensor: data, device, type, shape and strides. The function checks all of
-them and returns 0, or -1 after it has said what is wrong. What it calls itself is of TVM's runtime;
-a program without the runtime brings its own:
+them and returns 0, or reports an error and returns -1. The functions it calls come from TVM's
+runtime; a program without the runtime defines its own:
 
     void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t count);
-        what is wrong: parts of one message, any of them NULL
+        the error: parts of one message, any of them NULL
     void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t bytes, int, int);
     int (*__TVMBackendFreeWorkspace)(int, int, void* memory);
-        memory for buffers between stages, aligned to 64 bytes. They are pointers, weak and null in
-        the object: the runtime sets them when it loads a library, a program defines its own.
+        memory for buffers between stages, aligned to 64 bytes. These are weak null pointers in the
+        object: the runtime sets them when it loads a library; a program defines its own.
 
 The worked example is phase 2's register block, compiled for this machine, and its innermost loop.
 Write the functions below it, then run
@@ -32,8 +32,8 @@ Write the functions below it, then run
     python -m tvm_practice.labs.cross_compile
     pytest -m lab3
 
-The programs are linked by zig, which is a Python package, and run by qemu-user and Node; where one
-of them is missing the run says so and how to get it.
+zig, a Python package, links the programs; qemu-user and Node run them. If one of these is missing,
+the run says so and how to get it.
 """
 
 from collections.abc import Sequence
@@ -42,14 +42,14 @@ from typing import Any
 from tvm_practice.course.phase import phase_command
 
 MACHINES = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64", "wasm32")
-TILE = (4, 16)  # rows and columns of C that are added up in registers
+TILE = (4, 16)  # rows and columns of C that accumulate in registers
 
 
 def blocked_matmul(size: int) -> Any:
-    """Worked: the function that all machines get, phase 2's register block of 4 rows, 16 columns.
+    """Worked example: the function for all machines, phase 2's register block of 4 by 16.
 
     Its innermost loop, over k, adds the product of 4 values of A and 16 of B to 64 sums. The 16
-    columns are a vector in the IR: how many registers that is, is the machine's.
+    columns are one vector in the IR; the machine decides how many registers it fills.
 
     Args:
         size: rows and columns of A, B and C.
@@ -70,7 +70,7 @@ def blocked_matmul(size: int) -> Any:
 
 
 def threaded_matmul(size: int) -> Any:
-    """Worked: the same product for a GPU, a thread for each element of C, 16x16 threads a block.
+    """Worked example: the same product for a GPU, one thread per element of C, 16x16 per block.
 
     Args:
         size: rows and columns, a multiple of 16.
@@ -119,9 +119,9 @@ def target_for(machine: str) -> dict[str, Any]:
 
 
 def describe_target(target: dict[str, Any]) -> dict[str, Any]:
-    """Say what LLVM may use of a target's processor for float32.
+    """Describe the vectors of float32 that LLVM may use on a target's processor.
 
-    It follows from mtriple, mcpu and mattr together, and so LLVM is asked, feature by feature:
+    They depend on mtriple, mcpu and mattr together, so ask LLVM, feature by feature:
 
     | architecture | vector | fma |
     |---|---|---|
@@ -130,11 +130,11 @@ def describe_target(target: dict[str, Any]) -> dict[str, Any]:
     | wasm32 | 128 with simd128, else 32: one value | with relaxed-simd |
 
     Args:
-        target: as `target_for` gives it; without mtriple it is of this machine's architecture.
+        target: as `target_for` gives it; without mtriple, for this machine's architecture.
 
     Returns:
-        {"architecture": the triple's first word, "vector_bits": of a register, "fma": whether one
-        instruction multiplies and adds}.
+        {"architecture": the triple's first word, "vector_bits": bits per register, "fma": whether
+        one instruction multiplies and adds}.
     """
     raise NotImplementedError("tvm.target.codegen.llvm_cpu_has_features of each feature")
 
@@ -145,10 +145,10 @@ def compile_object(module: Any, target: dict[str, Any], path: str) -> str:
     Args:
         module: a tvm.IRModule.
         target: as `target_for` gives it.
-        path: of the object file to write.
+        path: the object file to write.
 
     Returns:
-        The assembly of the same, as text.
+        Its assembly, as text.
     """
     raise NotImplementedError("tvm.compile, then write_to_file and inspect_source of its mod")
 
@@ -162,16 +162,16 @@ def vector_arithmetic(loop: list[str]) -> dict[str, int]:
     | aarch64, `v0.4s` | fmul | fadd | fmla |
     | wasm32 | f32x4.mul | f32x4.add | f32x4.relaxed_madd |
 
-    Nothing else counts: on x86 ss is a single float and pd are doubles; on aarch64 the first
+    Nothing else counts: on x86, ss means one float and pd means doubles; on aarch64 the first
     operand tells a vector of float32 (`v0.4s`) from a float (`s0`) and from doubles (`v0.2d`).
 
     Args:
-        loop: its instructions, `vaddps (%rax), %ymm1, %ymm0` say: x86's operands are in AT&T's
-            order, the last is the register that is written.
+        loop: its instructions, such as `vaddps (%rax), %ymm1, %ymm0`. x86 operands are in AT&T
+            order, the destination register last.
 
     Returns:
-        Counts by what is done and in which registers: {"fma zmm": 4}, {"mul xmm": 16, "add xmm":
-        16}; the registers are xmm, ymm, zmm, v for aarch64, v128 for wasm32.
+        Counts by operation and register: {"fma zmm": 4}, {"mul xmm": 16, "add xmm": 16}; the
+        registers are xmm, ymm, zmm, v for aarch64, v128 for wasm32.
     """
     raise NotImplementedError("regular expressions on the instruction and its registers")
 
@@ -187,8 +187,8 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
     is aligned to 64 bytes, as the function demands, by _Alignas(64).
 
     Args:
-        name: of the PrimFunc; its symbol is __tvm_ffi_ and the name.
-        shapes: of its tensors, of any number of dimensions from one.
+        name: the PrimFunc's name; its symbol is __tvm_ffi_ followed by the name.
+        shapes: shapes of its tensors, each of at least one dimension.
 
     Returns:
         The C source: `main`, and the three names of the module's docstring.
@@ -197,14 +197,14 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
 
 
 def cuda_source(module: Any, arch: str) -> str:
-    """Generate CUDA source of a scheduled function, which needs no GPU.
+    """Generate the CUDA source of a scheduled function; this needs no GPU.
 
-    The target is {"kind": "cuda", "arch": arch} with "llvm" as its host. What is compiled is two
-    modules: the host's, which launches the kernel, and, among its imports, the device's.
+    The target is {"kind": "cuda", "arch": arch} with "llvm" as its host. Compilation gives two
+    modules: the host's, which launches the kernel, and the device's, among the host's imports.
 
     Args:
         module: a tvm.IRModule whose loops are bound to blockIdx and threadIdx.
-        arch: `sm_90`, say.
+        arch: such as `sm_90`.
 
     Returns:
         The device's source.

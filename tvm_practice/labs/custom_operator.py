@@ -1,17 +1,17 @@
 """Lab 7: an operator of one's own.
 
-A model uses an operator that neither TVM knows: gated RMS normalization, Mamba-2's, registered
-with PyTorch in `tvm_practice/labs/gated_layer.py`. It goes the way that TVM's own operators go:
+A model uses an operator that neither TVM knows: Mamba-2's gated RMS normalization, registered
+with PyTorch in `tvm_practice/labs/gated_layer.py`. It takes the same steps as TVM's own operators:
 
     compute      a tensor expression in TOPI's form: tensors in, a tensor out, any rank
-    schedule     from that expression's loops to loops for a processor
-    convert      what a frontend calls when it meets the operator in a model: one for each engine
+    schedule     turns that expression's loops into loops for a processor
+    convert      the function that a frontend calls for the operator: one per engine
 
-And what a library does better is given to the library, in two ways:
+There are two ways to hand work to a library that does it better:
 
-    call_packed  a tensor that a function outside TVM computes, called by its name
-    offload      patterns find parts of a graph, a backend of one's own makes a module of each;
-                 TVM's name for it is BYOC, bring your own codegen
+    call_packed  a function outside TVM, called by its name, computes a tensor
+    offload      patterns find parts of a graph, and your own backend makes a module of each;
+                 TVM calls this BYOC, bring your own codegen
 
 The worked examples are `gate`, the first half of the operator, with `schedule_gate`;
 `schedule_classic`, the operator's schedule in classic TVM; and `convert_as_expression`, a converter
@@ -34,14 +34,14 @@ def gate(X: Any, Z: Any) -> Any:
 
     Args:
         X: a te.Tensor of any rank.
-        Z: one of the same shape.
+        Z: a te.Tensor of the same shape.
 
     Returns:
         The te.Tensor H, of that shape.
     """
     from tvm import te
 
-    # Without names for its indices the function takes any number of them: i is a tuple.
+    # `*i` takes any number of indices.
     return te.compute(X.shape, lambda *i: X[i] * Z[i] * te.sigmoid(Z[i]), name="H")
 
 
@@ -49,7 +49,7 @@ def schedule_gate(func: Any, *, lanes: int) -> Any:
     """Worked example: `gate` for a processor: rows in parallel, columns in vectors.
 
     Args:
-        func: the PrimFunc of X, Z and H that te.create_prim_func makes of `gate`.
+        func: the PrimFunc of X, Z and H that te.create_prim_func makes from `gate`.
         lanes: elements in a vector register.
 
     Returns:
@@ -65,13 +65,14 @@ def schedule_gate(func: Any, *, lanes: int) -> Any:
 
 
 def schedule_classic(outputs: Sequence[Any]) -> Any:
-    """Worked example: `rms_norm_gate` in classic TVM, as TOPI's schedule functions are.
+    """Worked example: `rms_norm_gate` in classic TVM, in the form of TOPI's schedule functions.
 
     Args:
         outputs: the tensor Y of `rms_norm_gate`, in a sequence: an operator may have several.
 
     Returns:
-        The te.Schedule: the rows in parallel, H and the sum of a row just before its Y.
+        The te.Schedule: rows run in parallel; H and the sum of a row are computed just before its
+        Y.
     """
     from tvm import te
 
@@ -98,7 +99,7 @@ def schedule_classic(outputs: Sequence[Any]) -> Any:
 def convert_as_expression(compute: Callable[..., Any]) -> dict[str, Any]:
     """Worked example: a converter that puts a tensor expression into the graph.
 
-    The operator is then one of TVM's: fused with its neighbours, scheduled by a rule or a tuner.
+    TVM then treats it as its own: fused with its neighbours, scheduled by a rule or a tuner.
 
     Args:
         compute: `rms_norm_gate`: takes X, Z, W and eps, returns Y.
@@ -119,13 +120,13 @@ def convert_as_expression(compute: Callable[..., Any]) -> dict[str, Any]:
 def rms_norm_gate(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
     """Declare Y = W · H / sqrt(mean of H² over a row + eps), with H = X · silu(Z).
 
-    In TOPI's form, so that a converter can give it whatever tensors a model has: a row is the
-    last dimension, and there may be any number of others before it, one at least. Three stages:
+    Use TOPI's form, so that a converter can pass any tensors of a model: a row is the last
+    dimension, and there may be any number of others before it, at least one. Three stages:
     "H" as in `gate`; "S", the sum of H² over each row, without the last dimension; and "Y".
 
     Args:
         X: a te.Tensor (…, columns), float32.
-        Z: one of the same shape.
+        Z: a te.Tensor of the same shape.
         W: a te.Tensor (columns,): the weight of each column.
         eps: added to the mean, so that a row of zeros is not divided by zero.
 
@@ -136,20 +137,20 @@ def rms_norm_gate(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
 
 
 def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
-    """Schedule `rms_norm_gate` for a processor: a row at a time, in the cache of one core.
+    """Schedule `rms_norm_gate` for a processor: row by row, in the cache of one core.
 
-    - All dimensions before the last are fused to one loop over rows, in parallel; H, S and Y are
+    - All dimensions before the last are fused into one loop over rows, in parallel; H, S and Y are
       computed inside it, so that a row of H is still in the cache when Y reads it.
     - The last dimension of H and of Y is split by `lanes` and vectorized.
-    - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` makes
-      `lanes` sums of it, side by side in a vector register, and S then adds those up. The loop
-      over the lanes is the innermost one, vectorized: compute_at makes the loops anew, in the
-      order of the block's iterators, and has to be followed by a reorder.
-    - What sets a sum to zero is a statement of its own before the loop that adds:
-      decompose_reduction, last, for both sums.
+    - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` splits it
+      into `lanes` sums, side by side in a vector register, and S adds them up. The loop over the
+      lanes is innermost and vectorized. compute_at recreates the loops in the order of the block's
+      iterators, so reorder them after it.
+    - A separate statement before the adding loop sets each sum to zero: decompose_reduction, last,
+      for both sums.
 
     Args:
-        func: the PrimFunc of X, Z, W and Y that te.create_prim_func makes of `rms_norm_gate`.
+        func: the PrimFunc of X, Z, W and Y that te.create_prim_func makes from `rms_norm_gate`.
         lanes: elements in a vector register; they divide the columns.
 
     Returns:
@@ -159,16 +160,16 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
 
 
 def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, Any]:
-    """Current TVM: a converter, as from_exported_program takes it in custom_convert_map.
+    """Current TVM: a converter for from_exported_program's custom_convert_map.
 
-    A converter is called with the torch.fx.Node of the call and the importer. `importer.env`
-    holds the Relax variable of every node converted so far; `importer.block_builder` adds
-    functions to the module and calls to its main.
+    A converter takes the torch.fx.Node of the call and the importer. `importer.env` holds the
+    Relax variable of every node converted so far; `importer.block_builder` adds functions to the
+    module and calls to its main.
 
-    The kernel has its schedule already. Two attributes of the PrimFunc are to say so:
-    "op_pattern" 8 (opaque) keeps FuseOps from merging it with its neighbours, and
-    "tirx.is_scheduled" keeps rules for default schedules away. A third has to go: a Schedule
-    leaves its function the "global_symbol" main, which the model's own main has.
+    The kernel is already scheduled. Say so with two attributes of the PrimFunc: "op_pattern" 8
+    (opaque) keeps FuseOps from merging it with its neighbours, and "tirx.is_scheduled" keeps rules
+    for default schedules away. Remove a third: a Schedule leaves its function the "global_symbol"
+    main, which belongs to the model's own main.
 
     Args:
         kernel: takes the shape of x and eps, returns a scheduled PrimFunc of x, z, weight and
@@ -184,7 +185,7 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
 def convert_relay(
     name: str, compute: Callable[..., Any], schedule: Callable[[Sequence[Any]], Any]
 ) -> dict[str, Any]:
-    """Classic TVM: register a Relay operator, and give a converter for custom_convert_map.
+    """Classic TVM: register a Relay operator, and return a converter for custom_convert_map.
 
     A Relay operator is a name in a registry with attributes: three inputs; a type relation, a
     function of the inputs' types and the call's attributes that returns the result's type; the
@@ -193,8 +194,8 @@ def convert_relay(
     a "DictAttrs".
 
     Args:
-        name: of the Relay operator, "practice.rms_norm_gate" say. A process can register a name
-            once only.
+        name: the Relay operator's name, such as "practice.rms_norm_gate". A process can register a
+            name only once.
         compute: `rms_norm_gate`: takes X, Z, W and eps, returns Y.
         schedule: takes the output tensors in a sequence, returns their te.Schedule.
 
@@ -208,35 +209,35 @@ def convert_relay(
 def extern_matmul(A: Any, B: Any, name: str) -> Any:
     """Declare C = A · B, computed by numpy where the kernel runs.
 
-    A function (a, b, c) is registered with TVM under `name` (replacing what has that name): it
-    writes the product of a and b to c, with no copy of any of them. Compiled code gives it bare
-    DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend makes
-    an array on the memory of one.
+    Register a function (a, b, c) with TVM under `name` (replacing any function of that name): it
+    writes the product of a and b to c and copies none of them. Compiled code passes it bare
+    DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend wraps
+    the memory of one in an array.
 
     Args:
         A: a te.Tensor (rows, inner), float32.
         B: a te.Tensor (inner, columns).
-        name: of the function, in TVM's registry of global functions.
+        name: the function's name in TVM's registry of global functions.
 
     Returns:
-        The te.Tensor C (rows, columns), of te.extern.
+        The te.Tensor C (rows, columns), from te.extern.
     """
     raise NotImplementedError("register a function that calls np.matmul, then te.extern it")
 
 
 def offload_linear(mod: Any, backend: str) -> Any:
-    """Give every linear layer of a Relax module to a backend.
+    """Offload every linear layer of a Relax module to a backend.
 
-    A linear layer is a relax.matmul with a constant right operand, and the relax.add of a
-    constant to its result if there is one. A product of two activations is none.
-    Its patterns are called f"{backend}.linear" and f"{backend}.linear_bias".
+    A linear layer is a relax.matmul with a constant right operand, plus the relax.add of a
+    constant to its result if there is one. A product of two activations is not a linear layer.
+    Name the patterns f"{backend}.linear" and f"{backend}.linear_bias".
 
-    FuseOpsByPattern makes a function of each match, and constants arguments of it; RunCodegen
-    gives the functions to the global function f"relax.ext.{backend}" and puts calls of what that
-    returns in their place.
+    FuseOpsByPattern turns each match into a function and its constants into arguments. RunCodegen
+    passes the functions to the global function f"relax.ext.{backend}" and replaces them with calls
+    of the modules that it returns.
 
     Args:
-        mod: an IRModule as imported and folded, its operators not lowered yet; left as it was.
+        mod: an IRModule as imported and folded, its operators not lowered yet; not changed.
         backend: a name under which a code generator is registered.
 
     Returns:
