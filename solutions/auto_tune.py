@@ -30,10 +30,10 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     would otherwise guess (rows and columns of a tile, say, or how many steps of k are unrolled),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
-    also where it does not divide the sizes.
+    even where it does not divide the sizes.
 
-    While a task is made the configuration is the whole space and each knob has its first value;
-    while it is tuned the function is called once a trial, with that trial's values.
+    When a task is created, the configuration is the whole space and each knob has its first value.
+    During tuning, AutoTVM calls the function once per trial, with that trial's values.
 
     Args:
         m: rows of A and C.
@@ -78,7 +78,7 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
 
 
 def metaschedule_space(schedule: Any) -> None:
-    """MetaSchedule: a design space, as a schedule that asks for samples where it could decide.
+    """MetaSchedule: a design space, as a schedule that asks for samples instead of deciding.
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
     phase 2, but take the factors of the splits from `schedule.sample_perfect_tile`: the search

@@ -29,10 +29,10 @@ def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
 
 
 def vectorize(schedule: Any, block: Any) -> None:
-    """Have the innermost loop of a tiled block done by vector instructions.
+    """Run the innermost loop of a tiled block with vector instructions.
 
     Of i_outer, j_outer, k, i_inner, j_inner only the last walks along a row of B and of C, so
-    that neighbouring iterations touch neighbouring floats. The other loops stay serial.
+    adjacent iterations touch adjacent floats. The other loops stay serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -61,10 +61,9 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 
     The block's last three loops are i, j and k; loops outside i stay as they are. Tile them to
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
-    k_inner unrolled. The block adds up in a buffer of scope "local", which is written to C once a
-    tile, inside j_outer and after k_outer. What sets the buffer to zero is a statement of its
-    own before k_outer: decompose_reduction, as the last primitive, for vectorize is refused
-    after it.
+    k_inner unrolled. The block accumulates in a buffer of scope "local", which is written to C
+    once per tile, inside j_outer and after k_outer. A separate statement before k_outer sets the
+    buffer to zero: call decompose_reduction last, because TVM refuses vectorize after it.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -79,7 +78,7 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
     j_outer, j_inner = schedule.split(j, [None, columns])
     k_outer, k_inner = schedule.split(k, [None, unroll_k])
     schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    # A loop of one iteration would be dropped, and the last of the copy's would be another.
+    # TVM would drop a loop of one iteration, and another loop of the copy would be the last.
     schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)
     schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.vectorize(j_inner)
@@ -101,11 +100,11 @@ def packed_matmul(
       loop over column blocks, just before they are used, its columns vectorized.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
-    - The loop over column blocks is parallel, that over row blocks is next: a column block of B
-      stays in a near cache while all of A passes by. With rows_first A and B change places.
+    - The loop over column blocks is parallel, the loop over row blocks is inside it: a column block
+      of B stays in a near cache while all of A passes by. With rows_first A and B change places.
 
-    The packed buffers round m, n and k up and hold zeros there, so that the loop over k needs no
-    guard whatever the sizes; only the write-back has one.
+    The packed buffers round m, n and k up and hold zeros there, so the loop over k needs no guard
+    at any size; only the write-back has one.
 
     Args:
         m: rows of A and C.
@@ -115,7 +114,7 @@ def packed_matmul(
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
         rows_first: whether the parallel loop is over row blocks, with A packed inside it and B
-            before: where there are fewer column blocks than threads.
+            before it: for use with fewer column blocks than threads.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -164,7 +163,7 @@ def packed_matmul(
     schedule.set_scope(block, 0, "local")
     schedule.reverse_compute_at(write_back, inner)
     schedule.compute_at(near, outer)
-    if columns > 1:  # a loop of one iteration is dropped, and the last would be another
+    if columns > 1:  # TVM drops a loop of one iteration, and another would be the last
         schedule.vectorize(schedule.get_loops(write_back)[-1])
         schedule.vectorize(schedule.get_loops(B_pack)[-1])
     schedule.vectorize(j)
@@ -180,8 +179,8 @@ def packed_matmul(
 def tile_classic(tensors: list[Any], tile_m: int, tile_n: int) -> Any:  # a tvm.te.Schedule
     """`tile`, `vectorize` and `parallelize` in classic TVM's words.
 
-    A classic schedule holds one stage for each tensor, schedule[C], and its loops are the axes of
-    that stage: C.op.axis (rows, columns) and C.op.reduce_axis (k). The loops become i_outer and
+    A classic schedule holds one stage per tensor, schedule[C], and its loops are the axes of that
+    stage: C.op.axis (rows, columns) and C.op.reduce_axis (k). The loops become i_outer and
     j_outer fused and parallel, k, i_inner, and j_inner vectorized.
 
     Args:

@@ -19,7 +19,7 @@ def time_function(
     Args:
         function: a compiled module (tvm.runtime.Module) whose function is called "main".
         arguments: tensors on the CPU, in the order that "main" takes them.
-        number: calls that one sample is the mean of.
+        number: calls per sample, which is their mean.
         repeats: samples.
 
     Returns:
@@ -62,13 +62,13 @@ def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.
 
 
 def gflop_per_second(m: int, n: int, k: int, milliseconds: float) -> float:
-    """The rate of a matrix product, a multiplication and an addition counting as two.
+    """The rate of a matrix product; a multiplication and an addition count as two operations.
 
     Args:
         m: rows of A and of C.
         n: columns of B and of C.
         k: columns of A, rows of B.
-        milliseconds: what one product took.
+        milliseconds: the time of one product.
 
     Returns:
         10⁹ floating-point operations per second.
@@ -79,7 +79,7 @@ def gflop_per_second(m: int, n: int, k: int, milliseconds: float) -> float:
 def arithmetic_intensity(m: int, n: int, k: int) -> float:
     """Operations per byte that a matrix product cannot avoid moving.
 
-    The compulsory traffic is each float32 of A and of B read once and each of C written once.
+    The compulsory traffic reads each float32 of A and of B once and writes each of C once.
     A schedule moves more than that wherever it fetches the same value again.
 
     Args:
@@ -96,7 +96,7 @@ def arithmetic_intensity(m: int, n: int, k: int) -> float:
 def compare_interleaved(
     first: Callable[[], Any], second: Callable[[], Any], *, rounds: int
 ) -> tuple[float, float, float]:
-    """Compare two callables in turn, so that what the machine does meanwhile hits both.
+    """Compare two callables in turn, so that other load on the machine affects both.
 
     In each round, for `first` and then for `second`: wait with tvm_practice.measure.quiesce()
     until the threads of the other one sleep (thread pools spin for a tenth of a second after a
@@ -104,8 +104,8 @@ def compare_interleaved(
     once more, timed with time.perf_counter.
 
     A round gives one ratio, time of `first` over time of `second`. The interval is a bootstrap
-    of the median: draw `rounds` ratios from those measured, with replacement, take their median,
-    do so 2000 times; the 2.5th and 97.5th percentile of these medians are its ends.
+    of the median: draw `rounds` of the measured ratios with replacement, take their median, and
+    repeat this 2000 times; the 2.5th and 97.5th percentile of these medians are its ends.
 
     Args:
         first: takes no arguments.
@@ -114,7 +114,7 @@ def compare_interleaved(
 
     Returns:
         The median ratio and the low and high end of its 95% interval. Below 1 `first` is faster;
-        where the interval holds 1 there is no significant difference.
+        if the interval contains 1, the difference is not significant.
     """
     import time
 
@@ -177,14 +177,14 @@ def compile_variants(size: int, *, tile: int = 32) -> dict[str, Any]:
 def parallel_pays_from(
     sizes: Sequence[int], serial_ms: Sequence[float], parallel_ms: Sequence[float]
 ) -> int | None:
-    """The smallest size from which on the parallel schedule is always the faster one.
+    """The smallest size from which the parallel schedule is always faster.
 
     A size where it happens to be faster, followed by one where it is not, does not count.
 
     Args:
         sizes: matrix sizes, ascending.
-        serial_ms: what the serial schedule takes at each size.
-        parallel_ms: what the parallel schedule takes at each size.
+        serial_ms: time of the serial schedule at each size.
+        parallel_ms: time of the parallel schedule at each size.
 
     Returns:
         One of `sizes`, or None if the parallel schedule is not faster at the largest.

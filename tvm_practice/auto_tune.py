@@ -4,18 +4,17 @@ Phase 2 chose tile sizes by reasoning about registers and caches. A tuner choose
 
     propose a schedule -> build it -> run it -> record how long it took -> propose the next
 
-The record makes the work durable: a log outlives the process, is used for every later build, and
-a search can go on from it. What differs between tuners is who writes the schedule, and how the
-next one is proposed:
+The record makes the work durable: a log outlives the process, serves every later build, and lets a
+search continue. Tuners differ in who writes the schedule, and in how they propose the next one:
 
     AutoTVM       classic   you write a template with knobs; the tuner picks their values
     Ansor         classic   nobody: it derives whole schedules ("sketches") from the expression
-    MetaSchedule  current   either: derived from the expression, or a function of yours that
-                            asks for samples where it could decide
+    MetaSchedule  current   either: derived from the expression, or by your own function, which
+                            asks for samples instead of deciding
 
-All three train a model (XGBoost) on what they have measured and measure only candidates that it
-likes. Ansor's and MetaSchedule's see features of the loops, AutoTVM's the values of the knobs. A
-trial costs half a second; a prediction, microseconds.
+All three train a model (XGBoost) on their measurements and measure only the candidates that it
+ranks highest. Ansor's and MetaSchedule's models see features of the loops, AutoTVM's sees the
+values of the knobs. A trial costs half a second, a prediction microseconds.
 
 The worked example is a tuner without a model. Write the functions below it, then run
 
@@ -23,10 +22,10 @@ The worked example is a tuner without a model. Write the functions below it, the
     python -m tvm_practice.auto_tune                64 trials each, on a larger matmul
     pytest -m phase5
 
-Tuners measure in worker processes, so that a candidate that crashes or hangs costs one trial and
-not the search. Their defaults are made for hours of it; tvm_practice/tvm_export/tuners holds
-what makes a few dozen trials useful: builders that start quickly, small search populations, and
-rounds short enough that the model learns before the trials are spent.
+Tuners measure in worker processes, so a candidate that crashes or hangs costs one trial and not
+the search. Their defaults suit searches of hours; tvm_practice/tvm_export/tuners makes a few dozen
+trials useful: builders that start quickly, small search populations, and rounds short enough that
+the model learns before the trials are spent.
 """
 
 from typing import Any
@@ -37,8 +36,8 @@ from tvm_practice.course.phase import phase_command
 def random_search(size: int, trials: int) -> list[tuple[int, int, float]]:
     """Worked example: a tuner without a model, on the tiles of phase 2.
 
-    Propose the sizes of a tile at random, build the schedule, run it, keep the time. The runs are
-    in this process, so that a candidate which crashes would end the search.
+    It proposes tile sizes at random, builds the schedule, runs it and keeps the time. It runs
+    candidates in this process, so a candidate that crashes would end the search.
 
     Args:
         size: rows and columns of A, B and C.
@@ -80,10 +79,10 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     would otherwise guess (rows and columns of a tile, say, or how many steps of k are unrolled),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
-    also where it does not divide the sizes.
+    even where it does not divide the sizes.
 
-    While a task is made the configuration is the whole space and each knob has its first value;
-    while it is tuned the function is called once a trial, with that trial's values.
+    When a task is created, the configuration is the whole space and each knob has its first value.
+    During tuning, AutoTVM calls the function once per trial, with that trial's values.
 
     Args:
         m: rows of A and C.
@@ -101,12 +100,12 @@ def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
 
     Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
     its `tune` with a measure option that works and with the callbacks that append each record to
-    the log and show progress (`autotvm.measuring` has what is needed but the record's callback).
+    the log and show progress (`autotvm.measuring` has all of these but the record's callback).
 
     Args:
         task: an autotvm.task.Task; it carries its target.
         trials: configurations to measure.
-        log: file to append the records to, one line of JSON a trial.
+        log: file to append the records to, one line of JSON per trial.
     """
     raise NotImplementedError(
         "an XGBTuner, its plan size, and tune() with the measure option and callbacks"
@@ -131,7 +130,7 @@ def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule
 
 
 def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str) -> None:
-    """Ansor: make schedules without a template, and measure those its cost model likes.
+    """Ansor: make schedules without a template, and measure those its cost model ranks highest.
 
     An auto_scheduler.TaskScheduler divides the trials among the tasks, more to those where the
     weighted sum of latencies gains most. Give its `tune` the TuningOptions with a builder, a
@@ -144,7 +143,7 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
         tasks: auto_scheduler.SearchTask objects; each carries its target.
         weights: how often each task runs.
         trials: schedules to measure in total, rounded up to whole rounds.
-        log: file to append the records to, one line of JSON a trial.
+        log: file to append the records to, one line of JSON per trial.
     """
     raise NotImplementedError("an auto_scheduler.TaskScheduler and its tune() with TuningOptions")
 
@@ -166,7 +165,7 @@ def apply_ansor(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule, 
 
 
 def metaschedule_space(schedule: Any) -> None:
-    """MetaSchedule: a design space, as a schedule that asks for samples where it could decide.
+    """MetaSchedule: a design space, as a schedule that asks for samples instead of deciding.
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
     phase 2, but take the factors of the splits from `schedule.sample_perfect_tile`: the search
@@ -194,7 +193,7 @@ def tune_metaschedule(
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.
         weights: how often each task runs.
         trials: schedules to measure in total, rounded up to whole rounds.
-        work_dir: folder of the database, which a later call goes on from.
+        work_dir: folder of the database, from which a later call continues.
 
     Returns:
         The meta_schedule.Database with the records.
@@ -208,7 +207,7 @@ def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRMod
     Args:
         mod: an IRModule of PrimFuncs: one matmul, or all operators of a Relax model.
         database: a meta_schedule.Database.
-        target: the tvm.target.Target that was tuned for.
+        target: the tvm.target.Target used for tuning.
 
     Returns:
         The IRModule; functions without a record are as they were.

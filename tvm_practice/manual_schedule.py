@@ -1,32 +1,32 @@
 """Phase 2: manual schedules.
 
-A schedule rearranges the loops that phase 1 declared and never touches the formula. It is built
-from primitives, each a small step that TVM checks before it takes it. The checks are not a proof:
-some schedules that TVM accepts compute wrong values, and the run shows two of them. So compare the
-values of every schedule, more often than once if it is parallel. The primitives of current TVM,
-`schedule` being a tvm.s_tir.Schedule:
+A schedule rearranges the loops that phase 1 declared and never touches the formula. It consists
+of primitives, small steps that TVM checks before it takes them. The checks are not a proof: some
+schedules that TVM accepts compute wrong values, and the run shows two of them. So compare the
+values of every schedule, several times if it is parallel. The primitives of current TVM, where
+`schedule` is a tvm.s_tir.Schedule:
 
     get_sblock("C")                 the block of a stage, by name
     get_loops(block)                its loops, outermost first
     split(loop, [None, 8])          one loop becomes two: i_0, and i_1 of 8 iterations, with
-                                    i = 8 * i_0 + i_1; None is worked out, rounded up, and the
-                                    block guarded where 8 does not divide
-    reorder(a, b, c)                these loops in this order, other loops where they are
+                                    i = 8 * i_0 + i_1; TVM works out None, rounds it up, and
+                                    guards the block where 8 does not divide
+    reorder(a, b, c)                puts these loops in this order, other loops stay in place
     fuse(a, b)                      two loops, one right inside the other, become one
     vectorize(loop)                 its iterations become the lanes of vector instructions
     parallel(loop)                  its iterations are shared among the threads
     unroll(loop)                    its body is written out, iteration after iteration
-    cache_write(block, 0, "local")  the block writes to a new buffer instead of its output; a
-                                    new block, which is returned, copies the one to the other
+    cache_write(block, 0, "local")  the block writes to a new buffer instead of its output;
+                                    returns a new block that copies the buffer to the output
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
-    compute_at(block, loop)         a block that produces moves into a loop of its consumer
-    reverse_compute_at(block, loop) a block that consumes moves into a loop of its producer
+    compute_at(block, loop)         moves a producer into a loop of its consumer
+    reverse_compute_at(block, loop) moves a consumer into a loop of its producer
     decompose_reduction(block, loop)
-                                    a sum's start at zero becomes a block of its own, just
-                                    before `loop`; call it last: what is left of the sum can no
-                                    longer be vectorized or run in parallel
+                                    moves a sum's zeroing to a block of its own, just before
+                                    `loop`; call it last: the sum can no longer be vectorized
+                                    or run in parallel afterwards
 
-Classic TVM has the same ideas under other names. A schedule has one stage for each tensor, and
+Classic TVM has the same ideas under other names. A schedule has one stage per tensor, and
 the primitives are methods of the stage:
 
     schedule = te.create_schedule(C.op)
@@ -34,7 +34,7 @@ the primitives are methods of the stage:
     outer, inner = schedule[C].split(i, factor=8)         schedule[C].reorder(outer, k, inner)
     fused = schedule[C].fuse(outer, j)                    schedule[C].parallel(fused)
 
-The worked example is a transposition in blocks, in both. Write the functions below it, then run
+The worked example is a transposition in tiles, in both TVMs. Write the functions below it, then run
 
     python -m tvm_practice.manual_schedule
     pytest -m phase2
@@ -67,16 +67,16 @@ def transpose(n: int) -> list[Any]:
 
 
 def in_blocks(schedule: Any, block: Any, size: int) -> None:
-    """Worked example: run the two loops of `transpose` block by block.
+    """Worked example: run the two loops of `transpose` tile by tile.
 
-    Row after row of Y reads X column by column: every read is in another cache line, and the
-    line is gone again before its next element is wanted. In blocks of size x size, the lines of
-    a block of X stay in the cache until all their elements are used.
+    Writing Y row by row reads X column by column: every read is in another cache line, and the
+    line is evicted before its next element is needed. In tiles of size x size, the lines of a
+    tile of X stay in the cache until all their elements are used.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: the block of Y.
-        size: rows and columns of a block.
+        size: rows and columns of a tile.
     """
     i, j = schedule.get_loops(block)
     i_outer, i_inner = schedule.split(i, [None, size])
@@ -118,10 +118,10 @@ def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
 
 
 def vectorize(schedule: Any, block: Any) -> None:
-    """Have the innermost loop of a tiled block done by vector instructions.
+    """Run the innermost loop of a tiled block with vector instructions.
 
     Of i_outer, j_outer, k, i_inner, j_inner only the last walks along a row of B and of C, so
-    that neighbouring iterations touch neighbouring floats. The other loops stay serial.
+    adjacent iterations touch adjacent floats. The other loops stay serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -149,10 +149,9 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 
     The block's last three loops are i, j and k; loops outside i stay as they are. Tile them to
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
-    k_inner unrolled. The block adds up in a buffer of scope "local", which is written to C once a
-    tile, inside j_outer and after k_outer. What sets the buffer to zero is a statement of its
-    own before k_outer: decompose_reduction, as the last primitive, for vectorize is refused
-    after it.
+    k_inner unrolled. The block accumulates in a buffer of scope "local", which is written to C
+    once per tile, inside j_outer and after k_outer. A separate statement before k_outer sets the
+    buffer to zero: call decompose_reduction last, because TVM refuses vectorize after it.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -179,11 +178,11 @@ def packed_matmul(
       loop over column blocks, just before they are used, its columns vectorized.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
-    - The loop over column blocks is parallel, that over row blocks is next: a column block of B
-      stays in a near cache while all of A passes by. With rows_first A and B change places.
+    - The loop over column blocks is parallel, the loop over row blocks is inside it: a column block
+      of B stays in a near cache while all of A passes by. With rows_first A and B change places.
 
-    The packed buffers round m, n and k up and hold zeros there, so that the loop over k needs no
-    guard whatever the sizes; only the write-back has one.
+    The packed buffers round m, n and k up and hold zeros there, so the loop over k needs no guard
+    at any size; only the write-back has one.
 
     Args:
         m: rows of A and C.
@@ -193,7 +192,7 @@ def packed_matmul(
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
         rows_first: whether the parallel loop is over row blocks, with A packed inside it and B
-            before: where there are fewer column blocks than threads.
+            before it: for use with fewer column blocks than threads.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -204,8 +203,8 @@ def packed_matmul(
 def tile_classic(tensors: list[Any], tile_m: int, tile_n: int) -> Any:  # a tvm.te.Schedule
     """`tile`, `vectorize` and `parallelize` in classic TVM's words.
 
-    A classic schedule holds one stage for each tensor, schedule[C], and its loops are the axes of
-    that stage: C.op.axis (rows, columns) and C.op.reduce_axis (k). The loops become i_outer and
+    A classic schedule holds one stage per tensor, schedule[C], and its loops are the axes of that
+    stage: C.op.axis (rows, columns) and C.op.reduce_axis (k). The loops become i_outer and
     j_outer fused and parallel, k, i_inner, and j_inner vectorized.
 
     Args:

@@ -1,9 +1,9 @@
 """Phase 4: importing models.
 
-A framework runs a model operator by operator; a compiler first takes all of it as a graph. Each
-TVM has a graph IR: Relay (classic), Relax (current). On the graph it can do what no schedule of
-one operator can: compute what depends on weights alone before the model ever runs, fold a
-normalization into the convolution before it, run several operators in one pass over memory.
+A framework runs a model operator by operator; a compiler first imports the whole model as a graph.
+Each TVM has a graph IR: Relay (classic), Relax (current). On the graph it can do what no schedule
+of one operator can: compute everything that depends on weights alone before the model runs, fold
+a normalization into the convolution before it, run several operators in one pass over memory.
 
 The models are in `tvm_practice/models.py`: an MLP, and residual networks with the batch
 normalizations that make folding worth a look. The worked examples are `traced_operators` and
@@ -13,8 +13,8 @@ them, then run
     python -m tvm_practice.relay_import
     pytest -m phase4
 
-What is shown for each model: its operators before and after, the kernels they were fused to,
-the largest difference to PyTorch, and the time of both.
+For each model, the run shows its operators before and after, the kernels they were fused into,
+the largest difference from PyTorch, and both times.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from tvm_practice.course.phase import phase_command
 
 
 def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
-    """Worked example: what torch.jit.trace records while the model runs once.
+    """Worked example: the operators that torch.jit.trace records while the model runs once.
 
     Args:
         model: a torch.nn.Module in eval mode.
@@ -41,7 +41,7 @@ def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
 
 
 def exported_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
-    """Worked example: what torch.export.export writes down of the model.
+    """Worked example: the operators in the graph that torch.export.export makes of the model.
 
     Args:
         model: a torch.nn.Module in eval mode.
@@ -79,11 +79,11 @@ def import_relay(
 def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
     """Classic TVM: bind the weights as constants and simplify the graph; do not fuse yet.
 
-    Batch normalizations are taken apart, what depends on constants alone is computed, and scales
-    are folded into the convolutions' weights. Fusion is left to relay.build and to the tuners.
+    Decompose batch normalizations, compute everything that depends on constants alone, and fold
+    scales into the convolutions' weights. Leave fusion to relay.build and to the tuners.
 
     Args:
-        mod: what `import_relay` gives; it is left as it was.
+        mod: the module from `import_relay`; it is not changed.
         params: the weights by name.
 
     Returns:
@@ -139,7 +139,7 @@ def optimize_relax(mod: Any) -> Any:
     pattern, fold constants again, group what can be fused, and merge each group to one PrimFunc.
 
     Args:
-        mod: what `import_relax` gives; it is left as it was.
+        mod: the module from `import_relax`; it is not changed.
 
     Returns:
         A new IRModule in which every call of main is a call_tir of one PrimFunc.

@@ -1,27 +1,27 @@
 """Phase 3: schedule analysis.
 
-Phase 2 made schedules; this one finds out which is faster, by how much, and why. A figure is
-worth what the way it was taken is worth. Four things spoil it:
+Phase 2 made schedules; this one finds out which is faster, by how much, and why. A figure is only
+as good as its measurement. Four things spoil it:
 
 - The first calls are slower: memory is touched for the first time, the thread pool starts, the
-  caches are cold. Make them, and do not keep them.
+  caches are cold. Make these calls, but discard their times.
 - One call is not a figure. The machine does other things too, so take many samples and give
   their median, or their mean with an interval.
-- Two things timed one after the other are not compared: the clock rate, the temperature and
+- Timing two things one after the other does not compare them: the clock rate, the temperature and
   other programs' load change in between. Time them in turn, A B A B, and look at the ratio of
   each pair.
 - Thread pools spin. For a tenth of a second after a parallel call its workers burn the cores
-  that the next thing needs; `tvm_practice.measure.quiesce` waits until they sleep.
+  that the next call needs; `tvm_practice.measure.quiesce` waits until they sleep.
 
-TVM has a stopwatch of its own, `time_evaluator`, which loops in C++, so that a call from Python
-(about a microsecond) is no part of the figure:
+TVM has its own stopwatch, `time_evaluator`. It loops in C++, so the figure does not include the
+call from Python (about a microsecond):
 
     evaluator = module.time_evaluator("main", tvm.cpu(), number=10, repeat=5)
     evaluator(A, B, C).results          5 times in seconds, each the mean of 10 calls
 
-A time alone says little. Set against the work, 2·m·n·k operations, it is a rate in GFLOP/s; set
-against the bytes that have to be moved, the work is an arithmetic intensity in FLOP/byte. A
-processor that computes 200 GFLOP/s and reads 20 GB/s from memory needs 10 FLOP/byte to be busy.
+A time alone says little. The work, 2·m·n·k operations, divided by the time is a rate in GFLOP/s;
+divided by the bytes to move, it is the arithmetic intensity in FLOP/byte. A processor that computes
+200 GFLOP/s and reads 20 GB/s from memory needs 10 FLOP/byte to be busy.
 
 The worked example is `first_calls`. Write the functions below it, then run
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def first_calls(run: Callable[[], Any], count: int) -> list[float]:
-    """Worked example: what each of the first `count` calls takes, in milliseconds."""
+    """Worked example: the time of each of the first `count` calls, in milliseconds."""
     import time
 
     taken = []
@@ -62,7 +62,7 @@ def time_function(
     Args:
         function: a compiled module (tvm.runtime.Module) whose function is called "main".
         arguments: tensors on the CPU, in the order that "main" takes them.
-        number: calls that one sample is the mean of.
+        number: calls per sample, which is their mean.
         repeats: samples.
 
     Returns:
@@ -86,17 +86,17 @@ def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.
         Milliseconds of each call after the warm-up, in the order they were made, of shape
         (repeats,).
     """
-    raise NotImplementedError("call run() untimed, then call it timed, one sample a call")
+    raise NotImplementedError("call run() untimed, then call it timed, one sample per call")
 
 
 def gflop_per_second(m: int, n: int, k: int, milliseconds: float) -> float:
-    """The rate of a matrix product, a multiplication and an addition counting as two.
+    """The rate of a matrix product; a multiplication and an addition count as two operations.
 
     Args:
         m: rows of A and of C.
         n: columns of B and of C.
         k: columns of A, rows of B.
-        milliseconds: what one product took.
+        milliseconds: the time of one product.
 
     Returns:
         10⁹ floating-point operations per second.
@@ -107,7 +107,7 @@ def gflop_per_second(m: int, n: int, k: int, milliseconds: float) -> float:
 def arithmetic_intensity(m: int, n: int, k: int) -> float:
     """Operations per byte that a matrix product cannot avoid moving.
 
-    The compulsory traffic is each float32 of A and of B read once and each of C written once.
+    The compulsory traffic reads each float32 of A and of B once and writes each of C once.
     A schedule moves more than that wherever it fetches the same value again.
 
     Args:
@@ -124,7 +124,7 @@ def arithmetic_intensity(m: int, n: int, k: int) -> float:
 def compare_interleaved(
     first: Callable[[], Any], second: Callable[[], Any], *, rounds: int
 ) -> tuple[float, float, float]:
-    """Compare two callables in turn, so that what the machine does meanwhile hits both.
+    """Compare two callables in turn, so that other load on the machine affects both.
 
     In each round, for `first` and then for `second`: wait with tvm_practice.measure.quiesce()
     until the threads of the other one sleep (thread pools spin for a tenth of a second after a
@@ -132,8 +132,8 @@ def compare_interleaved(
     once more, timed with time.perf_counter.
 
     A round gives one ratio, time of `first` over time of `second`. The interval is a bootstrap
-    of the median: draw `rounds` ratios from those measured, with replacement, take their median,
-    do so 2000 times; the 2.5th and 97.5th percentile of these medians are its ends.
+    of the median: draw `rounds` of the measured ratios with replacement, take their median, and
+    repeat this 2000 times; the 2.5th and 97.5th percentile of these medians are its ends.
 
     Args:
         first: takes no arguments.
@@ -142,9 +142,9 @@ def compare_interleaved(
 
     Returns:
         The median ratio and the low and high end of its 95% interval. Below 1 `first` is faster;
-        where the interval holds 1 there is no significant difference.
+        if the interval contains 1, the difference is not significant.
     """
-    raise NotImplementedError("time both in turn, a ratio a round, and bootstrap the median")
+    raise NotImplementedError("time both in turn, one ratio per round, and bootstrap the median")
 
 
 def compile_variants(size: int, *, tile: int = 32) -> dict[str, Any]:
@@ -168,14 +168,14 @@ def compile_variants(size: int, *, tile: int = 32) -> dict[str, Any]:
 def parallel_pays_from(
     sizes: Sequence[int], serial_ms: Sequence[float], parallel_ms: Sequence[float]
 ) -> int | None:
-    """The smallest size from which on the parallel schedule is always the faster one.
+    """The smallest size from which the parallel schedule is always faster.
 
     A size where it happens to be faster, followed by one where it is not, does not count.
 
     Args:
         sizes: matrix sizes, ascending.
-        serial_ms: what the serial schedule takes at each size.
-        parallel_ms: what the parallel schedule takes at each size.
+        serial_ms: time of the serial schedule at each size.
+        parallel_ms: time of the parallel schedule at each size.
 
     Returns:
         One of `sizes`, or None if the parallel schedule is not faster at the largest.

@@ -11,18 +11,18 @@ def export_model(
     """Compile a PyTorch model for this machine's CPU to a library that C++ can load.
 
     Import it to Relax with its weights as constants, put `ends` around it, optimize, give each
-    function a default schedule, build, and link one shared library. A library is what a program
-    loads; a .tar holds object files and needs a compiler wherever it is loaded.
+    function a default schedule, build, and link one shared library. A program can load a shared
+    library; a .tar holds object files and needs a compiler wherever it is loaded.
 
     Args:
         model: a torch.nn.Module in eval mode; it is only read.
         example: the tensors it is called with.
-        folder: made if it is not there; afterwards it holds model.so, and nothing else new.
+        folder: created if missing; afterwards it holds model.so, and nothing else new.
         ends: takes the imported IRModule and returns the one to compile; None: as imported.
 
     Returns:
-        The IRModule that was compiled, before it was optimized: `describe_main` of
-        tvm_practice.tvm_export.cpp reads off it what goes in and what comes out.
+        The compiled IRModule as it was before optimization: `describe_main` of
+        tvm_practice.tvm_export.cpp reads its inputs and outputs.
     """
     import os
 
@@ -89,21 +89,21 @@ def image_to_label(mod: Any, mean: Sequence[float], std: Sequence[float]) -> Any
 
 
 def wrap_buffer() -> str:
-    """C++: make a DLPack tensor of memory that belongs to somebody else, without a copy.
+    """C++: wrap memory that belongs to the caller in a DLPack tensor, without a copy.
 
-    Give the text of this function (C++17; <dlpack/dlpack.h>, <cstdint>, <memory>, <stdexcept>,
+    Return the text of this function (C++17; <dlpack/dlpack.h>, <cstdint>, <memory>, <stdexcept>,
     <string> and <vector> are included):
 
         DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
                                      void (*release)(void*), void* owner)
 
-    data: shape[0] * shape[1] * ... floats on the CPU, row by row without gaps. They stay where
-    they are until release(owner), which the tensor's deleter calls, once, when whoever has the
-    tensor is done with it. `shape` is the caller's and may be gone right after the call, so the
-    tensor needs extents of its own, which the deleter frees together with the DLManagedTensor.
+    data: shape[0] * shape[1] * ... floats on the CPU, row by row without gaps. They stay valid
+    until release(owner), which the tensor's deleter calls once, when the tensor's holder is done
+    with it. `shape` belongs to the caller and may be gone right after the call, so the tensor
+    needs extents of its own, which the deleter frees together with the DLManagedTensor.
 
-    The code that TVM makes relies on an address that is a multiple of 64: throw
-    std::invalid_argument with a text for any other, without a call of release.
+    TVM's code relies on an address that is a multiple of 64: for any other, throw
+    std::invalid_argument with a text, without a call of release.
 
     Returns:
         The C++ text. docs/labs/2-deploy_cpp.md has the fields of a DLManagedTensor.
@@ -146,18 +146,18 @@ DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
 def call_on_threads() -> str:
     """C++: call a model on many inputs from several threads.
 
-    Give the text of this function (C++17; the standard headers for threads, <atomic>,
+    Return the text of this function (C++17; the standard headers for threads, <atomic>,
     <exception> and <vector> are included):
 
         template <typename Model, typename Input>
         auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
             -> std::vector<decltype(model.Clone()(inputs[0]))>
 
-    Result i is that of input i. A model is for one thread at a time, and has state between the
+    Result i belongs to input i. A model serves one thread at a time and keeps state between the
     steps of a call: each thread needs a model.Clone() of its own, made once and not for each
-    input (on a GPU it copies the weights). There are at most `threads` of them, and no more than
-    inputs. An exception that leaves a thread ends the program: keep it, and throw it in the caller
-    once every thread is joined.
+    input (on a GPU it copies the weights). Use at most `threads` threads, and no more than there
+    are inputs. An exception that leaves a thread ends the program: keep it, and throw it in the
+    caller once every thread is joined.
 
     Returns:
         The C++ text.
@@ -192,27 +192,27 @@ auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int t
 def call_on_stream() -> str:
     """C++: a kernel, the model and another kernel on one CUDA stream; the host waits once.
 
-    Give the text of this function (C++17; the CUDA names used here are declared):
+    Return the text of this function (C++17; the CUDA names used here are declared):
 
         template <typename Model>
         int call_on_stream(Model& model, uint8_t* device_pixels, float* device_input,
                            int* device_label, const std::vector<uint8_t>& pixels,
                            cudaStream_t stream)
 
-    Everything called device_... is memory of the GPU. In this order, all on `stream`:
+    Every device_... pointer is to GPU memory. In this order, all on `stream`:
 
     - cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream): the pixels, height x width
       x 3 of them, to device_pixels.
     - Preprocess(stream, device_pixels, device_input, height * width) fills device_input, whose
       shape is model.inputs()[0].shape, (1, 3, height, width).
-    - The model on device_input as it lies there: model.SetStream(stream), then
+    - Run the model on device_input in place: model.SetStream(stream), then
       model({Model::Wrap(device_input, shape, model.device())})[0], a tensor.
     - Postprocess(stream, scores, count, device_label), the scores by Model::template
       Data<float>(tensor), their number by tensor.numel().
     - cudaMemcpyAsync(..., cudaMemcpyDeviceToHost, stream): the label to a variable of the host,
       which has it after cudaStreamSynchronize(stream). Return it.
 
-    It is graded on a stand-in for a GPU, whose streams are queues that know nothing of each other.
+    The grader uses a stand-in for a GPU whose streams are independent queues.
 
     Returns:
         The C++ text.

@@ -35,7 +35,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "manual_schedule.vectorize": {
         "the innermost loop of a tiled block": "the_fifth_loop",
-        "done by vector instructions": "one_lane",
+        "with vector instructions": "one_lane",
         "The other loops stay serial": "unrolls_the_rows_as_well",
     },
     "manual_schedule.parallelize": {
@@ -48,8 +48,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "i_inner and k_inner unrolled": "does_not_unroll_the_rows",
         "k_outer, k_inner, i_inner, j_inner": "rows_outside_the_steps",
         'a buffer of scope "local"': "adds_up_in_c",
-        "written to C once a tile": "writes_back_at_every_k",
-        "a statement of its own before k_outer": "leaves_the_zeroing_inside",
+        "written to C once per tile": "writes_back_at_every_k",
+        "A separate statement before k_outer": "leaves_the_zeroing_inside",
         "None of the three need divide its loop": "drops_loops_of_one_iteration",
     },
     "manual_schedule.packed_matmul": {
@@ -84,14 +84,14 @@ PROMISES: dict[str, dict[str, str]] = {
         "Milliseconds of each call": "latency_in_seconds",
     },
     "schedule_analysis.gflop_per_second": {
-        "a multiplication and an addition counting as two": "counts_multiplications_alone",
+        "a multiplication and an addition count as two": "counts_multiplications_alone",
         "rows of A and of C": "takes_the_matrices_for_square",
-        "milliseconds: what one product took": "takes_milliseconds_for_seconds",
+        "milliseconds: the time of one product": "takes_milliseconds_for_seconds",
         "10⁹ floating-point operations per second": "rounded",
     },
     "schedule_analysis.arithmetic_intensity": {
-        "each float32 of A and of B read once": "per_element",
-        "each of C written once": "output_forgotten",
+        "reads each float32 of A and of B once": "per_element",
+        "writes each of C once": "output_forgotten",
     },
     "schedule_analysis.compare_interleaved": {
         "Compare two callables in turn": "one_after_the_other",
@@ -113,7 +113,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "`engines.host_target()`": "compiled_for_any_processor",
     },
     "schedule_analysis.parallel_pays_from": {
-        "is always the faster one": "first_faster_size",
+        "is always faster": "first_faster_size",
         "does not count": "after_the_last_slower_size",
         "One of `sizes`": "index_for_size",
         "None if the parallel schedule is not faster at the largest": "first_size_for_none",
@@ -127,10 +127,10 @@ PROMISES: dict[str, dict[str, str]] = {
     "relay_import.optimize_relay": {
         "bind the weights as constants": "leaves_the_weights_unbound",
         "do not fuse yet": "fuses_already",
-        "Batch normalizations are taken apart": "keeps_the_batch_norm",
-        "what depends on constants alone is computed": "does_not_fold",
-        "scales are folded into the convolutions' weights": "at_the_default_level",
-        "it is left as it was": "binds_in_place",
+        "Decompose batch normalizations": "keeps_the_batch_norm",
+        "compute everything that depends on constants alone": "does_not_fold",
+        "fold scales into the convolutions' weights": "at_the_default_level",
+        "it is not changed": "binds_in_place",
     },
     "relay_import.build_relay": {
         "at optimization level 3": "builds_at_the_default_level",
@@ -171,7 +171,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "schedule with the values that the configuration holds": "a_knob_that_nothing_uses",
         "The innermost loop is vectorized": "only_the_write_back_vectorized",
         "the tiles are shared among the threads": "not_parallel",
-        "also where it does not divide the sizes": "sizes_rounded_down",
+        "even where it does not divide the sizes": "sizes_rounded_down",
     },
     "auto_tune.tune_autotvm": {
         "guided by a cost model": "without_a_cost_model",
@@ -256,7 +256,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.deploy_cpp.call_on_stream": {
         "In this order, all on `stream`": "leaves_the_model_on_its_own_stream",
-        "The model on device_input as it lies there": "takes_the_input_through_the_host",
+        "Run the model on device_input in place": "takes_the_input_through_the_host",
     },
     "labs.cross_compile.target_for": {
         "without prefer-256-bit": "leaves_the_halved_registers",

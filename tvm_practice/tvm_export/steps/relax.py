@@ -39,7 +39,7 @@ def optimize_relax(mod: Any) -> Any:
     pattern, fold constants again, group what can be fused, and merge each group to one PrimFunc.
 
     Args:
-        mod: what `import_relax` gives; it is left as it was.
+        mod: the module from `import_relax`; it is not changed.
 
     Returns:
         A new IRModule in which every call of main is a call_tir of one PrimFunc.

@@ -37,11 +37,11 @@ def import_relay(
 def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
     """Classic TVM: bind the weights as constants and simplify the graph; do not fuse yet.
 
-    Batch normalizations are taken apart, what depends on constants alone is computed, and scales
-    are folded into the convolutions' weights. Fusion is left to relay.build and to the tuners.
+    Decompose batch normalizations, compute everything that depends on constants alone, and fold
+    scales into the convolutions' weights. Leave fusion to relay.build and to the tuners.
 
     Args:
-        mod: what `import_relay` gives; it is left as it was.
+        mod: the module from `import_relay`; it is not changed.
         params: the weights by name.
 
     Returns:

@@ -8,12 +8,12 @@ def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
 
     Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
     its `tune` with a measure option that works and with the callbacks that append each record to
-    the log and show progress (`autotvm.measuring` has what is needed but the record's callback).
+    the log and show progress (`autotvm.measuring` has all of these but the record's callback).
 
     Args:
         task: an autotvm.task.Task; it carries its target.
         trials: configurations to measure.
-        log: file to append the records to, one line of JSON a trial.
+        log: file to append the records to, one line of JSON per trial.
     """
     from tvm import autotvm
 
@@ -57,7 +57,7 @@ def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule
 
 
 def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str) -> None:
-    """Ansor: make schedules without a template, and measure those its cost model likes.
+    """Ansor: make schedules without a template, and measure those its cost model ranks highest.
 
     An auto_scheduler.TaskScheduler divides the trials among the tasks, more to those where the
     weighted sum of latencies gains most. Give its `tune` the TuningOptions with a builder, a
@@ -70,7 +70,7 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
         tasks: auto_scheduler.SearchTask objects; each carries its target.
         weights: how often each task runs.
         trials: schedules to measure in total, rounded up to whole rounds.
-        log: file to append the records to, one line of JSON a trial.
+        log: file to append the records to, one line of JSON per trial.
     """
     from pathlib import Path
 
@@ -128,7 +128,7 @@ def tune_metaschedule(
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.
         weights: how often each task runs.
         trials: schedules to measure in total, rounded up to whole rounds.
-        work_dir: folder of the database, which a later call goes on from.
+        work_dir: folder of the database, from which a later call continues.
 
     Returns:
         The meta_schedule.Database with the records.
@@ -161,7 +161,7 @@ def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRMod
     Args:
         mod: an IRModule of PrimFuncs: one matmul, or all operators of a Relax model.
         database: a meta_schedule.Database.
-        target: the tvm.target.Target that was tuned for.
+        target: the tvm.target.Target used for tuning.
 
     Returns:
         The IRModule; functions without a record are as they were.
