@@ -131,7 +131,7 @@ def compare_interleaved(
             started = time.perf_counter()
             run()
             taken.append(time.perf_counter() - started)
-        # Within the round: a machine that slows down does so to both.
+        # Within the round, so that a slower machine slows both.
         ratios[i] = taken[0] / taken[1]
     drawn = np.random.default_rng().choice(ratios, (2000, rounds))
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])

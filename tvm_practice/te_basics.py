@@ -2,7 +2,7 @@
 
 A tensor expression says *what* to compute and nothing about *how*: no loop order, no tiles, no
 threads. `te.placeholder` names an input, `te.compute` gives each element of an output by a
-formula over its indices, `te.reduce_axis` names an index that is summed (or maxed) over. TVM
+formula over its indices, `te.reduce_axis` names an index to sum (or maximize) over. TVM
 turns the formulas into the plainest loops that compute them; the schedules of phase 2 then
 rearrange those loops without touching the formulas.
 

@@ -55,7 +55,7 @@ def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
         schedule: a tvm.s_tir.Schedule, changed in place. Its tiles divide the matrices.
         stages: names of the stages' blocks, in the order in which they are computed.
     """
-    # In this order: a stage can be inlined only into the block that computes what it reads.
+    # In this order: a stage can be inlined only into the block that computes its input.
     for stage in stages:
         schedule.reverse_compute_inline(schedule.get_sblock(stage))
 
@@ -120,7 +120,7 @@ def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
                 assert process.stdout is not None
                 line = process.stdout.readline()
                 seconds.append(time.perf_counter() - started)
-                process.stdout.read()  # a closed pipe would end what prints more
+                process.stdout.read()  # a closed pipe would end a program that prints more
             errors.seek(0)
             said = errors.read().strip().splitlines()
         if process.returncode or not line:

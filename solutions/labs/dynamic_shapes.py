@@ -99,7 +99,7 @@ def import_dynamic(
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
-    # One object a name: it is by the object that two axes are known to be equal.
+    # One object per name: two axes are equal if they have the same object.
     dimensions = {name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}
     tensors = list(example)
     for index, named in enumerate(axes):

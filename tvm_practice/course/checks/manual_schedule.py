@@ -229,7 +229,7 @@ _LANES = 4
         "Every tile of C can be computed by another thread. A tile is one iteration of i_outer "
         "and j_outer together, the first two loops of get_loops(block).",
         "fused = schedule.fuse(i_outer, j_outer) makes one loop over all tiles; TVM cuts it into "
-        "equal shares, one a thread.",
+        "equal shares, one per thread.",
         "i_outer, j_outer = schedule.get_loops(block)[:2]; "
         "schedule.parallel(schedule.fuse(i_outer, j_outer)).",
     ),
@@ -284,7 +284,7 @@ def check_parallelize(parallelize: Function) -> None:
     engine=CURRENT,
     title="add a tile of C up in registers, write it back once",
     hints=(
-        "tile, with k split too and another inner order. What is new: cache_write puts a buffer "
+        "Like tile, but split k too and change the inner order. New: cache_write puts a buffer "
         "between the block and C and returns the block that copies it to C; do it first.",
         "reverse_compute_at(write_back, j_outer) moves that copy into the tile's loops. "
         "vectorize(j_inner), unroll(i_inner), unroll(k_inner); the copy's own last loop can be "

@@ -193,7 +193,7 @@ def _imported_relay(model: Any, example: tuple[Any, ...]) -> tuple[Any, dict[str
         "EliminateCommonSubexpr; tvm.transform.Sequential runs a list of them.",
         "new = tvm.IRModule(mod.functions, mod.type_definitions); new['main'] = bound; then call "
         "the Sequential on it inside `with tvm.transform.PassContext(opt_level=3):`. At the "
-        "default level 2, FoldScaleAxis is skipped without a word.",
+        "default level 2, TVM skips FoldScaleAxis silently.",
     ),
     looks_like="""
         fn(input_0, input_1)
