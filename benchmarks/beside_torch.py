@@ -24,7 +24,7 @@ def options(name: str) -> Callable[[Command], Command]:
             show_default=True,
         ),
         click.option(
-            "--seconds", type=float, default=10, show_default=True, help="For each shape."
+            "--seconds", type=float, default=10, show_default=True, help="Seconds per shape."
         ),
     )
 

@@ -127,7 +127,9 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     "  python benchmarks/busy_machine.py --model mlp --runs 10"
 )
 @click.option("--model", "names", multiple=True, default=_MODELS, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), default=25, show_default=True, help="Of each.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=25, show_default=True, help="Runs per model."
+)
 @options("busy_machine")
 def main(names: tuple[str, ...], runs: int, seconds: float, out: Path, table: bool) -> None:
     """Compare models with PyTorch beside load: is what is published true?"""

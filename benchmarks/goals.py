@@ -441,7 +441,7 @@ def _profile(measured: Measured, goal: Goal) -> list[str]:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Where the benchmarks wrote.",
+    help="Folder the benchmarks wrote to.",
 )
 def main(runs: Path) -> None:
     """Write docs/speed.md from the JSON files of the benchmarks, this machine's column anew."""

@@ -101,7 +101,7 @@ def onnx_operators(file: Path, feed: dict[str, Any], *, runs: int = 20) -> dict[
     "  python benchmarks/rivals.py --model vit --seconds 30"
 )
 @click.option("--model", "names", multiple=True, help="[resnet18, bert_base]")
-@click.option("--seconds", type=float, default=20, show_default=True, help="For each engine.")
+@click.option("--seconds", type=float, default=20, show_default=True, help="Seconds per engine.")
 @click.option(
     "--models",
     type=click.Path(file_okay=False, path_type=Path),

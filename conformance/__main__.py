@@ -19,12 +19,12 @@ from conformance.results import Results, path_of
     "  python -m conformance --again outcomes.json --verdict raw"
 )
 @click.argument("kinds", metavar="KIND...", nargs=-1)
-@click.option("--dtype", help="Of the inputs, or 'all' [default: the kind's first].")
-@click.option("--samples", type=click.IntRange(min=1), help="Per group [default: all].")
-@click.option("--draw", type=click.IntRange(min=1), help="Try so many cases, drawn at random.")
-@click.option("--seed", type=int, help="Draw the same cases again.")
-@click.option("--only", help="Cases whose name begins so.")
-@click.option("--verbose", is_flag=True, help="Say what became of each case.")
+@click.option("--dtype", help="Type of the inputs, or 'all' [default: the kind's first].")
+@click.option("--samples", type=click.IntRange(min=1), help="Samples per group [default: all].")
+@click.option("--draw", type=click.IntRange(min=1), help="Try this many cases, drawn at random.")
+@click.option("--seed", type=int, help="Seed of the draw; the same seed draws the same cases.")
+@click.option("--only", help="Try only cases whose name starts with this.")
+@click.option("--verbose", is_flag=True, help="Print the outcome of each case.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds per case.")
 @click.option(
@@ -36,10 +36,15 @@ from conformance.results import Results, path_of
 @click.option(
     "--again",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Try those of the file's cases again that were wrong, raw or refused; update the file.",
+    help="Retry the file's cases that were wrong, raw or refused, and update the file.",
 )
 @click.option("--page", is_flag=True, help="Then write docs/conformance.md from all outcomes kept.")
-@click.option("--verdict", multiple=True, type=click.Choice(VERDICTS), help="With --again: these.")
+@click.option(
+    "--verdict",
+    multiple=True,
+    type=click.Choice(VERDICTS),
+    help="With --again: retry cases with this verdict.",
+)
 def main(
     kinds: tuple[str, ...],
     dtype: str | None,

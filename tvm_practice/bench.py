@@ -53,23 +53,25 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
     "names",
     type=click.Choice(list(LABELS)),
     multiple=True,
-    help="Build this one only; again for a further one. Eager, the baseline, is always there.",
+    help="Measure only this one; repeat for others. Eager, the baseline, always runs.",
 )
 @click.option(
     "--example-shape",
     "shape",
     multiple=True,
-    help="Extents of an input, for a factory that returns none; again for a further one.",
+    help="Shape of an input, for a factory that returns none; repeat for each input.",
 )
-@click.option("--example-dtype", "dtype", multiple=True, help="Its type [default: float32].")
+@click.option(
+    "--example-dtype", "dtype", multiple=True, help="Type of that input [default: float32]."
+)
 @tolerances
-@click.option("--threads", type=click.IntRange(min=1), help="Threads, the same for all.")
+@click.option("--threads", type=click.IntRange(min=1), help="Number of threads, the same for all.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for report.json, records and artifacts [default: runs/bench/FACTORY].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output only.")
+@click.option("--json", "as_json", is_flag=True, help="Print only report.json, on standard output.")
 def main(
     model: str,
     trials: int,

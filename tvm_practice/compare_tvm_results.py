@@ -31,8 +31,10 @@ _PLOTS = (".png", ".svg", ".pdf")
 )
 @click.argument("metrics", type=click.Path(path_type=Path))
 @click.argument("metadata", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(path_type=Path), help="A .json or .csv to write.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="A .png, .svg or .pdf.")
+@click.option("--output", type=click.Path(path_type=Path), help="File to write: .json or .csv.")
+@click.option(
+    "--plot", "picture", type=click.Path(path_type=Path), help="Plot to write: .png, .svg or .pdf."
+)
 @click.option("--json", "to_json", is_flag=True, help="Print JSON instead of a table.")
 def main(
     metrics: Path,

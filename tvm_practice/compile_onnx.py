@@ -37,7 +37,7 @@ from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
     "shapes",
     metavar="NAME=1x3x224x224",
     multiple=True,
-    help="Shape of an input with symbolic dimensions; again for a further one.",
+    help="Shape of an input with symbolic dimensions; repeat for each.",
 )
 @click.option(
     "--value",

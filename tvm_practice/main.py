@@ -34,22 +34,26 @@ QUICK_TRIALS = 24
     "  python -m tvm_practice.main --model resnet18 --trials 300",
 )
 @click.option("--solutions", is_flag=True, help="Use the reference solutions, not your functions.")
-@click.option("--quick", is_flag=True, help=f"{QUICK_TRIALS} trials a tuner, not {DEFAULT_TRIALS}.")
+@click.option(
+    "--quick", is_flag=True, help=f"{QUICK_TRIALS} trials per tuner instead of {DEFAULT_TRIALS}."
+)
 @click.option(
     "--phase",
     "numbers",
     type=click.IntRange(1, 5),
     multiple=True,
-    help="Run these phases only, without the export.",
+    help="Run only these phases, without the export.",
 )
 @click.option(
     "--model",
     "models",
     type=click.Choice(list(MODELS)),
     multiple=True,
-    help="Export these models only, without the phases.",
+    help="Export only these models, without the phases.",
 )
-@click.option("--trials", type=click.IntRange(min=1), help="Schedules a tuner measures, a model.")
+@click.option(
+    "--trials", type=click.IntRange(min=1), help="Schedules each tuner measures per model."
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

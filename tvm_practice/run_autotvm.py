@@ -39,11 +39,16 @@ Call = Callable[[str, dict[str, Any]], Any]
     "--example-shape",
     "shape",
     multiple=True,
-    help="Extents of an input, for a factory that returns none; again for a further one.",
+    help="Shape of an input, for a factory that returns none; repeat for each input.",
 )
-@click.option("--example-dtype", "dtype", multiple=True, help="Its type [default: float32].")
 @click.option(
-    "--target", "targets", multiple=True, help="TVM target [default: llvm, this processor]."
+    "--example-dtype", "dtype", multiple=True, help="Type of that input [default: float32]."
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="TVM target; repeat for several [default: llvm, this processor].",
 )
 @click.option("--tuning-trials", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--use-ansor", is_flag=True, help="Tune with Ansor rather than AutoTVM.")
@@ -60,20 +65,27 @@ Call = Callable[[str, dict[str, Any]], Any]
 @click.option(
     "--tuning-log",
     type=click.Path(path_type=Path),
-    help="Records to go on from: a file, for MetaSchedule a folder [default: in --artifacts].",
+    help="Tuning records to continue: a file, or MetaSchedule's folder [default: in --artifacts].",
 )
-@click.option("--early-stopping", metavar="N", help="End a search after N trials in vain.")
-@click.option("--tuning-seconds", "seconds", metavar="S", help="End a search after S seconds.")
-@click.option("--seed", help="Of the search.")
+@click.option(
+    "--early-stopping", metavar="N", help="Stop a search after N trials without improvement."
+)
+@click.option("--tuning-seconds", "seconds", metavar="S", help="Stop a search after S seconds.")
+@click.option("--seed", help="Random seed of the search.")
 @click.option(
     "--policy",
     help="AutoTVM: xgb, ga, random, grid; Ansor: sketch.xgb, sketch.random; "
     "MetaSchedule: evolutionary, replay-trace.",
 )
-@click.option("--cost-model", help="Of Ansor and MetaSchedule: xgb, random.")
-@click.option("--space", help="MetaSchedule's: register-tiles, post-order-apply, module:function.")
-@click.option("--rpc-tracker", metavar="HOST:PORT", help="Measure on this tracker's servers.")
-@click.option("--rpc-key", help="Key of those servers [default: cpu].")
+@click.option("--cost-model", help="Cost model of Ansor and MetaSchedule: xgb, random.")
+@click.option(
+    "--space",
+    help="MetaSchedule's search space: register-tiles, post-order-apply, module:function.",
+)
+@click.option(
+    "--rpc-tracker", metavar="HOST:PORT", help="Measure on the servers of this RPC tracker."
+)
+@click.option("--rpc-key", help="Device key of those servers [default: cpu].")
 @click.option(
     "--input-shape",
     "input_shapes",
@@ -85,26 +97,32 @@ Call = Callable[[str, dict[str, Any]], Any]
 @click.option(
     "--converters",
     metavar="MODULE:FUNCTION",
-    help="What returns converters of operators that TVM lacks, by their names.",
+    help="Function that returns converters for operators TVM lacks, keyed by operator name.",
 )
 @tolerances
 @click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
-@click.option("--artifacts", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
-@click.option("--force", is_flag=True, help="Write over another model's artifacts.")
-@click.option("--again", is_flag=True, help="Export anew even if nothing has changed.")
+@click.option(
+    "--artifacts",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the artifacts.",
+)
+@click.option("--force", is_flag=True, help="Overwrite another model's artifacts.")
+@click.option("--again", is_flag=True, help="Export again even if nothing has changed.")
 @click.option("--dump-ir", is_flag=True, help="Write the IR after each stage to ARTIFACTS/ir.")
 @click.option(
     "--measure-repeats", type=click.IntRange(1, 1_000_000), default=200, show_default=True
 )
 @click.option("--measure-warmup", type=click.IntRange(0, 1_000_000), default=20, show_default=True)
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of TVM and of PyTorch.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and no more.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="Number of threads for TVM and for PyTorch."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only the results, as JSON.")
 @click.option(
     "--verbose",
     is_flag=True,
-    help="Also: the rule that scheduled each function, and why others did not.",
+    help="Also print which rule scheduled each function, and why the others did not.",
 )
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@click.option("--quiet", is_flag=True, help="Print only the result.")
 def main(
     model: str,
     targets: tuple[str, ...],

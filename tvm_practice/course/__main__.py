@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tvm_practice.course.screen import Screen
 
 _ONE = click.argument("exercise", metavar="[EXERCISE]", required=False)
-_SPOIL = click.option("--spoil", is_flag=True, help="Show it before you have passed.")
+_SPOIL = click.option("--spoil", is_flag=True, help="Show the solution before you have passed.")
 
 
 class _Group(Group):
@@ -127,7 +127,7 @@ def _named_or_next(name: str | None, standing: "Standing") -> "Exercise":
 
 
 @_command("list", "list", "list --all", "list --json", "list --solutions")
-@click.option("--all", "anew", is_flag=True, help="Grade every exercise anew.")
+@click.option("--all", "anew", is_flag=True, help="Grade every exercise again.")
 @click.option("--solutions", is_flag=True, help="Grade the reference solutions instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_exercises(anew: bool, solutions: bool, as_json: bool) -> None:
@@ -224,7 +224,7 @@ def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
 
 @_command("hint", "hint", "hint matmul", "hint matmul --level 3")
 @_ONE
-@click.option("--level", type=click.IntRange(1, 3), help="This one, not the next.")
+@click.option("--level", type=click.IntRange(1, 3), help="Show this level instead of the next one.")
 def hint(exercise: str | None, level: int | None) -> None:
     """Show a hint, each time one that says more.
 

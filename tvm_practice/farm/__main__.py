@@ -31,7 +31,7 @@ _key_option = click.option(
     "--key",
     default="cpu",
     show_default=True,
-    help="What the server is known by; give unlike machines unlike keys.",
+    help="Device key of the server; give different kinds of machine different keys.",
 )
 
 
@@ -119,7 +119,13 @@ def status(engine: str | None, tracker: str) -> None:
 @_tracker_option
 @_key_option
 @click.option("--trials", type=click.IntRange(1), default=32, show_default=True)
-@click.option("--size", type=click.IntRange(1), default=256, show_default=True, help="Of a side.")
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Rows and columns of the matmul.",
+)
 @click.option(
     "--wait",
     type=click.FloatRange(0),
@@ -132,7 +138,7 @@ def status(engine: str | None, tracker: str) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=lambda: Path(os.environ.get("TVM_PRACTICE_RECORDS", "runs")) / "farm",
     show_default="farm in $TVM_PRACTICE_RECORDS, else in runs",
-    help="Folder for the tuning records; those already there are used.",
+    help="Folder for the tuning records; records already there are reused.",
 )
 def tune(
     engine: str | None, tracker: str, key: str, trials: int, size: int, wait: float, out: Path

@@ -47,16 +47,21 @@ def main() -> None:
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set a key, such as measure.repeats=50; may be repeated, the last one counts.",
+    help="Set a key, such as measure.repeats=50; repeatable, the last one counts.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder for metrics.json and what TVM writes.  [default: runs/NAME of the configuration]",
+    help="Folder for metrics.json and TVM's artifacts.  [default: runs/NAME of the configuration]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print metrics.json, and all else to stderr.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the configuration, and tracebacks.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print metrics.json on stdout, everything else on stderr.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the configuration and tracebacks.")
 def run_command(
     file: Path,
     overrides: tuple[str, ...],

@@ -35,9 +35,15 @@ def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with the options --atol, --rtol and --verify-data, whose names requests have."""
     options = (
         click.option(
-            "--atol", type=float, help="How far outputs may be from PyTorch's [default: 1e-3]."
+            "--atol",
+            type=float,
+            help="Allowed absolute difference from PyTorch's output [default: 1e-3].",
         ),
-        click.option("--rtol", type=float, help="The same, times PyTorch's [default: 1e-3]."),
+        click.option(
+            "--rtol",
+            type=float,
+            help="Allowed difference relative to PyTorch's output [default: 1e-3].",
+        ),
         click.option(
             "--verify-data",
             type=click.Path(path_type=Path),

@@ -20,15 +20,21 @@ if TYPE_CHECKING:
 
 _WHAT = click.argument("what", metavar="[MODULE:FUNCTION]", required=False)
 _SIZE = click.option(
-    "--size", type=click.IntRange(8, 2048), default=512, show_default=True, help="Of the matmul."
+    "--size",
+    type=click.IntRange(8, 2048),
+    default=512,
+    show_default=True,
+    help="Rows and columns of the matmul.",
 )
-_MINE = click.option("--mine", is_flag=True, help="The matmul by your functions of phase 2.")
+_MINE = click.option(
+    "--mine", is_flag=True, help="Draw the matmul scheduled by your functions of phase 2."
+)
 _ENGINE = click.option(
     "--engine",
     type=click.Choice(["current", "classic"]),
     default="current",
     show_default=True,
-    help="Which TVM a schedule of your own is made on.",
+    help="TVM on which your own schedule is made.",
 )
 _OUT = click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write the picture to."
@@ -63,7 +69,7 @@ def main() -> None:
 @_SIZE
 @_MINE
 @_ENGINE
-@click.option("--history", is_flag=True, help="The loops after every primitive.")
+@click.option("--history", is_flag=True, help="Draw the loops after every primitive.")
 @_OUT
 def nest(
     what: str | None, size: int, mine: bool, engine: str, history: bool, out: Path | None
@@ -102,7 +108,7 @@ def nest(
     type=click.IntRange(min=1),
     default=8192,
     show_default=True,
-    help="Follow so many touches of memory; the matmul's are one tile's.",
+    help="Number of memory accesses to follow; the matmul's default is one tile.",
 )
 @_OUT
 def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | None) -> None:

@@ -160,8 +160,8 @@ def _access_section(study: Mapping[str, Any]) -> Section:
         [
             Block(
                 "text",
-                text="The same 2048 multiply-adds of a 32³ matmul, followed through the IR of "
-                "each schedule.",
+                text="2048 multiply-adds of a 32³ matmul, as many for each schedule, followed "
+                "through its IR.",
             ),
             Block(
                 "picture",

@@ -25,7 +25,7 @@ from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
 @click.argument(
     "workload", type=click.Choice(["matmul", "softmax", "layer_norm", "mlp", "attention"])
 )
-@click.option("--quick", is_flag=True, help="The smaller size.")
+@click.option("--quick", is_flag=True, help="Use the smaller size.")
 @click.option("--trials", type=click.IntRange(min=1), default=32, show_default=True)
 def main(framework: str, workload: str, quick: bool, trials: int) -> None:
     """Run a workload once in a framework, verify it, and say so."""

@@ -19,9 +19,9 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
         The largest absolute error of all outputs.
 
     Raises:
-        ValueError: another number of outputs (or none), another shape, or a wrong element. It
-            names the output's index, its largest absolute and largest relative error (infinite
-            for NaN) and the worst element's position.
+        ValueError: the number of outputs differs (or is zero), a shape differs, or an element is
+            wrong. The message names the output's index, its largest absolute and largest relative
+            error (infinite for NaN) and the worst element's position.
     """
     import numpy as np
 
