@@ -140,6 +140,21 @@ def test_metaschedule_tunes_several_tasks_in_one_call(
     assert {trial.task for trial in metaschedule.history(tmp_path)} == {"matmul", "dense"}
 
 
+def test_a_kill_after_one_task_of_two_loses_no_trial(tmp_path: Path) -> None:
+    """MetaSchedule measures a round of every task before it writes the first."""
+    engine_of("metaschedule")
+    log, counted = tmp_path / "log", tmp_path / "counted"
+    arguments = {"log": str(log), "counted": str(counted)}
+    with pytest.raises(engines.EngineDied):
+        engines.call("current", f"{FUNCTIONS}:die_after_the_first_round", arguments)
+    trials = len(counted.read_text())
+    assert 0 < len(metaschedule.history(log)) < trials
+    assert len(measured("metaschedule", log)) == trials
+    metaschedule.recover(log)
+    assert len(metaschedule.history(log)) == trials
+    assert len(measured("metaschedule", log)) == trials
+
+
 def test_equal_functions_of_a_model_share_a_task(current: engines.Session) -> None:
     found = current.call(f"{FUNCTIONS}:extracted")
     assert sorted(found["weights"]) == [1.0, 2.0]

@@ -74,6 +74,32 @@ def tuned_twice_at_once(log: str) -> dict[str, Any]:
     }
 
 
+def die_after_the_first_round(log: str, counted: str) -> None:
+    """Tune two tasks in one call and end the process once a task's round is in the database.
+
+    A byte is added to the file `counted` for each trial that was written down.
+    """
+    import os
+
+    from tvm_practice.tvm_export.tuners.journal import Journal
+
+    patched: Any = Journal
+    append, settle = Journal.append, Journal.settle
+
+    def append_and_count(journal: Any, entry: Any) -> None:
+        append(journal, entry)
+        with Path(counted).open("a") as file:
+            file.write(".")
+
+    def settle_and_die(journal: Any) -> None:
+        settle(journal)
+        if Path(counted).exists():  # not the one before the search
+            os._exit(9)
+
+    patched.append, patched.settle = append_and_count, settle_and_die
+    tuned_twice_at_once(log)
+
+
 def _fails(m: int, n: int, k: int) -> Any:
     """A template that gives a schedule for the space and fails for every configuration."""
     from tvm import autotvm

@@ -94,7 +94,7 @@ def measuring(tasks: Sequence[Any], trials: int, log: str | Path) -> Iterator[Me
 
         class Watch(PythonBasedMeasureCallback):  # type: ignore[misc]
             def callback(self, _: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-                journal.clear()
+                journal.settle()
                 progress.add(
                     _outcome(measured, result)
                     for measured, result in zip(inputs, results, strict=True)

@@ -79,7 +79,7 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
             runner = autotvm.RPCRunner(key, host, port, timeout=RPC_SECONDS, **TIMING)
 
         def callback(_: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-            journal.clear()
+            journal.settle()
             progress.add(
                 _outcome(measured, result) for measured, result in zip(inputs, results, strict=True)
             )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.tvm_export.tuners.history import Row, mean_seconds, prepare_log
-from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
+from tvm_practice.tvm_export.tuners.journal import Journal
 
 # Short: a slow candidate needs no exact time, and a fast one gets many calls in 20 ms.
 TIMING = {"number": 1, "repeat": 3, "min_repeat_ms": 20}
@@ -28,9 +28,9 @@ ERRORS = {
 def recover(log: str | Path) -> Journal:
     """The log's journal, empty: what a killed run had measured is in the log, every line whole."""
     prepare_log(Path(log))
-    journal = Journal(Path(f"{log}.journal"))
-    append_missing(Path(log), journal.entries())
-    journal.clear()
+    journal = Journal(Path(f"{log}.journal"), Path(log))
+    journal.recover()
+    journal.settle()
     return journal
 
 

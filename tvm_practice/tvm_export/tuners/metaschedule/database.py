@@ -1,5 +1,6 @@
 """MetaSchedule's database, the times of its trials, and the journal of those not yet in it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tvm_practice.tvm_export.tuners.history import (
     number_trials,
     prepare_log,
 )
-from tvm_practice.tvm_export.tuners.journal import Journal, append_missing
+from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.records import RECORDS
 
 WORKLOADS = "database_workload.json"
@@ -62,15 +63,22 @@ def recover(folder: Path) -> Journal:
     """
     for name in (WORKLOADS, RECORDS, TIMES):
         prepare_log(folder / name)
-    journal = Journal(folder / _JOURNAL)
-    entries = journal.entries()
-    added = append_missing(
+    journal = Journal(
+        folder / _JOURNAL,
         folder / RECORDS,
-        [each["record"] for each in entries],
+        line_of=lambda entry: entry["record"],
         key=lambda record: (record[0], record[1][0]),  # times are not written to the last digit
     )
-    first = len(list(json_lines(folder / RECORDS))) - len(added) if added else 0
-    lines = [each["trial"] for each in entries if each["record"] in added]
-    append_missing(folder / TIMES, [{"record": first + i, **each} for i, each in enumerate(lines)])
-    journal.clear()
+    journal.recover()
+    _add_times({journal.number(each): each["trial"] for each in journal.entries()}, folder / TIMES)
+    journal.settle()
     return journal
+
+
+def _add_times(trials: dict[int | None, Any], file: Path) -> None:
+    """Append the times of those trials, by their records' numbers, that the file lacks."""
+    known = {line["record"] for line in json_lines(file)} if file.exists() else set()
+    lines = [{"record": number, **trial} for number, trial in trials.items() if number not in known]
+    if lines:
+        with file.open("a") as stream:
+            stream.write("".join(json.dumps(line) + "\n" for line in lines))

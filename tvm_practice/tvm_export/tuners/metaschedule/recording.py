@@ -131,7 +131,7 @@ def watching(
             with times.open("a") as file:
                 file.write("".join(lines))
             measured.clear()
-            journal.clear()
+            journal.settle()
             progress.add(outcomes)
 
     return Watch()
