@@ -12,6 +12,7 @@ from typing import Any
 
 from tvm_practice.engines.errors import PlainError, RemoteError
 from tvm_practice.engines.selection import ENGINES, activate, choose
+from tvm_practice.engines.stopping import raise_at_ctrl_c
 
 _PR_SET_PDEATHSIG = 1
 
@@ -48,6 +49,7 @@ def _answer(request: dict[str, Any], engine: str) -> str:
 def main() -> None:
     engine = sys.argv[1]
     assert engine in ENGINES
+    raise_at_ctrl_c()
     _end_with_parent()
     pipe: Connection[str, str] = Connection(int(sys.argv[2]))
     os.set_inheritable(pipe.fileno(), False)  # workers must not hold it open

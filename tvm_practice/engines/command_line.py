@@ -2,17 +2,26 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+
+from tvm_practice.engines.stopping import ended_by_signals, raise_at_ctrl_c
 
 
 class _Plain(click.Command):
     """A command of this project."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """As click's: 2 where the working directory is gone, 1 where output cannot be written."""
+        """As click's, with these exit codes.
+
+        2 where the working directory is gone, 1 where output cannot be written, 130 for Ctrl-C,
+        143 for SIGTERM, 129 for SIGHUP.
+        """
+        raise_at_ctrl_c()
         try:
             Path.cwd()
         except FileNotFoundError:
@@ -20,7 +29,8 @@ class _Plain(click.Command):
             sys.exit(2)
         try:
             try:
-                return super().main(*args, **options)
+                with ended_by_signals():
+                    return super().main(*args, **options)
             finally:
                 sys.stdout.flush()
         except OSError as error:
@@ -29,6 +39,24 @@ class _Plain(click.Command):
             if not isinstance(error, BrokenPipeError):
                 print(f"error: {error.strerror or error}", file=sys.stderr)
             sys.exit(1)
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        with _stopped_by_ctrl_c():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _stopped_by_ctrl_c():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _stopped_by_ctrl_c() -> Iterator[None]:
+    """End the program with 130 at Ctrl-C that the command did not catch; click's own is 1."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
 
 
 class Command(_Plain):

@@ -23,11 +23,14 @@ from tvm_practice.engines.errors import (
     RemoteError,
 )
 from tvm_practice.engines.selection import Engine, thread_count, unavailable_reason
+from tvm_practice.engines.temporary import TemporaryFolder
 
 # An answer or the pipe's end is noticed at once. A worker forked by the child may hold the pipe
 # open beyond the child's end: this is how often that is looked for.
 _LOOK_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
+# After SIGTERM, which is often followed by SIGKILL.
+_SHORT_GRACE_SECONDS = 2.0
 
 
 def _plain(kind: str, message: str) -> PlainError:
@@ -53,9 +56,7 @@ class Session:
         if reason := unavailable_reason(engine):
             raise EngineUnavailable(reason)
         self.engine = engine
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="tvm-practice-", ignore_cleanup_errors=True
-        )
+        self._folder = TemporaryFolder()
         self._pipe, theirs = Pipe()
         try:
             with theirs:
@@ -69,7 +70,7 @@ class Session:
         environment = dict(os.environ)
         environment["TVM_PRACTICE_PARENT"] = str(os.getpid())
         # A tuner's workers are ended in the middle of things; what they leave goes with the folder.
-        environment["TMPDIR"] = self._folder.name
+        environment["TMPDIR"] = str(self._folder.path)
         # TorchInductor would keep what it has compiled there.
         environment.setdefault(
             "TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}"
@@ -114,7 +115,10 @@ class Session:
         try:
             answer = self._wait(timeout)
         except KeyboardInterrupt:
-            self._interrupt()
+            self._interrupt(_GRACE_SECONDS)
+            raise
+        except SystemExit:  # of a signal's handler
+            self._interrupt(_SHORT_GRACE_SECONDS)
             raise
         if "error" in answer:
             error = answer["error"]
@@ -142,12 +146,12 @@ class Session:
         self.close(grace=0)
         raise EngineTimeout(f"no answer from the {self.engine} engine in {timeout:.0f} s")
 
-    def _interrupt(self) -> None:
-        """Pass Ctrl-C on, and give the function called time to save what it has."""
+    def _interrupt(self, grace: float) -> None:
+        """Pass Ctrl-C on, and give the function called time to save what it has, in seconds."""
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGINT)
         try:
-            self._wait(_GRACE_SECONDS)
+            self._wait(grace)
         except EngineError:
             pass
         self.close(grace=0)

@@ -1,12 +1,11 @@
 """The front door: a PyTorch module and a configuration in, a compiled model out."""
 
 import contextlib
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tvm_practice import engines
+from tvm_practice.engines.temporary import TemporaryFolder
 from tvm_practice.tvm_export.config import ExportConfig
 from tvm_practice.tvm_export.graph_module import GraphModule
 
@@ -39,8 +38,8 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
         raise BadInput("example_input holds no tensor")
     with in_eval_mode(model):
         imported = import_model(Export.of(call, config))
-    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
-        log = config.tuning_log or Path(folder) / "records"
+    with TemporaryFolder() as folder:
+        log = config.tuning_log or folder / "records"
         built = build(schedule(tune(replace(imported, log=log))))
     if verify and not built.not_run:
         with in_eval_mode(model), contextlib.suppress(NotImplementedError):  # a step to do

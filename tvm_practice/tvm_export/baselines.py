@@ -6,13 +6,13 @@
 import functools
 import importlib
 import importlib.util
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice import engines
+from tvm_practice.engines.temporary import TemporaryFolder
 from tvm_practice.tvm_export.artifacts.schema import (
     LatencyRecord,
     RatioRecord,
@@ -76,10 +76,10 @@ def measure_baselines(
     call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
     notes = list(loaded.notes)
     rivals: dict[str, _Rival] = {}
-    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
+    with TemporaryFolder() as folder:
         for name in names:
             print(f"\n{name}", flush=True)
-            rivals[name] = _built(name, loaded, call, Path(folder), atol=atol, rtol=rtol)
+            rivals[name] = _built(name, loaded, call, folder, atol=atol, rtol=rtol)
             if name == "compile" and rivals[name].run:
                 notes += _left_to_eager()
         eager = _timed_with_eager(loaded, rivals)

@@ -1,10 +1,10 @@
 """Lab 2's exercises in C++: each is compiled with the program that tries it."""
 
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tvm_practice.engines.temporary import TemporaryFolder
 from tvm_practice.tvm_export.cpp import compiler, missing_compiler, run_tool
 from tvm_practice.tvm_export.errors import Missing
 
@@ -27,8 +27,8 @@ def run_exercise(name: str, answer: str, *runs: Sequence[int]) -> list[dict[str,
         Missing: no compiler.
         DoesNotCompile: the text is refused.
     """
-    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
-        program = compile_exercise(name, answer, Path(folder))
+    with TemporaryFolder() as folder:
+        program = compile_exercise(name, answer, folder)
         return [_run_once([str(program), *map(str, arguments)]) for arguments in runs]
 
 

@@ -1,15 +1,14 @@
 """A part of a graph through the exporter's pipeline, or from disk."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import fx
 
 from tvm_practice import engines
+from tvm_practice.engines.temporary import TemporaryFolder
 from tvm_practice.tvm_export import pipeline
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings
@@ -47,8 +46,8 @@ def compiled(call: Call, options: Options, *, name: str) -> Any:
         engine=engines.CURRENT,
     )
     export = pipeline.import_model(Export.of(call, settings))
-    with tempfile.TemporaryDirectory(prefix="tvm-practice-") as folder:
-        log = (options.records or Path(folder)) / name
+    with TemporaryFolder() as folder:
+        log = (options.records or folder) / name
         export = pipeline.tune(replace(export, log=log))
         return pipeline.build(pipeline.schedule(export)).result.compiled
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from torch import fx
 
 from tvm_practice import engines
+from tvm_practice.engines.temporary import TemporaryFolder
 from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.torch_compile.options import Options
@@ -94,10 +94,12 @@ class Cache:
             return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(dir=self._folder, prefix=".new-"))
+            making = TemporaryFolder(self._folder)
         except OSError:
             return
+        made = making.path / "entry"
         try:
+            made.mkdir()
             if executable is not None:
                 with native_stderr_to(os.devnull):  # it tells of every file that it writes
                     executable.export_library(str(made / _LIBRARY))
@@ -106,7 +108,9 @@ class Cache:
             made.replace(self._folder / name)
             self._trim()
         except (OSError, RuntimeError):  # full, no linker, or another process was first
-            shutil.rmtree(made, ignore_errors=True)
+            pass
+        finally:
+            making.cleanup()
 
     def _trim(self) -> None:
         assert self._folder is not None
