@@ -131,6 +131,46 @@ def _systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
     )
 
 
+def _complex(x: torch.Tensor, turns: torch.Tensor) -> Outputs:
+    """Real outputs by way of complex numbers: rotations, Fourier transforms, a spectral layer."""
+    pairs = torch.view_as_complex(x.reshape(4, 3, 2))
+    spectrum = torch.fft.rfft2(x, norm="ortho")
+    kept = torch.zeros(4, 4, dtype=torch.cfloat)
+    kept[:2, :3] = spectrum[:2, :3] @ torch.polar(turns, turns)[:3, :3] * (1 + 2j) - 1j
+    return (
+        torch.view_as_real(pairs * torch.polar(torch.ones_like(turns), turns)),
+        torch.fft.irfft2(kept / (spectrum + 3), s=(4, 6)),
+        torch.fft.hfft(x, 9),
+        torch.fft.fft(x, dim=0).abs(),
+        torch.view_as_real((1j * turns).exp() ** 2),
+        torch.stft(x.reshape(-1), 8, window=turns.reshape(-1)[:8], return_complex=True).real,
+    )
+
+
+class Rotation(torch.nn.Module):
+    """A complex buffer, as rotary embeddings keep it."""
+
+    turns: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("turns", torch.polar(torch.ones(4, 3), torch.randn(4, 3)))
+
+    def forward(self, x: torch.Tensor) -> Outputs:
+        turned = torch.view_as_complex(x.reshape(4, 3, 2)) * self.turns
+        return (torch.view_as_real(turned).flatten(1),)
+
+
+def rotation_difference() -> float:
+    """The largest difference to PyTorch of a model that has a complex buffer."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    torch.manual_seed(0)
+    model, x = Rotation(), torch.randn(4, 6)
+    compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)), verify=False)
+    return float(abs(compiled(x)[0] - model(x)[0].numpy()).max())
+
+
 def _whole(*shape: int) -> torch.Tensor:
     return torch.randint(-3, 4, shape, dtype=torch.int32)
 
@@ -147,6 +187,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "norms": (_norms, (image, torch.rand(4))),
         "indexing": (_indexing, (cube, torch.randint(0, 4, (4, 5)), torch.rand(4) > 0.5)),
         "systems": (_systems, (torch.randn(2, 4, 4), torch.randn(2, 4, 3))),
+        "complex": (_complex, (torch.randn(4, 6), torch.rand(4, 3))),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
     }
 
@@ -172,6 +213,7 @@ def refusal(name: str) -> str:
         "random": lambda x: (F.dropout(x, training=True),),
         "missing": lambda x: (torch.linalg.qr(x)[0],),
         "mask": lambda x: (x[x > 0],),
+        "spectrum": lambda x: (torch.fft.fft(x),),
     }
     try:
         compile_pytorch_module(_Model(models[name]), ExportConfig(example_input=torch.randn(3, 3)))

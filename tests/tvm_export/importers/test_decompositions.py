@@ -11,7 +11,8 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 
 
 @pytest.mark.parametrize(
-    "family", ["numbers", "special", "windows", "norms", "indexing", "reductions", "systems"]
+    "family",
+    ["numbers", "special", "windows", "norms", "indexing", "reductions", "systems", "complex"],
 )
 def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str) -> None:
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:differences", {"family": family})
@@ -24,9 +25,14 @@ def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str
         ("random", r"draws random numbers \(decompositions_functions.py, line \d+\)"),
         ("missing", r"no converter for linalg_qr.default \(decompositions_functions.py, line \d+"),
         ("mask", r"index.Tensor|nonzero"),
+        ("spectrum", r"an output of the model is complex"),
     ],
 )
 def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) -> None:
     line = process_of(engines.CURRENT).call(f"{FUNCTIONS}:refusal", {"name": name})
     assert "\n" not in line and "--converters" in line
     assert re.search(said, line), line
+
+
+def test_a_complex_buffer_becomes_pairs(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:rotation_difference", {}) < 1e-5

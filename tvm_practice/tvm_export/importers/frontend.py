@@ -7,13 +7,13 @@ result has the type and shape that PyTorch gave the operator, or the model is re
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.importers import complex_numbers
 from tvm_practice.tvm_export.importers.converters.own_relax import own_converters, settings_of
 from tvm_practice.tvm_export.importers.decompositions import decompositions
-from tvm_practice.tvm_export.importers.refusals import Refused
+from tvm_practice.tvm_export.importers.refusals import Refused, place_of
 from tvm_practice.tvm_export.loading import describe
 
 _Converter = Callable[..., Any]
@@ -34,7 +34,11 @@ def checked_frontend() -> Iterator[None]:
     @functools.wraps(run)
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
-        return run(program, decompositions(checked.names()) if table is None else table, **settings)
+        chosen = decompositions(checked.names()) if table is None else table
+        if complex_numbers.has_complex(program):
+            program = run(program, complex_numbers.leaving_complex(chosen))
+            complex_numbers.in_pairs(program)
+        return run(program, chosen, **settings)
 
     translator.ExportedProgramImporter = checked
     torch.export.ExportedProgram.run_decompositions = decomposed  # type: ignore[method-assign]
@@ -53,7 +57,7 @@ def refuse_random(graph_module: Any) -> None:
         tags = getattr(node.target, "tags", ())
         if torch.Tag.nondeterministic_seeded not in tags or not _draws(node):
             continue
-        raise Refused(f"{_name_of(node)} draws random numbers{_place_of(node)}")
+        raise Refused(f"{_name_of(node)} draws random numbers{place_of(node)}")
 
 
 def _draws(node: Any) -> bool:
@@ -102,7 +106,7 @@ def _checked(base: Any) -> Any:
 def refuse_missing(nodes: Iterable[Any], converters: dict[str, _Converter]) -> None:
     """Raise Refused for the operators that have no converter, each with its line of the model."""
     missing = {
-        _name_of(node): _place_of(node)
+        _name_of(node): place_of(node)
         for node in nodes
         if node.op == "call_function" and node.target.__name__ not in converters
     }
@@ -125,7 +129,7 @@ def _converted(importer: Any, convert: _Converter, node: Any, *more: Any) -> Any
     except (BadInput, Refused):
         raise
     except Exception as error:
-        raise Refused(f"{_name_of(node)}{_place_of(node)}: {describe(error)}") from None
+        raise Refused(f"{_name_of(node)}{place_of(node)}: {describe(error)}") from None
     if isinstance(result, tvm.ir.Call):  # which some converters do not bind to a name
         result = importer.block_builder.emit(result)
     used = [each for each in node.users if each.users or each.op == "output"]
@@ -144,7 +148,7 @@ def _require(importer: Any, node: Any, result: Any, value: Any) -> None:
         for user in node.users:
             position = user.args[1] if user.target.__name__ == "getitem" else None
             if isinstance(position, int) and position > 0 and user.users and _is_one(result):
-                raise Refused(f"output {position} of {_name_of(node)}{_place_of(node)}")
+                raise Refused(f"output {position} of {_name_of(node)}{place_of(node)}")
         if parts is not None:
             for part, each in zip(parts, value, strict=False):
                 _require(importer, node, part, each)
@@ -155,7 +159,7 @@ def _require(importer: Any, node: Any, result: Any, value: Any) -> None:
     wanted = importer._convert_data_type(value.dtype)
     if kind.dtype is not None and str(kind.dtype.dtype) != wanted:
         raise Refused(
-            f"{_name_of(node)}{_place_of(node)} becomes {kind.dtype.dtype}, "
+            f"{_name_of(node)}{place_of(node)} becomes {kind.dtype.dtype}, "
             f"which is {wanted} in PyTorch"
         )
     if kind.shape is None:
@@ -166,7 +170,7 @@ def _require(importer: Any, node: Any, result: Any, value: Any) -> None:
         for ours, theirs in zip(shape, value.shape, strict=True)
     ):
         raise Refused(
-            f"{_name_of(node)}{_place_of(node)} becomes of shape {tuple(kind.shape)}, "
+            f"{_name_of(node)}{place_of(node)} becomes of shape {tuple(kind.shape)}, "
             f"which is {tuple(value.shape)} in PyTorch"
         )
 
@@ -180,13 +184,3 @@ def _is_one(result: Any) -> bool:
 
 def _name_of(node: Any) -> str:
     return str(getattr(node.target, "__name__", node.target))
-
-
-def _place_of(node: Any) -> str:
-    """The model's line that a node comes from, in brackets; nothing where it is not known."""
-    place = ""
-    for line in (node.meta.get("stack_trace") or "").splitlines():
-        if line.strip().startswith("File ") and f"{Path('torch') / 'nn'}" not in line:
-            file, number, *_ = line.strip().removeprefix("File ").split(", ")
-            place = f" ({Path(file.strip(chr(34))).name}, {number})"
-    return place

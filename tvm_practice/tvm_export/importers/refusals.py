@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import describe
@@ -29,3 +30,13 @@ def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
             raise
         said = str(error) if isinstance(error, Refused) else describe(error)
         raise BadInput(f"{frontend} cannot import the model: {said}; {way_out}") from error
+
+
+def place_of(node: Any) -> str:
+    """The model's line that a node comes from, in brackets; nothing where it is not known."""
+    place = ""
+    for line in (node.meta.get("stack_trace") or "").splitlines():
+        if line.strip().startswith("File ") and f"{Path('torch') / 'nn'}" not in line:
+            file, number, *_ = line.strip().removeprefix("File ").split(", ")
+            place = f" ({Path(file.strip(chr(34))).name}, {number})"
+    return place
