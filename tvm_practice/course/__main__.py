@@ -377,6 +377,30 @@ def explain(what: str | None, spoil: bool) -> None:
         sys.exit(1)
 
 
+@_command("errors", "errors", "errors loop", 'errors "The loop no longer exists"')
+@click.argument("words", metavar="[WORDS]", nargs=-1)
+@click.option("--page", is_flag=True, help="Print the glossary of docs/errors.md, with examples.")
+def errors(words: tuple[str, ...], page: bool) -> None:
+    """Explain the errors of TVM that beginners meet most.
+
+    WORDS are of an error's message, or of its heading; without any, all are shown.
+    """
+    from tvm_practice.course.glossary import chosen, to_markdown
+
+    if page:
+        click.echo(to_markdown(), nl=False)
+        return
+    found = chosen(" ".join(words))
+    screen = _screen()
+    if not found:
+        screen.note(f"no common error is about {' '.join(words)!r}; tvm-practice errors lists all")
+        sys.exit(1)
+    for common in found:
+        screen.say(common.title, "bold")
+        screen.say(f"  because  {common.cause}")
+        screen.say(f"  instead  {common.instead}")
+
+
 def _phase_of(name: str) -> "Phase":
     """The phase of that number or name, or that an exercise of that name is in."""
     from tvm_practice.course.catalog import modules, phase

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from tvm_practice import engines
 from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
+from tvm_practice.course.common_errors import explained
 from tvm_practice.course.editing import imported_from, parse, stub_message
 from tvm_practice.course.expect import CheckFailed, draw_from, new_seed
 from tvm_practice.course.guarding import Guard
@@ -176,12 +177,14 @@ def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple
 
 
 def _describe(error: Exception, name: str, path: str) -> str:
-    """One line for an exception in the learner's code, with the line it came from."""
+    """An exception in the learner's code: its message, its line, and its cause if that is known."""
     kind = type(error).__name__
     last = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     where = f"\nlook at:  line {last[-1].lineno}: {last[-1].line}" if last else ""
     text = _essence(str(error)) or "(no message)"
-    return f"expected: {name} to run\nseen:     {kind}: {text}{where}"
+    common = explained(error)
+    why = f"\nbecause:  {common.cause}\ninstead:  {common.instead}" if common else ""
+    return f"expected: {name} to run\nseen:     {kind}: {text}{where}{why}"
 
 
 def _essence(message: str) -> str:
@@ -192,6 +195,8 @@ def _essence(message: str) -> str:
     if described:
         return " ".join(described[1].split())
     lines = [line.strip() for line in message.splitlines()]
+    if failed := [line for line in lines if "Check failed: " in line]:
+        return failed[-1][:600]
     lines = [
         line for line in lines if line and not re.match(r"(\d+: |at |File |Stack trace)", line)
     ]

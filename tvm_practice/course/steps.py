@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tvm_practice.course.catalog import MINE
 from tvm_practice.course.catalog import phase as phase_named
+from tvm_practice.course.common_errors import explained
 
 
 class Steps:
@@ -63,6 +64,7 @@ class Steps:
                 "",
             )
             self.fail(name, f"{_in_a_line(error)}{line}")
+            self._explain(error)
         return None
 
     def fail(self, name: str, reason: str) -> None:
@@ -77,6 +79,13 @@ class Steps:
             yield
         except Exception as error:  # whatever TVM finds wrong with what the person made
             self.fail(name, _in_a_line(error))
+            self._explain(error)
+
+    def _explain(self, error: Exception) -> None:
+        """Add the cause and the way out where the error is one that many meet."""
+        if common := explained(error):
+            self._say("", "  because", common.cause)
+            self._say("", "  instead", common.instead)
 
     def _say(self, colour: str, word: str, text: str) -> None:
         self._console.print(Text.assemble((word, colour), "  ", text))
