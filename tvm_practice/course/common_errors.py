@@ -142,11 +142,11 @@ _TENSOR_EXPRESSIONS = (
         "whose numbers come when the compiled program runs.",
         "TE's own functions: te.exp, te.log, te.sqrt, te.tanh, te.power; .astype for a type",
         _expressions(
-            'import numpy as np\nte.compute((64, 64), lambda i, j: np.exp(A[i, j]), name="Y")',
+            'import numpy as np\n\nte.compute((64, 64), lambda i, j: np.exp(A[i, j]), name="Y")',
             'te.compute((64, 64), lambda i, j: te.exp(A[i, j]), name="Y")',
         )
         + _expressions(
-            'import math\nte.compute((64, 64), lambda i, j: math.sqrt(A[i, j]), name="Y")',
+            'import math\n\nte.compute((64, 64), lambda i, j: math.sqrt(A[i, j]), name="Y")',
             'te.compute((64, 64), lambda i, j: te.sqrt(A[i, j]), name="Y")',
         ),
     ),
