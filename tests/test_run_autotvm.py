@@ -110,6 +110,8 @@ def test_where_one_target_fails_the_others_go_on(monkeypatch: pytest.MonkeyPatch
 def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
     done = run("run_autotvm", "mymodule:load_nan", *SHORT, folder=folder)
     assert done.returncode == 1 and "WRONG" in done.stdout
+    assert "artifacts not written" in done.stdout
+    assert not list((folder / "runs").rglob("metadata.json"))
 
 
 @pytest.mark.parametrize(

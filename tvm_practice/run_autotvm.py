@@ -106,7 +106,11 @@ Call = Callable[[str, dict[str, Any]], Any]
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the artifacts.",
 )
-@click.option("--force", is_flag=True, help="Overwrite another model's artifacts.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Overwrite what else the folder holds; write artifacts whose outputs are wrong.",
+)
 @click.option("--again", is_flag=True, help="Export again even if nothing has changed.")
 @click.option("--dump-ir", is_flag=True, help="Write the IR after each stage to ARTIFACTS/ir.")
 @click.option(
@@ -311,7 +315,10 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
         _print_run(result["latency"], result["ratio"], result["verification"])
     seconds = ", ".join(f"{name} {spent:.1f} s" for name, spent in result["seconds"].items())
     click.echo(f"took      {seconds}")
-    click.echo(f"artifacts {result['artifacts']}, library {result['size'] / 1e6:.1f} MB")
+    if result["artifacts"] is None:
+        click.echo("artifacts not written: the outputs are wrong; --force writes them")
+    else:
+        click.echo(f"artifacts {result['artifacts']}, library {result['size'] / 1e6:.1f} MB")
     if verbose:
         for function, rule in result["rules"].items():
             click.echo(f"rule      {rule:<12} {function}")

@@ -44,6 +44,15 @@ def read(out: Path) -> dict[str, Any]:
     return content
 
 
+def test_another_models_artifacts_are_found_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "tvm").mkdir()
+    content = {"schema_version": 1, "engine": "current", "model": "mine:other"}
+    (tmp_path / "tvm" / "metadata.json").write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=r"holds the artifacts of mine:other; give another --out"):
+        runner.run(config(**TVM), tmp_path)
+    assert not (tmp_path / "metrics.json").exists()
+
+
 def test_an_eager_run(tmp_path: Path) -> None:
     runner.run(config(), tmp_path / "new" / "folder")
     found = read(tmp_path / "new" / "folder")

@@ -135,3 +135,24 @@ def verified_or_not() -> dict[str, str | None]:
         return None
 
     return {"verified": compiled(True), "not": compiled(False)}
+
+
+def variants_one_of_which_fails(folder: str, failing: str | None, calls: int) -> dict[str, Any]:
+    """Export a model untuned and tuned, where `failing`'s calls fail after the first `calls`."""
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import export_variants
+
+    def spoil(export: Export) -> None:
+        if export.built is None or export.tuner != failing:
+            return
+        run, left = export.built.run, iter(range(calls))
+
+        def run_a_few_times() -> Any:
+            if next(left, None) is None:
+                raise RuntimeError("the run failed")
+            return run()
+
+        object.__setattr__(export.built, "run", run_a_few_times)
+
+    request = {"model": "tests.icd.models:small", "artifacts": folder, "tuning_trials": 2}
+    return export_variants(request, ["metaschedule"], seen=spoil)

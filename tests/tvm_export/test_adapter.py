@@ -143,3 +143,16 @@ def test_targets_on_the_current_engine(process_of: Processes) -> None:
     assert "core-avx2" in known and "num-cores" in host
     assert unknown.startswith("ValueError: target 'llvm -nonsense=1'")
     assert malformed.startswith("ValueError: target 'llvm mcpu'")
+
+
+@pytest.mark.slow
+def test_a_variant_that_fails_in_the_turns_leaves_the_others(
+    process_of: Processes, tmp_path: Path
+) -> None:
+    given = {"folder": str(tmp_path), "failing": "metaschedule", "calls": 4}
+    report = process_of("current").call(f"{FUNCTIONS}:variants_one_of_which_fails", given)
+    good, failed = report["variants"]
+    assert (failed["status"], failed["reason"]) == ("failed", "RuntimeError: the run failed")
+    assert "artifacts" not in failed
+    assert good["status"] == "ok" and good["latency"]["p50"] > 0 and report["pytorch"]["p50"] > 0
+    assert (Path(good["artifacts"]) / "metadata.json").exists()

@@ -16,9 +16,10 @@ import pytest
 from filelock import FileLock
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.artifacts import require_free
+from tvm_practice.tvm_export.artifacts import require_free, require_writable
 from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.pipeline import export_model
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "artifacts.md"
@@ -177,6 +178,68 @@ def test_a_folder_with_files_of_another_origin_is_refused(
         require_free(tmp_path, "tests:one")
     assert message in str(caught.value) and "--force" in str(caught.value)
     require_free(tmp_path, "tests:one", force=True)
+
+
+UNTUNED = {"engine": "current", "tuner": None, "target": "a", "configuration": {"target": "llvm"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "message"),
+    [
+        ({"tuner": "ansor"}, {}, "holds artifacts tuned by ansor, and this export is untuned"),
+        ({"tuner": "ansor"}, {"tuner": "metaschedule"}, None),
+        ({}, {"tuner": "ansor"}, None),
+        (
+            {},
+            {"configuration": {"target": "cuda"}},
+            "for the target llvm, and this export is for c",
+        ),
+        ({"configuration": None}, {"target": "b"}, "for the target a, and this export is for b"),
+        ({"configuration": None}, {"target": "b", "engine": "classic"}, None),
+    ],
+)
+def test_a_tuned_export_or_one_for_another_target_is_not_replaced_without_a_word(
+    there: dict[str, Any], new: dict[str, Any], message: str | None, tmp_path: Path
+) -> None:
+    content = {"schema_version": 1, "model": "tests:one", **UNTUNED, **there}
+    (tmp_path / "metadata.json").write_text(json.dumps(content))
+    made = {**UNTUNED, **new}
+    require_free(tmp_path, "tests:one")
+    require_free(tmp_path, "tests:one", made=made, force=True)
+    if message is None:
+        require_free(tmp_path, "tests:one", made=made)
+        return
+    with pytest.raises(BadInput, match=f"{message}.*--force"):
+        require_free(tmp_path, "tests:one", made=made)
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("file", "Not a directory"),
+        ("file/below", "Not a directory"),
+        ("loop", "Too many levels of symbolic links"),
+        ("loop/below", "Too many levels of symbolic links"),
+        ("nowhere", "No such file or directory"),
+        ("/proc/below", "No such file or directory"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_found_before_the_work(
+    place: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    request = {"model": "no.such.module:factory", "artifacts": tmp_path / place}
+    with pytest.raises(BadInput) as caught:
+        export_model(request)
+    assert str(caught.value) == f"cannot write artifacts to {tmp_path / place}: {reason}"
+
+
+def test_asking_whether_a_place_can_be_written_leaves_nothing(tmp_path: Path) -> None:
+    require_writable(tmp_path)
+    require_writable(tmp_path / "new" / "folder")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_without_any_is_free(tmp_path: Path) -> None:

@@ -46,6 +46,21 @@ def test_inputs_by_name_and_outputs_in_any_container() -> None:
     assert set(positional.args[0].tolist()) <= {0, 1}
 
 
+def test_a_factory_that_changes_the_folder_does_not_move_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "moving.py").write_text(
+        "import os, torch\n"
+        "def factory():\n"
+        "    os.chdir('/')\n"
+        "    return torch.nn.ReLU(), torch.ones(2)\n"
+    )
+    load("moving:factory", example=None, seed=0)
+    assert Path.cwd() == tmp_path
+
+
 def test_the_model_is_put_in_eval_mode() -> None:
     loaded = load(f"{MODELS}:drops_out", example=None, seed=0)
     assert not loaded.module.training

@@ -171,6 +171,10 @@ def test_a_missing_file_is_damage(folder: Path) -> None:
     there = metadata(folder)
     assert origin.damage(folder, there, dump_ir=False) is None
     assert "ir is missing" in str(origin.damage(folder, there, dump_ir=True))
+    summary = (folder / "summary.json").read_text()
+    for text in ("", "[]", summary.replace("current", "classic")):
+        (folder / "summary.json").write_text(text)
+        assert "summary.json is damaged" in str(origin.damage(folder, there, dump_ir=False))
     for name in ("summary.json", "deploy_graph.json"):
         (folder / name).unlink()
         assert f"{name} is missing" in str(origin.damage(folder, there, dump_ir=False))

@@ -187,7 +187,7 @@ class RunConfig(Section):
             artifacts=Path(measure.tvm_artifacts_dir or out / "tvm"),
             warmup=measure.tvm_warmup,
             repeats=measure.tvm_repeats,
-            force=True,  # the run's folder is its own
+            replace=True,  # a run of another configuration is
             **measure.settings(),
         )
         if request.tunes and request.tuning_log is None:

@@ -18,6 +18,7 @@ from tvm_practice.icd.metrics import (
     TvmBaseline,
 )
 from tvm_practice.measure import Latency, environment
+from tvm_practice.tvm_export.artifacts import require_free, require_writable
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import Loaded, describe, load
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tvm_practice.icd.search import Variant
 
 METRICS = "metrics.json"
+_OTHER_FOLDER = "give another --out or measure.tvm_artifacts_dir"
 _UNFINISHED = "the run ended before the export did"
 
 Say = Callable[[str], None]
@@ -56,6 +58,10 @@ def run(
     Raises BadInput for the person's mistakes, OSError if metrics.json cannot be written.
     """
     _make_writable(out)
+    request = config.export_request(out) if config.measure.tvm_enable else None
+    if request:
+        require_writable(request.artifacts)
+        require_free(request.artifacts, request.model, way_out=_OTHER_FOLDER)
     seconds: dict[str, float] = {}
     threads = _set_threads()
     say(f"loading {config.model.loader}")
@@ -67,7 +73,6 @@ def run(
     pipeline, latency, eager = measure_pytorch(config, loaded, threads, say)
     seconds["pytorch"] = time.perf_counter() - started
 
-    request = config.export_request(out) if config.measure.tvm_enable else None
     metrics = Metrics(
         environment=environment(),
         threads=threads,

@@ -96,6 +96,11 @@ class Export:
         return why_not_runnable(self.target)
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether it was verified and its outputs are not PyTorch's."""
+        return self.status == "failed"
+
+    @property
     def result(self) -> GraphModule:
         """The compiled model."""
         assert self.built is not None, "the export was not built yet"

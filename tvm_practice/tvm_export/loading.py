@@ -11,6 +11,7 @@ import difflib
 import importlib
 import importlib.util
 import math
+import os
 import pkgutil
 import sys
 import traceback
@@ -110,6 +111,25 @@ def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> 
     Raises BadInput with one line for whatever the person can put right: no such module or
     factory, a factory that raises or returns something else, a model that refuses its inputs.
     """
+
+    with _staying_here():
+        return _load(loader, example, seed)
+
+
+@contextmanager
+def _staying_here() -> Iterator[None]:
+    """Go back to the working directory after the block: the paths of a request are relative to it.
+
+    A person's module, factory or model may change it.
+    """
+    here = Path.cwd()
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
+def _load(loader: str, example: Sequence[ExampleTensor] | None, seed: int) -> Loaded:
     import torch
 
     factory = find_factory(loader)

@@ -36,16 +36,17 @@ def export_model(request: Request) -> dict[str, Any]:
         eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules",
         "declined", "notes", "size", "unchanged_since"}, latencies in ms, the library's size in
         bytes, the date of an export that was reused or None. For a target that this machine cannot
-        run "not_run" says why, and what needs a run is None.
+        run "not_run" says why, and what needs a run is None. Where the outputs are wrong nothing is
+        written, unless with `force`: "artifacts" and "size" are None.
 
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
     """
-    from tvm_practice.tvm_export.artifacts import origin, require_free
+    from tvm_practice.tvm_export.artifacts import origin
 
     request = ExportRequest.model_validate(request)
     folder = request.artifacts
-    require_free(folder, request.model, force=request.force)  # before hours of tuning
+    _require_place(request)  # before hours of tuning
     import_for_good("torch")
     loaded = load(request)
     made_from = origin.of(loaded)
@@ -56,8 +57,25 @@ def export_model(request: Request) -> dict[str, Any]:
     if request.dump_ir:
         _write_stages(built.stages, folder / "ir")
     measured = measure(verify(built))
+    if measured.is_wrong and not request.force:
+        return _told_of_wrong(measured)
     write(measured, request, origin=origin.after(measured, made_from))
     return _told(folder)
+
+
+def _require_place(request: ExportRequest) -> None:
+    """Raise BadInput if the artifacts or the IR cannot be written, or would replace others."""
+    from tvm_practice.tvm_export.artifacts import require_free, require_writable
+
+    require_writable(request.artifacts / "ir" if request.dump_ir else request.artifacts)
+    tuner = request.chosen_tuner if request.tunes else None
+    made = {"tuner": tuner, "configuration": request.configuration}
+    require_free(
+        request.artifacts,
+        request.model,
+        made=None if request.replace else made,
+        force=request.force,
+    )
 
 
 def export_variants(
@@ -82,9 +100,12 @@ def export_variants(
         "seconds", "tuning", "artifacts", "operators": where the time goes, see
         `profiling.operators_of` (current engine)}]}, latencies in ms.
     """
+    from tvm_practice.tvm_export.artifacts import require_writable
+
     request = ExportRequest.model_validate(request)
     engine = engines.active()
     assert engine is not None
+    require_writable(request.artifacts)
     loaded = load(request, engine)
     variants: list[dict[str, Any]] = []
     report: dict[str, Any] = {
@@ -284,7 +305,13 @@ def write(export: Export, request: ExportRequest, *, origin: dict[str, Any] | No
         "notes": list(export.notes),
         "origin": origin,
     }
-    return export_artifacts(export.result, request.artifacts, report=report, force=request.force)
+    return export_artifacts(
+        export.result,
+        request.artifacts,
+        report=report,
+        replace=request.replace,
+        force=request.force,
+    )
 
 
 # What they are made of.
@@ -344,32 +371,79 @@ def _judged(export: Export) -> dict[str, Any]:
 
 def _measure_in_turns(
     made: Sequence[tuple[Export, dict[str, Any]]], request: ExportRequest
-) -> dict[str, Any]:
-    """Time all variants in turns with PyTorch, write their artifacts; returns PyTorch's latency."""
-    from tvm_practice.tvm_export.profiling import operators_of
+) -> dict[str, Any] | None:
+    """Time all variants in turns with PyTorch, write their artifacts; returns PyTorch's latency.
 
-    runs = {_name(export.tuner): export.result.run for export, _ in made}
-    compared = _compare_with_pytorch(made[0][0], runs, rounds=ROUNDS)
-    for export, variant in made:
+    A variant that fails says so, and is left out of the turns; None if none is left.
+    """
+    compared, timed = _compared(made)
+    if compared is None:
+        return None
+    for export, variant in timed:
         name = _name(export.tuner)
-        if export.engine == CURRENT:
-            variant["operators"] = operators_of(export.result)
         variant["ratio"] = compared.ratio[name].to_dict()
         variant["latency"] = compared.latency[name].to_dict()
-        alone = request.model_copy(
-            update={
-                "artifacts": request.artifacts / name,
-                "tuner": export.tuner,
-                "tuning_trials": export.trials if export.tuner else 0,
-                "warmup": 3,
-                "repeats": 20,
-                "force": True,
-            }
-        )
-        latency, _ = _attempt(_own_latency, export, warmup=alone.warmup, repeats=alone.repeats)
-        export = replace(export, latency=latency or variant["latency"], ratio=variant["ratio"])
-        variant["artifacts"] = str(write(export, alone))
+        _, failure = _attempt(_finish_variant, export, variant, request)
+        if failure["reason"] is not None:
+            variant.update(failure)
     return compared.latency["pytorch"].to_dict()
+
+
+def _compared(
+    made: Sequence[tuple[Export, dict[str, Any]]],
+) -> tuple[Comparison | None, list[tuple[Export, dict[str, Any]]]]:
+    """The comparison with PyTorch, and the variants in it: those that run."""
+    left = list(made)
+    while left:
+        failing: list[str] = []
+        runs = {
+            name: _noting(failing, name, export.result.run)
+            for name, export in ((_name(export.tuner), export) for export, _ in left)
+        }
+        compared, failure = _attempt(_compare_with_pytorch, left[0][0], runs, rounds=ROUNDS)
+        if compared is not None:
+            return compared, left
+        for export, variant in left:
+            if not failing or _name(export.tuner) in failing:
+                variant.update(failure)
+        left = [each for each in left if failing and _name(each[0].tuner) not in failing]
+    return None, []
+
+
+def _noting(failing: list[str], name: str, run: Callable[[], Any]) -> Callable[[], Any]:
+    """`run`, which adds its name to `failing` if it raises."""
+
+    def noted() -> Any:
+        try:
+            return run()
+        except Exception:
+            failing.append(name)
+            raise
+
+    return noted
+
+
+def _finish_variant(export: Export, variant: dict[str, Any], request: ExportRequest) -> None:
+    """Add where the time goes to what is said of a variant, and write it if it is right."""
+    from tvm_practice.tvm_export.profiling import operators_of
+
+    if export.engine == CURRENT:
+        variant["operators"] = operators_of(export.result)
+    if export.is_wrong:
+        return
+    alone = request.model_copy(
+        update={
+            "artifacts": request.artifacts / _name(export.tuner),
+            "tuner": export.tuner,
+            "tuning_trials": export.trials if export.tuner else 0,
+            "warmup": 3,
+            "repeats": 20,
+            "force": True,
+        }
+    )
+    latency, _ = _attempt(_own_latency, export, warmup=alone.warmup, repeats=alone.repeats)
+    export = replace(export, latency=latency or variant["latency"], ratio=variant["ratio"])
+    variant["artifacts"] = str(write(export, alone))
 
 
 def _device(export: Export) -> str:
@@ -453,4 +527,27 @@ def _told(folder: Path, *, unchanged_since: str | None = None) -> dict[str, Any]
         "artifacts": str(folder),
         "size": (folder / LIBRARY).stat().st_size,
         "unchanged_since": unchanged_since,
+    }
+
+
+def _told_of_wrong(export: Export) -> dict[str, Any]:
+    """What `export_model` returns of an export that is not written: its outputs are wrong."""
+    made = export.result
+    return {
+        "status": "ok",
+        "engine": made.engine,
+        "target": made.target,
+        "tuner": made.tuner,
+        "tuning": made.tuning,
+        "latency": export.latency,
+        "verification": export.verification,
+        "not_run": export.not_run,
+        "seconds": made.seconds,
+        "rules": made.rules,
+        "notes": list(export.notes),
+        "declined": made.declined,
+        "ratio": export.ratio,
+        "artifacts": None,
+        "size": None,
+        "unchanged_since": None,
     }

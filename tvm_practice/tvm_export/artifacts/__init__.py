@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         read_metadata,
         require_free,
         require_whole,
+        require_writable,
     )
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "read_metadata",
     "require_free",
     "require_whole",
+    "require_writable",
 ]
 
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ def export_artifacts(
     folder: Path | str,
     *,
     report: dict[str, Any] | None = None,
+    replace: bool = False,
     force: bool = False,
 ) -> Path:
     """Write a compiled model and its records to `folder`.
@@ -59,6 +60,7 @@ def export_artifacts(
         graph_module: what to write; its engine must be this process's.
         report: what else belongs in metadata.json: model, configuration, verification, latency,
             ratio_to_pytorch, not_run, notes, origin.
+        replace: replace any export of the same model, an untuned one a tuned one, say.
         force: replace what `require_free` refuses to.
 
     Returns:
@@ -71,7 +73,13 @@ def export_artifacts(
     """
     folder = Path(folder)
     metadata = _metadata(graph_module) | (report or {})
-    require_free(folder, metadata["model"], inputs=metadata["inputs"], force=force)
+    require_free(
+        folder,
+        metadata["model"],
+        inputs=metadata["inputs"],
+        made=None if replace else metadata,
+        force=force,
+    )
     if problems := _problems(metadata):
         raise ValueError(f"{METADATA} would not be as its schema says: {_said(problems[0])}")
     summary = {name: metadata[name] for name in Summary.model_fields}
@@ -126,34 +134,75 @@ def require_free(
     model: str | None,
     *,
     inputs: list[dict[str, Any]] | None = None,
+    made: Mapping[str, Any] | None = None,
     force: bool = False,
+    way_out: str = "give another folder, or --force to replace it",
 ) -> None:
     """Raise BadInput if an export of `model` to `folder` would overwrite something else.
 
     Another export of the same model is replaced, whatever its weights. Where neither has a name,
     its inputs tell which model it is. Cheap: to be called before the work.
+
+    Args:
+        folder: of the artifacts; it need not exist.
+        model: its name.
+        inputs: as metadata.json has them.
+        made: "tuner", "target", "engine" and "configuration" of the export; a tuned one is then not
+            replaced by an untuned one, nor by one for another target. None: either may be.
+        force: raise nothing.
+        way_out: what the message tells the person to do.
     """
     folder = Path(folder)
     _undo_killed(folder)
     present = [name for name in _FILES if (folder / name).exists()]
     if force or not present:
         return
-    what_to_do = "give another folder, or --force to replace it"
     try:
         content = json.loads((folder / METADATA).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(
-            f"{folder} holds {present[0]} without {METADATA}, which is no whole export; "
-            f"{what_to_do}"
+            f"{folder} holds {present[0]} without {METADATA}, which is no whole export; {way_out}"
         ) from None
     except (ValueError, RecursionError):
-        raise BadInput(f"{folder / METADATA} is not JSON; {what_to_do}") from None
+        raise BadInput(f"{folder / METADATA} is not JSON; {way_out}") from None
     if not isinstance(content, dict) or not {"schema_version", "engine"} <= content.keys():
-        raise BadInput(f"{folder / METADATA} is not an export's; {what_to_do}")
+        raise BadInput(f"{folder / METADATA} is not an export's; {way_out}")
     there = content.get("model")
     if there != model or (model is None and content.get("inputs") != inputs):
         name = there or "a model without a name and with other inputs"
-        raise BadInput(f"{folder} holds the artifacts of {name}; {what_to_do}")
+        raise BadInput(f"{folder} holds the artifacts of {name}; {way_out}")
+    if made is not None and (loss := _loss(content, made)):
+        raise BadInput(f"{folder} holds {loss}; {way_out}")
+
+
+def _loss(there: Mapping[str, Any], made: Mapping[str, Any]) -> str | None:
+    """What would be lost if an export was replaced by another of the same model; None: nothing."""
+    if there.get("tuner") and not made.get("tuner"):
+        return f"artifacts tuned by {there['tuner']}, and this export is untuned"
+    asked = [(each.get("configuration") or {}).get("target") for each in (there, made)]
+    if None in asked and there.get("engine") == made.get("engine"):
+        asked = [there.get("target"), made.get("target")]
+    if None not in asked and asked[0] != asked[1]:
+        return f"artifacts for the target {asked[0]}, and this export is for {asked[1]}"
+    return None
+
+
+def require_writable(folder: Path | str) -> None:
+    """Raise BadInput if artifacts cannot be written to `folder`, which need not exist.
+
+    Nothing is left behind. Cheap: to be called before the work.
+    """
+    folder = Path(folder)
+    try:
+        there = folder
+        while not os.path.lexists(there):
+            there = there.parent
+        with tempfile.TemporaryFile(dir=there):
+            pass
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except OSError as error:
+        raise BadInput(f"cannot write artifacts to {folder}: {error.strerror or error}") from None
 
 
 def _undo_killed(folder: Path) -> None:

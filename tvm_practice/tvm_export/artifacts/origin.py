@@ -23,6 +23,7 @@ from tvm_practice import engines
 from tvm_practice.engines.host import flags
 from tvm_practice.measure import environment
 from tvm_practice.tvm_export.artifacts.files import SUMMARY, read_metadata, require_whole
+from tvm_practice.tvm_export.artifacts.schema import Summary
 
 if TYPE_CHECKING:
     import torch
@@ -137,8 +138,16 @@ def damage(folder: Path, metadata: dict[str, Any], *, dump_ir: bool) -> str | No
         return f"{missing.filename} is missing"
     except (OSError, ValueError) as error:
         return str(error)
-    needed = {folder / SUMMARY} | ({folder / "ir"} if dump_ir else set())
-    return next((f"{each} is missing" for each in needed if not each.exists()), None)
+    if dump_ir and not (folder / "ir").exists():
+        return f"{folder / 'ir'} is missing"
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return f"{folder / SUMMARY} is missing"
+    except (OSError, ValueError, RecursionError):
+        return f"{folder / SUMMARY} is damaged"
+    whole = {name: metadata[name] for name in Summary.model_fields}
+    return None if summary == whole else f"{folder / SUMMARY} is damaged"
 
 
 def software(engine: engines.Engine, *, steps: str | None, own: Iterable[str | None] = ()) -> str:
