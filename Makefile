@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test follow conformance docs grade lint format describe clean
+.PHONY: help install demo check test follow conformance fuzz docs grade lint format describe clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ $(VENV)/.timm: $(VENV)/.installed
 conformance: $(VENV)/.timm ## Try the exporter on what others wrote (KIND=operators, ARGS="--samples 2", …)
 	$(BIN)/python -m conformance $(or $(KIND),operators onnx transformers timm compile) --dtype all --page $(ARGS)
 
+fuzz: install ## Hold random models against PyTorch (MINUTES=30, SEED=…, ARGS="--mode tiles", …)
+	$(BIN)/python -m fuzz --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
@@ -65,4 +68,4 @@ describe: install ## Say which TVMs are here and what they can do
 	$(BIN)/python -m tvm_practice.engines
 
 clean: ## Remove the virtual environment, runs and caches
-	rm -rf $(VENV) runs site build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) runs site build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,176 @@
+"""A graph compiled and run in a process that has its engine, and what is wrong with it.
+
+On the current engine it is run with every function's output filled with NaN before, and once more
+function by function between pages that nobody may touch; all results must be the same bits.
+"""
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from conformance.judging import first_line
+from fuzz.graphs import Graph
+
+JUDGE = f"{__name__}:judge"
+Mode = Literal["rules", "tiles", "classic"]
+MODES: tuple[Mode, ...] = ("rules", "tiles", "classic")
+_TOLERANCE = 1e-4
+_UNWRITTEN = 0xFF  # NaN in every floating-point type
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a graph.
+
+    Attributes:
+        verdict: "right", "wrong", "refused" (in a line) or "raw" (any other error).
+        reason: one line; empty where it is right.
+    """
+
+    verdict: Literal["right", "wrong", "refused", "raw"]
+    reason: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        return self.verdict in ("wrong", "raw")
+
+
+def judge(graph: Mapping[str, Any], mode: Mode, seed: int = 0) -> dict[str, str]:
+    """Compile a graph, run it, and say what became of it.
+
+    Args:
+        graph: as `Graph.to_dict` gives it.
+        mode: "rules", the current engine's default schedules; "tiles", a drawn tile for each
+            contraction in place of the rule's; "classic", the classic engine.
+        seed: of the tiles.
+
+    Returns:
+        The fields of an `Outcome`.
+    """
+    import torch
+
+    from tvm_practice.tvm_export.rules.first_match import STRICT
+
+    os.environ[STRICT] = "1"
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _judged(Graph.of(graph), mode, seed)
+    return {"verdict": found.verdict, "reason": found.reason}
+
+
+def _judged(graph: Graph, mode: Mode, seed: int) -> Outcome:
+    from tvm_practice.engines import PlainError
+    from tvm_practice.tvm_export.errors import DoesNotCompile
+
+    try:
+        built, call = _built(graph, mode, seed)
+        outputs = built(*call.tensors)
+    except PlainError as refused:
+        # What was imported is there to be compiled, but on the classic engine: it is as it is.
+        fault = isinstance(refused, DoesNotCompile) and mode != "classic"
+        return Outcome("raw" if fault else "refused", str(refused))
+    except Exception as error:
+        return Outcome("raw", f"{type(error).__name__}: {first_line(error)}")
+    if reason := _differs(graph, outputs, call):
+        return Outcome("wrong", reason)
+    again = _on_unwritten_memory(built) if mode != "classic" else _after_others(built, call)
+    for place, (one, other) in enumerate(zip(outputs, again, strict=True)):
+        if one.tobytes() != other.tobytes():
+            return Outcome("wrong", f"output {place} differs between two runs")
+    if mode != "classic":
+        from conformance.guarded import outside
+
+        if found := outside(built.runner):
+            return Outcome("wrong", "; ".join(found))
+    return Outcome("right")
+
+
+def _built(graph: Graph, mode: Mode, seed: int) -> tuple[Any, Any]:
+    """The compiled model and its `Call`. Raises what the exporter raises."""
+    from tvm_practice.tvm_export import ExportConfig
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import build, import_model
+
+    model, tensors = graph.module(), graph.tensors()
+    engine = "classic" if mode == "classic" else "current"
+    config = ExportConfig(example_input=tensors, engine=engine)  # type: ignore[arg-type]
+    export = import_model(Export.of(as_call(model, tensors), config))
+    if mode == "tiles":
+        from fuzz.tiles import advised
+
+        export = replace(export, module=advised(export.module, export.target, seed))
+    if mode == "classic":
+        return build(export).result, export.call
+    from tvm_practice.tvm_export.relax import schedule
+
+    # Not the pipeline's stage, which tells a rule's mistake in a line, as it does a refusal.
+    return build(schedule(export)).result, export.call
+
+
+def _differs(graph: Graph, outputs: list[np.ndarray], call: Any) -> str:
+    """Where outputs are not PyTorch's; empty where they are, but for rounding."""
+    import torch
+
+    from fuzz.rounding import is_rounding
+    from tvm_practice.tvm_export.calling import as_array
+    from tvm_practice.tvm_export.steps import Steps
+    from tvm_practice.tvm_export.verification import verify_against_pytorch
+
+    with torch.inference_mode():
+        reference = [as_array(each) for each in call.module(*call.tensors)]
+    if len(outputs) != len(reference):
+        return f"{len(outputs)} outputs, PyTorch has {len(reference)}"
+    for place, (one, other) in enumerate(zip(outputs, reference, strict=True)):
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            return (
+                f"output {place} is {one.dtype} {one.shape}, PyTorch's {other.dtype} {other.shape}"
+            )
+    try:
+        verify_against_pytorch(
+            outputs, reference, call, Steps(None).verify, atol=_TOLERANCE, rtol=_TOLERANCE
+        )
+    except ValueError as wrong:
+        with torch.inference_mode():
+            return "" if is_rounding(graph, outputs) else " ".join(str(wrong).split())
+    return ""
+
+
+def _on_unwritten_memory(built: Any) -> list[np.ndarray]:
+    """The outputs of a run before each of whose functions its output's memory holds NaN."""
+
+    def fill(function: Any, name: str, before: bool, result: Any, *operands: Any) -> int:
+        if before and not name.startswith(("vm.builtin.", "shape_func")) and operands:
+            last = operands[-1]
+            if hasattr(last, "numpy"):
+                _fill(last)
+        return 0
+
+    with built.runner.instrumented(fill):
+        built.run()
+    found: list[np.ndarray] = built.outputs()
+    return found
+
+
+def _fill(tensor: Any) -> None:
+    import torch
+
+    memory = torch.utils.dlpack.from_dlpack(tensor).reshape(-1)
+    if memory.numel():
+        memory.view(torch.uint8).fill_(_UNWRITTEN)
+
+
+def _after_others(built: Any, call: Any) -> list[np.ndarray]:
+    """The outputs of a run after one on other inputs."""
+    others = [
+        each.flatten().flip(0).reshape(each.shape) if not each.dtype.is_floating_point else -each
+        for each in call.tensors
+    ]
+    built(*others)
+    found: list[np.ndarray] = built(*call.tensors)
+    return found

@@ -1,0 +1,154 @@
+"""Matrix products and convolutions."""
+
+import math
+from typing import Any
+
+from fuzz.drawing import CHANNELS, Drawn, Unsuitable, Value
+
+_MULTIPLICATIONS = 1 << 23
+
+
+def _size(terms: int) -> float:
+    """The size of weights that keeps a sum of so many products as large as its terms."""
+    return 1 / math.sqrt(max(terms, 1))
+
+
+def _linear(drawn: Drawn, name: str) -> None:
+    given = drawn.real(1)
+    terms, out = given.shape[-1], drawn.among(CHANNELS)
+    weight = drawn.weight((out, terms), given.dtype, _size(terms))
+    bias = drawn.weight((out,), given.dtype) if drawn.chance() else "None"
+    drawn.take(name, f"F.linear({given.name}, {weight}, {bias})", of=[given], exact=False)
+
+
+def _matmul(drawn: Drawn, name: str) -> None:
+    """With a constant on either side, of its own batch axes or not."""
+    given = drawn.real(2)
+    terms, out = given.shape[-1], drawn.among(CHANNELS)
+    if drawn.chance():
+        batch = given.shape[:-2] if drawn.chance() else ()
+        other = drawn.weight((*batch, terms, out), given.dtype, _size(terms))
+        code = f"torch.matmul({given.name}, {other})"
+    else:
+        other = drawn.weight((out, given.shape[-2]), given.dtype, _size(given.shape[-2]))
+        code = f"torch.matmul({other}, {given.name})"
+    drawn.take(name, code, of=[given], exact=False)
+
+
+def _product(drawn: Drawn, name: str) -> None:
+    """Of two values, or of one with itself, turned."""
+    one = drawn.real(2)
+    other = drawn.value(
+        lambda it: (
+            it.is_real
+            and it.dtype == one.dtype
+            and it.rank >= 2
+            and it.shape[-1] == one.shape[-1]
+            and it.filled
+        )
+    )
+    size = _size(one.shape[-1])
+    code = f"torch.matmul({one.name} * {size:.4g}, {other.name}.transpose(-1, -2))"
+    drawn.take(name, code, of=[one, other], exact=False)
+
+
+_EQUATIONS = (
+    ("...i,oi->...o", 1),
+    ("...ij,jo->...oi", 2),
+    ("...ij,oi->...jo", 2),
+    ("bij,bjo->bio", 3),
+    ("bij,bio->bjo", 3),
+    ("bchw,co->bohw", 4),
+    ("bchw,hwo->bco", 4),
+)
+
+
+def _einsum(drawn: Drawn, name: str) -> None:
+    equation, rank = drawn.among(_EQUATIONS)
+    given = drawn.real(rank, 9 if "..." in equation else rank)
+    first, second = equation.split("->")[0].replace("...", "").split(",")
+    extents = dict(zip(first, given.shape[-len(first) :], strict=True))
+    extents["o"] = drawn.among(CHANNELS)
+    summed = set(first) & set(second) - set(equation.split("->")[1])
+    size = _size(math.prod(extents[each] for each in summed))
+    other = drawn.weight(tuple(extents[each] for each in second), given.dtype, size)
+    code = f'torch.einsum("{equation}", {given.name}, {other})'
+    drawn.take(name, code, of=[given], exact=False)
+
+
+def _convolution(drawn: Drawn, name: str) -> None:
+    axes = int(name[-2])
+    given = drawn.real(axes + 2, axes + 2)
+    channels, extents = given.shape[1], given.shape[2:]
+    kernel = drawn.among((3, 1, 2, 5, 7)) if drawn.chance() else drawn.among((3, 1))
+    window = tuple(kernel if drawn.chance() else min(kernel, 3) for _ in range(axes))
+    stride, dilation = drawn.among((1, 1, 1, 2, 3)), drawn.among((1, 1, 1, 2))
+    padding = drawn.among((kernel // 2, 0, 1, kernel - 1))
+    if any(
+        extent + 2 * padding < dilation * (each - 1) + 1
+        for extent, each in zip(extents, window, strict=True)
+    ):
+        raise Unsuitable
+    groups = drawn.among([1, 1, *(each for each in (channels, 2, 4, 8) if not channels % each)])
+    filters = groups * drawn.among(
+        [each for each in (1, 2, 3, 8, 16, 33, 64) if each * groups < 200]
+    )
+    terms = channels // groups * math.prod(window)
+    _affordable(given, filters * terms)
+    weight = drawn.weight((filters, channels // groups, *window), given.dtype, _size(terms))
+    bias = drawn.weight((filters,), given.dtype) if drawn.chance() else "None"
+    code = (
+        f"F.{name}({given.name}, {weight}, {bias}, stride={stride}, padding={padding}, "
+        f"dilation={dilation}, groups={groups})"
+    )
+    drawn.take(name, code, of=[given], exact=False)
+
+
+def _transposed(drawn: Drawn, name: str) -> None:
+    axes = int(name[-2])
+    given = drawn.real(axes + 2, axes + 2)
+    channels = given.shape[1]
+    kernel, stride = drawn.among((3, 1, 2, 4)), drawn.among((1, 2, 3))
+    padding, dilation = drawn.among((0, 1)), drawn.among((1, 1, 2))
+    output_padding = drawn.integer(0, stride - 1)
+    groups = drawn.among([1, *(each for each in (2, channels) if not channels % each)])
+    filters = drawn.among((1, 2, 3, 8, 16))
+    terms = channels // groups * kernel**axes
+    _affordable(given, filters * groups * terms)
+    shape = (channels, filters, *[kernel] * axes)
+    weight = drawn.weight(shape, given.dtype, _size(terms))
+    bias = drawn.weight((filters * groups,), given.dtype) if drawn.chance() else "None"
+    code = (
+        f"F.{name}({given.name}, {weight}, {bias}, stride={stride}, padding={padding}, "
+        f"output_padding={output_padding}, groups={groups}, dilation={dilation})"
+    )
+    drawn.take(name, code, of=[given], exact=False)
+
+
+def _affordable(given: Value, multiplications: int) -> None:
+    if math.prod(given.shape) // given.shape[1] * multiplications > _MULTIPLICATIONS:
+        raise Unsuitable
+
+
+def _attention(drawn: Drawn, name: str) -> None:
+    given = drawn.real(3, 4)
+    causal = drawn.chance()
+    code = (
+        f"F.scaled_dot_product_attention({given.name}, {given.name} * 0.5, {given.name}, "
+        f"is_causal={causal})"
+    )
+    drawn.take(name, code, of=[given], exact=False)
+
+
+MAKERS: dict[str, Any] = {
+    "linear": _linear,
+    "matmul": _matmul,
+    "matmul of two": _product,
+    "einsum": _einsum,
+    "conv1d": _convolution,
+    "conv2d": _convolution,
+    "conv3d": _convolution,
+    "conv_transpose1d": _transposed,
+    "conv_transpose2d": _transposed,
+    "scaled_dot_product_attention": _attention,
+}

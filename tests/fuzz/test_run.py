@@ -1,0 +1,16 @@
+"""The fuzzer for real, on a seed whose graphs are right."""
+
+import pytest
+
+from fuzz.searching import Judges, poisoned_memory, search
+
+
+@pytest.mark.pages
+@pytest.mark.real_processes
+def test_some_graphs_are_right() -> None:
+    with poisoned_memory(), Judges() as judge:
+        found = search(judge, seed=0, most=20)
+    assert not found.faults, "\n".join(
+        f"{each.mode}: {each.outcome.reason}\n{each.graph.source()}" for each in found.faults
+    )
+    assert found.verdicts["right"] >= 14 and len(found.modes) == 3
