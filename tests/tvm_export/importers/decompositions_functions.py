@@ -128,6 +128,9 @@ def _systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
         *torch.linalg.lu(a),
         torch.linalg.cholesky(positive),
         torch.linalg.solve_triangular(a.triu(), b, upper=True),
+        *torch.linalg.qr(a[:, :, :2], mode="complete"),
+        torch.ormqr(a[:, :, :2], b[:, :2, 0], b),
+        *torch.lu_unpack(*torch.linalg.lu_factor(b)),
     )
 
 
@@ -211,7 +214,7 @@ def refusal(name: str) -> str:
 
     models: dict[str, Callable[[Any], Any]] = {
         "random": lambda x: (F.dropout(x, training=True),),
-        "missing": lambda x: (torch.linalg.qr(x)[0],),
+        "missing": lambda x: (torch.hash_tensor(x),),
         "mask": lambda x: (x[x > 0],),
         "spectrum": lambda x: (torch.fft.fft(x),),
     }

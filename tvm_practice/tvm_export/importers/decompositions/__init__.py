@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.importers.decompositions import (
     images,
     indexing,
     linear,
+    orthogonal,
     pooling,
     products,
     reductions,
@@ -22,6 +23,18 @@ from tvm_practice.tvm_export.importers.decompositions import (
 )
 
 Rule = Callable[..., Any]
+
+_MODULES = (
+    elementwise,
+    images,
+    indexing,
+    linear,
+    orthogonal,
+    pooling,
+    products,
+    reductions,
+    special,
+)
 
 # PyTorch's rules in place of TVM's converters, which are wrong for most arguments.
 _PYTORCHS = (
@@ -54,7 +67,7 @@ def decompositions(converted: Collection[str]) -> dict[Any, Rule]:
             table[operator] = rule
     for operator, rule in _of_prims(converted).items():
         table[operator] = rule
-    for module in (elementwise, images, indexing, linear, pooling, products, reductions, special):
+    for module in _MODULES:
         for operator, rule in module.rules().items():
             table[operator] = _first(rule, table[operator]) if operator in table else rule
     return table

@@ -36,6 +36,7 @@ def rules() -> dict[Any, Rule]:
         aten.cholesky.default: _cholesky,
         aten.cholesky_solve.default: _cholesky_solve,
         aten.cholesky_inverse.default: _cholesky_inverse,
+        aten.lu_unpack.default: _lu_unpack,
     }
 
 
@@ -185,19 +186,51 @@ def _lu_factor(a: Any, *, pivot: bool = True, check_errors: bool = False) -> Any
 
 
 def _lu_parts(a: Any, *, pivot: bool = True) -> Any:
-    import torch
-
     if not _takes(a):
         return NotImplemented
     lu, order, _ = _lu(a, pivot)
-    m, n = a.shape[-2:]
+    permutation = _permutation(order, a.dtype)
+    if not pivot:
+        permutation = permutation[..., :0, :0].reshape(0)
+    return permutation, *_triangles(lu)
+
+
+def _permutation(order: Any, dtype: Any) -> Any:
+    """The matrix that puts row i into row order[i]."""
+    import torch
+
+    rows = torch.arange(order.shape[-1])
+    return (order.unsqueeze(-2) == rows.unsqueeze(-1)).to(dtype)
+
+
+def _triangles(lu: Any) -> tuple[Any, Any]:
+    import torch
+
+    m, n = lu.shape[-2:]
     count = min(m, n)
-    rows = torch.arange(m)
-    # Row order[i] of the product is row i of the given matrix.
-    place = (order.unsqueeze(-2) == rows.unsqueeze(-1)).to(a.dtype)
-    lower = torch.tril(lu[..., :count], -1) + torch.eye(m, count, dtype=a.dtype)
-    permutation = place if pivot else place[..., :0, :0].reshape(0)
-    return permutation, lower, torch.triu(lu[..., :count, :])
+    lower = torch.tril(lu[..., :count], -1) + torch.eye(m, count, dtype=lu.dtype)
+    return lower, torch.triu(lu[..., :count, :])
+
+
+def _order(exchanged: Any, count: int) -> Any:
+    """Where each of `count` rows comes from, after the exchanges one after the other."""
+    import torch
+
+    rows = torch.arange(count)
+    order = rows.expand(*exchanged.shape[:-1], count)
+    for k in range(exchanged.shape[-1]):
+        other = exchanged[..., k : k + 1].to(torch.int64) - 1
+        moved = torch.where(rows == k, other, torch.where(rows == other, k, rows))
+        order = torch.gather(order, -1, moved.expand(order.shape))
+    return order
+
+
+def _lu_unpack(
+    lu: Any, exchanged: Any, unpack_data: bool = True, unpack_pivots: bool = True
+) -> Any:
+    if not _takes(lu) or not unpack_data or not unpack_pivots:
+        return NotImplemented
+    return _permutation(_order(exchanged, lu.shape[-2]), lu.dtype), *_triangles(lu)
 
 
 def _lu_solve(lu: Any, exchanged: Any, b: Any, *, left: bool = True, adjoint: bool = False) -> Any:
@@ -205,12 +238,7 @@ def _lu_solve(lu: Any, exchanged: Any, b: Any, *, left: bool = True, adjoint: bo
 
     if not _takes(lu) or not left or adjoint or b.numel() == 0:
         return NotImplemented
-    rows = torch.arange(lu.shape[-1])
-    order = rows.expand(lu.shape[:-1])
-    for k in range(lu.shape[-1]):
-        other = exchanged[..., k : k + 1].to(torch.int64) - 1
-        moved = torch.where(rows == k, other, torch.where(rows == other, k, rows))
-        order = torch.gather(order, -1, moved.expand(order.shape))
+    order = _order(exchanged, lu.shape[-1])
     shape = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
     order = order.expand(*shape, order.shape[-1])
     return _solved(lu.expand(*shape, *lu.shape[-2:]), order, b)
@@ -264,7 +292,9 @@ def _cholesky_ex(a: Any, *, upper: bool = False, check_errors: bool = False) -> 
 
 
 def _cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:
-    if not _takes(factor) or b.numel() == 0:
+    if b.numel() == 0:
+        return b.clone()
+    if not _takes(factor):
         return NotImplemented
     lower = factor.mT if upper else factor
     return _substituted(lower.mT, _substituted(lower, b, False), True)
@@ -273,6 +303,8 @@ def _cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:
 def _cholesky_inverse(factor: Any, upper: bool = False) -> Any:
     import torch
 
+    if factor.numel() == 0:
+        return factor.clone()
     if not _takes(factor):
         return NotImplemented
     one = torch.eye(factor.shape[-1], dtype=factor.dtype)
