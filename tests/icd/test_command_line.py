@@ -222,6 +222,25 @@ def test_ctrl_c_ends_with_130(file: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert done.exit_code == 130 and done.stderr == "stopped\n"
 
 
+def test_a_reader_that_goes_away_does_not_end_the_run(file: Path, tmp_path: Path) -> None:
+    """`icd run … | head -1`"""
+    command = [sys.executable, "-m", "tvm_practice.icd", "run", "-c", str(file), *QUICK]
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith("loading")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 0
+    Metrics.model_validate_json((tmp_path / "out" / "metrics.json").read_text())
+
+
 def test_a_bad_input_may_span_lines_and_is_printed_as_one(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,9 +71,9 @@ def export(
     return outputs
 
 
-def loaded(folder: str) -> list[Any]:
+def loaded(folder: str, sha256: str | None = None) -> list[Any]:
     """The output of what is in a folder, on ones."""
-    graph_module = load_artifacts(folder)
+    graph_module = load_artifacts(folder, sha256=sha256)
     assert graph_module.input_names == ["input_0"]
     outputs: list[Any] = graph_module(_ones())[0].tolist()
     return outputs

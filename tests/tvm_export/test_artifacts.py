@@ -401,6 +401,16 @@ def test_a_damaged_file_is_named(name: str, session: engines.Session, artifacts:
     assert load_error(session, artifacts).startswith(f"ValueError: {file} is damaged")
 
 
+def test_an_artifact_with_another_digest_than_the_persons_is_not_loaded(
+    session: engines.Session, artifacts: Path
+) -> None:
+    digest = hashlib.sha256((artifacts / "metadata.json").read_bytes()).hexdigest()
+    given = {"folder": str(artifacts)}
+    assert session.call(f"{FUNCTIONS}:loaded", given | {"sha256": digest.upper()})
+    with pytest.raises(BadInput, match=f"metadata.json has the SHA-256 {digest}, not 123:"):
+        session.call(f"{FUNCTIONS}:loaded", given | {"sha256": "123"})
+
+
 def test_a_library_that_the_engine_cannot_load(session: engines.Session, artifacts: Path) -> None:
     """As one of another operating system would be: whole, and of no use here."""
     library = artifacts / "deploy_lib.tar"

@@ -35,6 +35,15 @@ _key_option = click.option(
 )
 
 
+_host_option = click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on, 0.0.0.0 for all. Whoever reaches it can run code here: name one "
+    "only on a network that you trust.",
+)
+
+
 @contextmanager
 def _in_a_line() -> Iterator[None]:
     """End the command with the message of a `PlainError` on standard error."""
@@ -62,7 +71,7 @@ def _chosen(engine: str | None) -> list[engines.Engine]:
 @click.group(
     cls=Group,
     epilog="\b\nExamples:\n  python -m tvm_practice.farm tracker\n"
-    "  python -m tvm_practice.farm server --tracker 10.0.0.1\n"
+    "  python -m tvm_practice.farm server --tracker 10.0.0.1 --host 10.0.0.2\n"
     "  python -m tvm_practice.farm tune --tracker 10.0.0.1 --trials 64",
 )
 def main() -> None:
@@ -71,7 +80,7 @@ def main() -> None:
 
 @main.command()
 @_engine_option
-@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")
+@_host_option
 def tracker(engine: str | None, host: str) -> None:
     """Run a tracker an engine until stopped: current on port 9190, classic on 9191."""
     with _in_a_line():
@@ -82,10 +91,18 @@ def tracker(engine: str | None, host: str) -> None:
 @_engine_option
 @_tracker_option
 @_key_option
-def server(engine: str | None, tracker: str, key: str) -> None:
+@_host_option
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Port to listen on; needs --engine.  [default: the first free one]",
+)
+def server(engine: str | None, tracker: str, key: str, host: str, port: int | None) -> None:
     """Run a server an engine until stopped; waits for the tracker, and comes back if lost."""
+    if port is not None and engine is None:
+        raise click.UsageError("--port is of one server: give --engine")
     with _in_a_line():
-        keep_servers(_chosen(engine), tracker, key)
+        keep_servers(_chosen(engine), tracker, key, host, port)
 
 
 @main.command()

@@ -7,6 +7,7 @@ from typing import Any
 TRACKER_PORTS = {"classic": 9191, "current": 9190}
 SERVER_PORTS = {"classic": range(9300, 9400), "current": range(9200, 9300)}
 CONNECT_SECONDS = 3.0
+EVERY_ADDRESS = ("0.0.0.0", "::")
 
 _held: dict[str, Any] = {}  # what a child process keeps alive for its parent
 
@@ -19,19 +20,28 @@ def open_tracker(host: str, port: int) -> None:
     atexit.register(_held["tracker"].terminate)
 
 
-def open_server(tracker: str, port: int, key: str, first: int, last: int) -> str:
+def open_server(tracker: str, port: int, key: str, host: str, first: int, last: int) -> str:
     """Start a server on the first free port, known to the tracker as `key`; returns its address.
 
     A server opened before ends.
+
+    Args:
+        tracker: host of the tracker.
+        port: of the tracker.
+        key: that the server is known by.
+        host: address to listen on; 0.0.0.0: every one.
+        first: port to try first.
+        last: the port after the last one to try.
     """
     from tvm import rpc
 
     if "server" in _held:
         _held.pop("server").terminate()
     with socket.create_connection((tracker, port), timeout=CONNECT_SECONDS) as probe:
-        address = probe.getsockname()[0]  # the one of this machine's that the tracker can reach
+        own = probe.getsockname()[0]  # the address of this machine that the tracker can reach
+    address = own if host in EVERY_ADDRESS else host
     server = rpc.Server(
-        "0.0.0.0",
+        host,
         first,
         last,
         key=key,

@@ -1,12 +1,17 @@
 """`icd`: measure a PyTorch model as a configuration says, beside what TVM makes of it."""
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tvm_practice.engines.command_line import Group
 from tvm_practice.icd.reporting import run_table
 from tvm_practice.tvm_export.cli import child_output, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -73,17 +78,15 @@ def run_command(
     """Measure the configured model in PyTorch and, if it says so, in TVM.
 
     Writes OUT/metrics.json. A TVM that is missing or fails is recorded there and does not fail
-    the run. Exit code 0 when PyTorch was measured, 2 for a mistake in what was given, 1 for
-    anything else.
+    the run, nor does a reader of the output that goes away (`| head -1`). Exit code 0 when PyTorch
+    was measured, 2 for a mistake in what was given, 1 for anything else.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet contradicts --verbose")
     from tvm_practice.icd.config import load_config
 
     with one_line(verbose=verbose), child_output(as_json=as_json, quiet=quiet) as output:
-        from rich.console import Console
-
-        console = Console(stderr=as_json, quiet=quiet, highlight=False)
+        console = _console(as_json=as_json, quiet=quiet)
         config = load_config(file, overrides)
         if verbose:
             console.print_json(config.model_dump_json())
@@ -101,6 +104,18 @@ def run_command(
         console.print(f"metrics: {out / METRICS}", markup=False, soft_wrap=True)
         if as_json:
             click.echo((out / METRICS).read_text(), nl=False)
+
+
+def _console(*, as_json: bool, quiet: bool) -> "Console":
+    """Where the run is told of; it goes on where nobody reads that."""
+    from rich.console import Console
+
+    class Told(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+    return Told(stderr=as_json, quiet=quiet, highlight=False)
 
 
 @main.command(

@@ -339,19 +339,28 @@ def _write_current(graph_module: GraphModule, folder: Path) -> None:
     tvm.runtime.save_param_dict_to_file({}, str(folder / PARAMETERS))
 
 
-def load_artifacts(folder: Path | str) -> GraphModule:
+def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphModule:
     """Load what `export_artifacts` wrote; needs numpy and the engine, not PyTorch.
 
+    Loading runs the library's native code, with this process's rights: load what you trust.
     Activates the artifact's engine in this process. To load a library, TVM links it with the
     machine's C compiler; nothing is written to `folder`.
 
+    Args:
+        folder: of the artifacts.
+        sha256: digest of metadata.json, in hexadecimal digits, as its maker told you. As
+            metadata.json holds the digests of the other files, it vouches for them too.
+
     Raises:
+        BadInput: metadata.json has another digest; nothing was loaded.
         FileNotFoundError: a file is missing; the error names it.
         ValueError: a file is damaged, the metadata is of another schema, or the engine cannot
             load the library on this machine; one line that names the file.
         engines.EngineUnavailable: the engine is not installed, or the process holds the other.
     """
     folder = Path(folder)
+    if sha256 is not None:
+        _require_digest(folder / METADATA, sha256)
     metadata = read_metadata(folder)
     require_whole(folder, metadata)
     engines.activate(metadata["engine"])
@@ -389,6 +398,14 @@ def load_artifacts(folder: Path | str) -> GraphModule:
         rules=metadata["rules"],
         declined=metadata.get("declined", {}),
     )
+
+
+def _require_digest(file: Path, sha256: str) -> None:
+    found = _fingerprint(file)["sha256"]
+    if found != sha256.strip().lower():
+        raise BadInput(
+            f"{file} has the SHA-256 {found}, not {sha256}: it is not the one you expect"
+        )
 
 
 @contextmanager
