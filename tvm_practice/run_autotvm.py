@@ -99,6 +99,13 @@ Call = Callable[[str, dict[str, Any]], Any]
     metavar="MODULE:FUNCTION",
     help="Function that returns converters for operators TVM lacks, keyed by operator name.",
 )
+@click.option(
+    "--how",
+    "lacking",
+    multiple=True,
+    metavar="OPERATOR",
+    help="Print a template of a converter for this operator, for --converters, and stop.",
+)
 @tolerances
 @click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
 @click.option(
@@ -135,6 +142,7 @@ def main(
     as_json: bool,
     verbose: bool,
     quiet: bool,
+    lacking: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Export the model that FACTORY of MODULE returns.
@@ -156,6 +164,9 @@ def main(
         os.environ["TVM_NUM_THREADS"] = str(threads)
     folder = artifacts or Path("runs") / "tvm" / model.rpartition(":")[2]
     try:
+        if lacking:
+            click.echo(_template(model, lacking), nl=False)
+            return
         asked = _request(model, folder, **options)
     except BadInput as error:
         raise click.UsageError(str(error)) from None
@@ -173,6 +184,15 @@ def main(
     if as_json and any(each["status"] == "ok" for each in results):
         click.echo(json.dumps(results, indent=2))
     sys.exit(exit_code)
+
+
+def _template(model: str, operators: tuple[str, ...]) -> str:
+    """Converters to fill in for operators; the model's module may register them. Raises BadInput"""
+    from tvm_practice.tvm_export.importers.converters.template import template
+    from tvm_practice.tvm_export.loading import find_factory
+
+    find_factory(model)
+    return template(operators)
 
 
 def _request(

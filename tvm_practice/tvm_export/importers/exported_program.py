@@ -17,7 +17,7 @@ from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
 
-_WAY_OUT = f"--converters can give what it lacks; {OTHER_TVM}"
+_WAY_OUT = f"--converters can give what it lacks, --how OPERATOR prints a template; {OTHER_TVM}"
 
 
 def import_exported(export: Export) -> Export:
