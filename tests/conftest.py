@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests import forks
+from tests import forks, leaks
 from tvm_practice import engines
 from tvm_practice.course.grading import Grader
 from tvm_practice.measure import ACCEPT_LOAD
@@ -99,12 +99,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def module_leaves_no_variables() -> Iterator[None]:
+    """Also what a module's own fixtures set is gone when its tests are over."""
+    with leaks.forbidden():
+        yield
+
+
 @pytest.fixture(autouse=True)
-def forks_go_on() -> Iterator[None]:
-    """A variable that a test leaves behind would have all later tests start their processes."""
-    before = forks.read_at_start(os.environ)
-    yield
-    assert forks.read_at_start(os.environ) == before
+def no_variables_left() -> Iterator[None]:
+    """A variable left behind reaches all later tests; some have these start their processes."""
+    with leaks.forbidden():
+        yield
 
 
 @pytest.fixture(scope="session")

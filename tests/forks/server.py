@@ -9,6 +9,7 @@ the fork.
 import atexit
 import ctypes
 import fcntl
+import functools
 import gc
 import importlib
 import importlib.abc
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import threading
 import types
+import typing
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -70,6 +72,34 @@ _PACKAGES = (
     "xgboost",
     "cloudpickle",
 )
+
+
+def _spare_relays_lowering() -> None:
+    """Keep what Relay asks of the library's build options for each function that it lowers."""
+    from tvm.relay.backend import te_compiler
+
+    te_compiler.libinfo = functools.cache(te_compiler.libinfo)
+
+
+def _spare_pytorchs_export() -> None:
+    """Skip repeated work in PyTorch's export, which takes a third of exporting a small model."""
+    import torch
+    from torch._export import utils
+
+    # It registers thousands of kernels per export and evaluates annotations for each; typing's
+    # Callable keeps what it made of the same types.
+    torch._ops.Callable = typing.Callable  # type: ignore[attr-defined]
+    # It is called for each namespace of operators, and does nothing without new registrations.
+    original, registered = utils._materialize_cpp_cia_ops, -1
+
+    def materialize() -> None:
+        nonlocal registered
+        found = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+        if len(found) != registered:
+            original()
+            registered = len(found)
+
+    utils._materialize_cpp_cia_ops = materialize
 
 
 class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -124,6 +154,10 @@ class _Server:
                 importlib.import_module(package)
             except Exception:  # what needs it says so
                 pass
+        if "torch" in sys.modules:
+            _spare_pytorchs_export()
+        if name == "classic":
+            _spare_relays_lowering()
         sys.path[:] = path
         before = {}
         for each in set(sys.modules) - _AT_START:
