@@ -16,13 +16,13 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_left_behind_is_named_and_put_back() -> None:
     with (
-        pytest.raises(AssertionError, match="environment: OF_A_TEST_CHANGED, OF_A_TEST_NEW$"),
+        pytest.raises(AssertionError, match=r"environment: OF_A_TEST_CHANGED, OF_A_TEST_NEW$"),
         leaks.forbidden(),
     ):
         os.environ["OF_A_TEST_NEW"] = "1"
         os.environ["OF_A_TEST_CHANGED"] = "2"
     assert os.environ["OF_A_TEST_CHANGED"] == "1" and "OF_A_TEST_NEW" not in os.environ
-    with pytest.raises(AssertionError, match="OF_A_TEST_KEPT$"), leaks.forbidden():
+    with pytest.raises(AssertionError, match=r"OF_A_TEST_KEPT$"), leaks.forbidden():
         del os.environ["OF_A_TEST_KEPT"]
     assert os.environ["OF_A_TEST_KEPT"] == "1"
 
