@@ -59,10 +59,13 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
     "--example-shape",
     "shape",
     multiple=True,
-    help="Shape of an input, for a factory that returns none; repeat for each input.",
+    help="Shape of the inputs: the factory's own are resized to it, or drawn. Repeat for each.",
 )
 @click.option(
-    "--example-dtype", "dtype", multiple=True, help="Type of that input [default: float32]."
+    "--example-dtype",
+    "dtype",
+    multiple=True,
+    help="Type of that input [default: the factory's, or float32].",
 )
 @tolerances
 @click.option("--threads", type=click.IntRange(min=1), help="Number of threads, the same for all.")

@@ -39,10 +39,13 @@ Call = Callable[[str, dict[str, Any]], Any]
     "--example-shape",
     "shape",
     multiple=True,
-    help="Shape of an input, for a factory that returns none; repeat for each input.",
+    help="Shape of the inputs: the factory's own are resized to it, or drawn. Repeat for each.",
 )
 @click.option(
-    "--example-dtype", "dtype", multiple=True, help="Type of that input [default: float32]."
+    "--example-dtype",
+    "dtype",
+    multiple=True,
+    help="Type of that input [default: the factory's, or float32].",
 )
 @click.option(
     "--target",

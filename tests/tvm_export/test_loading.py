@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from tvm_practice.tvm_export.errors import BadInput, DoesNotCompile
-from tvm_practice.tvm_export.loading import ExampleTensor, in_a_line, load
+from tvm_practice.tvm_export.example_inputs import ExampleTensor
+from tvm_practice.tvm_export.loading import in_a_line, load
 
 MODELS = "tests.icd.models"
 
@@ -40,10 +41,11 @@ def test_inputs_by_name_and_outputs_in_any_container() -> None:
     loaded = load(f"{MODELS}:named", example=None, seed=0)
     assert set(loaded.inputs) == {"ids", "scale"}
     assert [tuple(each.shape) for each in loaded.outputs] == [(3,), (4,), (4,)]
-    integers = [ExampleTensor(shape=[7], dtype="int64"), ExampleTensor(shape=[])]
-    positional = load(f"{MODELS}:named", example=integers, seed=0)
-    assert set(positional.inputs) == {"input_0", "input_1"}
-    assert set(positional.args[0].tolist()) <= {0, 1}
+    shapes = [ExampleTensor(shape=[7]), ExampleTensor(shape=[])]
+    longer = load(f"{MODELS}:named", example=shapes, seed=0)
+    assert set(longer.inputs) == {"ids", "scale"}
+    assert longer.kwargs["ids"].dtype == loaded.kwargs["ids"].dtype
+    assert set(longer.kwargs["ids"].tolist()) <= set(loaded.kwargs["ids"].tolist())
 
 
 def test_a_factory_that_changes_the_folder_does_not_move_the_output(

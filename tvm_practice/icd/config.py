@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings, Tuner
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import ExampleTensor, did_you_mean
+from tvm_practice.tvm_export.example_inputs import ExampleTensor
+from tvm_practice.tvm_export.loading import did_you_mean
 from tvm_practice.tvm_export.request import MOST_CALLS, ExportRequest
 from tvm_practice.tvm_export.tuners.search import Search
 
@@ -41,7 +42,8 @@ class ModelSection(Section):
     )
     example: list[ExampleTensor] | None = Field(
         default=None,
-        description="Inputs for a factory that returns none; replaces those it returns.",
+        description="Shapes of the inputs. The factory's own are resized to them; where it returns "
+        "none, they are drawn. One shape alone is that of every input shaped like the first.",
     )
 
 

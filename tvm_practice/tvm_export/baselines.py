@@ -20,7 +20,8 @@ from tvm_practice.tvm_export.artifacts.schema import (
 )
 from tvm_practice.tvm_export.config import ATOL, RTOL
 from tvm_practice.tvm_export.errors import Missing
-from tvm_practice.tvm_export.loading import ExampleTensor, Loaded, describe
+from tvm_practice.tvm_export.example_inputs import ExampleTensor
+from tvm_practice.tvm_export.loading import Loaded, describe
 from tvm_practice.tvm_export.nested import flattened
 from tvm_practice.tvm_export.variants import BuildRecord
 

@@ -64,13 +64,13 @@ def example_of(shapes: Sequence[str], dtypes: Sequence[str]) -> list[dict[str, A
     from pydantic import ValidationError
 
     from tvm_practice.tvm_export.errors import BadInput
-    from tvm_practice.tvm_export.loading import ExampleTensor
+    from tvm_practice.tvm_export.example_inputs import ExampleTensor
 
     if not shapes:
         return None
     if len(dtypes) not in (0, 1, len(shapes)):
         raise BadInput(f"{len(dtypes)} types for {len(shapes)} inputs")
-    types = dtypes if len(dtypes) == len(shapes) else (*dtypes, "float32")[:1] * len(shapes)
+    types = dtypes if len(dtypes) == len(shapes) else (*dtypes, None)[:1] * len(shapes)
     example = []
     for text, dtype in zip(shapes, types, strict=True):
         extents = re.split(r"[x,\s]+", text.strip())

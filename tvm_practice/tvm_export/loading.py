@@ -10,7 +10,6 @@ and have its inputs described.
 import difflib
 import importlib
 import importlib.util
-import math
 import os
 import pkgutil
 import sys
@@ -20,41 +19,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing import TYPE_CHECKING, Any
 
 from tvm_practice.engines import PlainError
 from tvm_practice.tvm_export.errors import BadInput, ExportError
+from tvm_practice.tvm_export.example_inputs import ExampleTensor, drawn, resized
 
 if TYPE_CHECKING:
     import torch
-
-
-Dtype = Literal[
-    "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"
-]
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """`; did you mean …?` with the nearest of `known`, or nothing where none is near."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-class ExampleTensor(BaseModel):
-    """One input of the model, drawn at random."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    shape: list[int] = Field(description="Extents; an empty list is a scalar.")
-    dtype: Dtype = Field(default="float32", description="Integers are drawn from 0 and 1.")
-
-    @model_validator(mode="after")
-    def _positive(self) -> "ExampleTensor":
-        if any(extent < 1 for extent in self.shape):
-            raise ValueError(f"every extent must be at least 1, not {self.shape}")
-        return self
 
 
 @dataclass(frozen=True)
@@ -105,7 +83,8 @@ def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> 
 
     Args:
         loader: "module:factory"; modules of the working directory are found.
-        example: inputs to draw, in place of what the factory returns.
+        example: the shapes of the inputs; the factory's own are brought to them, and drawn where
+            it returns none.
         seed: PyTorch's seed while the factory runs and inputs are drawn.
 
     Raises BadInput with one line for whatever the person can put right: no such module or
@@ -150,7 +129,7 @@ def _load(loader: str, example: Sequence[ExampleTensor] | None, seed: int) -> Lo
                 "return the nn.Module it was made of"
             )
         if example is not None:
-            given = _drawn(example)
+            given = drawn(example) if given is None else resized(given, example)
         if given is None:
             raise BadInput(
                 f"{loader} returned no example inputs; have it return (module, inputs), or give "
@@ -249,29 +228,6 @@ def _nearest_module(name: str) -> str:
         folders = list((spec and spec.submodule_search_locations) or ())
     near = did_you_mean(last, [each.name for each in pkgutil.iter_modules(folders)])
     return near.replace("mean ", f"mean {parent}.", 1) if parent else near
-
-
-def _drawn(example: Sequence[ExampleTensor]) -> "tuple[torch.Tensor, ...]":
-    """Random inputs. Raises BadInput where memory does not hold them."""
-    import psutil
-
-    wanted = sum(math.prod(each.shape) * 8 for each in example)
-    free = psutil.virtual_memory().available
-    if wanted > free:
-        raise BadInput(
-            f"the example inputs are {wanted / 1e9:.3g} GB; this machine has {free / 1e9:.3g} free"
-        )
-    return tuple(_draw(each) for each in example)
-
-
-def _draw(tensor: ExampleTensor) -> "torch.Tensor":
-    """Standard normal values, or zeros and ones, which any embedding has a row for."""
-    import torch
-
-    dtype: torch.dtype = getattr(torch, tensor.dtype)
-    if dtype.is_floating_point:
-        return torch.randn(tensor.shape).to(dtype)
-    return torch.randint(0, 2, tensor.shape).to(dtype)
 
 
 def _same(first: "torch.Tensor", second: "torch.Tensor") -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from tvm_practice.tvm_export.config import ExportSettings
-from tvm_practice.tvm_export.loading import ExampleTensor
+from tvm_practice.tvm_export.example_inputs import ExampleTensor
 
 # What is called with a request, see `engines.Session.call`.
 EXPORT = "tvm_practice.tvm_export.pipeline:export_model"
@@ -36,7 +36,7 @@ class ExportRequest(ExportSettings):
     Attributes:
         model: "module:factory", see `loading.load`.
         artifacts: folder to write; records go there too unless `tuning_log` says where.
-        example: the inputs, for a factory that returns none.
+        example: shapes of the inputs; see `example_inputs.resized`.
         model_seed: PyTorch's seed while the factory runs and inputs are drawn.
         converters: "module:function" of the person's own, see `converters.find_converters`.
         engine: which TVM; None: the tuner's, or untuned the one that is active.
