@@ -134,6 +134,25 @@ def _systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
     )
 
 
+def _spectra(a: torch.Tensor, b: torch.Tensor) -> Outputs:
+    """What does not depend on the vectors' signs; one matrix of three is singular."""
+    values, vectors = torch.linalg.eigh(a @ a.mT)
+    u, sizes, v = torch.linalg.svd(b)
+    kept, _, shared = torch.linalg.svd(b.mT, full_matrices=False)
+    return (
+        values,
+        vectors @ torch.diag_embed(values) @ vectors.mT,
+        u @ u.mT,
+        u[..., :3] @ torch.diag_embed(sizes) @ v,
+        kept @ torch.diag_embed(sizes) @ shared,
+        torch.linalg.svdvals(b),
+        torch.linalg.pinv(b),
+        torch.linalg.eigvalsh(a, UPLO="U"),
+        torch.linalg.matrix_rank(b),
+        torch.linalg.svd(b[:0]).S,
+    )
+
+
 def _complex(x: torch.Tensor, turns: torch.Tensor) -> Outputs:
     """Real outputs by way of complex numbers: rotations, Fourier transforms, a spectral layer."""
     pairs = torch.view_as_complex(x.reshape(4, 3, 2))
@@ -178,6 +197,11 @@ def _whole(*shape: int) -> torch.Tensor:
     return torch.randint(-3, 4, shape, dtype=torch.int32)
 
 
+def _singular(b: torch.Tensor) -> torch.Tensor:
+    b[1, :, 2] = b[1, :, 0] - b[1, :, 1]
+    return b
+
+
 def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
     torch.manual_seed(0)
     x = torch.randn(4, 5)
@@ -190,6 +214,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "norms": (_norms, (image, torch.rand(4))),
         "indexing": (_indexing, (cube, torch.randint(0, 4, (4, 5)), torch.rand(4) > 0.5)),
         "systems": (_systems, (torch.randn(2, 4, 4), torch.randn(2, 4, 3))),
+        "spectra": (_spectra, (torch.randn(2, 4, 4), _singular(torch.randn(3, 5, 3)))),
         "complex": (_complex, (torch.randn(4, 6), torch.rand(4, 3))),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
     }

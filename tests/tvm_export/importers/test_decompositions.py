@@ -12,7 +12,17 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 
 @pytest.mark.parametrize(
     "family",
-    ["numbers", "special", "windows", "norms", "indexing", "reductions", "systems", "complex"],
+    [
+        "numbers",
+        "special",
+        "windows",
+        "norms",
+        "indexing",
+        "reductions",
+        "systems",
+        "spectra",
+        "complex",
+    ],
 )
 def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str) -> None:
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:differences", {"family": family})

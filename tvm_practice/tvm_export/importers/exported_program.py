@@ -11,8 +11,9 @@ from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
 from tvm_practice.tvm_export.importers.converters.relax import corrections
+from tvm_practice.tvm_export.importers.converters.spectra import HOST_ONLY
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
-from tvm_practice.tvm_export.importers.refusals import told_in_a_line
+from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
@@ -37,11 +38,19 @@ def import_exported(export: Export) -> Export:
             imported = _import_dynamic(call, converters)
         else:
             imported = steps.import_relax(call.module, call.tensors, converters=converters)
+        _require_host(imported, export.target)
     unfit = in_a_line("TVM cannot optimize the model", DoesNotCompile, OTHER_TVM)
     with watch("optimize"), unfit, native_stderr_to(os.devnull):
         module = optimized(imported, steps, names=call.names, target=export.target)
     stages = {"imported": imported, "optimized": module}
     return replace(export, module=module, stages=stages, seconds=watch.seconds)
+
+
+def _require_host(imported: Any, target: Any) -> None:
+    """Raise Refused for a kernel that only a processor can run, on another target."""
+    for name, func in imported.functions_items():
+        if HOST_ONLY in (func.attrs or {}) and target.kind.name != "llvm":
+            raise Refused(f"{name.name_hint} has code for processors alone, not {target.kind.name}")
 
 
 def _import_dynamic(call: Call, converters: Converters) -> Any:

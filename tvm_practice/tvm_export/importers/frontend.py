@@ -11,7 +11,8 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.importers import complex_numbers
-from tvm_practice.tvm_export.importers.converters.own_relax import own_converters, settings_of
+from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.importers.converters.own_relax import own_converters
 from tvm_practice.tvm_export.importers.decompositions import decompositions
 from tvm_practice.tvm_export.importers.refusals import Refused, place_of
 from tvm_practice.tvm_export.loading import describe

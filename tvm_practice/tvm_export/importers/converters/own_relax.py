@@ -5,6 +5,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tvm_practice.tvm_export.importers.converters import spectra
+from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+
 
 def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
     """Converters (node, importer) in place of TVM's or beside them, by operator's name."""
@@ -24,18 +27,10 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "convolution.default": _convolution,
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
+        "_linalg_eigh.default": spectra.eigh,
+        "_linalg_svd.default": spectra.svd,
         "max_pool2d_with_indices.default": functools.partial(_max_pool, 2),
         "max_pool3d_with_indices.default": functools.partial(_max_pool, 3),
-    }
-
-
-def settings_of(node: Any) -> dict[str, Any]:
-    """All arguments of a node by name, with PyTorch's defaults."""
-    schema = node.target._schema.arguments
-    given = dict(zip((each.name for each in schema), node.args, strict=False)) | node.kwargs
-    return {
-        each.name: given.get(each.name, each.default_value if each.has_default_value() else None)
-        for each in schema
     }
 
 

@@ -11,7 +11,7 @@ _HEAD = '''"""Converters of operators that TVM lacks, for --converters {module}:
 
 from tvm import relax
 
-from tvm_practice.tvm_export.importers.converters.own_relax import settings_of
+from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 '''
 _ONE = '''
 

@@ -20,6 +20,7 @@ from tvm_practice.tvm_export.importers.decompositions import (
     products,
     reductions,
     special,
+    spectra,
 )
 
 Rule = Callable[..., Any]
@@ -34,6 +35,7 @@ _MODULES = (
     products,
     reductions,
     special,
+    spectra,
 )
 
 # PyTorch's rules in place of TVM's converters, which are wrong for most arguments.
