@@ -258,9 +258,8 @@ def _build_current(name: str, shape: Sequence[int], log: str) -> Any:
 
     target, module, database = engines.host_target(), _module(shape), open_database(log)
     if CONTENDERS[name].finals:
-        fastest, kept, _ = fastest_records(module, database, target)
-        if kept:  # else an export takes the default schedule; the table is of what was searched
-            database = fastest
+        # An export may take the default schedule instead; the table is of what was searched.
+        database = fastest_records(module, database, target).best
     tuned = apply_metaschedule(module, database, target)
     return tvm.compile(schedule_defaults(tuned, target), target=target)["main"]
 

@@ -17,7 +17,12 @@ from tests.test_command_lines import run
 from tvm_practice import engines
 from tvm_practice.measure import Latency, Ratio
 from tvm_practice.tvm_export import baselines, compilers
-from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, TuningRecord
+from tvm_practice.tvm_export.artifacts.schema import (
+    LatencyRecord,
+    OwnRecord,
+    RatioRecord,
+    TuningRecord,
+)
 from tvm_practice.tvm_export.compilers import Compiler, Report, Row
 from tvm_practice.tvm_export.config import ATOL, RTOL
 from tvm_practice.tvm_export.variants import BuildRecord
@@ -242,6 +247,17 @@ def test_only_unstable_figures_are_marked() -> None:
     assert "WRONG" in drawn(wrong)
 
 
+def test_a_tuners_own_result_is_a_row_of_its_own() -> None:
+    """Where default schedules replaced slower records, the tuner can still be seen losing."""
+    shipped, lost = row("metaschedule", 1.0, 0.5), row("relax", 1.5, 0.75)
+    assert lost.latency is not None and lost.ratio is not None
+    own = OwnRecord(latency=lost.latency, ratio_to_pytorch=lost.ratio)
+    shown = drawn(shipped.model_copy(update={"tuners_own": own}))
+    below = shown[shown.index("its records alone") :]
+    assert "1.50" in below and "0.750" in below and "0.500" not in below
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_a_row_in_json_has_every_field_and_no_raw_samples() -> None:
     """Readers of report.json take a field that is not known as null, not as missing."""
     missing = Row.of("compile", BuildRecord(status="missing", reason="none"), None)
@@ -250,7 +266,7 @@ def test_a_row_in_json_has_every_field_and_no_raw_samples() -> None:
         assert next(iter(told)) == "name"
         assert told.keys() == {
             "name", "status", "reason", "latency", "eager", "ratio", "verified", "max_error",
-            "verification", "trials", "tuning", "seconds", "artifacts", "operators",
+            "verification", "trials", "tuning", "tuners_own", "seconds", "artifacts", "operators",
         }  # fmt: skip
     assert "samples" not in report["rows"][0]["latency"]
     assert report["rows"][0]["tuning"] == {"trials": 12_000}

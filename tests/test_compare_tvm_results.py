@@ -141,6 +141,21 @@ def test_a_ratio_that_is_none_is_passed_over(ratio: Any, metrics: Path, tmp_path
     assert row.speedup_interleaved is None and row.significant
 
 
+def test_a_tuners_own_result_is_compared_too(metrics: Path, tmp_path: Path) -> None:
+    ratio = {"value": 1.5, "ci95": [1.4, 1.6], "verdict": "slower"}
+    own = {"latency": latency(4.0), "ratio_to_pytorch": ratio}
+    file = write(tmp_path / "x" / "metadata.json", artifact(tuners_own=own))
+    row = compare(metrics, file)
+    assert row.tvm_latency_ms == pytest.approx(3) and row.own_latency_ms == pytest.approx(4)
+    assert row.own_speedup_vs_tvm == pytest.approx(2) and row.own_speedup_ci95 is not None
+    assert row.own_speedup_interleaved == pytest.approx(1.5)
+    shown = command(metrics, file).stdout
+    assert "alone" in shown and "4.000" in shown and "3.000" in shown
+    whole = write(tmp_path / "y" / "metadata.json", artifact(tuners_own=None))
+    assert compare(metrics, whole).own_latency_ms is None
+    assert "alone" not in command(metrics, whole).stdout
+
+
 def test_arms_of_independent_ratios_add_as_squares() -> None:
     """By simulation: the interval covers the true ratio 95 times in 100."""
     generator = np.random.default_rng(0)

@@ -336,6 +336,9 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
         click.echo(f"not run   {result['not_run']}")
     else:
         _print_run(result["latency"], result["ratio"], result["verification"])
+        if own := result["tuners_own"]:
+            what = "PyTorch's time with the tuner's records alone"
+            _print_ratio("own", own["ratio_to_pytorch"], what)
     seconds = ", ".join(f"{name} {spent:.1f} s" for name, spent in result["seconds"].items())
     click.echo(f"took      {seconds}")
     if result["artifacts"] is None:
@@ -357,11 +360,7 @@ def _print_run(
         f"latency   median {latency['p50']:.3f} ms, mean {latency['mean']:.3f} ms of "
         f"{latency['count']}" + ("" if verdict == "measured" else f", {verdict}")
     )
-    if ratio["value"] is None:
-        click.echo(f"PyTorch   {ratio['verdict']}")
-    else:
-        low, high = ratio["ci95"]
-        click.echo(f"PyTorch   {ratio['value']:.2f} of its time ({low:.2f}–{high:.2f})")
+    _print_ratio("PyTorch", ratio, "its time")
     if not verification["verified"]:
         click.echo(f"WRONG     {verification['reason']}")
         return
@@ -370,6 +369,14 @@ def _print_run(
         error += f" from float64's, PyTorch's own {verification['pytorch_error']:.2g}"
     count = len(verification["trials"])
     click.echo(f"verified  on {count} input{'s' * (count > 1)}, largest error {error}")
+
+
+def _print_ratio(name: str, ratio: dict[str, Any], what: str) -> None:
+    if ratio["value"] is None:
+        click.echo(f"{name:<9} {ratio['verdict']}")
+    else:
+        low, high = ratio["ci95"]
+        click.echo(f"{name:<9} {ratio['value']:.2f} of {what} ({low:.2f}–{high:.2f})")
 
 
 if __name__ == "__main__":

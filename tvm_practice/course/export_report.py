@@ -16,6 +16,7 @@ from tvm_practice.tvm_export.variants import VariantRecord
 from tvm_practice.viz import report as pages
 from tvm_practice.viz.report import Block, Section
 from tvm_practice.viz.tables import (
+    OWN,
     above_interval,
     explanation,
     largest_error,
@@ -93,13 +94,20 @@ def _labelled(lanes: Sequence[Lane]) -> Iterator[tuple[str, VariantRecord]]:
 
 
 def _rows(lane: Lane, pytorch: str) -> list[list[str]]:
-    """A row for PyTorch, which is called `pytorch`, if it was timed; and one for each variant."""
-    first = (
+    """A row for PyTorch, which is called `pytorch`, if it was timed; and one for each variant.
+
+    Beneath a tuner's is its own result, where the artifact is another.
+    """
+    rows = (
         [[pytorch, median(LatencyRecord.model_validate(lane["pytorch"])), "1"]]
         if lane.get("pytorch")
         else []
     )
-    return first + [[label, *_cells(variant)] for label, variant in _labelled([lane])]
+    for label, variant in _labelled([lane]):
+        rows.append([label, *_cells(variant)])
+        if own := variant.tuners_own:
+            rows.append([OWN, median(own.latency), above_interval(own.ratio_to_pytorch)])
+    return rows
 
 
 def _cells(variant: VariantRecord) -> list[str]:

@@ -8,6 +8,7 @@ from tvm_practice.engines import Engine
 from tvm_practice.icd.config import Mode, RunConfig
 from tvm_practice.tvm_export.artifacts.schema import (
     LatencyRecord,
+    OwnRecord,
     RatioRecord,
     VerificationRecord,
 )
@@ -66,6 +67,10 @@ class TvmBaseline(Record):
     latency: LatencyRecord | None = None
     ratio_to_eager: RatioRecord | None = Field(
         default=None, description="Interleaved, in its process."
+    )
+    tuners_own: OwnRecord | None = Field(
+        default=None,
+        description="The tuner's own result, where default schedules replaced some of it.",
     )
     verification: VerificationRecord | None = None
     target: str

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 
 def run_table(metrics: "Metrics") -> "Table":
-    """A run as a table: eager, what the pipeline chose, TVM."""
+    """A run as a table: eager, what the pipeline chose, TVM, its tuner's own result."""
     from rich.table import Table
+
+    from tvm_practice.viz.tables import OWN
 
     table = Table(title=metrics.model.loader)
     table.add_column("")
@@ -40,6 +42,8 @@ def run_table(metrics: "Metrics") -> "Table":
                 _ratio(baseline.ratio_to_eager),
                 "yes" if verified and verified.verified else "NO",
             )
+        if own := baseline.tuners_own:
+            table.add_row(OWN, *_cells(own.latency), _ratio(own.ratio_to_pytorch))
     return table
 
 

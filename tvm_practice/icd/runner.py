@@ -19,7 +19,12 @@ from tvm_practice.icd.metrics import (
 )
 from tvm_practice.measure import Latency, environment
 from tvm_practice.tvm_export.artifacts import require_free, require_writable
-from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord, VerificationRecord
+from tvm_practice.tvm_export.artifacts.schema import (
+    LatencyRecord,
+    OwnRecord,
+    RatioRecord,
+    VerificationRecord,
+)
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import Loaded, describe, load
 from tvm_practice.tvm_export.nested import flattened
@@ -291,6 +296,7 @@ def _baseline(answer: dict[str, Any]) -> dict[str, Any]:
         "reason": None,
         "latency": LatencyRecord.model_validate(answer["latency"]),
         "ratio_to_eager": RatioRecord.model_validate(answer["ratio"]),
+        "tuners_own": OwnRecord.model_validate(own) if (own := answer.get("tuners_own")) else None,
         "verification": VerificationRecord.model_validate(answer["verification"]),
         "tuning": dict(answer.get("tuning") or {}),
         "seconds": dict(answer.get("seconds") or {}),

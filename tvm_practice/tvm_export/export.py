@@ -9,6 +9,7 @@ from tvm_practice.tvm_export.config import ExportSettings, Tuner
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.rules.first_match import Decision
 from tvm_practice.tvm_export.steps import Steps
+from tvm_practice.tvm_export.tuners.history import MadeBy
 
 if TYPE_CHECKING:
     from tvm_practice.tvm_export.calling import Call
@@ -33,9 +34,14 @@ class Export:
         stages: its IR after each stage so far: "imported", "optimized", "scheduled".
         default: current engine: the untuned build, which a tuned one is held against.
         records: classic engine: the dispatch context that has the build use records.
+        own_records: current engine: the module, classic: the dispatch context, with the tuner's
+            best record of every function; None where `module` or `records` has them all.
+        made_by: "record" or "fallback", of each function that the tuner has a record for.
         decisions: current engine: the default rule of each function that has no record.
         tuning: what the tuner did, see `artifacts.schema.TuningRecord`.
         built: the compiled model, its inputs set.
+        own: the tuner's own result, compiled, where `built` has default schedules in its place.
+        own_figures: its latency and ratio, as `artifacts.schema.OwnRecord` has them.
         status: "ok", or of a verification that is not: "failed", or "todo" for an unwritten step.
         verification, latency, ratio: as `artifacts.schema` has them; None before, and of a target
             that this machine cannot run.
@@ -56,9 +62,13 @@ class Export:
     stages: dict[str, Any] = field(default_factory=dict)
     default: GraphModule | None = None
     records: Any = None
+    own_records: Any = None
+    made_by: dict[str, MadeBy] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()
     tuning: dict[str, Any] = field(default_factory=dict)
     built: GraphModule | None = None
+    own: GraphModule | None = None
+    own_figures: dict[str, Any] | None = None
     status: str = "ok"
     verification: dict[str, Any] | None = None
     latency: dict[str, Any] | None = None

@@ -10,6 +10,7 @@ from tvm_practice.engines import Engine
 from tvm_practice.measure import LatencyMeasurer
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.inputs import Input, disagreement, require
+from tvm_practice.tvm_export.tuners.history import MadeBy
 
 
 class Runner(Protocol):
@@ -36,6 +37,7 @@ class GraphModule:
         tuning: what the tuner did: tasks, trials, errors, seconds; empty if untuned.
         rules: current: which default rule scheduled each function that no record is applied to.
         declined: why the rules tried before it did not: by function, by rule.
+        made_by: what made each function, see `artifacts.schema.Metadata.functions`.
     """
 
     engine: Engine
@@ -49,6 +51,7 @@ class GraphModule:
     tuning: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, str] = field(default_factory=dict)
     declined: dict[str, dict[str, str]] = field(default_factory=dict)
+    made_by: dict[str, MadeBy] = field(default_factory=dict)
     _given: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _ready: bool = field(default=False, repr=False)
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tvm_practice import engines
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 from tvm_practice.engines.imports import import_for_good
@@ -23,6 +25,7 @@ from tvm_practice.tvm_export.request import ExportRequest
 
 Request = ExportRequest | Mapping[str, Any]
 Seen = Callable[[Export], None]
+_OWN = "own "  # before the name of what a tuner's own result is timed beside
 
 
 def export_model(request: Request) -> dict[str, Any]:
@@ -33,11 +36,12 @@ def export_model(request: Request) -> dict[str, Any]:
 
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
-        eager, interleaved), "verification", "not_run", "artifacts", "seconds", "rules",
-        "declined", "notes", "size", "unchanged_since"}, latencies in ms, the library's size in
-        bytes, the date of an export that was reused or None. For a target that this machine cannot
-        run "not_run" says why, and what needs a run is None. Where the outputs are wrong nothing is
-        written, unless with `force`: "artifacts" and "size" are None.
+        eager, interleaved), "tuners_own" (see `artifacts.schema`), "verification", "not_run",
+        "artifacts", "seconds", "rules", "declined", "functions", "notes", "size",
+        "unchanged_since"}, latencies in ms, the library's size in bytes, the date of an export
+        that was reused or None. For a target that this machine cannot run "not_run" says why, and
+        what needs a run is None. Where the outputs are wrong nothing is written, unless with
+        `force`: "artifacts" and "size" are None.
 
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
@@ -97,7 +101,7 @@ def export_variants(
     Returns:
         {"model", "engine", "pytorch": latency, "notes", "variants": [{"tuner", "status": "ok" |
         "todo" | "failed", "reason", "latency", "ratio", "max_error", "verified", "verification",
-        "seconds", "tuning", "artifacts", "operators": where the time goes, see
+        "seconds", "tuning", "tuners_own", "artifacts", "operators": where the time goes, see
         `profiling.operators_of` (current engine)}]}, latencies in ms.
     """
     from tvm_practice.tvm_export.artifacts import require_writable
@@ -232,8 +236,9 @@ def build(export: Export) -> Export:
     way_out = OTHER_TVM if export.engine == CURRENT else ""
     with in_a_line("TVM cannot compile the model", DoesNotCompile, way_out):
         export = _engine(export).build(export)
-    for position, value in enumerate(export.call.tensors):
-        export.result.set_input(position, as_array(value))
+    for built in filter(None, (export.result, export.own)):
+        for position, value in enumerate(export.call.tensors):
+            built.set_input(position, as_array(value))
     return export
 
 
@@ -245,7 +250,22 @@ def verify(export: Export) -> Export:
     found, failure = _attempt(judged, export)
     wrong = {"verified": False, "max_error": None, "atol": settings.atol, "rtol": settings.rtol}
     verification = {**(found or wrong), "reason": failure["reason"]}
-    return replace(export, status=failure["status"], verification=verification)
+    export = replace(export, status=failure["status"], verification=verification)
+    return export if found is None or _agree(export) else replace(export, own=None)
+
+
+def _agree(export: Export) -> bool:
+    """Whether the tuner's own result, if there is another, computes what the verified one does."""
+    if export.own is None:
+        return True
+    atol, rtol = export.settings.atol, export.settings.rtol
+    for each in (export.own, export.result):
+        each.run()
+    outputs = zip(export.own.outputs(), export.result.outputs(), strict=True)
+    if all(np.allclose(*each, rtol, atol, equal_nan=True) for each in outputs):
+        return True
+    print("the tuner's own schedules compute something else: they are not timed", flush=True)
+    return False
 
 
 def judged(export: Export) -> dict[str, Any]:
@@ -287,8 +307,9 @@ def measure(export: Export) -> Export:
         return replace(export, notes=(*export.notes, note))
     # No more rounds than calls were asked for; fewer than 6 can show nothing at 95%.
     rounds = min(ROUNDS, max(6, request.repeats))
-    compared = _compare_with_pytorch(export, {"tvm": export.result.run}, rounds=rounds)
-    return replace(export, ratio=compared.ratio["tvm"].to_dict())
+    compared = _compare_with_pytorch(export, _runs(export, "tvm"), rounds=rounds)
+    own = _own_figures(compared, "tvm")
+    return replace(export, ratio=compared.ratio["tvm"].to_dict(), own_figures=own)
 
 
 def write(export: Export, request: ExportRequest, *, origin: dict[str, Any] | None = None) -> Path:
@@ -300,6 +321,7 @@ def write(export: Export, request: ExportRequest, *, origin: dict[str, Any] | No
         "verification": export.verification,
         "latency": export.latency,
         "ratio_to_pytorch": export.ratio,
+        "tuners_own": export.own_figures,
         "configuration": request.configuration,
         "not_run": export.not_run,
         "notes": list(export.notes),
@@ -383,6 +405,7 @@ def _measure_in_turns(
         name = _name(export.tuner)
         variant["ratio"] = compared.ratio[name].to_dict()
         variant["latency"] = compared.latency[name].to_dict()
+        variant["tuners_own"] = _own_figures(compared, name)
         _, failure = _attempt(_finish_variant, export, variant, request)
         if failure["reason"] is not None:
             variant.update(failure)
@@ -397,8 +420,9 @@ def _compared(
     while left:
         failing: list[str] = []
         runs = {
-            name: _noting(failing, name, export.result.run)
-            for name, export in ((_name(export.tuner), export) for export, _ in left)
+            key: _noting(failing, _name(export.tuner), run)
+            for export, _ in left
+            for key, run in _runs(export, _name(export.tuner)).items()
         }
         compared, failure = _attempt(_compare_with_pytorch, left[0][0], runs, rounds=ROUNDS)
         if compared is not None:
@@ -442,8 +466,30 @@ def _finish_variant(export: Export, variant: dict[str, Any], request: ExportRequ
         }
     )
     latency, _ = _attempt(_own_latency, export, warmup=alone.warmup, repeats=alone.repeats)
-    export = replace(export, latency=latency or variant["latency"], ratio=variant["ratio"])
+    export = replace(
+        export,
+        latency=latency or variant["latency"],
+        ratio=variant["ratio"],
+        own_figures=variant["tuners_own"],
+    )
     variant["artifacts"] = str(write(export, alone))
+
+
+def _runs(export: Export, name: str) -> dict[str, Callable[[], Any]]:
+    """What is timed: an export's result by that name, and the tuner's own if it is another."""
+    own = {} if export.own is None else {_OWN + name: export.own.run}
+    return {name: export.result.run, **own}
+
+
+def _own_figures(compared: Comparison, name: str) -> dict[str, Any] | None:
+    """What `artifacts.schema.OwnRecord` has, of a comparison of `_runs`."""
+    own = _OWN + name
+    if own not in compared.ratio:
+        return None
+    return {
+        "latency": compared.latency[own].to_dict(),
+        "ratio_to_pytorch": compared.ratio[own].to_dict(),
+    }
 
 
 def _device(export: Export) -> str:
@@ -523,6 +569,8 @@ def _told(folder: Path, *, unchanged_since: str | None = None) -> dict[str, Any]
         "status": "ok",
         **{name: metadata[name] for name in (*same, "seconds", "rules", "notes")},
         "declined": metadata.get("declined", {}),
+        "functions": metadata.get("functions", {}),
+        "tuners_own": metadata.get("tuners_own"),
         "ratio": metadata["ratio_to_pytorch"],
         "artifacts": str(folder),
         "size": (folder / LIBRARY).stat().st_size,
@@ -546,6 +594,8 @@ def _told_of_wrong(export: Export) -> dict[str, Any]:
         "rules": made.rules,
         "notes": list(export.notes),
         "declined": made.declined,
+        "functions": made.made_by,
+        "tuners_own": export.own_figures,
         "ratio": export.ratio,
         "artifacts": None,
         "size": None,

@@ -26,6 +26,7 @@ from tvm_practice.tvm_export.truth import truth_in_bytes
 from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records
+from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import searching
 
@@ -57,19 +58,29 @@ def tune(export: Export) -> Export:
             tuning = nothing_to_tune("MetaSchedule")
             return replace(export, default=default, tuning=tuning, seconds=watch.seconds)
         with watch("choose"):
-            best, kept, slower = fastest_records(
-                export.module, metaschedule.open_database(log), export.target
-            )
-            module = export.steps.apply_metaschedule(export.module, best, export.target)
+            found = fastest_records(export.module, metaschedule.open_database(log), export.target)
+            apply = export.steps.apply_metaschedule
+            module = apply(export.module, found.chosen, export.target)
+            own = apply(export.module, found.best, export.target) if found.slower else None
+    kept, slower = found.kept, found.slower
     tuning = summary(metaschedule.history(log), before) | {
         "tasks": len(tasks),
         "records_kept": kept,
         "records_slower_than_default": slower,
+        "records_stayed": kept > 0,
         "note": f"{len(tasks)} tasks with {sum(tasks):.0%} of the untuned model's time were "
         f"tuned; for {kept} the best record was faster than the default schedule, for "
         f"{slower} it was not and the default stayed",
     }
-    return replace(export, module=module, default=default, tuning=tuning, seconds=watch.seconds)
+    return replace(
+        export,
+        module=module,
+        own_records=own,
+        made_by=found.made_by(export.module),
+        default=default,
+        tuning=tuning,
+        seconds=watch.seconds,
+    )
 
 
 def _untuned(export: Export) -> GraphModule:
@@ -140,16 +151,34 @@ def schedule(export: Export) -> Export:
 
 
 def build(export: Export) -> Export:
-    """The scheduled module compiled; the untuned build where records do not make it faster."""
+    """The scheduled module compiled; the untuned build where records do not make it faster.
+
+    The tuner's own result is compiled too where the artifact has something else.
+    """
+    watch = Stopwatch(export.seconds)
+    with watch("build"):
+        built = own = _compiled(export)
+    if export.own_records is not None:
+        with watch("choose"):
+            made_by: dict[str, MadeBy] = dict.fromkeys(export.made_by, "record")
+            alone = replace(export, module=export.own_records, made_by=made_by)
+            own = _compiled(schedule(alone))
+    made = replace(export, built=replace(built, seconds=watch.seconds), seconds=watch.seconds)
+    chosen = _faster(made)
+    is_own = own is built and chosen.result.compiled is built.compiled
+    return chosen if is_own else replace(chosen, own=own)
+
+
+def _compiled(export: Export) -> GraphModule:
+    """The module of an export as it is now, compiled."""
     import tvm
 
     target = export.target
-    watch = Stopwatch(export.seconds)
     level = tvm.transform.PassContext(opt_level=export.settings.opt_level)
-    with watch("build"), native_stderr_to(os.devnull), level, compiling_kernels(target):
+    with native_stderr_to(os.devnull), level, compiling_kernels(target):
         executable = export.steps.build_relax(export.module, target)
     runs_here = why_not_runnable(target) is None
-    built = GraphModule(
+    return GraphModule(
         engine=CURRENT,
         tuner=export.tuner,
         runner=RelaxRunner(executable, device=device_of(target)) if runs_here else None,
@@ -157,13 +186,23 @@ def build(export: Export) -> Export:
         graph_json=tvm.ir.save_json(export.stages["optimized"]),
         target=str(target),
         inputs=export.call.inputs,
-        seconds=watch.seconds,
         tuning=export.tuning,
         rules={each.function: each.rule for each in export.decisions}
         | dict.fromkeys(check_names(export.module), "index check"),
         declined={each.function: each.declined for each in export.decisions if each.declined},
+        made_by={name: export.made_by.get(name, "rule") for name in _plain_names(export.module)},
     )
-    return _faster(replace(export, built=built, seconds=watch.seconds))
+
+
+def _plain_names(module: Any) -> list[str]:
+    """The names of a module's PrimFuncs before their weights were packed ahead."""
+    import tvm
+
+    return [
+        plain_name(str(name.name_hint))
+        for name, function in module.functions_items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    ]
 
 
 def _faster(export: Export) -> Export:
@@ -174,11 +213,21 @@ def _faster(export: Export) -> Export:
     watch = Stopwatch(export.seconds)
     with watch("choose"):
         is_faster = _runs_faster(built, default, _inputs(export))
-    if not is_faster:
-        note = f"{tuning['note']}; with them the whole model was not faster: all defaults stayed"
-        tuning = tuning | {"note": note}
-        built = replace(default, tuner=export.tuner, tuning=tuning)
-    built = replace(built, seconds=watch.seconds)
+    if is_faster:
+        built = replace(built, seconds=watch.seconds)
+        return replace(export, built=built, seconds=watch.seconds)
+    note = f"{tuning['note']}; with them the whole model was not faster: all defaults stayed"
+    tuning = tuning | {"note": note, "records_stayed": False}
+    fallen: dict[str, MadeBy] = {
+        name: "fallback" for name in export.made_by if name in default.made_by
+    }
+    built = replace(
+        default,
+        tuner=export.tuner,
+        tuning=tuning,
+        made_by=default.made_by | fallen,
+        seconds=watch.seconds,
+    )
     return replace(export, built=built, tuning=tuning, seconds=watch.seconds)
 
 

@@ -1,8 +1,8 @@
 """The classic engine's part of an export: AutoTVM or Ansor, TOPI's schedules, graph executor."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tvm_practice.tvm_export.tuners import autotvm as autotvm_tuner
 from tvm_practice.tvm_export.tuners import nothing_to_tune, require_valid, summary
 from tvm_practice.tvm_export.tuners.dense_for_ansor import dense_for_ansor
 from tvm_practice.tvm_export.tuners.fallback import faster_than_fallback
+from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import searching
 
@@ -62,16 +63,24 @@ def _autotvm(export: Export, log: Path, before: int) -> Export:
     measured = autotvm_tuner.history(log) if log.exists() else []
     require_valid(measured, "AutoTVM")
     with watch("choose"):
-        chosen, kept, slower = faster_than_fallback(tasks, log)
+        found = faster_than_fallback(tasks, log)
+    kept, slower = len(found.faster), len(found.slower)
     tuning = summary(measured, before) | {
         "tasks": len(tasks),
         "records_kept": kept,
         "records_slower_than_default": slower,
+        "records_stayed": kept > 0,
         "note": f"{len(tasks)} tasks; for {kept} the best record was faster than TOPI's "
         f"fallback configuration, for {slower} it was not and the fallback stayed",
     }
-    records = autotvm.apply_history_best(chosen)
-    return replace(export, records=records, tuning=tuning, seconds=watch.seconds)
+    best = [*found.faster, *found.slower]
+    return replace(
+        export,
+        records=autotvm.apply_history_best(found.faster),
+        own_records=autotvm.apply_history_best(best) if slower else None,
+        tuning=tuning,
+        seconds=watch.seconds,
+    )
 
 
 def _tune_task(export: Export, task: Any, trials: int, log: Path) -> None:
@@ -104,25 +113,49 @@ def _ansor(export: Export, log: Path, before: int) -> Export:
                 autotvm_tuner.recover(log)
     tuning = summary(ansor_tuner.history(log), before) | {
         "tasks": len(tasks),
+        "records_stayed": True,
         "note": f"{len(tasks)} tasks; Ansor's schedules replace TOPI's even where they are "
         "slower, so a small budget can lose to the untuned build",
     }
     return replace(
         export,
         module=module,
-        records=_ansors_records(log),
+        records=_AnsorsRecords(log),
         tuning=tuning,
         seconds=watch.seconds,
     )
 
 
-@contextmanager
-def _ansors_records(log: Path) -> Iterator[None]:
-    """A build in the block takes Ansor's best records."""
-    from tvm import auto_scheduler
+class _AnsorsRecords:
+    """A context: a build in it takes Ansor's best records.
 
-    with dense_for_ansor(), auto_scheduler.ApplyHistoryBest(str(log)):
-        yield
+    Attributes:
+        used: the functions that it took one for; only after the build.
+    """
+
+    def __init__(self, log: Path):
+        self._log = log
+        self._opened = ExitStack()
+        self.used: set[str] = set()
+
+    def __enter__(self) -> "_AnsorsRecords":
+        from tvm import auto_scheduler
+
+        used = self.used
+
+        class Watched(auto_scheduler.ApplyHistoryBest):  # type: ignore[misc]
+            def _query_inside(self, target: Any, workload_key: str, func_name: str) -> Any:
+                found = super()._query_inside(target, workload_key, func_name)
+                if found is not None:
+                    used.add(func_name)
+                return found
+
+        self._opened.enter_context(dense_for_ansor())
+        self._opened.enter_context(Watched(str(self._log)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
 
 
 def _convolutions_as_nhwc(module: Any) -> Any:
@@ -138,12 +171,28 @@ def _convolutions_as_nhwc(module: Any) -> Any:
 
 
 def build(export: Export) -> Export:
-    """The module compiled, with the records of its tuner; TOPI schedules the rest meanwhile."""
+    """The module compiled, with the records of its tuner; TOPI schedules the rest meanwhile.
+
+    The tuner's own result is compiled too where the artifact has something else.
+    """
     watch = Stopwatch(export.seconds)
-    records = nullcontext() if export.records is None else export.records
-    with watch("build"), records, quiet_frontends(), native_stderr_to(os.devnull):
-        library = _compiled(export)
-    built = GraphModule(
+    own = None
+    with watch("build"):
+        built = _compiled(export, export.records)
+    if export.own_records is not None:
+        with watch("choose"):
+            own = _compiled(export, export.own_records)
+    built = replace(built, seconds=watch.seconds)
+    stages = export.stages | {"scheduled": export.module}
+    return replace(export, built=built, own=own, stages=stages, seconds=watch.seconds)
+
+
+def _compiled(export: Export, records: Any) -> GraphModule:
+    """The module of an export, compiled with these records."""
+    context = nullcontext() if records is None else records
+    with context, quiet_frontends(), native_stderr_to(os.devnull):
+        library = _built(export)
+    return GraphModule(
         engine=CLASSIC,
         tuner=export.tuner,
         runner=None if why_not_runnable(export.target) else RelayRunner(library),
@@ -151,14 +200,12 @@ def build(export: Export) -> Export:
         graph_json=library.get_graph_json(),
         target=str(export.target),
         inputs=export.call.inputs,
-        seconds=watch.seconds,
         tuning=export.tuning,
+        made_by=_made_by(library, records, export.target),
     )
-    stages = export.stages | {"scheduled": export.module}
-    return replace(export, built=built, stages=stages, seconds=watch.seconds)
 
 
-def _compiled(export: Export) -> Any:
+def _built(export: Export) -> Any:
     import tvm
 
     level = export.settings.opt_level
@@ -168,6 +215,30 @@ def _compiled(export: Export) -> Any:
         return export.steps.build_relay(export.module, {}, export.target, config=config)
     with tvm.transform.PassContext(opt_level=level, config=config):
         return tvm.relay.build(export.module, target=export.target)
+
+
+def _made_by(library: Any, records: Any, target: Any) -> dict[str, MadeBy]:
+    """What scheduled each function of a library that was built with these records."""
+    found: dict[str, MadeBy] = {}
+    for name, facts in library.function_metadata.items():
+        for function in facts.relay_primfuncs.values():
+            if "schedule" in (function.attrs or {}):  # it is not the graph's own
+                found[str(name)] = _maker(str(name), function.attrs["schedule"], records, target)
+    return found
+
+
+def _maker(name: str, schedule: Any, records: Any, target: Any) -> MadeBy:
+    """What made one function's schedule."""
+    from tvm.autotvm.task.topi_integration import get_workload
+
+    if records is None:
+        return "rule"
+    if isinstance(records, _AnsorsRecords):
+        return "record" if name in records.used else "rule"
+    workload = get_workload([each.output(0) for each in schedule.outputs])
+    if workload is None:
+        return "rule"
+    return "fallback" if records.query(target, workload).is_fallback else "record"
 
 
 def _worth_tuning(tasks: Sequence[Any]) -> list[Any]:

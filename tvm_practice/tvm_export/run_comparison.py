@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tvm_practice.tvm_export.artifacts.schema import OwnRecord
 from tvm_practice.tvm_export.errors import BadInput
 
 # The fields that tell how an artifact was made, where its metadata has no configuration.
@@ -46,6 +47,15 @@ class Row(BaseModel):
     significant: bool | None = Field(
         description="Whether all intervals that are known leave out 1, on the same side."
     )
+    own_latency_ms: float | None = Field(
+        default=None,
+        description="Mean latency of the tuner's own result, where the artifact has default "
+        "schedules in place of some of it; null where it has none, and of an untuned one.",
+    )
+    own_speedup_vs_tvm: float | None = Field(default=None, description="Of that: own / icd.")
+    own_speedup_ci95: tuple[float, float] | None = None
+    own_speedup_interleaved: float | None = None
+    own_speedup_interleaved_ci95: tuple[float, float] | None = None
     delta_ms: float = Field(description="tvm - icd; positive: the run is faster.")
     tvm_config: dict[str, Any] = Field(description="How the artifact was made.")
     tvm_verification: dict[str, Any] | None = Field(description="Its check against PyTorch.")
@@ -98,10 +108,31 @@ def compare(metrics: Path, metadata: Path) -> Row:
         speedup_interleaved_ci95=interleaved,
         significant=_significant(interval, interleaved),
         delta_ms=tvm["mean"] - icd["mean"],
+        **_own(run, artifact, icd),
         tvm_config=configuration,
         tvm_verification=verification if isinstance(verification, dict) else None,
         notes=_notes(run, artifact),
     )
+
+
+def _own(run: dict[str, Any], artifact: dict[str, Any], icd: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a row on the tuner's own result; none where the artifact has no such record."""
+    from tvm_practice.measure.comparison import ratio_interval
+
+    try:
+        own = OwnRecord.model_validate(artifact.get("tuners_own"))
+    except ValidationError:
+        return {}
+    latency = own.latency.model_dump()
+    ratio = {"ratio_to_pytorch": own.ratio_to_pytorch.model_dump()}
+    value, interleaved = interleaved_speedup(run, ratio) or (None, None)
+    return {
+        "own_latency_ms": latency["mean"],
+        "own_speedup_vs_tvm": latency["mean"] / icd["mean"],
+        "own_speedup_ci95": ratio_interval(latency, icd),
+        "own_speedup_interleaved": value,
+        "own_speedup_interleaved_ci95": interleaved,
+    }
 
 
 def latency_of(file: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from tvm_practice.tvm_export.artifacts.schema import (
     LatencyRecord,
+    OwnRecord,
     RatioRecord,
     Record,
     TuningRecord,
@@ -38,6 +39,10 @@ class BuildRecord(Record):
         default=None, description="Largest absolute error, if verified."
     )
     verification: VerificationRecord | None = None
+    tuners_own: OwnRecord | None = Field(
+        default=None,
+        description="The tuner's own result, where default schedules replaced some of it.",
+    )
     seconds: dict[str, float] | None = Field(default=None, description="Of each stage.")
     tuning: TuningRecord | None = None
     artifacts: str | None = Field(default=None, description="The folder that has it.")

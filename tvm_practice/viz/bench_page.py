@@ -8,6 +8,7 @@ from tvm_practice.tvm_export.compilers import ENGINES, LABELS, Comparison, Repor
 from tvm_practice.viz import report as pages
 from tvm_practice.viz.report import Block, Section
 from tvm_practice.viz.tables import (
+    OWN,
     above_interval,
     explanation,
     largest_error,
@@ -65,7 +66,13 @@ def _parameters(report: Report) -> str:
 
 
 def _cells(report: Report) -> list[list[str]]:
-    return [[row.label, *_figures(row)] for row in report.rows]
+    cells = []
+    for row in report.rows:
+        cells.append([row.label, *_figures(row)])
+        if (own := row.tuners_own) and row.eager:
+            ratio = above_interval(own.ratio_to_pytorch)
+            cells.append([OWN, median(own.latency), median(row.eager), ratio])
+    return cells
 
 
 def _figures(row: Row) -> list[str]:
@@ -85,7 +92,13 @@ def _figures(row: Row) -> list[str]:
 
 def _summary(report: Report) -> Section:
     blocks = [pages.table_block(_HEADINGS, _cells(report))]
-    if ratios := {row.label: row.ratio for row in report.rows if row.ratio}:
+    ratios = {}
+    for row in report.rows:
+        if row.ratio:
+            ratios[row.label] = row.ratio
+        if row.tuners_own:
+            ratios[f"{row.label},{OWN[1:]}"] = row.tuners_own.ratio_to_pytorch
+    if ratios:
         blocks.append(pages.latency_block(ratios, baseline="PyTorch eager"))
     blocks += [Block("text", text=note) for note in (*report.notes, *reasons(report))]
     return Section("summary", "Summary", blocks)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.tvm_export.run_comparison import Row
-from tvm_practice.viz.tables import with_interval
+from tvm_practice.viz.tables import OWN, with_interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,6 +29,14 @@ def table(rows: Sequence[Row]) -> "Table":
             with_interval(row.speedup_interleaved, row.speedup_interleaved_ci95),
             row.faster,
         )
+        if row.own_latency_ms is not None:
+            shown.add_row(
+                OWN,
+                f"{row.own_latency_ms:.3f}",
+                f"{row.own_latency_ms - row.icd_latency_ms:+.3f}",
+                with_interval(row.own_speedup_vs_tvm, row.own_speedup_ci95),
+                with_interval(row.own_speedup_interleaved, row.own_speedup_interleaved_ci95),
+            )
     return shown
 
 

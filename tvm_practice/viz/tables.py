@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _MARK = " ~"
+# The row beneath a tuner's: its own result, where the artifact has default schedules in its place.
+OWN = "  its records alone"
 
 
 def three_digits(value: float) -> str:

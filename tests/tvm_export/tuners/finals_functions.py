@@ -22,8 +22,8 @@ def chosen() -> dict[str, Any]:
 
     Returns:
         By what the records are: how many functions got one, how many kept the default, the
-        time in the database of the record that was chosen, and how many functions of the module
-        have it applied.
+        time in the database of the record that was chosen, how many functions of the module
+        have it applied, and what made each of them.
     """
     import tvm
     from tvm.s_tir import meta_schedule as ms
@@ -48,11 +48,12 @@ def chosen() -> dict[str, Any]:
             database.commit_tuning_record(
                 ms.database.TuningRecord(schedule.trace, workload, [seconds], target)
             )
-        best, kept, slower = finals.fastest_records(module, database, target)
-        applied = apply_metaschedule(module, best, target)
+        found = finals.fastest_records(module, database, target)
+        applied = apply_metaschedule(module, found.chosen, target)
         changed = sum(not applied[name].same_as(module[name]) for name in ("first", "second"))
-        found = best.query_tuning_record(alone, target, "main")
-        return [kept, slower, None if found is None else float(found.run_secs[0]), changed]
+        record = found.chosen.query_tuning_record(alone, target, "main")
+        time = None if record is None else float(record.run_secs[0])
+        return [found.kept, found.slower, time, changed, found.made_by(module)]
 
     verdicts = {"loops beside the default": choose((loops, 1e-6)), "none": choose()}
     with patch.object(finals, "schedule_default", lambda *_: alone):

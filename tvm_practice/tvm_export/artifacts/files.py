@@ -59,7 +59,7 @@ def export_artifacts(
     Args:
         graph_module: what to write; its engine must be this process's.
         report: what else belongs in metadata.json: model, configuration, verification, latency,
-            ratio_to_pytorch, not_run, notes, origin.
+            ratio_to_pytorch, tuners_own, not_run, notes, origin.
         replace: replace any export of the same model, an untuned one a tuned one, say.
         force: replace what `require_free` refuses to.
 
@@ -122,6 +122,8 @@ def _metadata(graph_module: GraphModule) -> dict[str, Any]:
         "seconds": graph_module.seconds,
         "rules": graph_module.rules,
         "declined": graph_module.declined,
+        "functions": graph_module.made_by,
+        "tuners_own": None,
         "files": {},
         "not_run": None,
         "notes": [],
@@ -397,6 +399,7 @@ def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphMod
         tuning=metadata["tuning"],
         rules=metadata["rules"],
         declined=metadata.get("declined", {}),
+        made_by=metadata.get("functions", {}),
     )
 
 

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tvm_practice.engines import Engine
 from tvm_practice.tvm_export.config import Tuner
+from tvm_practice.tvm_export.tuners.history import MadeBy
 
 if TYPE_CHECKING:
     from tvm_practice.measure import Ratio
@@ -146,7 +147,22 @@ class TuningRecord(Record):
         default=None, description="Tasks whose best record was faster than the default schedule."
     )
     records_slower_than_default: int | None = None
+    records_stayed: bool | None = Field(
+        default=None,
+        description="Whether the artifact has any of the tuner's schedules: false where default "
+        "schedules made the whole model faster, or every function.",
+    )
     note: str | None = Field(default=None, description="The same in a sentence.")
+
+
+class OwnRecord(Record):
+    """The tuner's own result: the model with the best record of every function that has one.
+
+    It was timed in turns with the artifact and with PyTorch.
+    """
+
+    latency: LatencyRecord
+    ratio_to_pytorch: RatioRecord
 
 
 class OriginRecord(Record):
@@ -170,6 +186,11 @@ class Summary(Record):
     ratio_to_pytorch: RatioRecord | None = Field(
         description="The artifact's time over eager PyTorch's, measured interleaved."
     )
+    tuners_own: OwnRecord | None = Field(
+        default=None,
+        description="The tuner's own result where default schedules replaced some of it; null "
+        "where the artifact is the tuner's own result, and of an untuned one.",
+    )
 
 
 class Metadata(Summary):
@@ -189,6 +210,11 @@ class Metadata(Summary):
     declined: dict[str, dict[str, str]] = Field(
         default_factory=dict,
         description="Why the rules tried before it declined: by function, by rule.",
+    )
+    functions: dict[str, MadeBy] = Field(
+        default_factory=dict,
+        description="What made each function: record, a schedule that the tuner measured; rule, "
+        "the default schedule; fallback, the default schedule in place of a slower record.",
     )
     files: dict[str, FileRecord] = Field(description="What the other files must be.")
     not_run: str | None = Field(default=None, description="Why it was not run; null if it was.")

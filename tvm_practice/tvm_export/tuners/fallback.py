@@ -1,21 +1,31 @@
 """AutoTVM's records held against the configurations that TOPI takes without any."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 
-def faster_than_fallback(tasks: Sequence[Any], log: Path) -> tuple[list[Any], int, int]:
-    """The best record of each task that beats the configuration TOPI takes without records.
+@dataclass(frozen=True)
+class Finalists:
+    """The best record of each task, as `apply_history_best` takes them.
+
+    Attributes:
+        faster: those that beat the configuration TOPI takes without records.
+        slower: those that do not.
+    """
+
+    faster: list[Any]
+    slower: list[Any]
+
+
+def faster_than_fallback(tasks: Sequence[Any], log: Path) -> Finalists:
+    """The best record of each task, held against the configuration TOPI takes without records.
 
     Args:
         tasks: AutoTVM tasks of one target.
         log: records of theirs.
-
-    Returns:
-        The records, as `apply_history_best` takes them; how many tasks kept theirs; and how many
-        had one that was slower.
     """
     from tvm import autotvm
     from tvm.autotvm.task.space import FallbackConfigEntity
@@ -28,17 +38,16 @@ def faster_than_fallback(tasks: Sequence[Any], log: Path) -> tuple[list[Any], in
         seconds = mean(result.costs)
         if seconds < best.get(workload, (float("inf"),))[0]:
             best[workload] = (seconds, (measured, result))
-    kept = []
-    slower = 0
+    found = Finalists([], [])
     for task in tasks:
         if task.workload not in best:
             continue
         record = best[task.workload][1]
         if _config_is_faster(task, record[0].config, FallbackConfigEntity()):
-            kept.append(record)
+            found.faster.append(record)
         else:
-            slower += 1
-    return kept, len(kept), slower
+            found.slower.append(record)
+    return found
 
 
 def _config_is_faster(task: Any, one: Any, other: Any) -> bool:

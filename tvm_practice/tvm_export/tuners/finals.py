@@ -10,11 +10,12 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tvm_practice.tvm_export.rules.cpu import schedule_candidate, schedule_default
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
-from tvm_practice.tvm_export.tuners.history import mean_seconds
+from tvm_practice.tvm_export.tuners.history import MadeBy, mean_seconds
 
 # So many of a function's records are timed again, more where functions are few, and none that took
 # this much longer than the best: the machine does not explain more.
@@ -24,7 +25,39 @@ _ROUNDS, _SAMPLE_SECONDS = 11, 0.01
 _PASSING_BYTES, _MOST_COPIES = 64 << 20, 256
 
 
-def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, int]:
+@dataclass(frozen=True)
+class Finalists:
+    """What became of a search's records.
+
+    Attributes:
+        chosen: a database in memory, with the best record of each function where that is faster
+            than the default schedule.
+        best: another, with those that are slower too: the tuner's own result.
+        kept: how many distinct functions are in `chosen`.
+        slower: how many are in `best` alone.
+    """
+
+    chosen: Any
+    best: Any
+    kept: int
+    slower: int
+
+    def made_by(self, module: Any) -> dict[str, MadeBy]:
+        """By name, what a module's functions that have a record are to be scheduled by."""
+        import tvm
+        from tvm.s_tir.meta_schedule.tune_context import _normalize_mod
+
+        found: dict[str, MadeBy] = {}
+        for name, function in module.functions_items():
+            if isinstance(function, tvm.tirx.PrimFunc):
+                alone = _normalize_mod(function)
+                if self.best.has_workload(alone):
+                    kept = self.chosen.has_workload(alone)
+                    found[str(name.name_hint)] = "record" if kept else "fallback"
+        return found
+
+
+def fastest_records(module: Any, database: Any, target: Any) -> Finalists:
     """Time the best records of each function in turns with its default schedule.
 
     The best is the one with the least product of its trial's time and the time taken here. It has
@@ -35,13 +68,10 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
         database: a meta_schedule.Database; it is only read.
         target: what it was tuned for, this machine's processor.
 
-    Returns:
-        A database in memory with the best record of each function where that is faster than the
-        default schedule; how many distinct functions that are; and for how many it is not.
     """
     from tvm.s_tir import meta_schedule as ms
 
-    best = ms.database.MemoryDatabase()
+    chosen, best = ms.database.MemoryDatabase(), ms.database.MemoryDatabase()
     kept = slower = 0
     searched = _searched(module, database)
     most = max(_FEWEST, min(_MOST, _IN_ALL // max(1, len(searched))))
@@ -49,21 +79,19 @@ def fastest_records(module: Any, database: Any, target: Any) -> tuple[Any, int, 
         records = _contenders(database, alone, most)
         if not records:
             continue
-        record = _winner(function, alone, records, target)
-        if record is None:
-            slower += 1
-            continue
-        kept += 1
-        best.commit_tuning_record(
-            ms.database.TuningRecord(
-                record.trace,
-                best.commit_workload(alone),
-                record.run_secs,
-                record.target,
-                record.args_info,
+        record, is_faster = _winner(function, alone, records, target)
+        kept, slower = kept + is_faster, slower + (not is_faster)
+        for each in (best, chosen) if is_faster else (best,):
+            each.commit_tuning_record(
+                ms.database.TuningRecord(
+                    record.trace,
+                    each.commit_workload(alone),
+                    record.run_secs,
+                    record.target,
+                    record.args_info,
+                )
             )
-        )
-    return best, kept, slower
+    return Finalists(chosen, best, kept, slower)
 
 
 def _searched(module: Any, database: Any) -> list[tuple[Any, Any]]:
@@ -81,8 +109,8 @@ def _searched(module: Any, database: Any) -> list[tuple[Any, Any]]:
     return list(found.values())
 
 
-def _winner(function: Any, alone: Any, records: list[Any], target: Any) -> Any:
-    """The best of a function's records; None if the default schedule is faster."""
+def _winner(function: Any, alone: Any, records: list[Any], target: Any) -> tuple[Any, bool]:
+    """The best of a function's records, and whether it is faster than the default schedule."""
     programs = [schedule_candidate(_applied(each, alone), target) for each in records]
     default = schedule_default(function, target)
     if not any(_same(default, each) for each in programs):  # else a record speaks for it
@@ -95,7 +123,7 @@ def _winner(function: Any, alone: Any, records: list[Any], target: Any) -> Any:
     ]
     winner = products.index(min(products))
     has_default = len(times) > len(records)
-    return None if has_default and times[-1] < times[winner] else records[winner]
+    return records[winner], not (has_default and times[-1] < times[winner])
 
 
 def _contenders(database: Any, module: Any, most: int) -> list[Any]:

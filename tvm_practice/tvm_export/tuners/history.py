@@ -9,9 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tvm_practice.tvm_export.errors import NothingMeasured
+
+# What made a function: a tuner's record; a default schedule; or one that replaced a slower record.
+MadeBy = Literal["record", "rule", "fallback"]
 
 # What a database of MetaSchedule's holds above in place of times for a trial that failed.
 FAILED_SECONDS = 1e9
