@@ -48,6 +48,18 @@ def _special(x: torch.Tensor, near: torch.Tensor) -> Outputs:
     return (*found, *torch.frexp(x))
 
 
+def _recurrences(x: torch.Tensor, n: torch.Tensor, q: torch.Tensor) -> Outputs:
+    """Loops whose lengths are data: degrees below 0 and in fractions, poles, NaN."""
+    return (
+        torch.special.hermite_polynomial_h(x, n),
+        torch.special.laguerre_polynomial_l(x, n),
+        torch.special.legendre_polynomial_p(x, n),
+        torch.special.shifted_chebyshev_polynomial_w(x, n),
+        torch.special.zeta(n, q),
+        torch.polygamma(2, q),
+    )
+
+
 def _windows(x: torch.Tensor, volume: torch.Tensor) -> Outputs:
     return (
         F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
@@ -210,6 +222,14 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
     return {
         "numbers": (_numbers, (x, _whole(4, 5), x > 0)),
         "special": (_special, (x * 4, torch.tanh(x))),
+        "recurrences": (
+            _recurrences,
+            (
+                torch.tensor([-3.0, -1.0, -0.7, 0.0, 0.3, 1.0, 4.0]).expand(8, 7),
+                torch.tensor([-2.0, -0.5, 0.0, 1.0, 2.0, 3.7, 9.0, 200.0]).unsqueeze(1),
+                torch.tensor([-7.5, -2.0, 0.0, 0.1, 2.5, 9.5, 50.0]),
+            ),
+        ),
         "windows": (_windows, (image, volume)),
         "norms": (_norms, (image, torch.rand(4))),
         "indexing": (_indexing, (cube, torch.randint(0, 4, (4, 5)), torch.rand(4) > 0.5)),

@@ -21,6 +21,7 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
         "reductions",
         "systems",
         "spectra",
+        "recurrences",
         "complex",
     ],
 )

@@ -9,9 +9,9 @@ from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
+from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
 from tvm_practice.tvm_export.importers.converters.relax import corrections
-from tvm_practice.tvm_export.importers.converters.spectra import HOST_ONLY
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line

@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.importers.converters import spectra
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.importers.converters.recurrences import recurrences
 
 
 def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
@@ -27,6 +28,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "convolution.default": _convolution,
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
+        **recurrences(),
         "_linalg_eigh.default": spectra.eigh,
         "_linalg_svd.default": spectra.svd,
         "max_pool2d_with_indices.default": functools.partial(_max_pool, 2),

@@ -8,9 +8,7 @@ import math
 from typing import Any
 
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
-
-HOST_ONLY = "tvm_practice.host_only"
-"""Attribute of a function that no schedule puts on a device of its own."""
+from tvm_practice.tvm_export.importers.converters.kernels import called, float_type
 
 _LARGEST, _SWEEPS = 64, 12
 
@@ -163,12 +161,23 @@ def eigh(node: Any, importer: Any) -> Any:
 
     given, emit = settings_of(node), importer.block_builder.emit
     *lead, n, _ = _extents(node)
-    batch, dtype = math.prod(lead), _type(importer, given["A"])
+    batch, dtype = math.prod(lead), float_type(importer, given["A"])
     halves = ("max", "min") if str(given["UPLO"]).upper() == "L" else ("min", "max")
-    text = _filled(_EIGH, n=n, batch=batch, dtype=dtype, first=halves[0], second=halves[1])
     x = emit(relax.op.reshape(importer.env[given["A"]], (batch, n, n)))
     shapes = ((batch, n), (batch, n, n))
-    values, vectors = _called(importer, text, "eigh", x, shapes, dtype)
+    values, vectors = called(
+        importer,
+        _EIGH,
+        "eigh",
+        [x],
+        shapes,
+        dtype,
+        n=n,
+        batch=batch,
+        sweeps=_SWEEPS,
+        first=halves[0],
+        second=halves[1],
+    )
     values = emit(relax.op.reshape(values, (*lead, n)))
     if not given["compute_v"]:
         return emit(relax.Tuple([values, emit(relax.op.zeros((0,), dtype))]))
@@ -185,13 +194,13 @@ def svd(node: Any, importer: Any) -> Any:
     op, given, emit = relax.op, settings_of(node), importer.block_builder.emit
     *lead, height, width = _extents(node)
     m, n = max(height, width), min(height, width)
-    batch, dtype = math.prod(lead), _type(importer, given["A"])
+    batch, dtype = math.prod(lead), float_type(importer, given["A"])
     columns = m if given["full_matrices"] and given["compute_uv"] else n
     x = emit(op.reshape(importer.env[given["A"]], (batch, height, width)))
     x = x if height >= width else emit(op.permute_dims(x, (0, 2, 1)))
-    text = _filled(_SVD, m=m, n=n, batch=batch, dtype=dtype, columns=columns)
     shapes = ((batch, m, columns), (batch, n), (batch, n, n))
-    u, s, v = _called(importer, text, "svd", x, shapes, dtype)
+    extents = {"m": m, "n": n, "batch": batch, "columns": columns}
+    u, s, v = called(importer, _SVD, "svd", [x], shapes, dtype, sweeps=_SWEEPS, **extents)
     s = emit(op.reshape(s, (*lead, n)))
     if not given["compute_uv"]:
         nothing = emit(op.zeros((0,), dtype))
@@ -211,31 +220,3 @@ def _extents(node: Any) -> list[int]:
     if not all(isinstance(each, int) for each in found) or max(found[-2:]) > _LARGEST:
         raise NotImplementedError(f"matrices of an open extent, or of one above {_LARGEST}")
     return found
-
-
-def _type(importer: Any, x: Any) -> str:
-    dtype = str(importer.env[x].ty.dtype)
-    if dtype not in ("float32", "float64"):
-        raise NotImplementedError(f"for {dtype}")
-    return dtype
-
-
-def _filled(text: str, **settings: Any) -> str:
-    attributes = (
-        f'{{"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": 8, "{HOST_ONLY}": True}}'
-    )
-    return text.format(attributes=attributes, sweeps=_SWEEPS, **settings)
-
-
-def _called(
-    importer: Any, text: str, name: str, x: Any, shapes: tuple[Any, ...], dtype: str
-) -> tuple[Any, ...]:
-    """A kernel's outputs."""
-    import tvm
-    from tvm import relax
-
-    builder = importer.block_builder
-    kernel = builder.add_func(tvm.script.from_source(text), name)
-    kinds = [relax.TensorType(shape, dtype) for shape in shapes]
-    found = builder.emit(relax.call_tir(kernel, [x], out_ty=kinds))
-    return tuple(builder.emit(relax.TupleGetItem(found, i)) for i in range(len(shapes)))

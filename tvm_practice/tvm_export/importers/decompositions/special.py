@@ -7,6 +7,15 @@ from typing import Any
 
 Rule = Callable[..., Any]
 
+_PAIRS = (
+    "zeta",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+    *(f"{shift}chebyshev_polynomial_{kind}" for shift in ("", "shifted_") for kind in "tuvw"),
+)
+
 # Bernoulli numbers B2, B4, …
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)
 
@@ -25,6 +34,9 @@ def rules() -> dict[Any, Rule]:
         aten.frexp.Tensor: _frexp,
         aten.polygamma.default: _polygamma,
     }
+    for name in _PAIRS:
+        operator = getattr(aten, f"special_{name}").default
+        found[operator] = functools.partial(_as_floats, operator)
     for name, rule in _UNARY.items():
         found[getattr(aten, name).default] = functools.partial(_in_floats, rule)
     return found
@@ -37,6 +49,18 @@ def _in_floats(rule: Rule, x: Any) -> Any:
     dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     return rule(x.to(wide)).to(dtype)
+
+
+def _as_floats(operator: Any, x: Any, y: Any) -> Any:
+    """A function of two tensors, of the type that PyTorch computes it in."""
+    import torch
+
+    dtype = torch.result_type(x, y)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    if x.dtype == y.dtype == dtype and dtype in (torch.float32, torch.float64):
+        return NotImplemented
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    return operator(x.to(wide), y.to(wide)).to(dtype)
 
 
 def _signbit(x: Any) -> Any:
@@ -114,8 +138,12 @@ def _trigamma(x: Any) -> Any:
 
 
 def _polygamma(n: int, x: Any) -> Any:
-    if n > 1:
-        return NotImplemented
+    import torch
+
+    if n > 1:  # by Hurwitz' zeta function
+        sign = 1 if n % 2 else -1
+        order = functools.partial(torch.full_like, fill_value=n + 1.0)
+        return _in_floats(lambda y: torch.special.zeta(order(y), y) * (sign * math.factorial(n)), x)
     return _in_floats(_trigamma if n else _digamma, x)
 
 
