@@ -110,7 +110,7 @@ def _measure_schedules(
         shares = _shares(export.module, contexts, times)
         chosen = worth_tuning(shares, trials)
         if chosen and trials > before:
-            # Less than one a task is too little to divide; the limit ends it in time.
+            # Less than one per task is too little to divide; the limit ends it in time.
             export.steps.tune_metaschedule(
                 [contexts[index] for index in chosen],
                 [weights[index] for index in chosen],

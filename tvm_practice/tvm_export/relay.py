@@ -108,7 +108,7 @@ def _ansor(export: Export, log: Path, before: int) -> Export:
         tune_tasks = ansor_tuner.tune if is_custom else export.steps.tune_ansor
         with searching(search, most=left):
             if left > 0:
-                # Less than one a task is too little to divide; the limit ends it in time.
+                # Less than one per task is too little to divide; the limit ends it in time.
                 tune_tasks(tasks, weights, trials=max(left, len(tasks)), log=str(log))
                 autotvm_tuner.recover(log)
     tuning = summary(ansor_tuner.history(log), before) | {

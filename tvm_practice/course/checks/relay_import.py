@@ -675,24 +675,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
     )
     _check_values(verify, want, at)
 
-    for case, outputs, look in (
-        ("2 outputs where the reference has 3", copies()[:2], "len of both, before zip"),
-        ("4 outputs where the reference has 3", [*copies(), want[0]], "len of both, before zip"),
-        (
-            f"shape {(rows,)} where the reference has {(rows, 1)}",
-            [*copies()[:2], want[2][:, 0]],
-            "the shapes; numpy would broadcast them",
-        ),
-    ):
-        _expect_rejected(verify, outputs, want, case=case, look=look)
-    alike = np.full((rows, 1), 2.0)  # NumPy would find them equal
-    _expect_rejected(
-        verify, [alike[:, 0]], [alike], case=f"equal numbers of shapes {(rows,)} and {(rows, 1)}",
-        look="the shapes; numpy would broadcast them",
-    )  # fmt: skip
-    _expect_rejected(
-        verify, [], [], case="no outputs at all", look="the case in which nothing is compared"
-    )
+    _check_counts_and_shapes(verify, want)
     got = copies()
     got[0][at] = want[0][at] - np.float32(0.75)
     message = _expect_rejected(
@@ -713,6 +696,29 @@ def check_verify(verify: Callable[..., Any]) -> None:
     )
     for before, after in zip(kept, want, strict=True):
         expect_unchanged(before, after, "reference")
+
+
+def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray]) -> None:
+    """Of three outputs, the last one a column: others in number or shape are rejected."""
+    rows = len(want[2])
+    for case, outputs, look in (
+        ("2 outputs where the reference has 3", want[:2], "len of both, before zip"),
+        ("4 outputs where the reference has 3", [*want, want[0]], "len of both, before zip"),
+        (
+            f"shape {(rows,)} where the reference has {(rows, 1)}",
+            [*want[:2], want[2][:, 0]],
+            "the shapes; numpy would broadcast them",
+        ),
+    ):
+        _expect_rejected(verify, [each.copy() for each in outputs], want, case=case, look=look)
+    alike = np.full((rows, 1), 2.0)  # NumPy would find them equal
+    _expect_rejected(
+        verify, [alike[:, 0]], [alike], case=f"equal numbers of shapes {(rows,)} and {(rows, 1)}",
+        look="the shapes; numpy would broadcast them",
+    )  # fmt: skip
+    _expect_rejected(
+        verify, [], [], case="no outputs at all", look="the case in which nothing is compared"
+    )
 
 
 def _check_tolerances(verify: Callable[..., Any]) -> None:

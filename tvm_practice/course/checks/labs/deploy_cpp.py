@@ -479,7 +479,7 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     for each, most in ((said, threads), (few, 2), (none, 0), (single, 1)):
         expect(
             each["exit"] == "0" and int(each["clones"]) <= most,
-            expected=f"at most {most} clones: one a thread, no more threads than inputs",
+            expected=f"at most {most} clones: one per thread, no more threads than inputs",
             seen=f"{each['clones']} clones",
             look="where Clone() is called, and std::min(threads, inputs.size())",
         )

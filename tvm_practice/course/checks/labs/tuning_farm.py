@@ -261,26 +261,9 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
     demonstrate=_demonstrate_remotely,
 )
 def check_measure_remotely(measure_remotely: Function) -> None:
-    import tvm
-
     rows, columns, number, repeats = 13, 29, *draw_distinct(2, [3, 4, 5, 6])
     x, y = fresh_rng().standard_normal((2, rows, columns), dtype="float32")
-    evaluators: list[tuple[Any, int, int]] = []
-    measured: list[Any] = []
-    plain = tvm.runtime.Module.time_evaluator
-
-    def evaluator(self: Any, func_name: str, dev: Any, number: int = 10, repeat: int = 1,
-                  **options: Any) -> Any:  # fmt: skip
-        evaluators.append((dev, number, repeat))
-        evaluate = plain(self, func_name, dev, number=number, repeat=repeat, **options)
-
-        def evaluated(*given: Any) -> Any:
-            measured.append(evaluate(*given))
-            return measured[-1]
-
-        return evaluated
-
-    with _session() as session, mock.patch.object(tvm.runtime.Module, "time_evaluator", evaluator):
+    with _session() as session, _evaluators() as (evaluators, measured):
         uploads = mock.patch.object(session, "upload", wraps=session.upload)
         with uploads as upload:
             answer = measure_remotely(
@@ -330,6 +313,30 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         look=".results as they are: seconds of one call, in their order",
         atol=1e-12,
     )
+
+
+@contextmanager
+def _evaluators() -> Iterator[tuple[list[tuple[Any, int, int]], list[Any]]]:
+    """In this context, (device, number, repeat) of each time_evaluator, and what they measured."""
+    import tvm
+
+    made: list[tuple[Any, int, int]] = []
+    measured: list[Any] = []
+    plain = tvm.runtime.Module.time_evaluator
+
+    def evaluator(self: Any, func_name: str, dev: Any, number: int = 10, repeat: int = 1,
+                  **options: Any) -> Any:  # fmt: skip
+        made.append((dev, number, repeat))
+        evaluate = plain(self, func_name, dev, number=number, repeat=repeat, **options)
+
+        def evaluated(*given: Any) -> Any:
+            measured.append(evaluate(*given))
+            return measured[-1]
+
+        return evaluated
+
+    with mock.patch.object(tvm.runtime.Module, "time_evaluator", evaluator):
+        yield made, measured
 
 
 def _pool_here() -> Any:
@@ -565,7 +572,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     results = survive_lost_worker(runner, list(order), attempts=3)
     expect(
         isinstance(results, Sequence) and len(results) == count,
-        expected=f"a list of {count} results, one a trial",
+        expected=f"a list of {count} results, one per trial",
         seen=f"{type(results).__name__} of {len(results)}"
         if isinstance(results, Sequence)
         else type(results).__name__,
@@ -611,6 +618,10 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         seen=_show_results(results),
         look="where a result is put: by the trial's index, not by its place among those left",
     )
+    _expect_attempts_counted(survive_lost_worker)
+
+
+def _expect_attempts_counted(survive_lost_worker: Function) -> None:
     for attempts in (1, 5):
         runner = _Scripted([0, 99])
         survive_lost_worker(runner, [1, 0], attempts=attempts)

@@ -146,7 +146,7 @@ def _unjoin(joined: list[Any], position: Any) -> dict[Any, Any]:
 
 
 def separate(func: Any) -> Any:
-    """`func` with stages that compute several independent reductions taken apart, one a stage."""
+    """`func` with stages that compute several independent reductions taken apart, one per stage."""
     statements: list[Any] = []
     for stage in stages(func):
         block = only_block(stage)

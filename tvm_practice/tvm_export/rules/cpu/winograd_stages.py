@@ -59,7 +59,7 @@ class _Stages:
     Attributes:
         layer: the convolution.
         names: of the stages.
-        nests: one a stage, in their order.
+        nests: one per stage, in their order.
         buffers: what they write, and what the function had.
     """
 
