@@ -62,6 +62,7 @@ def judge_function(name: str) -> dict[str, Any]:
     return {"verdict": "wrong" if found else "right", "reason": "; ".join(found)}
 
 
+@pytest.mark.pages  # a draw: what is known is above
 @pytest.mark.slow
 def test_nothing_is_out_of_bounds_over_drawn_operators() -> None:
     names = sorted(operators.database())

@@ -28,10 +28,11 @@ def judged(names: list[str], count: int, seed: int) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_each_verdict_and_a_draw() -> None:
+@pytest.mark.parametrize("count", [0, pytest.param(12, marks=pytest.mark.pages)])
+def test_each_verdict_and_a_draw(count: int) -> None:
     seed = random.SystemRandom().randrange(10**6)
     with engines.Session(engines.CURRENT) as session:
-        arguments = {"names": list(_KNOWN), "count": 12, "seed": seed}
+        arguments = {"names": list(_KNOWN), "count": count, "seed": seed}
         found = session.call(f"{__name__}:judged", arguments)
     assert {name: found[name][0] for name in _KNOWN} == _KNOWN
     assert all(bool(reason) == (verdict != "right") for verdict, reason in found.values())

@@ -12,6 +12,7 @@ def test_it_has_the_cases_of_both_libraries() -> None:
     assert len(cases) == sum(both) == len({each.name for each in cases})
 
 
+@pytest.mark.pages  # torch.compile itself: tests/tvm_export/test_torch_compile.py
 @pytest.mark.slow
 def test_a_decoder_is_right() -> None:
     [case] = [each for each in torch_compile.cases("float32", 1) if each.group == "gpt2"]

@@ -150,13 +150,12 @@ def test_a_cheat_is_refused_and_spoils_nothing(grader: Grader, name: str, tmp_pa
 
 
 @pytest.mark.real_processes
-@pytest.mark.parametrize("name", [each for each in _CHEATS if "another" in each])
-def test_a_process_that_knows_the_answers_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_process_that_knows_the_answers_is_refused(tmp_path: Path) -> None:
     """Where processes are forked, the answer starts none."""
-    body, said = _CHEATS[name]
     with Grader() as grader:
-        verdict = grader.grade(find("gflop_per_second"), _file(tmp_path, body))
-    assert verdict.status == "failed" and said in verdict.message
+        for body, said in (_CHEATS[each] for each in _CHEATS if "another" in each):
+            verdict = grader.grade(find("gflop_per_second"), _file(tmp_path, body))
+            assert verdict.status == "failed" and said in verdict.message, body
 
 
 def test_a_reference_that_is_a_step_of_the_export_is_one_too(

@@ -30,7 +30,6 @@ both = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.real_processes
 @both
 def test_each_engine_is_its_own_tvm(engine: engines.Engine) -> None:
     expected = {"classic": "0.17", "current": "0.27"}[engine]

@@ -3,6 +3,7 @@
 import stat
 from collections import Counter, OrderedDict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,14 @@ FUNCTIONS = "tests.viz.viz_functions"
 @pytest.fixture(scope="module")
 def current(process_of: Processes) -> engines.Session:
     return process_of(engines.CURRENT)
+
+
+@pytest.fixture(scope="module")
+def programs(current: engines.Session) -> dict[str, Any]:
+    """The course's schedules of a product of 26, a size that no tile divides."""
+    drawn = {"size": 26, "rows": 4, "columns": 8}
+    made: dict[str, Any] = current.call(f"{FUNCTIONS}:matmul_programs", drawn)
+    return made
 
 
 def _plain(program: AccessProgram, levels: list[CacheLevel]) -> dict[str, dict[str, int]]:
@@ -59,9 +68,8 @@ def _plain(program: AccessProgram, levels: list[CacheLevel]) -> dict[str, dict[s
     ids=["two levels", "fully associative", "direct mapped"],
 )
 def test_it_counts_what_a_plain_model_counts(
-    levels: list[CacheLevel], current: engines.Session
+    levels: list[CacheLevel], current: engines.Session, programs: dict[str, Any]
 ) -> None:
-    programs = current.call(f"{FUNCTIONS}:matmul_programs", {"size": 26, "rows": 4, "columns": 8})
     counted = current.call(
         f"{FUNCTIONS}:cache_counts",
         {

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 
-from tests.tvm_export.rules.cpu_functions import FAMILIES, _module, _normal, _run
+from tests.tvm_export.rules.cpu_functions import FAMILIES, _module, _normal, _run, unoptimized
 from tvm_practice.tvm_export.rules.first_match import Decision
 
 TARGET = "cuda -arch=sm_80"
@@ -39,7 +39,7 @@ def compare(family: str, seed: int) -> dict[str, Any]:
             plain[name] = with_plain_loops(alone)["main"].with_attr(
                 "global_symbol", str(name.name_hint)
             )
-    got, reference = _run(plain, here, inputs), _run(module, here, inputs)
+    got, reference = (_run(each, unoptimized(here), inputs) for each in (plain, module))
     error = np.abs(got - reference).max() / max(np.abs(reference).max(), 1e-3)
     return {
         "error": float(error),

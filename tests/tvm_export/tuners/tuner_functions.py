@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tvm_practice.tvm_export.tuners.search import Search, searching
+
 SIZES = (48, 40, 56)
 
 
@@ -25,7 +27,8 @@ def task_of(tuner: str, sizes: tuple[int, int, int] = SIZES) -> Any:
         from tvm import te
 
         function = te.create_prim_func(matmul(*sizes)).with_attr("global_symbol", "main")
-        return _module(tuner).make_context(function, host_target(), name="matmul")
+        with searching(Search(), most=6):
+            return _module(tuner).make_context(function, host_target(), name="matmul")
     declare = matmul_template if tuner == "autotvm" else matmul
     return _module(tuner).make_task(declare, sizes, host_target())
 
@@ -62,10 +65,11 @@ def tuned_twice_at_once(log: str) -> dict[str, Any]:
             "global_symbol", "dense"
         ),
     }
-    contexts = [
-        metaschedule.make_context(function, target, name=name)
-        for name, function in functions.items()
-    ]
+    with searching(Search(), most=6):
+        contexts = [
+            metaschedule.make_context(function, target, name=name)
+            for name, function in functions.items()
+        ]
     database = auto_tune.tune_metaschedule(contexts, [1.0, 2.0], trials=6, work_dir=log)
     applied = auto_tune.apply_metaschedule(tvm.IRModule(functions), database, target)
     return {
@@ -128,9 +132,10 @@ def tune_what_fails(tuner: str, log: str) -> None:
     else:
         from tvm import te
 
-        foreign = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "num-cores": 2}
+        foreign = {"kind": "llvm", "mtriple": "riscv64-linux-gnu", "num-cores": 2}
         function = te.create_prim_func(matmul(*SIZES))
-        task = _module(tuner).make_context(function, tvm.target.Target(foreign))
+        with searching(Search(), most=4):
+            task = _module(tuner).make_context(function, tvm.target.Target(foreign))
     run_tuner(tuner, task, log, 4)
 
 

@@ -800,8 +800,10 @@ def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
 
 def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str:
     from tvm_practice.tvm_export.tuners.metaschedule import make_context
+    from tvm_practice.tvm_export.tuners.search import Search, searching
 
-    context = make_context(matmul_function(32, 32, 32), host_target())
+    with searching(Search(), most=2):
+        context = make_context(matmul_function(32, 32, 32), host_target())
     with tempfile.TemporaryDirectory() as folder:
         database = tune_metaschedule([context], [1.0], trials=2, work_dir=folder)
         files = sorted(path.name for path in Path(folder).glob("database_*.json"))
@@ -829,14 +831,16 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
     from tvm.s_tir import meta_schedule as ms
 
     from tvm_practice.tvm_export.tuners.metaschedule import history, make_context
+    from tvm_practice.tvm_export.tuners.search import Search, searching
 
     target, trials = host_target(), 4
     m, n, k = draw_distinct(3, [16, 24, 32, 40, 48])
     shapes = [(m, n, k), (m + 8, k, n)]
-    contexts = [
-        make_context(matmul_function(*shape), target, name=f"matmul_{index}")
-        for index, shape in enumerate(shapes)
-    ]
+    with searching(Search(), most=trials):  # a search for as few takes a fraction of the time
+        contexts = [
+            make_context(matmul_function(*shape), target, name=f"matmul_{index}")
+            for index, shape in enumerate(shapes)
+        ]
     with tempfile.TemporaryDirectory() as folder:
         with _calls(ms.tune, "tune_tasks") as calls:
             database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)

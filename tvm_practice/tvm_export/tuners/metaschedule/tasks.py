@@ -72,8 +72,12 @@ def _strategy(policy: str | None) -> Any:
     if policy == "replay-trace":
         return ms.search_strategy.ReplayTrace(max_fail_count=100)
     # Half of the default, 512. On a product of 1024 three searches of 64 trials took 42 to 44 s;
-    # with 64 they took 33 to 42 and found slower schedules.
-    return ms.search_strategy.EvolutionarySearch(population_size=256)
+    # with 64 they took 33 to 42 and found slower schedules. Fewer trials cannot use as many.
+    most = going().most
+    size = 256 if most is None else min(256, 16 * max(most, 1))
+    return ms.search_strategy.EvolutionarySearch(
+        population_size=size, init_min_unmeasured=min(50, size)
+    )
 
 
 def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
