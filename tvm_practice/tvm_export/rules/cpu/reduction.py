@@ -288,6 +288,7 @@ def _strided(block: Any) -> bool:
             analyzer.simplify(substitute(load.indices[-1], {var: var + one}) - load.indices[-1])
         )
         for load in loads(block.body)
+        if load.indices
     ]
     return any(step is not None and step > 1 for step in steps)
 

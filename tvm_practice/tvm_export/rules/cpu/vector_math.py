@@ -12,6 +12,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from tvm_practice.tvm_export.rules.cpu.bfloat16 import in_float32, is_bfloat16
+from tvm_practice.tvm_export.rules.cpu.loops import loads
+
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 
 # Below the former bound exp is 0, above the latter infinity. At the former n is -127: 2^n is 0.
@@ -42,7 +45,37 @@ def vectorizable_math(func: Any) -> Any:
             return _named(call.args[0], lambda x: functools.reduce(lambda a, b: a * b, [x] * power))
         return call
 
-    return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, replace), order="post"))
+    def prepare(store: Any) -> Any:
+        if _mentions_bfloat16(store) and _calls(store.value):
+            return in_float32(store, _named)
+        return store
+
+    body = tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, prepare))
+    return func.with_body(tvm_ffi.structural_map(body, (tvm.ir.Call, replace), order="post"))
+
+
+def _calls(expression: Any) -> list[Any]:
+    """The calls in an expression that `vectorizable_math` replaces, or would in float32."""
+    import tvm
+    import tvm_ffi
+
+    found: list[Any] = []
+
+    def look(call: Any) -> None:
+        name, kind = called(call), str(call.ty)
+        small = name == "pow" and _small_power(call.args[1])
+        if kind in ("float32", "bfloat16") and (name in FUNCTIONS or small):
+            found.append(call)
+
+    tvm_ffi.structural_walk(expression, (tvm.ir.Call, look))
+    return found
+
+
+def _mentions_bfloat16(store: Any) -> bool:
+    """Whether a value of that type is loaded, or stored."""
+    return is_bfloat16(store.buffer.dtype) or any(
+        is_bfloat16(each.ty) for each in loads(store.value)
+    )
 
 
 def called(call: Any) -> str:
