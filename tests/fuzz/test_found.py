@@ -30,10 +30,26 @@ _RULES = {
         "F.normalize(x0, dim=2, eps=0.1)",
         x0="values((1, 8, 4, 17), 'bfloat16', 1).expand((17, 8, 4, 17))",
     ),
-    "squares of bfloat16": graph(
-        "(x0.float() ** 2).mean(-1)", x0="values((3, 64), 'bfloat16', 0)"
-    ),
+    "squares of bfloat16": graph("(x0.float() ** 2).mean(-1)", x0="values((3, 64), 'bfloat16', 0)"),
     # Rounding to bfloat16 writes a named value twice, and vectors of it failed.
+    # TVM's operators of these know neither bfloat16 nor float64.
+    "layer norm of float64": graph(
+        "F.layer_norm(x0, (13,), self.c0, self.c1, eps=0.1)",
+        ("weights((13,), 'float64', 0)", "weights((13,), 'float64', 1)"),
+        x0="values((3, 13), 'float64', 0)",
+    ),
+    "group norm of bfloat16": graph(
+        "F.group_norm(x0, 2, self.c0, self.c1, eps=0.1)",
+        ("weights((4,), 'bfloat16', 0)", "weights((4,), 'bfloat16', 1)"),
+        x0="values((2, 4, 5), 'bfloat16', 0)",
+    ),
+    "square of bfloat16": graph("torch.square(x0)", x0="values((17, 13), 'bfloat16', 0)"),
+    # The check of one index has no loop.
+    "embedding of one index": graph(
+        "F.embedding(x0 % 7, self.c0)",
+        ("weights((7, 17), 'float64', 1)",),
+        x0="values((), 'int64', 0)",
+    ),
     "celu of bfloat16": graph("F.celu(x0, 1.5)", x0="values((4, 17, 1, 48), 'bfloat16', 0)"),
 }
 

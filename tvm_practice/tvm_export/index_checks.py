@@ -8,6 +8,7 @@ hands them on. So every caller of the model is safe: Python, C++, and TVM's virt
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -408,7 +409,7 @@ def _assert_within(
     ends = T.sblock_alloc_buffer([2], "int64", scope="local", layout=None)
     T.buffer_store(ends, low, [0])
     T.buffer_store(ends, low - 1, [1])
-    with T.grid(*outer) as variables:
+    with T.grid(*outer) if outer else nullcontext([]) as variables:
         loops = [variables] if len(outer) == 1 else list(variables)  # TVM unpacks a single one
         place = [*loops, *last]
         value = given[tuple(place)]

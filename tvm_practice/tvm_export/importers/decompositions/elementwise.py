@@ -202,6 +202,9 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             return _of_truth(operator, name, tensors, args)
         if name == "clamp" and not dtype.is_floating_point:
             return _clamped(*(each.to(dtype) if is_tensor(each) else each for each in args))
+        if name == "pow" and dtype == torch.bfloat16:  # which TVM's does not take
+            real = [each.to(torch.float32) if is_tensor(each) else each for each in args]
+            return operator(*real).to(dtype)
         alpha = kwargs.pop("alpha", 1)
         if all(each.dtype == dtype for each in tensors) and alpha == 1:
             return NotImplemented

@@ -42,8 +42,10 @@ def _promoted(expression: Any) -> Any:
     from tvm import tirx
     from tvm.ir.expr import TensorLoad
 
-    pairs = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max)
-    pairs += (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
+    pairs = (
+        *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max),
+        *(tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE),
+    )
 
     def replace(node: Any) -> Any:
         if isinstance(node, TensorLoad):

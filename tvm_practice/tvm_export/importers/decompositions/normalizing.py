@@ -1,0 +1,59 @@
+"""Normalizations of types that TVM's operators do not take: it knows float32 and float16."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Rule = Callable[..., Any]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+
+    aten = torch.ops.aten
+    return {
+        aten.native_layer_norm.default: _layer_norm,
+        aten.native_group_norm.default: _group_norm,
+    }
+
+
+def _layer_norm(x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    if _is_known(x):
+        return NotImplemented
+    axes = list(range(-len(shape), 0))
+    normalized, *more = _normalized(x, axes, eps)
+    return _scaled(normalized, weight, bias).to(x.dtype), *(each.to(x.dtype) for each in more)
+
+
+def _group_norm(
+    x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> Any:
+    if _is_known(x):
+        return NotImplemented
+    normalized, *more = _normalized(x.reshape(N, group, -1), [2], eps)
+    axes = [1, C] + [1] * (x.ndim - 2)
+    own = [each if each is None else each.reshape(axes) for each in (weight, bias)]
+    scaled = _scaled(normalized.reshape(x.shape), *own)
+    return scaled.to(x.dtype), *(each.squeeze(2).to(x.dtype) for each in more)
+
+
+def _is_known(x: Any) -> bool:
+    import torch
+
+    return x.dtype in (torch.float32, torch.float16)
+
+
+def _normalized(x: Any, axes: list[int], eps: float) -> tuple[Any, Any, Any]:
+    """In at least float32: the normalized values, their mean, and the reciprocal deviation."""
+    import torch
+
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    mean = wide.mean(axes, keepdim=True)
+    apart = wide - mean
+    factor = torch.rsqrt((apart * apart).mean(axes, keepdim=True) + eps)
+    return apart * factor, mean, factor
+
+
+def _scaled(x: Any, weight: Any, bias: Any) -> Any:
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
