@@ -7,7 +7,7 @@ ARGS ?=
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test follow conformance fuzz docs grade lint format describe clean
+.PHONY: help install demo check test follow conformance fuzz faults docs grade lint format describe clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ conformance: $(VENV)/.timm ## Try the exporter on what others wrote (KIND=operat
 
 fuzz: install ## Hold random models against PyTorch (MINUTES=30, SEED=…, ARGS="--mode tiles", …)
 	$(BIN)/python -m fuzz --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+faults: install ## Put hundreds of faults into runs (strace), and check what must hold (ARGS="export --faults 20", …)
+	$(BIN)/python -m tests.faults --page $(ARGS)
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from multiprocessing import Pipe
@@ -23,7 +22,7 @@ from tvm_practice.engines.errors import (
     RemoteError,
 )
 from tvm_practice.engines.selection import Engine, thread_count, unavailable_reason
-from tvm_practice.engines.temporary import TemporaryFolder
+from tvm_practice.engines.temporary import TemporaryFolder, temporary_parent
 
 # An answer or the pipe's end is noticed at once. A worker forked by the child may hold the pipe
 # open beyond the child's end: this is how often that is looked for.
@@ -73,7 +72,7 @@ class Session:
         environment["TMPDIR"] = str(self._folder.path)
         # TorchInductor would keep what it has compiled there.
         environment.setdefault(
-            "TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}"
+            "TORCHINDUCTOR_CACHE_DIR", f"{temporary_parent()}/torchinductor_{os.getuid()}"
         )
         # numpy's BLAS reads it when it loads; torch is told by whoever uses it.
         environment.setdefault("OPENBLAS_NUM_THREADS", str(thread_count()))

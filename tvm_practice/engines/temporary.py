@@ -28,7 +28,7 @@ class TemporaryFolder:
         """A folder in `parent`; None: in the folder for temporary files. Raises OSError."""
         from filelock import FileLock
 
-        parent = Path(tempfile.gettempdir()) if parent is None else parent
+        parent = temporary_parent() if parent is None else parent
         remove_abandoned(parent)
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self._lock = FileLock(self.path / _LOCK, thread_local=False)  # another thread may clean up
@@ -52,6 +52,21 @@ class TemporaryFolder:
         traceback: TracebackType | None,
     ) -> None:
         self.cleanup()
+
+
+def temporary_parent() -> Path:
+    """The folder for temporary files.
+
+    It is tempfile's. But tempfile writes a file to find out whether it may, which is left behind if
+    the process is killed in that moment: here, only where no variable and no custom names a folder.
+    """
+    if tempfile.tempdir is not None:
+        return Path(os.fsdecode(tempfile.tempdir))
+    named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    for folder in (*named, "/tmp"):
+        if folder and Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return Path(folder).absolute()
+    return Path(tempfile.gettempdir())
 
 
 def remove_abandoned(parent: Path) -> None:

@@ -1,6 +1,7 @@
 """The run: resolve the model, measure PyTorch, export to TVM if asked, write metrics.json."""
 
 import json
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -131,9 +132,8 @@ def _make_writable(out: Path) -> None:
     """Find out before the work whether its result can be kept."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".writable"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=out):  # which has no name that could be left behind
+            pass
     except OSError as error:
         raise BadInput(f"cannot write to {out}: {error.strerror or error}") from None
 
