@@ -48,5 +48,9 @@ def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) ->
     assert re.search(said, line), line
 
 
+def test_complex_numbers_inside_one_operator(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:spectrum_difference", {}) < 1e-5
+
+
 def test_a_complex_buffer_becomes_pairs(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:rotation_difference", {}) < 1e-5

@@ -36,9 +36,10 @@ def checked_frontend() -> Iterator[None]:
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
         chosen = decompositions(checked.names()) if table is None else table
-        if complex_numbers.has_complex(program):
-            program = run(program, complex_numbers.leaving_complex(chosen))
-            complex_numbers.in_pairs(program)
+        program = run(program, complex_numbers.leaving_complex(chosen), **settings)
+        if not complex_numbers.has_complex(program):
+            return program
+        complex_numbers.in_pairs(program)
         return run(program, chosen, **settings)
 
     translator.ExportedProgramImporter = checked

@@ -19,7 +19,7 @@ def kernel(
     Y: T.Buffer(({size},), "{dtype}"),
 ):
     T.func_attr({attributes})
-    r = T.sblock_alloc_buffer((6,), "float64")
+    r = T.sblock_alloc_buffer((6,), "{within}")
     with T.sblock("kernel"):
         T.reads(X[0:{size}], N[0:{size}])
         T.writes(Y[0:{size}])
@@ -29,16 +29,16 @@ def kernel(
 _POLYNOMIAL = (
     _HEAD
     + """            r[0] = {argument}
-            r[1] = T.float64(1)
+            r[1] = T.{dtype}(1)
             r[2] = {first}
             for k in range(T.Cast("int64", N[i]) - T.int64(1)):
-                r[4] = T.Cast("float64", k + T.int64(1))
+                r[4] = T.Cast("{dtype}", k + T.int64(1))
                 r[3] = {step}
                 r[1] = r[2]
                 r[2] = r[3]
-            r[2] = T.if_then_else(T.Cast("int64", N[i]) == T.int64(0), T.float64(1), r[2])
-            r[2] = T.if_then_else(T.Cast("int64", N[i]) < T.int64(0), T.float64(0), r[2])
-            r[2] = T.if_then_else(T.Cast("int64", N[i]) > T.int64({most}), T.float64("nan"), r[2])
+            r[2] = T.if_then_else(T.Cast("int64", N[i]) == T.int64(0), T.{dtype}(1), r[2])
+            r[2] = T.if_then_else(T.Cast("int64", N[i]) < T.int64(0), T.{dtype}(0), r[2])
+            r[2] = T.if_then_else(T.Cast("int64", N[i]) > T.int64({most}), T.{dtype}("nan"), r[2])
             Y[i] = T.Cast("{dtype}", r[2])
 """
 )
@@ -75,27 +75,27 @@ _BERNOULLI = (
     -174611 / 330, 854513 / 138, -236364091 / 2730,
 )  # fmt: skip
 
-_PLAIN, _SHIFTED = "x", "(x * T.float64(2) - T.float64(1))"
-_TWICE = "T.float64(2) * r[0] * r[2] - r[1]"
+_PLAIN, _SHIFTED = "x", "(x * T.{dtype}(2) - T.{dtype}(1))"
+_TWICE = "T.{dtype}(2) * r[0] * r[2] - r[1]"
 _FAR = 2**62
 # The argument, the polynomial of degree 1, the next one from r[2] and r[1], and the last degree.
 _POLYNOMIALS = {
     "hermite_polynomial_h": (
-        _PLAIN, "T.float64(2) * r[0]", "T.float64(2) * (r[0] * r[2] - r[4] * r[1])", None,
+        _PLAIN, "T.{dtype}(2) * r[0]", "T.{dtype}(2) * (r[0] * r[2] - r[4] * r[1])", None,
     ),
     "hermite_polynomial_he": (_PLAIN, "r[0]", "r[0] * r[2] - r[4] * r[1]", None),
     "laguerre_polynomial_l": (
         _PLAIN,
-        "T.float64(1) - r[0]",
-        "((r[4] * T.float64(2) + T.float64(1) - r[0]) * r[2] - r[4] * r[1])"
-        " / (r[4] + T.float64(1))",
+        "T.{dtype}(1) - r[0]",
+        "((r[4] * T.{dtype}(2) + T.{dtype}(1) - r[0]) * r[2] - r[4] * r[1])"
+        " / (r[4] + T.{dtype}(1))",
         _FAR,
     ),
     "legendre_polynomial_p": (
         _PLAIN,
         "r[0]",
-        "((r[4] * T.float64(2) + T.float64(1)) * r[0] * r[2] - r[4] * r[1])"
-        " / (r[4] + T.float64(1))",
+        "((r[4] * T.{dtype}(2) + T.{dtype}(1)) * r[0] * r[2] - r[4] * r[1])"
+        " / (r[4] + T.{dtype}(1))",
         _FAR,
     ),
     **{
@@ -103,9 +103,9 @@ _POLYNOMIALS = {
         for prefix, argument in (("", _PLAIN), ("shifted_", _SHIFTED))
         for kind, first in (
             ("t", "r[0]"),
-            ("u", "T.float64(2) * r[0]"),
-            ("v", "T.float64(2) * r[0] - T.float64(1)"),
-            ("w", "T.float64(2) * r[0] + T.float64(1)"),
+            ("u", "T.{dtype}(2) * r[0]"),
+            ("v", "T.{dtype}(2) * r[0] - T.{dtype}(1)"),
+            ("w", "T.{dtype}(2) * r[0] + T.{dtype}(1)"),
         )
     },
 }  # fmt: skip
@@ -124,10 +124,14 @@ def _polynomial(name: str, node: Any, importer: Any) -> Any:
     dtype = float_type(importer, node.args[0])
     # PyTorch's own bounds of Hermite's, which grow fastest.
     most = most or {"float32": 128, "float64": 512}[dtype]
-    given = argument.replace("x", 'T.Cast("float64", X[i])')
-    return _elementwise(
-        _POLYNOMIAL, name, node, importer, argument=given, first=first, step=step, most=most
-    )
+    # In the tensors' own type, so that what overflows is what overflows in PyTorch.
+    given = argument.replace("x", "X[i]")
+    settings = {
+        "argument": given.format(dtype=dtype),
+        "first": first.format(dtype=dtype),
+        "step": step.format(dtype=dtype),
+    }
+    return _elementwise(_POLYNOMIAL, name, node, importer, within=dtype, most=most, **settings)
 
 
 def _zeta(node: Any, importer: Any) -> Any:
@@ -139,7 +143,7 @@ def _zeta(node: Any, importer: Any) -> Any:
             lines.append(f"r[4] = r[4] * (T.float64({k}) - r[0])")
             lines.append("r[3] = r[3] / r[1]")
     terms = "\n".join(indent + each for each in lines)
-    return _elementwise(_ZETA, "zeta", node, importer, terms=terms)
+    return _elementwise(_ZETA, "zeta", node, importer, within="float64", terms=terms)
 
 
 def _elementwise(text: str, name: str, node: Any, importer: Any, **settings: Any) -> Any:
