@@ -156,3 +156,28 @@ def variants_one_of_which_fails(folder: str, failing: str | None, calls: int) ->
 
     request = {"model": "tests.icd.models:small", "artifacts": folder, "tuning_trials": 2}
     return export_variants(request, ["metaschedule"], seen=spoil)
+
+
+def masked_by_a_made_input() -> dict[str, Any]:
+    """A model whose mask only `input_shapes` names, compiled: its inputs, and if it masks."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Masked(torch.nn.Module):
+        def forward(
+            self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None
+        ) -> torch.Tensor:
+            return input_ids if attention_mask is None else input_ids * attention_mask
+
+    ids = torch.arange(8).reshape(1, 8)
+    config = ExportConfig(
+        example_input=ids, input_shapes={"input_ids": (1, 8), "attention_mask": (1, 8)}
+    )
+    compiled = compile_pytorch_module(Masked(), config)
+    mask = np.arange(8).reshape(1, 8) % 2
+    compiled.set_input("input_ids", ids.numpy())
+    compiled.set_input("attention_mask", mask)
+    compiled.run()
+    right = bool(np.array_equal(compiled.get_output(0), ids.numpy() * mask))
+    return {"names": compiled.input_names, "right": right}

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from tvm_practice import engines
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.example_inputs import ExampleTensor, resized
+from tvm_practice.tvm_export.example_inputs import ExampleTensor, completed, resized
 
 
 def _shaped(*shapes: list[int]) -> list[ExampleTensor]:
@@ -61,3 +62,21 @@ def test_what_does_not_fit_is_told_with_the_inputs(
         resized(sentence, _shaped(*shapes))
     assert "input_ids int64 [1, 128], attention_mask bool [1, 128]" in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_inputs_that_only_have_a_name_are_made() -> None:
+    ids = torch.arange(8).reshape(1, 8)
+    shapes = {"input_ids": (1, 8), "attention_mask": (1, 8), "scale": (3,)}
+    made = completed((ids,), {}, shapes)
+    assert list(made) == ["attention_mask", "scale"]
+    assert made["attention_mask"].dtype == torch.int64 and bool((made["attention_mask"] == 1).all())
+    assert (made["scale"].dtype, made["scale"].shape) == (torch.float32, (3,))
+    assert completed((), {"input_ids": ids}, {"input_ids": (1, 8)}) == {"input_ids": ids}
+    assert completed((ids,), {}, None) == {}
+    with pytest.raises(BadInput, match="no tensor for mask, and length is no number"):
+        completed((ids,), {}, {"input_ids": (1, "length"), "mask": (1, "length")})
+
+
+def test_they_are_inputs_of_the_compiled_model() -> None:
+    given = engines.call(engines.CURRENT, "tests.tvm_export.functions:masked_by_a_made_input", {})
+    assert given == {"names": ["input_ids", "attention_mask"], "right": True}

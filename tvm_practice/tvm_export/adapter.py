@@ -30,10 +30,12 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
     engines.activate(config.chosen_engine)
     from tvm_practice.tvm_export.calling import as_call, in_eval_mode
     from tvm_practice.tvm_export.errors import BadInput, NotVerified
+    from tvm_practice.tvm_export.example_inputs import completed
     from tvm_practice.tvm_export.export import Export
     from tvm_practice.tvm_export.pipeline import build, import_model, judged, schedule, tune
 
-    call = as_call(model, config.args, config.kwargs, shapes=config.input_shapes)
+    kwargs = completed(config.args, config.kwargs, config.input_shapes)
+    call = as_call(model, config.args, kwargs, shapes=config.input_shapes)
     if not call.tensors:
         raise BadInput("example_input holds no tensor")
     with in_eval_mode(model):

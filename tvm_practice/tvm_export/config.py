@@ -30,7 +30,8 @@ class ExportSettings(BaseModel):
         engine: which TVM; follows from the tuner. Untuned exports default to `current`.
         input_shapes: names and shapes of the inputs, in their order. A shape may have a name in
             place of an extent, {"image": ("batch", 3, 224, 224)}: the current engine then makes
-            one artifact for every value of it. Extents must be those of the example.
+            one artifact for every value of it. Extents must be those of the example. More names
+            than the example has tensors: the rest are made, and given by name.
         search: how the tuner is to search, see `tuners.search.Search`.
         opt_level: of TVM's passes, 0 to 3.
         converters: of PyTorch operators that TVM lacks: by operator's name, or "module:function"

@@ -1,6 +1,7 @@
 """The inputs that a model is tried on: described and drawn, or the factory's own, resized.
 
 resized({"input_ids": ids, "attention_mask": mask}, [ExampleTensor(shape=[4, 64])])
+completed((ids,), {}, {"input_ids": (1, 128), "attention_mask": (1, 128)})
 """
 
 import math
@@ -79,6 +80,37 @@ def resized(given: Any, example: Sequence[ExampleTensor]) -> Any:
         [_as_long(tensor, each) for tensor, each in zip(tensors, wanted, strict=True)]
     )  # fmt: skip
     return mapped(lambda _: next(made), given)
+
+
+def completed(
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    shapes: Mapping[str, Sequence[int | str]] | None,
+) -> dict[str, Any]:
+    """`kwargs`, and a tensor of ones for each name of `shapes` beyond the example's tensors.
+
+    It has the type of the example's first tensor of that shape, a mask's beside its indices say;
+    float32 where no tensor has it.
+
+    Raises BadInput for a name in place of an extent: nothing says how long the example is.
+    """
+    import torch
+
+    from tvm_practice.tvm_export.nested import flattened
+
+    given = flattened((args, dict(kwargs)))
+    made = dict(kwargs)
+    for name in list(shapes or ())[len(given) :] if given else ():
+        shape = (shapes or {})[name]
+        if open_extents := [each for each in shape if isinstance(each, str)]:
+            raise BadInput(
+                f"input_shapes: the example has no tensor for {name}, and {open_extents[0]} is no "
+                "number; give it in the example"
+            )
+        extents = tuple(int(each) for each in shape)
+        alike = [each.dtype for each in given if tuple(each.shape) == extents]
+        made[name] = torch.ones(extents, dtype=alike[0] if alike else torch.float32)
+    return made
 
 
 def _spread(

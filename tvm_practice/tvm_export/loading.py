@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.engines import PlainError
 from tvm_practice.tvm_export.errors import BadInput, ExportError
-from tvm_practice.tvm_export.example_inputs import ExampleTensor, drawn, resized
+from tvm_practice.tvm_export.example_inputs import ExampleTensor, completed, drawn, resized
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +78,13 @@ class Loaded:
             return called(*args, **kwargs)
 
 
-def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> Loaded:
+def load(
+    loader: str,
+    *,
+    example: Sequence[ExampleTensor] | None,
+    seed: int,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+) -> Loaded:
     """Call a factory, make or take the example inputs, and run the model once on them.
 
     Args:
@@ -86,13 +92,15 @@ def load(loader: str, *, example: Sequence[ExampleTensor] | None, seed: int) -> 
         example: the shapes of the inputs; the factory's own are brought to them, and drawn where
             it returns none.
         seed: PyTorch's seed while the factory runs and inputs are drawn.
+        shapes: names and shapes of the inputs; what has a name here and no tensor is made, see
+            `example_inputs.completed`.
 
     Raises BadInput with one line for whatever the person can put right: no such module or
     factory, a factory that raises or returns something else, a model that refuses its inputs.
     """
-
     with _staying_here():
-        return _load(loader, example, seed)
+        module, given = _made(loader, example, seed)
+        return _ready(loader, module, given, shapes)
 
 
 @contextmanager
@@ -108,7 +116,10 @@ def _staying_here() -> Iterator[None]:
         os.chdir(here)
 
 
-def _load(loader: str, example: Sequence[ExampleTensor] | None, seed: int) -> Loaded:
+def _made(
+    loader: str, example: Sequence[ExampleTensor] | None, seed: int
+) -> "tuple[torch.nn.Module, Any]":
+    """The model of a factory, and its inputs."""
     import torch
 
     factory = find_factory(loader)
@@ -135,10 +146,12 @@ def _load(loader: str, example: Sequence[ExampleTensor] | None, seed: int) -> Lo
                 f"{loader} returned no example inputs; have it return (module, inputs), or give "
                 "--example-shape 1 3 224 224 (icd: model.example)"
             )
-    return _ready(loader, module, given)
+    return module, given
 
 
-def _ready(loader: str, module: Any, given: Any) -> Loaded:
+def _ready(
+    loader: str, module: Any, given: Any, shapes: Mapping[str, Sequence[int | str]] | None
+) -> Loaded:
     import torch
 
     from tvm_practice.tvm_export.nested import copied, flattened, mapped
@@ -164,6 +177,7 @@ def _ready(loader: str, module: Any, given: Any) -> Loaded:
         args = tuple(given)
     else:
         args = (given,)
+    kwargs = completed(args, kwargs, shapes)
 
     tried_args, tried_kwargs = copied(args), copied(kwargs)
     # Lazy modules make their parameters in their first call, in inference mode unusable ones.

@@ -162,7 +162,12 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
     from tvm_practice.tvm_export.draws import read_data
 
     torch.set_num_threads(engines.thread_count())
-    loaded = loading.load(request.model, example=request.example, seed=request.model_seed)
+    loaded = loading.load(
+        request.model,
+        example=request.example,
+        seed=request.model_seed,
+        shapes=request.input_shapes,
+    )
     call = as_call(
         loaded.module,
         loaded.args,
