@@ -32,6 +32,14 @@ _RULES = {
     ),
     "squares of bfloat16": graph("(x0.float() ** 2).mean(-1)", x0="values((3, 64), 'bfloat16', 0)"),
     # Rounding to bfloat16 writes a named value twice, and vectors of it failed.
+    "sigmoid of a bfloat16 scalar": graph("torch.sigmoid(x0)", x0="values((), 'bfloat16', 1)"),
+    "gelu of bfloat16": graph("F.gelu(x0)", x0="values((3, 33), 'bfloat16', 1)"),
+    "silu of bfloat16": graph("F.silu(x0 + 1)", x0="values((3, 33), 'bfloat16', 1)"),
+    "softmax of bfloat16": graph("F.softmax(x0, -1)", x0="values((3, 33), 'bfloat16', 1)"),
+    "where of bfloat16": graph(
+        "torch.where(x0 > 0, torch.exp(x0.clamp(max=1)), torch.tanh(x0) * x0)",
+        x0="values((3, 33), 'bfloat16', 1)",
+    ),
     # TVM's operators of these know neither bfloat16 nor float64.
     "layer norm of float64": graph(
         "F.layer_norm(x0, (13,), self.c0, self.c1, eps=0.1)",

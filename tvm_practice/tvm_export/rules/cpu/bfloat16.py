@@ -57,11 +57,15 @@ def _promoted(expression: Any) -> Any:
         if isinstance(node, tirx.Select):
             return tirx.Select(node.condition, node.true_value, node.false_value)
         if isinstance(node, tvm.ir.Call):
-            return tirx.Call("float32", node.op, node.args) if is_bfloat16(node.ty) else node
+            return tirx.call_intrin("float32", node.op, *node.args) if _computes(node) else node
         return type(node)(node.a, node.b)
 
     kinds = (TensorLoad, tirx.FloatImm, tirx.Cast, tirx.Select, tvm.ir.Call, *pairs)
     return tvm_ffi.structural_map(expression, (kinds, replace), order="post")
+
+
+def _computes(call: Any) -> bool:
+    return is_bfloat16(call.ty) and not str(call.op.name).endswith("reinterpret")
 
 
 def _real(value: Any) -> Any:

@@ -45,30 +45,14 @@ def vectorizable_math(func: Any) -> Any:
             return _named(call.args[0], lambda x: functools.reduce(lambda a, b: a * b, [x] * power))
         return call
 
-    def prepare(store: Any) -> Any:
-        if _mentions_bfloat16(store) and _calls(store.value):
-            return in_float32(store, _named)
-        return store
+    def expanded(store: Any) -> Any:
+        if _mentions_bfloat16(store):
+            if not _is_expandable(store, func):
+                return store
+            store = in_float32(store, _named)
+        return tvm_ffi.structural_map(store, (tvm.ir.Call, replace), order="post")
 
-    body = tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, prepare))
-    return func.with_body(tvm_ffi.structural_map(body, (tvm.ir.Call, replace), order="post"))
-
-
-def _calls(expression: Any) -> list[Any]:
-    """The calls in an expression that `vectorizable_math` replaces, or would in float32."""
-    import tvm
-    import tvm_ffi
-
-    found: list[Any] = []
-
-    def look(call: Any) -> None:
-        name, kind = called(call), str(call.ty)
-        small = name == "pow" and _small_power(call.args[1])
-        if kind in ("float32", "bfloat16") and (name in FUNCTIONS or small):
-            found.append(call)
-
-    tvm_ffi.structural_walk(expression, (tvm.ir.Call, look))
-    return found
+    return func.with_body(tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, expanded)))
 
 
 def _mentions_bfloat16(store: Any) -> bool:
@@ -76,6 +60,25 @@ def _mentions_bfloat16(store: Any) -> bool:
     return is_bfloat16(store.buffer.dtype) or any(
         is_bfloat16(each.ty) for each in loads(store.value)
     )
+
+
+def _is_expandable(store: Any, func: Any) -> bool:
+    """Whether a store that mentions bfloat16 calls a function in float32, and may name values.
+
+    What a function keeps in bfloat16 for itself TVM makes float32 later, but for what is named.
+    """
+    import tvm
+    import tvm_ffi
+
+    found: list[Any] = []
+
+    def look(call: Any) -> None:
+        if str(call.ty) == "float32" and called(call) in (*FUNCTIONS, "pow"):
+            found.append(call)
+
+    tvm_ffi.structural_walk(store.value, (tvm.ir.Call, look))
+    own = [each for each in loads(store.value) if is_bfloat16(each.ty)]
+    return bool(found) and all(any(each.source.same_as(p) for p in func.params) for each in own)
 
 
 def called(call: Any) -> str:
