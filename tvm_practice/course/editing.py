@@ -63,6 +63,7 @@ def signature(text: str, name: str) -> str:
     return f"({ast.unparse(node.args)}) -> {returns}\n{ast.get_docstring(node)}"
 
 
+@functools.lru_cache(maxsize=256)  # every exercise's, of the learner's files and of the answers
 def reach(text: str, name: str) -> str:
     """Function `name` without its decorators, then all of `text` that it uses, directly or not.
 

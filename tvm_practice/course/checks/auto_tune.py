@@ -591,9 +591,13 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
     """How the scheduler is made, the options and the search; none goes on unless `searching`."""
     from tvm import auto_scheduler
 
+    from tvm_practice.tvm_export.tuners import ansor
+
+    few = {**ansor.fast_search_params(), "evolutionary_search_population": 16}
     instead = None if searching else lambda *_, **__: None
     scheduler = auto_scheduler.TaskScheduler
     with (
+        mock.patch.object(ansor, "fast_search_params", lambda: few),  # for a handful of trials
         _calls(scheduler, "__init__") as made,
         _calls(scheduler, "tune", instead=instead) as searches,
         _calls(auto_scheduler.TuningOptions, "__init__") as options,
