@@ -26,7 +26,13 @@ from conformance.results import Results, path_of
 @click.option("--only", help="Try only cases whose name starts with this.")
 @click.option("--verbose", is_flag=True, help="Print the outcome of each case.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds per case.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=300.0,
+    show_default=True,
+    help="Seconds per case.",
+)
 @click.option(
     "--json",
     "file",
@@ -64,7 +70,10 @@ def main(
     if unknown := [each for each in kinds if each not in KINDS]:
         raise click.UsageError(f"no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
     if again is not None:
-        before = Results.read(again)
+        try:
+            before = Results.read(again)
+        except (ValueError, KeyError, TypeError) as error:
+            raise click.UsageError(f"{again} holds no outcomes: {error}") from None
         runs = [(before.kind, before.dtype, before.samples)]
         names = before.failures(cast("tuple[Verdict, ...]", verdict))
     else:

@@ -106,6 +106,33 @@ def test_where_one_target_fails_the_others_go_on(monkeypatch: pytest.MonkeyPatch
     assert second["status"] == "ok"
 
 
+@pytest.mark.parametrize(("tuner", "said"), [("ansor", "; 2 trials are kept in "), (None, "\n")])
+def test_a_search_that_is_stopped_says_what_it_leaves(
+    tuner: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> Any:
+        (tmp_path / "records-ansor").write_text("{}\n{}\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_autotvm, "_call", stop)
+    search = ["--tuner", tuner, "--tuning-trials", "4"] if tuner else []
+    arguments = ["mymodule:load_nan", *search, "--artifacts", str(tmp_path)]
+    done = CliRunner().invoke(run_autotvm.main, arguments)
+    assert done.exit_code == 130 and f"\nstopped{said}" in done.stderr
+    assert not tuner or str(tmp_path / "records-ansor") in done.stderr
+
+
+def test_an_export_without_a_ratio_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """For CUDA beside a PyTorch without it: a note says why, there is nothing to print."""
+    latency = {"p50": 1.0, "mean": 1.0, "count": 5, "stable": True, "verdict": "measured"}
+    verification = {"verified": True, "max_error": 0.0, "pytorch_error": None, "trials": ["zeros"]}
+    run_autotvm._print_run(latency, None, verification)
+    assert capsys.readouterr().out.splitlines() == [
+        "latency   median 1.000 ms, mean 1.000 ms of 5",
+        "verified  on 1 input, largest error 0",
+    ]
+
+
 @pytest.mark.slow
 def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
     done = run("run_autotvm", "mymodule:load_nan", *SHORT, folder=folder)

@@ -11,11 +11,13 @@ from typing import Any
 
 import click
 
+from tvm_practice.engines.command_line import Folder
 from tvm_practice.tvm_export.cli import (
     ShapesAsWords,
     child_output,
     example_of,
     one_line,
+    request_of,
     tolerances,
 )
 from tvm_practice.tvm_export.compilers import (
@@ -71,7 +73,7 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
 @click.option("--threads", type=click.IntRange(min=1), help="Number of threads, the same for all.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Folder(),
     help="Folder for report.json, records and artifacts [default: runs/bench/FACTORY].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only report.json, on standard output.")
@@ -98,8 +100,14 @@ def main(
 
     if not trials and (idle := [name for name in TUNERS if name in names]):
         raise click.UsageError(f"--only {idle[0]} needs --trials: it is a tuner")
+    folder = out or Path("runs") / "bench" / model.rpartition(":")[2]
+    own = {name: each for name, each in verification.items() if each is not None}
     try:
         example = example_of(shape, dtype)
+        # What the engines will be asked, before the rivals are timed.
+        request_of({"model": model, "artifacts": folder, "example": example, **own})
+        if (data := own.get("verify_data")) and not data.is_file():
+            raise BadInput(f"--verify-data {data}: no such file")
     except BadInput as error:
         raise click.UsageError(str(error)) from None
     asked = [
@@ -107,7 +115,6 @@ def main(
         for name in LABELS
         if name == "eager" or name in names or (not names and (trials or name not in TUNERS))
     ]
-    folder = out or Path("runs") / "bench" / model.rpartition(":")[2]
     stopped = f"\nstopped; what was finished is in {folder}"
     with one_line("bench", stopped=stopped), child_output(as_json=as_json) as output:
         # For the children too, and for the record of the environment.
@@ -118,7 +125,7 @@ def main(
             trials=trials,
             example=example,
             out=folder,
-            tolerances={name: each for name, each in verification.items() if each is not None},
+            tolerances=own,
             command=" ".join(["python -m tvm_practice.bench", *sys.argv[1:]]),
             export=_EXPORT,
             output=output,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tvm_practice.engines.command_line import Command
+from tvm_practice.engines.command_line import Command, Folder
 from tvm_practice.tvm_export.cli import child_output, one_line
 from tvm_practice.tvm_export.cpp import PROJECT, write_project
 from tvm_practice.tvm_export.errors import BadInput
@@ -28,7 +28,7 @@ from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Folder(),
     help=f"Folder for {LIBRARY} and {METADATA}.",
 )
 @click.option("--target", default="llvm", help="TVM target [default: llvm, this processor].")
@@ -76,12 +76,15 @@ def main(
     was compiled and, where checked, computes what ONNX Runtime computes; 1 if not, 2 for a mistake
     in what was asked.
     """
+    from tvm_practice.tvm_export.artifacts import require_writable
+
     given = dict(map(_parse_shape, shapes))
     fixed = dict(map(_parse_value, values))
     with one_line("compile_onnx", stopped="\nstopped"), child_output(as_json=as_json) as output:
         if not file.is_file():
             problem = "it is a folder" if file.is_dir() else "no such file"
             raise BadInput(f"{file}: {problem}")
+        require_writable(out, "")
         metadata = compile_onnx(
             file,
             out,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.engines.command_line import Command
+from tvm_practice.engines.command_line import Command, Folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +56,7 @@ QUICK_TRIALS = 24
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Folder(),
     default=Path("runs"),
     show_default=True,
     help="Folder for plots, records, artifacts, report.html and report.json.",

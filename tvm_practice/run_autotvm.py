@@ -177,7 +177,11 @@ def main(
         click.echo(f"tuner     {asked.chosen_tuner}", err=quiet)
 
     def call(function: str, arguments: dict[str, Any]) -> Any:
-        return _call(asked.chosen_engine, function, arguments, as_json=as_json, quiet=quiet)
+        try:
+            return _call(asked.chosen_engine, function, arguments, as_json=as_json, quiet=quiet)
+        except KeyboardInterrupt:
+            click.echo(f"\nstopped{_kept(arguments.get('request'))}", err=True)
+            sys.exit(130)
 
     def show(result: dict[str, Any]) -> None:
         if not as_json:
@@ -209,11 +213,7 @@ def _request(
     **options: Any,
 ) -> "ExportRequest":
     """What is asked for, of the first target. Raises BadInput."""
-    from pydantic import ValidationError
-
-    from tvm_practice.tvm_export.cli import example_of, first_mistake
-    from tvm_practice.tvm_export.errors import BadInput
-    from tvm_practice.tvm_export.request import ExportRequest
+    from tvm_practice.tvm_export.cli import example_of, request_of
     from tvm_practice.tvm_export.tuners.search import Search
 
     search = {name: options.pop(name) for name in Search.model_fields}
@@ -226,10 +226,7 @@ def _request(
         "reuse": not again,
         **{_OTHER_NAMES.get(name, name): value for name, value in options.items()},
     }
-    try:
-        asked = ExportRequest.model_validate({"example": example_of(shape, dtype), **settings})
-    except ValidationError as error:
-        raise BadInput(first_mistake(error)) from None
+    asked = request_of({"example": example_of(shape, dtype), **settings})
     return asked.model_copy(update={"engine": asked.chosen_engine})
 
 
@@ -308,17 +305,26 @@ def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | 
 def _call(
     engine: "Engine", function: str, arguments: dict[str, Any], *, as_json: bool, quiet: bool
 ) -> Any:
-    """What `function` returns in a process for `engine`. Ends the program after Ctrl-C."""
+    """What `function` returns in a process for `engine`."""
     from tvm_practice import engines
 
-    try:
-        with Path(os.devnull).open("w") as nowhere:
-            progress = nowhere if quiet else sys.stderr if as_json else None
-            with engines.Session(engine, output=progress) as session:
-                return session.call(function, arguments, activate=False)
-    except KeyboardInterrupt:
-        click.echo("\nstopped; tuning records are kept", err=True)
-        sys.exit(130)
+    with Path(os.devnull).open("w") as nowhere:
+        progress = nowhere if quiet else sys.stderr if as_json else None
+        with engines.Session(engine, output=progress) as session:
+            return session.call(function, arguments, activate=False)
+
+
+def _kept(request: dict[str, Any] | None) -> str:
+    """What a stopped export leaves, to follow "stopped"; nothing for an untuned one."""
+    from tvm_practice.tvm_export.request import ExportRequest
+    from tvm_practice.tvm_export.tuners.records import count
+
+    asked = ExportRequest.model_validate(request) if request else None
+    if asked is None or asked.chosen_tuner is None or not asked.tunes:
+        return ""
+    log = asked.tuning_log or asked.artifacts / f"records-{asked.chosen_tuner}"
+    trials = count(log, asked.chosen_tuner)
+    return f"; {trials} trials are kept in {log}, and the same command goes on from them"
 
 
 def _print(result: dict[str, Any], *, verbose: bool) -> None:
@@ -353,14 +359,15 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
 
 
 def _print_run(
-    latency: dict[str, Any], ratio: dict[str, Any], verification: dict[str, Any]
+    latency: dict[str, Any], ratio: dict[str, Any] | None, verification: dict[str, Any]
 ) -> None:
     verdict = latency.get("verdict") or ("measured" if latency["stable"] else "unstable")
     click.echo(
         f"latency   median {latency['p50']:.3f} ms, mean {latency['mean']:.3f} ms of "
         f"{latency['count']}" + ("" if verdict == "measured" else f", {verdict}")
     )
-    _print_ratio("PyTorch", ratio, "its time")
+    if ratio:  # a note says why there is none
+        _print_ratio("PyTorch", ratio, "its time")
     if not verification["verified"]:
         click.echo(f"WRONG     {verification['reason']}")
         return

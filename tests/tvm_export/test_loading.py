@@ -1,5 +1,6 @@
 """`module:factory` to a model: what is taken, what is refused, and how."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 
 from tvm_practice.tvm_export.errors import BadInput, DoesNotCompile
 from tvm_practice.tvm_export.example_inputs import ExampleTensor
-from tvm_practice.tvm_export.loading import in_a_line, load
+from tvm_practice.tvm_export.loading import in_a_line, kept_alive, load
 
 MODELS = "tests.icd.models"
 
@@ -172,3 +173,18 @@ def test_a_lazy_module_has_parameters_that_can_be_exported() -> None:
     loaded = load(f"{MODELS}:lazy", example=None, seed=0)
     assert not any(each.is_inference() for each in loaded.module.parameters())
     torch.export.export(loaded.module, loaded.args)
+
+
+def test_code_that_would_end_the_process_is_told_and_a_fork_of_its_still_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with pytest.raises(BadInput, match=r"^a ended the process: os\._exit\(0\)$"), kept_alive("a"):
+        os._exit(0)
+    here = os.getpid()
+    with kept_alive("a"):
+        monkeypatch.setattr(os, "getpid", lambda: here + 1)
+        with pytest.raises(BadInput):  # what a real fork would not live to raise
+            os._exit(3)
+    assert ended == [3]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tvm_practice.course.catalog import MINE, SOLUTIONS
-from tvm_practice.engines.command_line import Command
+from tvm_practice.engines.command_line import Command, Folder
 
 
 def run_lane(phase: str, source: str, quick: bool, folder: str) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def run_phase(
     from tvm_practice import engines
     from tvm_practice.course.catalog import phase as phase_named
 
+    engines.thread_count()  # a mistake in what is asked for is said before anything is written
     console = Console()
     phase = phase_named(module)
     whose = "the reference solutions" if source == SOLUTIONS else "your functions"
@@ -102,7 +103,7 @@ def phase_command(module: str, summary: str) -> click.Command:
     )
     @click.option(
         "--out",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=Folder(),
         default=Path("runs"),
         show_default=True,
         help="Folder for plots and records.",
@@ -124,7 +125,7 @@ def phase_command(module: str, summary: str) -> click.Command:
             sys.exit(1)
         except (engines.EngineError, OSError) as error:
             click.echo(f"{module} failed: {error}", err=True)
-            sys.exit(1)
+            sys.exit(getattr(error, "exit_code", 1))
         except KeyboardInterrupt:
             click.echo("\nstopped; what was finished is kept", err=True)
             sys.exit(130)

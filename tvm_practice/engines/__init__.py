@@ -9,6 +9,7 @@ What goes wrong is drawn in `engines.errors`.
 """
 
 from tvm_practice.engines.errors import (
+    BadSetting,
     EngineDied,
     EngineError,
     EngineTimeout,
@@ -34,6 +35,7 @@ __all__ = [
     "CLASSIC",
     "CURRENT",
     "ENGINES",
+    "BadSetting",
     "Engine",
     "EngineDied",
     "EngineError",

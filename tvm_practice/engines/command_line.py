@@ -12,6 +12,22 @@ import click
 from tvm_practice.engines.stopping import ended_by_signals, raise_at_ctrl_c
 
 
+class Folder(click.Path):
+    """For a folder to write to, which need not exist: a mistake if it cannot be made."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        folder = Path(os.fsdecode(super().convert(value, param, ctx)))
+        for above in folder.parents:
+            if os.path.lexists(above):
+                if not above.is_dir():
+                    self.fail(f"{above} is a file, so {folder} cannot be made", param, ctx)
+                break
+        return folder
+
+
 class _Plain(click.Command):
     """A command of this project."""
 
@@ -37,7 +53,8 @@ class _Plain(click.Command):
             # Python flushes once more at its end, and would say the same in five lines.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
-                print(f"error: {error.strerror or error}", file=sys.stderr)
+                which = f"{error.filename}: " if error.filename else ""
+                print(f"error: {which}{error.strerror or error}", file=sys.stderr)
             sys.exit(1)
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:

@@ -4,6 +4,7 @@ PlainError              the message is one line for the person; `Session.call` r
 │                       caller by its own type
 └── EngineError
     ├── EngineUnavailable   the engine is not installed, or the process holds the other one
+    ├── BadSetting          TVM_NUM_THREADS is no number of threads: the person's mistake
     ├── EngineDied          the child process ended without an answer (a crash, a kill)
     ├── EngineTimeout       the call outlived the time it was given; the child was stopped
     └── RemoteError         the function called raised anything else
@@ -31,6 +32,12 @@ class EngineError(PlainError):
 
 class EngineUnavailable(EngineError):
     """The engine cannot be used in this process; the message says why and what to do."""
+
+
+class BadSetting(EngineError):
+    """The environment asks for what cannot be; the message names the variable."""
+
+    exit_code = 2
 
 
 class EngineDied(EngineError):

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import psutil
 
-from tvm_practice.engines.errors import EngineError, EngineUnavailable
+from tvm_practice.engines.errors import BadSetting, EngineError, EngineUnavailable
 
 Engine: TypeAlias = Literal["classic", "current"]
 CLASSIC: Engine = "classic"
@@ -47,10 +47,10 @@ def thread_count() -> int:
     asked = os.environ.get("TVM_NUM_THREADS", "")
     if asked:
         if not asked.isdigit() or int(asked) < 1:
-            raise EngineError(f"TVM_NUM_THREADS={asked!r} is not a positive whole number")
+            raise BadSetting(f"TVM_NUM_THREADS={asked!r} is not a positive whole number")
         most = _MOST_THREADS * (psutil.cpu_count() or 1)
         if int(asked) > most:
-            raise EngineError(f"TVM_NUM_THREADS={asked} is more than {most}, too many for here")
+            raise BadSetting(f"TVM_NUM_THREADS={asked} is more than {most}, too many for here")
         return int(asked)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(psutil.cpu_count(logical=False) or 1, allowed or 1, quota() or sys.maxsize)

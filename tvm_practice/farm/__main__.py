@@ -10,9 +10,16 @@ from typing import Any
 import click
 
 from tvm_practice import engines
-from tvm_practice.engines.command_line import Group
+from tvm_practice.engines.command_line import Folder, Group
 from tvm_practice.farm.keeping import keep_servers, keep_trackers, reachable, wait_for_servers
 from tvm_practice.farm.servers import TRACKER_PORTS
+
+
+def _not_empty(_: click.Context, option: click.Parameter, value: str) -> str:
+    if not value:
+        raise click.BadParameter("it is empty", param=option)
+    return value
+
 
 _engine_option = click.option(
     "--engine",
@@ -31,6 +38,7 @@ _key_option = click.option(
     "--key",
     default="cpu",
     show_default=True,
+    callback=_not_empty,
     help="Device key of the server; give different kinds of machine different keys.",
 )
 
@@ -152,7 +160,7 @@ def status(engine: str | None, tracker: str) -> None:
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Folder(),
     default=lambda: Path(os.environ.get("TVM_PRACTICE_RECORDS", "runs")) / "farm",
     show_default="farm in $TVM_PRACTICE_RECORDS, else in runs",
     help="Folder for the tuning records; records already there are reused.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tvm_practice.engines.command_line import Group
+from tvm_practice.engines.command_line import Folder, Group
 from tvm_practice.icd.reporting import run_table
 from tvm_practice.tvm_export.cli import child_output, one_line
 
@@ -123,12 +123,14 @@ def _console(*, as_json: bool, quiet: bool) -> "Console":
     short_help="Write the JSON Schemas.",
     epilog="\b\nExamples:\n  python -m tvm_practice.icd schemas docs/schemas",
 )
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", type=Folder())
 def schemas_command(folder: Path) -> None:
     """Write the JSON Schemas of the files that the tools read and write to FOLDER."""
     with one_line(verbose=False):
         from tvm_practice.icd.schemas import write_schemas
+        from tvm_practice.tvm_export.artifacts import require_writable
 
+        require_writable(folder, "")
         for written in write_schemas(folder):
             click.echo(written)
 

@@ -62,10 +62,16 @@ class PipelineSection(Section):
         description="Rounds of each interleaved comparison; fewer than 6 can show nothing at 95%.",
     )
     atol: float = Field(
-        default=ATOL, ge=0, description="Absolute tolerance against the eager outputs."
+        default=ATOL,
+        ge=0,
+        allow_inf_nan=False,
+        description="Absolute tolerance against the eager outputs.",
     )
     rtol: float = Field(
-        default=RTOL, ge=0, description="Relative tolerance against the eager outputs."
+        default=RTOL,
+        ge=0,
+        allow_inf_nan=False,
+        description="Relative tolerance against the eager outputs.",
     )
 
 
@@ -123,10 +129,16 @@ class MeasureSection(Section):
         default=3, ge=0, le=3, description="Optimization level of TVM's passes."
     )
     tvm_atol: float = Field(
-        default=ATOL, ge=0, description="Absolute tolerance against PyTorch's outputs."
+        default=ATOL,
+        ge=0,
+        allow_inf_nan=False,
+        description="Absolute tolerance against PyTorch's outputs.",
     )
     tvm_rtol: float = Field(
-        default=RTOL, ge=0, description="Relative tolerance against PyTorch's outputs."
+        default=RTOL,
+        ge=0,
+        allow_inf_nan=False,
+        description="Relative tolerance against PyTorch's outputs.",
     )
     tvm_verify_data: str | None = Field(
         default=None,

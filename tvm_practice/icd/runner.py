@@ -1,7 +1,6 @@
 """The run: resolve the model, measure PyTorch, export to TVM if asked, write metrics.json."""
 
 import json
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +62,7 @@ def run(
 
     Raises BadInput for the person's mistakes, OSError if metrics.json cannot be written.
     """
-    _make_writable(out)
+    require_writable(out, "")
     request = config.export_request(out) if config.measure.tvm_enable else None
     if request:
         require_writable(request.artifacts)
@@ -128,17 +127,8 @@ def _notes(config: RunConfig, pipeline: PipelineRecord, latency: Latency) -> lis
     return notes
 
 
-def _make_writable(out: Path) -> None:
-    """Find out before the work whether its result can be kept."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):  # which has no name that could be left behind
-            pass
-    except OSError as error:
-        raise BadInput(f"cannot write to {out}: {error.strerror or error}") from None
-
-
 def _write(metrics: Metrics, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
     # By way of JSON text, in which whatever is not finite has become null.
     write_json(out / METRICS, json.loads(metrics.model_dump_json()))
 
@@ -295,7 +285,7 @@ def _baseline(answer: dict[str, Any]) -> dict[str, Any]:
         "status": "ok",
         "reason": None,
         "latency": LatencyRecord.model_validate(answer["latency"]),
-        "ratio_to_eager": RatioRecord.model_validate(answer["ratio"]),
+        "ratio_to_eager": RatioRecord.model_validate(ratio) if (ratio := answer["ratio"]) else None,
         "tuners_own": OwnRecord.model_validate(own) if (own := answer.get("tuners_own")) else None,
         "verification": VerificationRecord.model_validate(answer["verification"]),
         "tuning": dict(answer.get("tuning") or {}),

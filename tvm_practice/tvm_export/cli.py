@@ -17,6 +17,8 @@ from tvm_practice.engines.command_line import Command
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from tvm_practice.tvm_export.request import ExportRequest
+
 
 class ShapesAsWords(Command):
     """Takes `--example-shape 1 3 224 224`, which click, with a fixed number of values, does not."""
@@ -84,12 +86,29 @@ def example_of(shapes: Sequence[str], dtypes: Sequence[str]) -> list[dict[str, A
     return example
 
 
+def request_of(settings: dict[str, Any]) -> "ExportRequest":
+    """The request with these settings. Raises BadInput, which names the option."""
+    from pydantic import ValidationError
+
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.request import ExportRequest
+
+    try:
+        return ExportRequest.model_validate(settings)
+    except ValidationError as error:
+        raise BadInput(first_mistake(error)) from None
+
+
 def first_mistake(error: "ValidationError") -> str:
     """The first mistake that a validation found, in a line that begins with the option's name."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"])).removeprefix("search.")
     where = {"seconds": "tuning_seconds"}.get(where, where)
     text = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "literal_error":
+        text = f"{first['input']!r} is none of {first['ctx']['expected']}"
+    if not where and (named := re.match(r"(?:search\.)?([a-z_]+): ", text)):
+        where, text = named[1], text[named.end() :]
     return f"--{where.replace('_', '-')}: {text}" if where else text
 
 

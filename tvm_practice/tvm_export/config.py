@@ -53,8 +53,8 @@ class ExportSettings(BaseModel):
     search: Search = Field(default_factory=Search)
     opt_level: int = Field(default=3, ge=0, le=3)
     converters: str | dict[str, Callable[..., Any]] | None = None
-    atol: float = Field(default=ATOL, ge=0)
-    rtol: float = Field(default=RTOL, ge=0)
+    atol: float = Field(default=ATOL, ge=0, allow_inf_nan=False)
+    rtol: float = Field(default=RTOL, ge=0, allow_inf_nan=False)
     verify_data: Path | None = None
     steps: str | None = None
 

@@ -35,6 +35,10 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+# Of an exception in words, so that a line with its cause and a way out has at most 300 letters.
+_LONGEST = 200
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A model in eval mode on the CPU, and what it is called with.
@@ -126,7 +130,10 @@ def _made(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         try:
-            made = factory()
+            with kept_alive(loader):
+                made = factory()
+        except BadInput:
+            raise
         except (Exception, SystemExit) as error:
             raise BadInput(f"{loader} raised {describe(error)}") from error
         module, given = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
@@ -201,6 +208,31 @@ def _ready(
     return Loaded(module, args, kwargs, outputs, tuple(notes), changed)
 
 
+@contextmanager
+def kept_alive(what: str) -> Iterator[None]:
+    """In the block, a person's code that would end this process without a word raises BadInput.
+
+    What ends a process that the code forks still does.
+    """
+    ours, ends = os.getpid(), {name: getattr(os, name) for name in ("_exit", "abort")}
+
+    def instead(name: str) -> Callable[..., None]:
+        def end(*status: int) -> None:
+            if os.getpid() != ours:
+                ends[name](*status)
+            raise BadInput(f"{what} ended the process: os.{name}({', '.join(map(str, status))})")
+
+        return end
+
+    try:
+        for name in ends:
+            setattr(os, name, instead(name))
+        yield
+    finally:
+        for name, end in ends.items():
+            setattr(os, name, end)
+
+
 def find_factory(loader: str) -> Any:
     """The function that "module:factory" names. Raises BadInput."""
     name, _, attribute = loader.partition(":")
@@ -214,7 +246,10 @@ def find_factory(loader: str) -> Any:
     if here not in sys.path:  # `python -m` puts it there, a console script does not
         sys.path.insert(0, here)
     try:
-        module = importlib.import_module(name)
+        with kept_alive(f"importing {name}"):
+            module = importlib.import_module(name)
+    except BadInput:
+        raise
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
@@ -270,7 +305,7 @@ def describe(error: BaseException) -> str:
     said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     said = "".join(letter if letter.isprintable() else " " for letter in said).strip()
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return text if len(text) <= 300 else text[:299] + "…"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 @contextmanager

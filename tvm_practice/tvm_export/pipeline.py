@@ -175,8 +175,13 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
         copies=loaded.changes_inputs,
         shapes=request.input_shapes,
     )
-    if request.verify_data is not None:  # a mistake in it is said before hours of tuning
+    # Mistakes in these are said before hours of tuning.
+    if request.verify_data is not None:
         read_data(request.verify_data, call)
+    if (log := request.tuning_log) and log.exists() and not (log.is_file() or log.is_dir()):
+        raise BadInput(f"{log} is a device; tuning records are kept in a file or a folder")
+    if ":" in (space := request.search.space or ""):
+        loading.find_factory(space)
     if engine is None and request.engine is None and request.chosen_tuner is None:
         engine = engines.active()
     export = Export.of(call, request, engine=engine, loaded=loaded)

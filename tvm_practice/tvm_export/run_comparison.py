@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tvm_practice.tvm_export.artifacts.schema import OwnRecord
+from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, OwnRecord
 from tvm_practice.tvm_export.errors import BadInput
 
 # The fields that tell how an artifact was made, where its metadata has no configuration.
@@ -154,6 +154,8 @@ def _read(file: Path) -> dict[str, Any]:
         raise BadInput(f"{file} is not JSON") from None
     if not isinstance(content, dict):
         raise BadInput(f"{file} does not hold an object with keys")
+    if (version := content.get("schema_version", SCHEMA_VERSION)) != SCHEMA_VERSION:
+        raise BadInput(f"{file} has schema_version {version}; {SCHEMA_VERSION} is read here")
     return content
 
 

@@ -10,7 +10,6 @@ import click
 
 from tvm_practice.engines.command_line import Group
 from tvm_practice.viz import chosen
-from tvm_practice.viz.chosen import Mistake
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,6 +79,7 @@ def nest(
     from tvm_practice.viz.loop_nest import format_nest
     from tvm_practice.viz.nest_picture import nest_svg
 
+    chosen.require_ending(out, ".svg")
     makers = chosen.makers(what, size, mine, engine)
     for name, make in makers.items():
         made = chosen.made(name, functools.partial(recorded, make))
@@ -120,8 +120,7 @@ def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | 
     from tvm_practice.viz.access_picture import window
     from tvm_practice.viz.study_tables import access_table
 
-    if out is not None and out.suffix.lower() not in (".svg", ".png", ".gif"):
-        raise Mistake(f"--out {out}: give a file that ends in .svg, .png or .gif")
+    chosen.require_ending(out, ".svg", ".png", ".gif")
     programs = chosen.programs(chosen.small_makers(what, mine, engine), engine)
     windows: Mapping[str, Window]
     if what is None:
@@ -177,6 +176,7 @@ def cache(
     from tvm_practice.viz.drawing import standalone
     from tvm_practice.viz.study_tables import cache_table
 
+    chosen.require_ending(out, ".svg")
     programs = chosen.programs(chosen.makers(what, size, mine, engine), engine)
     study = _cache_study(programs, size**3 if what is None else 1000, usual, engine)
     is_matmul = what is None
@@ -270,6 +270,7 @@ def roofline(size: int, out: Path | None) -> None:
     """This machine's peak and bandwidth, and the course's matmul under them."""
     from tvm_practice.viz.drawing import standalone
 
+    chosen.require_ending(out, ".svg")
     chosen.activate("current")
     study = chosen.default("matmul_roofline")(size)
     limits = study["limits"]
@@ -307,6 +308,7 @@ def report(size: int, mine: bool, out: Path) -> None:
     from tvm_practice.measure import environment
     from tvm_practice.viz import report as pages
 
+    chosen.require_ending(out, ".html")
     chosen.activate("current")
     sections = [
         *pages.schedule_sections(chosen.default("matmul_study")(size, mine=mine)),

@@ -1,6 +1,7 @@
 """Which schedules a command shows: the course's matmul, or what MODULE:FUNCTION makes."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +33,14 @@ def activate(engine: str) -> None:
         engines.activate(engine)  # type: ignore[arg-type]
     except engines.EngineError as error:
         raise click.ClickException(str(error)) from None
+
+
+def require_ending(out: Path | None, *endings: str) -> None:
+    """Raise Mistake for a picture whose name ends in none of `endings`."""
+    if out is not None and out.suffix.lower() not in endings:
+        *first, last = endings
+        known = f"{', '.join(first)} or {last}" if first else last
+        raise Mistake(f"--out {out}: give a file that ends in {known}")
 
 
 def default(function: str) -> Callable[..., Any]:
@@ -90,10 +99,14 @@ def made(name: str, make: Callable[[], Any]) -> Any:
 
     Raises Mistake with one line for whatever else it raises.
     """
-    from tvm_practice.tvm_export.loading import describe
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.loading import describe, kept_alive
 
     try:
-        return make()
+        with kept_alive(name):
+            return make()
+    except BadInput as error:
+        raise Mistake(str(error)) from None
     except NotImplementedError as error:
         click.echo(f"{name}: to do ({error})", err=True)
         return None
@@ -121,8 +134,9 @@ def programs(makers: Makers, engine: str) -> "dict[str, AccessProgram]":
 def _program(name: str, schedule: Any, engine: str) -> "AccessProgram":
     from tvm_practice.viz.access import CannotFollow, access_program
 
-    # Classic: a schedule and its tensors.
-    is_pair = isinstance(schedule, tuple)
+    is_pair = isinstance(schedule, tuple) and len(schedule) == 2
+    if is_pair != (engine == "classic"):
+        raise Mistake(f"{name} returned {type(schedule).__name__}: {_EXPECTED[engine]}")
     function, tensors = schedule if is_pair else (getattr(schedule, "mod", schedule), None)
     try:
         return access_program(function, tensors, name=name)

@@ -169,6 +169,8 @@ def require_free(
         raise BadInput(f"{folder / METADATA} is not JSON; {way_out}") from None
     if not isinstance(content, dict) or not {"schema_version", "engine"} <= content.keys():
         raise BadInput(f"{folder / METADATA} is not an export's; {way_out}")
+    if (version := content["schema_version"]) != SCHEMA_VERSION:
+        raise BadInput(f"{folder} holds an export of schema_version {version}; {way_out}")
     there = content.get("model")
     if there != model or (model is None and content.get("inputs") != inputs):
         name = there or "a model without a name and with other inputs"
@@ -189,8 +191,8 @@ def _loss(there: Mapping[str, Any], made: Mapping[str, Any]) -> str | None:
     return None
 
 
-def require_writable(folder: Path | str) -> None:
-    """Raise BadInput if artifacts cannot be written to `folder`, which need not exist.
+def require_writable(folder: Path | str, what: str = "artifacts ") -> None:
+    """Raise BadInput if `what`, in words, cannot be written to `folder`, which need not exist.
 
     Nothing is left behind. Cheap: to be called before the work.
     """
@@ -204,7 +206,7 @@ def require_writable(folder: Path | str) -> None:
         if not there.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except OSError as error:
-        raise BadInput(f"cannot write artifacts to {folder}: {error.strerror or error}") from None
+        raise BadInput(f"cannot write {what}to {folder}: {error.strerror or error}") from None
 
 
 def _undo_killed(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """PyTorch to Relax, by way of an exported program (torch.export)."""
 
+import io
 import os
+from contextlib import redirect_stderr
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +35,16 @@ def import_exported(export: Export) -> Export:
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relax", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)  # it warns of every gather
-    with watch("import"), refused, quiet_frontends(), quiet, corrections(), checked_frontend():
+    hidden = redirect_stderr(io.StringIO())  # PyTorch prints the graph of a model that it refuses
+    with (
+        watch("import"),
+        refused,
+        quiet_frontends(),
+        quiet,
+        hidden,
+        corrections(),
+        checked_frontend(),
+    ):
         if any(call.dynamic):
             imported = _import_dynamic(call, converters)
         else:

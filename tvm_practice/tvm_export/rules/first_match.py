@@ -38,8 +38,9 @@ def first_match(
 ) -> tuple[_Scheduled | None, Decision]:
     """What the first rule that takes a function makes of it, None if none does; the decision.
 
-    A rule declines by NotApplicable. Any other exception is a mistake in the rule: it is logged,
-    and the function left to the next rule, because a slower function is better than none.
+    A rule declines by NotApplicable. Any other exception is a mistake in the rule: it is logged as
+    information and recorded in the decision, and the function is left to the next rule, because a
+    slower function is better than none.
 
     Args:
         function: the function's name.
@@ -58,7 +59,7 @@ def first_match(
             if os.environ.get(STRICT):
                 raise
             declined[name] = f"failed: {_one_line(error)}"
-            _log.warning("rule %s %s on %s", name, declined[name], function)
+            _log.info("rule %s %s on %s", name, declined[name], function)
     return None, Decision(function, UNSCHEDULED, declined)
 
 

@@ -59,6 +59,8 @@ class Search(BaseModel):
     def _host_and_port(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"[^:\s]+:\d{1,5}", value):
             raise ValueError(f"{value!r} is not of the form host:port")
+        if value is not None and int(value.rpartition(":")[2]) not in range(1, 2**16):
+            raise ValueError(f"{value!r} has no port between 1 and {2**16 - 1}")
         return value
 
     @field_validator("space")

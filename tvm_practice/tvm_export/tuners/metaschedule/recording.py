@@ -30,7 +30,10 @@ class Recorder:
         self._contexts = contexts
         self._flops: dict[int, float] = {}
         hashes = [line[0] for line in json_lines(folder / WORKLOADS)]
-        self._numbers = [hashes.index(each.as_json()[0]) for each in self._workloads]
+        own = [each.as_json()[0] for each in self._workloads]
+        if not set(own) <= set(hashes):  # TVM does not say that it could not write
+            raise OSError(f"cannot write {folder / WORKLOADS}: is the disk full?")
+        self._numbers = [hashes.index(each) for each in own]
 
     def task_of(self, module: Any) -> int:
         """The position of an unscheduled module's task."""
