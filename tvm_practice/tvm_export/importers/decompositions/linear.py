@@ -3,6 +3,7 @@
 A singular matrix gives infinities or NaN at run time, where PyTorch raises.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ def rules() -> dict[Any, Rule]:
         aten.linalg_inv.default: lambda a: aten.linalg_inv_ex.default(a)[0],
         aten.linalg_solve.default: _solve_only,
         aten.linalg_cholesky.default: _cholesky_only,
+        aten.linalg_tensorinv.default: _tensor_inverse,
         aten.linalg_lu_factor.default: _lu_factor_only,
         aten._linalg_det.default: _det,
         aten._linalg_slogdet.default: _slogdet,
@@ -42,6 +44,14 @@ def rules() -> dict[Any, Rule]:
 
 def _takes(a: Any) -> bool:
     return bool(max(a.shape[-2:]) <= _LARGEST and a.numel() > 0)
+
+
+def _tensor_inverse(a: Any, ind: int = 2) -> Any:
+    import torch
+
+    count = math.prod(a.shape[:ind])
+    inverse = torch.ops.aten.linalg_inv_ex.default(a.reshape(count, count))[0]
+    return inverse.reshape(*a.shape[ind:], *a.shape[:ind])
 
 
 def _solve_only(a: Any, b: Any, *, left: bool = True) -> Any:
@@ -132,7 +142,16 @@ def _diagonal(a: Any) -> Any:
     return a.diagonal(dim1=-2, dim2=-1)
 
 
+def _nothing(a: Any) -> tuple[Any, Any]:
+    """The factors of empty matrices, and which of their rows were exchanged."""
+    import torch
+
+    return a.clone(), torch.zeros(*a.shape[:-2], min(a.shape[-2:]), dtype=torch.int32)
+
+
 def _det(a: Any) -> Any:
+    if not a.numel():
+        return a.new_ones(a.shape[:-2]), *_nothing(a)
     if not _takes(a):
         return NotImplemented
     lu, _, exchanged = _lu(a)
@@ -142,6 +161,8 @@ def _det(a: Any) -> Any:
 def _slogdet(a: Any) -> Any:
     import torch
 
+    if not a.numel():
+        return a.new_ones(a.shape[:-2]), a.new_zeros(a.shape[:-2]), *_nothing(a)
     if not _takes(a):
         return NotImplemented
     lu, _, exchanged = _lu(a)
@@ -172,6 +193,8 @@ def _solve(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> 
 def _inverse(a: Any, *, check_errors: bool = False) -> Any:
     import torch
 
+    if not a.numel():
+        return a.clone(), _none(a)
     if not _takes(a):
         return NotImplemented
     lu, order, _ = _lu(a)
@@ -236,11 +259,16 @@ def _lu_unpack(
 def _lu_solve(lu: Any, exchanged: Any, b: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     import torch
 
-    if not _takes(lu) or not left or adjoint or b.numel() == 0:
+    if not _takes(lu) or b.numel() == 0:
         return NotImplemented
+    if not left:
+        return _lu_solve(lu, exchanged, b.mT, adjoint=not adjoint).mT
     order = _order(exchanged, lu.shape[-1])
     shape = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
     order = order.expand(*shape, order.shape[-1])
+    if adjoint:
+        found = _substituted(lu.mT, _substituted(lu.mT, b, False), True, True)
+        return _permutation(order, lu.dtype) @ found
     return _solved(lu.expand(*shape, *lu.shape[-2:]), order, b)
 
 

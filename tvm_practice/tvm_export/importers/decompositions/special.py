@@ -209,6 +209,12 @@ def _coefficients(name: str) -> tuple[tuple[float, ...], float, float]:
         # times the root of x, over 8 / x
         "i0 far": (lambda t: special.i0e(8 / t) * np.sqrt(8 / t), 1e-9, 1.0, 16),
         "i1 far": (lambda t: special.i1e(8 / t) * np.sqrt(8 / t), 1e-9, 1.0, 16),
+        # less the logarithm's part, which Abramowitz and Stegun's 9.6.13 and 9.6.11 begin with
+        "k0": (lambda x: special.k0(x) + np.log(x / 2) * special.i0(x), 1e-3, 2.0, 24),
+        "k1": (lambda x: x * (special.k1(x) - np.log(x / 2) * special.i1(x)), 1e-3, 2.0, 24),
+        # times the root of x, over 2 / x
+        "k0 far": (lambda t: special.k0e(2 / t) * np.sqrt(2 / t), 1e-9, 1.0, 24),
+        "k1 far": (lambda t: special.k1e(2 / t) * np.sqrt(2 / t), 1e-9, 1.0, 24),
     }
     function, low, high, degree = fits[name]
     series = Chebyshev.interpolate(function, degree, domain=[low, high])
@@ -238,6 +244,30 @@ def _bessel(order: int, scaled: bool, x: Any) -> Any:
     value = torch.where(size < 8, value, _fitted(f"i{order} far", 8 / far) / torch.sqrt(far))
     value = value if scaled else value * torch.exp(size)
     return torch.where(x < 0, -value, value) if order else value
+
+
+def _bessel_k(order: int, scaled: bool, x: Any) -> Any:
+    """The modified Bessel function K0 or K1: near by a fit, far by one of its asymptotic form."""
+    import torch
+
+    near = torch.where((x > 0) & (x < 2), x, 1)
+    logarithm = torch.log(near * 0.5) * _bessel(order, False, near)
+    value = _fitted("k1", near) / near + logarithm if order else _fitted("k0", near) - logarithm
+    far = torch.where(x < 2, 2, x)
+    rest = _fitted(f"k{order} far", 2 / far) / torch.sqrt(far)
+    if scaled:
+        value = value * torch.exp(near)
+    else:
+        rest = rest * torch.exp(-far)
+    found = torch.where(x < 2, value, rest)
+    found = torch.where(x == 0, math.inf, found)
+    return torch.where(x < 0, math.nan, torch.where(torch.isnan(x), x, found))
+
+
+def _angle(x: Any) -> Any:
+    import torch
+
+    return torch.where(torch.isnan(x), x, torch.where(x < 0, math.pi, 0.0))
 
 
 def _spherical_j0(x: Any) -> Any:
@@ -302,6 +332,11 @@ _UNARY: dict[str, Rule] = {
     "special_i1e": functools.partial(_bessel, 1, True),
     "special_modified_bessel_i0": functools.partial(_bessel, 0, False),
     "special_modified_bessel_i1": functools.partial(_bessel, 1, False),
+    "angle": _angle,
+    "special_modified_bessel_k0": functools.partial(_bessel_k, 0, False),
+    "special_modified_bessel_k1": functools.partial(_bessel_k, 1, False),
+    "special_scaled_modified_bessel_k0": functools.partial(_bessel_k, 0, True),
+    "special_scaled_modified_bessel_k1": functools.partial(_bessel_k, 1, True),
     "special_spherical_bessel_j0": _spherical_j0,
     "special_ndtri": _ndtri,
     "special_erfcx": _erfcx,
