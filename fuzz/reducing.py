@@ -33,6 +33,9 @@ def reductions(graph: Graph) -> Iterator[Graph]:
     if len(graph.outputs) > 1:
         for output in graph.outputs:
             yield _living(replace(graph, outputs=[output]))
+        for output in graph.outputs:
+            others = [each for each in graph.outputs if each != output]
+            yield _living(replace(graph, outputs=others))
     shapes = _examples(graph)
     for at in reversed(range(len(graph.steps))):  # what comes before a step, left out
         yield from _as_input(graph, at, shapes)

@@ -40,6 +40,16 @@ _RULES = {
         "torch.where(x0 > 0, torch.exp(x0.clamp(max=1)), torch.tanh(x0) * x0)",
         x0="values((3, 33), 'bfloat16', 1)",
     ),
+    # TVM says that the concatenation reads the second part alone.
+    "the same tensor twice": Graph(
+        {"x0": "values((3, 4, 13, 2), 'float32', 0)"},
+        {},
+        [
+            Step("v0", "F.channel_shuffle(x0, 2)", "channel_shuffle", True),
+            Step("v1", "torch.cat((v0, v0), 1)", "cat", True),
+        ],
+        ["v1"],
+    ),
     # TVM's operators of these know neither bfloat16 nor float64.
     "layer norm of float64": graph(
         "F.layer_norm(x0, (13,), self.c0, self.c1, eps=0.1)",

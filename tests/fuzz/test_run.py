@@ -9,8 +9,8 @@ from fuzz.searching import Judges, poisoned_memory, search
 @pytest.mark.real_processes
 def test_some_graphs_are_right() -> None:
     with poisoned_memory(), Judges() as judge:
-        found = search(judge, seed=0, most=20)
+        found = search(judge, seed=0, most=12, modes=("rules", "tiles"))
     assert not found.faults, "\n".join(
         f"{each.mode}: {each.outcome.reason}\n{each.graph.source()}" for each in found.faults
     )
-    assert found.verdicts["right"] >= 14 and len(found.modes) == 3
+    assert found.verdicts["right"] >= 9 and len(found.modes) == 2

@@ -5,6 +5,7 @@ from typing import Any
 from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.loops import Cpu, blocks_of, is_reduction
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
+    declares_reads,
     inline_cheap,
     schedule_stage,
     vectorize,
@@ -35,7 +36,7 @@ def schedule_injective(func: Any, cpu: Cpu) -> Any:
     *before, output = inline_cheap(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
     around = schedule_stage(schedule, output, cpu)
     for block in reversed(before):
-        if around is not None:
+        if around is not None and declares_reads(schedule, block):
             try:
                 # A loop of its own, if only of one element: `vectorize` takes the innermost.
                 schedule.compute_at(block, around, preserve_unit_loops=True)

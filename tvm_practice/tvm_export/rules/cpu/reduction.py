@@ -29,6 +29,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
     SERIAL_ELEMENTS,
     TASKS,
+    declares_reads,
     extent_of,
     inline_cheap,
     iterations,
@@ -105,7 +106,8 @@ def schedule_reduction(func: Any, cpu: Cpu) -> Any:
             kinds[name] = "lanes"
         else:
             kinds[name] = "join" if f"{name}_lanes" in by_lane else "across"
-    rows = 0 if "across" in kinds.values() else _common_rows(written, cpu)
+    whole = all(declares_reads(schedule, each) for each in _children(schedule))
+    rows = _common_rows(written, cpu) if whole and "across" not in kinds.values() else 0
     if 0 < rows <= len(schedule.get_loops(_children(schedule)[-1])):
         _by_rows(schedule, rows, kinds, cpu)
     else:
@@ -194,6 +196,7 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
                 if (producer := str(schedule.get(each).name_hint)) not in done
                 and kinds[producer] == "injective"
                 and len(schedule.get_consumers(each)) == 1
+                and declares_reads(schedule, each)
             ]
             done.add(_across(schedule, block, before, cpu))
         else:

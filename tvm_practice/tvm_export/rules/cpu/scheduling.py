@@ -44,6 +44,31 @@ def inline_cheap(schedule: Any, blocks: list[Any]) -> list[Any]:
     return left
 
 
+def declares_reads(schedule: Any, block: Any) -> bool:
+    """Whether all that read a block's output declare it, so that it can be computed at a loop.
+
+    TVM declares one part of two that are read under different conditions, as where the same tensor
+    is concatenated twice; the other part would never be computed.
+    """
+    import tvm_ffi
+
+    buffer = schedule.get(block).writes[0].source
+    for consumer in map(schedule.get, schedule.get_consumers(block)):
+        read = [each for each in loads(consumer.body) if each.source.same_as(buffer)]
+        regions = [each.region for each in consumer.reads if each.source.same_as(buffer)]
+        points = [
+            [each.min for each in region]
+            for region in regions
+            if all(constant(each.extent) == 1 for each in region)
+        ]
+        if len(read) > 1 and len(points) == len(regions):
+            for load in read:
+                at = list(load.indices)
+                if not any(tvm_ffi.structural_equal(at, point) for point in points):
+                    return False
+    return True
+
+
 def inline_epilogue(schedule: Any, blocks: list[Any]) -> tuple[list[Any], list[Any]]:
     """Inline what is fused after a contraction.
 
