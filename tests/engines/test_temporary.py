@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tvm_practice.engines.temporary import TemporaryFolder, remove_abandoned
+from tvm_practice.engines.temporary import TemporaryFolder, remove_abandoned, temporary_parent
 
 HOLDER = """
 import sys, time
@@ -117,3 +118,20 @@ def test_ctrl_c_while_a_command_starts_is_130_without_a_traceback(module: str) -
         [sys.executable, "-c", STARTING.format(module=module)], capture_output=True, text=True
     )
     assert (ended.returncode, ended.stderr) == (130, "stopped\n")
+
+
+def test_asking_for_the_folder_of_temporary_files_writes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own way writes one, which a kill in that moment leaves behind."""
+
+    def probe() -> str:
+        raise AssertionError("a file would be written")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", probe)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert temporary_parent() == tmp_path
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    assert temporary_parent() == tmp_path

@@ -22,6 +22,12 @@ from tests.faults.scenarios import SCENARIOS, Case, Place
 from tests.faults.tracing import Fault
 
 T = TypeVar("T")
+_ENVIRONMENT = {
+    "PYTHONDONTWRITEBYTECODE": "1",  # a run would write other files than the recorded
+    "TVM_NUM_THREADS": "1",  # threads that wait busily would be all that is traced
+    "TVM_THREAD_POOL_SPIN_COUNT": "0",
+    "OMP_WAIT_POLICY": "passive",
+}
 _AGAIN = 8  # each so many-th command is run once more after its fault
 
 
@@ -54,7 +60,7 @@ def main(
         click.echo("skipped: strace is not installed")
         return
     started = time.monotonic()
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a run would write other files than the recorded
+    os.environ.update(_ENVIRONMENT)
     with tempfile.TemporaryDirectory(prefix="faults-") as folder, _forked():
 
         def opened(name: str) -> Place:
