@@ -7,6 +7,7 @@ the fork.
 """
 
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import functools
@@ -220,13 +221,20 @@ class _Server:
             connection.close()
             return
         (length,) = _NUMBER.unpack(start)
-        request = json.loads(connection.recv(length, socket.MSG_WAITALL))
+        message = connection.recv(length, socket.MSG_WAITALL)
+        if len(message) < length:  # it was killed while it asked
+            connection.close()
+            for file in files:
+                os.close(file)
+            return
+        request = json.loads(message)
         if forks.read_at_start(request["environment"]) == self._environment:
             pid = os.fork()
             if pid == 0:
                 _become(request, files)
             self._running[os.pidfd_open(pid)] = (pid, connection)
-            connection.sendall(_NUMBER.pack(pid))
+            with contextlib.suppress(OSError):  # nobody is left who waits for it: it is ended next
+                connection.sendall(_NUMBER.pack(pid))
         else:  # a process that is started can have it
             connection.close()
         for file in files:
