@@ -62,6 +62,7 @@ _RULES = {
         x0="values((2, 4, 5), 'bfloat16', 0)",
     ),
     "square of bfloat16": graph("torch.square(x0)", x0="values((17, 13), 'bfloat16', 0)"),
+    "arcus tangent of float16": graph("torch.atan(x0)", x0="values((3, 4), 'float16', 1)"),
     # The check of one index has no loop.
     "embedding of one index": graph(
         "F.embedding(x0 % 7, self.c0)",

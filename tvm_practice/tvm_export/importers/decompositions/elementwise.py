@@ -58,6 +58,8 @@ _TO_FLOAT = [
     "tan.default",
     "tanh.default",
 ]
+# What TVM compiles for float32 and float64 alone.
+_IN_FLOAT32 = {"acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2"}
 _TO_BOOL = [
     f"{name}.{overload}"
     for name in ("eq", "ne", "lt", "le", "gt", "ge")
@@ -202,7 +204,8 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             return _of_truth(operator, name, tensors, args)
         if name == "clamp" and not dtype.is_floating_point:
             return _clamped(*(each.to(dtype) if is_tensor(each) else each for each in args))
-        if name == "pow" and dtype == torch.bfloat16:  # which TVM's does not take
+        lacks = {torch.bfloat16: {"pow", *_IN_FLOAT32}, torch.float16: _IN_FLOAT32}
+        if name in lacks.get(dtype, ()):
             real = [each.to(torch.float32) if is_tensor(each) else each for each in args]
             return operator(*real).to(dtype)
         alpha = kwargs.pop("alpha", 1)
