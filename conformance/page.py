@@ -38,10 +38,12 @@ _PARTICULAR = (
 )
 _LONGEST = 160
 _NOTES = {
+    "operators": "Vectors of `eigh` and `svd` are unique up to their signs and are compared as "
+    "PyTorch's samples say.\n",
     "onnx": "Compiled as `compile_onnx` does it, but run in the process and not from a library. "
     "Inputs that choose shapes or the way of computing (axes, the shape of a Reshape, thresholds) "
     "are bound to their stored values first, as `--value` does. Float16 and bfloat16 may differ "
-    "by two units in the last place, and any value by four units of the output's largest.\n"
+    "by two units in the last place, and any value by four units of the output's largest.\n",
 }
 
 
