@@ -304,6 +304,7 @@ def describe(error: BaseException) -> str:
         lines = [lines[-1].removeprefix(f"{type(error).__name__}: ")]
     said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     said = "".join(letter if letter.isprintable() else " " for letter in said).strip()
+    said = said.partition(" (unhinted: ")[0]  # PyTorch's note to itself
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
