@@ -77,3 +77,13 @@ _RULES = {
 def test_it_is_right_by_the_rules(process_of: Processes, name: str) -> None:
     arguments = {"graph": _RULES[name].to_dict(), "mode": "rules"}
     assert process_of("current").call(JUDGE, arguments) == {"verdict": "right", "reason": ""}
+
+
+def test_tiles_of_no_elements(process_of: Processes) -> None:
+    empty = graph(
+        "F.conv_transpose2d(x0, self.c0, padding=1)",
+        ("weights((1, 8, 2, 2), 'float32', 2, 0.5)",),
+        x0="values((16, 1, 1, 3), 'float32', 2)",
+    )
+    arguments = {"graph": empty.to_dict(), "mode": "tiles"}
+    assert process_of("current").call(JUDGE, arguments) == {"verdict": "right", "reason": ""}

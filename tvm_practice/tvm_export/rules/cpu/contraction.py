@@ -161,6 +161,8 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction:
         raise NotApplicable("a step of the reduction stores more than one value")
     out = block.body.buffer
     values, extents, origin = _iterators(block)
+    if any(constant(each) == 0 for each in extents.values()):
+        raise NotApplicable("no element is computed")
     analyzer = tvm.sym.Analyzer()
     for var, extent in extents.items():
         analyzer.bind(var, tvm.ir.Range(tirx.const(0, str(var.ty.dtype)), extent))
