@@ -53,7 +53,8 @@ def test_a_folder_without_a_lock_is_removed_when_it_is_old(tmp_path: Path) -> No
 
 
 COMMAND = """
-import click, sys
+import click, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup, which ignores it
 from tvm_practice import engines
 from tvm_practice.engines.command_line import Command
 

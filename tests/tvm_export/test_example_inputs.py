@@ -8,6 +8,14 @@ from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.example_inputs import ExampleTensor, completed, resized
 
 
+class _Any(torch.nn.Module):
+    def forward(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return args
+
+
+_MODEL = _Any()
+
+
 def _shaped(*shapes: list[int]) -> list[ExampleTensor]:
     return [ExampleTensor(shape=each) for each in shapes]
 
@@ -67,14 +75,16 @@ def test_what_does_not_fit_is_told_with_the_inputs(
 def test_inputs_that_only_have_a_name_are_made() -> None:
     ids = torch.arange(8).reshape(1, 8)
     shapes = {"input_ids": (1, 8), "attention_mask": (1, 8), "scale": (3,)}
-    made = completed((ids,), {}, shapes)
+    made = completed(_MODEL, (ids,), {}, shapes)
     assert list(made) == ["attention_mask", "scale"]
     assert made["attention_mask"].dtype == torch.int64 and bool((made["attention_mask"] == 1).all())
     assert (made["scale"].dtype, made["scale"].shape) == (torch.float32, (3,))
-    assert completed((), {"input_ids": ids}, {"input_ids": (1, 8)}) == {"input_ids": ids}
-    assert completed((ids,), {}, None) == {}
+    assert completed(_MODEL, (), {"input_ids": ids}, {"input_ids": (1, 8)}) == {"input_ids": ids}
+    assert completed(_MODEL, (ids,), {}, None) == {}
     with pytest.raises(BadInput, match="no tensor for mask, and length is no number"):
-        completed((ids,), {}, {"input_ids": (1, "length"), "mask": (1, "length")})
+        completed(_MODEL, (ids,), {}, {"input_ids": (1, "length"), "mask": (1, "length")})
+    with pytest.raises(BadInput, match="the example has 1, and the model takes no mask"):
+        completed(torch.nn.ReLU(), (ids,), {}, {"input_ids": (1, 8), "mask": (1, 8)})
 
 
 def test_they_are_inputs_of_the_compiled_model() -> None:

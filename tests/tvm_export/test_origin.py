@@ -100,7 +100,7 @@ def _forget_the_origin(folder: Path) -> dict[str, Any]:
     "change",
     [
         lambda folder: {"weight": 2.0},
-        lambda folder: {"target": "llvm -mcpu=x86-64-v2"},
+        lambda folder: {"target": "llvm -mcpu=x86-64-v2", "force": True},
         _damage,
         _forget_the_origin,
     ],

@@ -34,7 +34,7 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
     from tvm_practice.tvm_export.export import Export
     from tvm_practice.tvm_export.pipeline import build, import_model, judged, schedule, tune
 
-    kwargs = completed(config.args, config.kwargs, config.input_shapes)
+    kwargs = completed(model, config.args, config.kwargs, config.input_shapes)
     call = as_call(model, config.args, kwargs, shapes=config.input_shapes)
     if not call.tensors:
         raise BadInput("example_input holds no tensor")

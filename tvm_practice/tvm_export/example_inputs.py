@@ -1,9 +1,10 @@
 """The inputs that a model is tried on: described and drawn, or the factory's own, resized.
 
 resized({"input_ids": ids, "attention_mask": mask}, [ExampleTensor(shape=[4, 64])])
-completed((ids,), {}, {"input_ids": (1, 128), "attention_mask": (1, 128)})
+completed(model, (ids,), {}, {"input_ids": (1, 128), "attention_mask": (1, 128)})
 """
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,6 +84,7 @@ def resized(given: Any, example: Sequence[ExampleTensor]) -> Any:
 
 
 def completed(
+    module: "torch.nn.Module",
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     shapes: Mapping[str, Sequence[int | str]] | None,
@@ -92,7 +94,8 @@ def completed(
     It has the type of the example's first tensor of that shape, a mask's beside its indices say;
     float32 where no tensor has it.
 
-    Raises BadInput for a name in place of an extent: nothing says how long the example is.
+    Raises BadInput for a name that is no argument of the module's, or that stands in place of an
+    extent: nothing says how long the example is.
     """
     import torch
 
@@ -102,6 +105,11 @@ def completed(
     made = dict(kwargs)
     for name in list(shapes or ())[len(given) :] if given else ():
         shape = (shapes or {})[name]
+        if not _takes(module, name):
+            raise BadInput(
+                f"input_shapes names {len(shapes or {})} inputs, the example has {len(given)}, and "
+                f"the model takes no {name}"
+            )
         if open_extents := [each for each in shape if isinstance(each, str)]:
             raise BadInput(
                 f"input_shapes: the example has no tensor for {name}, and {open_extents[0]} is no "
@@ -111,6 +119,12 @@ def completed(
         alike = [each.dtype for each in given if tuple(each.shape) == extents]
         made[name] = torch.ones(extents, dtype=alike[0] if alike else torch.float32)
     return made
+
+
+def _takes(module: "torch.nn.Module", name: str) -> bool:
+    """Whether a module's forward can be given an argument of that name."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return any(each.name == name or each.kind is each.VAR_KEYWORD for each in parameters)
 
 
 def _spread(

@@ -184,7 +184,7 @@ def _ready(
         args = tuple(given)
     else:
         args = (given,)
-    kwargs = completed(args, kwargs, shapes)
+    kwargs = completed(module, args, kwargs, shapes)
 
     tried_args, tried_kwargs = copied(args), copied(kwargs)
     # Lazy modules make their parameters in their first call, in inference mode unusable ones.

@@ -632,12 +632,13 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
 def check_tile_classic(tile_classic: Function) -> None:
     from tvm import te
 
-    rows, columns = draw_distinct(2, [5, 6, 7, 9, 11])
+    drawn = draw_distinct(2, [5, 6, 7, 9, 11])
     (k,) = draw_distinct(1, range(13, 30))
-    for m, n, names in (  # tiles that divide, tiles that do not
-        (4 * rows, 5 * columns, "ABC"),
-        (4 * rows - 2, 5 * columns - 3, "PQR"),
+    for (rows, columns), short, names in (  # tiles that divide, tiles that do not
+        (drawn, (0, 0), "ABC"),
+        (drawn[::-1], (2, 3), "PQR"),
     ):
+        m, n = 4 * rows - short[0], 5 * columns - short[1]
         tensors = matmul_tensors(m, n, k, names=names)
         schedule = tile_classic(tensors, rows, columns)
         expect_type(
