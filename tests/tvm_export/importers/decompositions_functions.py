@@ -105,6 +105,7 @@ def _indexing(x: torch.Tensor, i: torch.Tensor, b: torch.Tensor) -> Outputs:
         x[0].masked_scatter(x[1] > 0, x[2]),
         torch.as_strided(x, (3, 2), (5, 2), 1),
         torch.searchsorted(x[0].sort().values, x[1], right=True),
+        (x[0] > 0).sort(1, descending=True).values,
         x[0].diagonal_scatter(x[1, 0, :4], 1),
     )
 

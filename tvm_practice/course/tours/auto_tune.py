@@ -316,7 +316,7 @@ def _print_table(lanes: Sequence[Mapping[str, Any]]) -> None:
         "interval. The engines ran one after the other: compare across them with care."
     )
     for note in notes:
-        print(note)
+        say(note)
 
 
 def _spent(lane: Mapping[str, Any], name: str) -> tuple[str, str, str]:

@@ -368,7 +368,7 @@ def _against_torch(matmuls: _Matmuls) -> dict[str, Any]:
             time_limit=3,
         )
         _print_comparison(comparison, f"at {size}", size)
-        print(f"packed_matmul: {comparison.ratio['packed_matmul'].verdict}")
+        say(f"packed_matmul: {comparison.ratio['packed_matmul'].verdict}")
         figures[str(size)] = _figures(comparison, size)
     return figures
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.printing import cut, number_table, show
+from tvm_practice.course.tours.printing import cut, number_table, say, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,7 +194,7 @@ def _time(programs: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
         interval = "" if name == "Python" else interval
         table.add_row(name, *(f"{each:.3g}" for each in spread), value, interval)
     show(table)
-    print(f"C++ against Python: {found.ratio['C++'].verdict}")
+    say(f"C++ against Python: {found.ratio['C++'].verdict}")
     return found.to_dict()
 
 

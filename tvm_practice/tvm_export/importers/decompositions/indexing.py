@@ -385,7 +385,7 @@ def _sort_default(x: Any, dim: int = -1, descending: bool = False) -> Any:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     if x.dtype != torch.bool:
         return NotImplemented
-    values, order = torch.ops.aten.sort.default(x.to(torch.int8), dim, descending)
+    values, order = torch.ops.aten.sort.default(x.to(torch.int32), dim, descending)
     return values.to(torch.bool), order
 
 
