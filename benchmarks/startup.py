@@ -20,23 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from model_names import MODELS
 
 from tvm_practice.engines import ENGINES, Engine
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "startup.md"
-MODELS = {
-    "mlp": "MLP 784-512-256-10",
-    "resnet18": "ResNet-18",
-    "bert_base": "BERT-base",
-    "mobilenet_v2": "MobileNetV2",
-    "gpt2": "GPT-2 small",
-    "vit": "ViT-B/16",
-    "lstm": "LSTM, 2×650",
-    "resnet50": "ResNet-50",
-    "mamba": "Mamba-130M",
-    "bert_large": "BERT-large",
-}
 DEFAULT = ("mlp", "resnet18", "bert_base")
 # Each process and its stages, as the page calls them.
 STAGES = {

@@ -15,19 +15,8 @@ from typing import Any
 
 import click
 from beside_torch import geometric_mean, measure_all, options, ratio_cell, write_page
+from model_names import MODELS
 
-MODELS = {
-    "mlp": "MLP 784-512-256-10",
-    "resnet18": "ResNet-18",
-    "bert_base": "BERT-base",
-    "mobilenet_v2": "MobileNetV2",
-    "gpt2": "GPT-2 small",
-    "vit": "ViT-B/16",
-    "lstm": "LSTM, 2×650",
-    "resnet50": "ResNet-50",
-    "mamba": "Mamba-130M",
-    "bert_large": "BERT-large",
-}
 _HEAD = """# torch.compile against the exporter
 
 Made by `python benchmarks/torch_compile.py`. Milliseconds are medians. Both sides are untuned and

@@ -3,8 +3,9 @@
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from typing import Any, Literal
@@ -52,6 +53,46 @@ def drawn(cases: Iterable[Case], count: int | None, seed: int | None) -> list[Ca
     return random.Random(seed).sample(found, count)
 
 
+class Judges:
+    """Processes that judge, one per engine; a crash or a hang costs its case, and the process.
+
+    with closing(Judges(120)) as judged:
+        judged("module:judge", {"name": "add"}, engines.CURRENT)
+
+    Args:
+        timeout: seconds per case.
+    """
+
+    def __init__(self, timeout: float):
+        self._timeout = timeout
+        self._sessions: dict[engines.Engine, engines.Session] = {}
+
+    def __call__(
+        self, judge: str, arguments: Mapping[str, Any], engine: engines.Engine
+    ) -> dict[str, Any]:
+        """What the function returned, or {"verdict": "raw", "reason"}.
+
+        Raises EngineUnavailable.
+        """
+        try:
+            if engine not in self._sessions:
+                self._sessions[engine] = engines.Session(engine, output=sys.stderr)
+            found: dict[str, Any] = self._sessions[engine].call(
+                judge, arguments, timeout=self._timeout
+            )
+            return found
+        except (engines.EngineDied, engines.EngineTimeout) as error:
+            self._sessions.pop(engine).close(grace=0)
+            return {"verdict": "raw", "reason": str(error)}
+        except engines.PlainError as error:
+            return {"verdict": "raw", "reason": f"the judge: {error.line}"}
+
+    def close(self) -> None:
+        for each in self._sessions.values():
+            each.close()
+        self._sessions.clear()
+
+
 def try_all(
     judge: str,
     cases: Sequence[Case],
@@ -80,25 +121,12 @@ def try_all(
     outcomes: dict[int, Outcome] = {}
 
     def work() -> None:
-        session: engines.Session | None = None
-        while not waiting.empty():
-            number, case = waiting.get()
-            session = session or engines.Session(engine, output=sys.stderr)
-            try:
-                outcome = Outcome(
-                    case.group, case.name, **session.call(judge, case.arguments, timeout=timeout)
-                )
-            except (engines.EngineDied, engines.EngineTimeout) as error:
-                session.close(grace=0)
-                session = None
-                outcome = Outcome(case.group, case.name, "raw", str(error))
-            except engines.PlainError as error:
-                reason = getattr(error, "line", str(error))
-                outcome = Outcome(case.group, case.name, "raw", f"the judge: {reason}")
-            outcomes[number] = outcome
-            say(outcome)
-        if session is not None:
-            session.close()
+        with closing(Judges(timeout)) as judged:
+            while not waiting.empty():
+                number, case = waiting.get()
+                answer = judged(judge, case.arguments, engine)
+                outcomes[number] = outcome = Outcome(case.group, case.name, **answer)
+                say(outcome)
 
     with ThreadPoolExecutor(jobs) as workers:
         for each in [workers.submit(work) for _ in range(jobs)]:

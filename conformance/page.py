@@ -27,6 +27,9 @@ A case is *right*; *wrong*, where values, types or shapes differ without a word;
 line that says why, before anything ran; *raw*, where something failed with an error that nobody
 wrote for a person, or crashed; or *left out*, where it is no case for an exporter: it draws random
 numbers, say, or PyTorch refuses it.
+
+`--again` judges the cases of some verdicts anew. The other outcomes stay from the run before, which
+may have been of an earlier version; a date is that of the last run.
 """
 # What differs between cases that are refused for one reason.
 _PARTICULAR = (

@@ -35,7 +35,7 @@ def main(
 
     chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
     click.echo(f"seed {chosen}")
-    with searching.poisoned_memory(), searching.Judges() as judge:
+    with searching.poisoned_memory(), searching.judging() as judge:
         found = searching.search(
             judge,
             seed=chosen,

@@ -6,15 +6,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
+from conformance.cases import Judges
 from fuzz.drawing import graphs
 from fuzz.graphs import Graph
 from fuzz.judging import JUDGE, Mode, Outcome
@@ -91,45 +91,27 @@ class _Enough(BaseException):
     """Ends a search; no Exception, because hypothesis would take it for a failure."""
 
 
-class Judges:
-    """Processes that judge, one per engine; one that crashes or hangs is replaced.
+@contextmanager
+def judging(
+    judge: str = JUDGE, limit: float = _LIMIT
+) -> Iterator[Callable[[Graph, Mode, int], Outcome]]:
+    """What judges a graph, in a process that is replaced when it crashes or hangs.
 
     Args:
         judge: "module:function" with the arguments and the result of `judging.judge`.
         limit: seconds per graph.
     """
+    with closing(Judges(limit)) as judges:
 
-    def __init__(self, judge: str = JUDGE, limit: float = _LIMIT):
-        self._judge, self._limit = judge, limit
-        self._sessions: dict[engines.Engine, engines.Session] = {}
+        def judged(graph: Graph, mode: Mode, seed: int) -> Outcome:
+            engine = engines.CLASSIC if mode == "classic" else engines.CURRENT
+            arguments = {"graph": graph.to_dict(), "mode": mode, "seed": seed}
+            try:
+                return Outcome(**judges(judge, arguments, engine))
+            except engines.EngineUnavailable as missing:
+                return Outcome("refused", str(missing))
 
-    def __call__(self, graph: Graph, mode: Mode, seed: int) -> Outcome:
-        engine = engines.CLASSIC if mode == "classic" else engines.CURRENT
-        arguments = {"graph": graph.to_dict(), "mode": mode, "seed": seed}
-        try:
-            if engine not in self._sessions:
-                self._sessions[engine] = engines.Session(engine, output=sys.stderr)
-            answer = self._sessions[engine].call(self._judge, arguments, timeout=self._limit)
-            return Outcome(**answer)
-        except engines.EngineUnavailable as missing:
-            return Outcome("refused", str(missing))
-        except (engines.EngineDied, engines.EngineTimeout) as error:
-            self._sessions.pop(engine).close(grace=0)
-            return Outcome("raw", str(error))
-        except engines.PlainError as error:
-            return Outcome("raw", f"the judge: {error.line}")
-
-    def __enter__(self) -> "Judges":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for each in self._sessions.values():
-            each.close()
+        yield judged
 
 
 def search(
@@ -145,7 +127,7 @@ def search(
     """Draw and judge until the time is up or so many graphs were judged.
 
     Args:
-        judge: see `Judges`.
+        judge: see `judging`.
         seed: the same one draws the same graphs.
         seconds: no graph is begun after them, but for the reduction of a fault.
         most: graphs to judge, those of reductions left out.

@@ -9,7 +9,7 @@ from fuzz.searching import Fault
 _TEXT = '''"""{reason}"""
 
 from fuzz.graphs import Graph, Step
-from fuzz.searching import Judges
+from fuzz.searching import judging
 
 GRAPH = Graph(
     inputs={inputs},
@@ -22,7 +22,7 @@ GRAPH = Graph(
 
 
 def test_it_computes_what_pytorch_computes() -> None:
-    with Judges() as judge:
+    with judging() as judge:
         outcome = judge(GRAPH, "{mode}", {seed})
     assert not outcome.is_fault, outcome.reason
 '''

@@ -2,13 +2,13 @@
 
 import pytest
 
-from fuzz.searching import Judges, poisoned_memory, search
+from fuzz.searching import judging, poisoned_memory, search
 
 
 @pytest.mark.pages
 @pytest.mark.real_processes
 def test_some_graphs_are_right() -> None:
-    with poisoned_memory(), Judges() as judge:
+    with poisoned_memory(), judging() as judge:
         found = search(judge, seed=0, most=12, modes=("rules", "tiles"))
     assert not found.faults, "\n".join(
         f"{each.mode}: {each.outcome.reason}\n{each.graph.source()}" for each in found.faults

@@ -103,11 +103,11 @@ def completed(
 
     given = flattened((args, dict(kwargs)))
     made = dict(kwargs)
-    for name in list(shapes or ())[len(given) :] if given else ():
-        shape = (shapes or {})[name]
+    named = list((shapes or {}).items())
+    for name, shape in named[len(given) :] if given else ():
         if not _takes(module, name):
             raise BadInput(
-                f"input_shapes names {len(shapes or {})} inputs, the example has {len(given)}, and "
+                f"input_shapes names {len(named)} inputs, the example has {len(given)}, and "
                 f"the model takes no {name}"
             )
         if open_extents := [each for each in shape if isinstance(each, str)]:

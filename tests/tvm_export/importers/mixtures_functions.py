@@ -1,10 +1,10 @@
 """Parts of mixtures of experts, in a process that has the current engine."""
 
 import torch
-from torch import nn
+from torch import library, nn
 
 
-@torch.library.custom_op("tvm_practice_mixtures::grouped_mm_fallback", mutates_args=())
+@library.custom_op("tvm_practice_mixtures::grouped_mm_fallback", mutates_args=())
 def grouped_mm_fallback(
     rows: torch.Tensor, matrices: torch.Tensor, ends: torch.Tensor
 ) -> torch.Tensor:

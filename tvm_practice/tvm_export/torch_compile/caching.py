@@ -29,12 +29,12 @@ class Entry:
     """What is on disk of a part.
 
     Attributes:
-        library: the compiled part; None where the exporter does not take it as a whole.
+        compiled: the compiled part; None where the exporter does not take it as a whole.
         refused: then, the names of the nodes that it does not take.
         reason: why.
     """
 
-    library: Path | None = None
+    compiled: Path | None = None
     refused: tuple[str, ...] = ()
     reason: str = ""
 
@@ -83,8 +83,8 @@ class Cache:
         try:
             entry: dict[str, Any] = json.loads((folder / _ENTRY).read_text())
             os.utime(folder)
-            library = folder / _LIBRARY if entry.pop("library") else None
-            return Entry(library, tuple(entry["refused"]), entry["reason"])
+            compiled = folder / _LIBRARY if entry.pop("compiled") else None
+            return Entry(compiled, tuple(entry["refused"]), entry["reason"])
         except (OSError, ValueError, KeyError):
             return None
 
@@ -103,7 +103,7 @@ class Cache:
             if executable is not None:
                 with native_stderr_to(os.devnull):  # it tells of every file that it writes
                     executable.export_library(str(made / _LIBRARY))
-            told = asdict(entry or Entry()) | {"library": executable is not None}
+            told = asdict(entry or Entry()) | {"compiled": executable is not None}
             write_json(made / _ENTRY, told)
             made.replace(self._folder / name)
             self._trim()

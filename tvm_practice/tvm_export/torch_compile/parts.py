@@ -231,9 +231,9 @@ class Part(nn.Module):
         name = caching.key(self._graph, call, self._options)
         run: TensorRunner | None = None
         if found := cache.find(name):
-            if found.library is None:
+            if found.compiled is None:
                 raise _Refused(found)
-            run = _loaded(found.library, call, self._orders)
+            run = _loaded(found.compiled, call, self._orders)
         if run is not None:
             counters["tvm_practice"]["loaded"] += 1
         else:
