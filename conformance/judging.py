@@ -57,7 +57,7 @@ def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judg
             expected = [each.clone() for each in flattened(model(*args, **kwargs))]
             again = [each.clone() for each in flattened(model(*args, **kwargs))]
     except Exception as error:
-        return Judged("left out", f"PyTorch refuses it: {first_line(error)}")
+        return Judged("left out", f"PyTorch refuses it: {last_line(error)}")
     if not expected or any(each.is_complex() for each in expected):
         return Judged("left out", "no output, or complex ones")
     if any(not torch.equal(*pair) for pair in zip(expected, again, strict=True)):
@@ -70,7 +70,7 @@ def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judg
     except PlainError as refused:
         return Judged("refused", str(refused))
     except Exception as error:
-        return Judged("raw", f"{type(error).__name__}: {first_line(error)}")
+        return Judged("raw", f"{type(error).__name__}: {last_line(error)}")
     return Judged(*compared(got, expected), compiled)
 
 
@@ -106,7 +106,7 @@ def as_tensor(array: Any) -> Any:
     return torch.as_tensor(array)
 
 
-def first_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The last line of what an error says, where TVM's says why."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else "no message")[:200]

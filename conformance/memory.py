@@ -10,6 +10,7 @@ from typing import Any
 
 from conformance import operators
 from conformance.cases import Case
+from conformance.judging import last_line
 
 TITLE = "Reads and writes out of bounds, over PyTorch's operator database"
 JUDGE = f"{__name__}:judge"
@@ -34,12 +35,12 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
     from conformance.guarded import outside
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
-    operator, sample = operators.database()[name].op, operators._samples(name, dtype)[index]
+    operator, sample = operators.database()[name].op, operators.samples_of(name, dtype)[index]
     module, tensors = operators._as_module(operator, sample)
     try:
         config = ExportConfig(example_input=tuple(tensors))
         built = compile_pytorch_module(module, config, verify=False)
     except Exception as error:
-        return "left out", f"it is not compiled: {operators._first_line(error)}"
+        return "left out", f"it is not compiled: {last_line(error)}"
     found = outside(built.runner)
     return ("wrong", "; ".join(found)) if found else ("right", "")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cases import Case
+from conformance.judging import last_line
 
 TITLE = "ONNX's backend tests"
 JUDGE = f"{__name__}:judge"
@@ -78,7 +79,7 @@ def _judged(test: Any) -> tuple[str, str]:
         except PlainError as refused:
             return "refused", " ".join(str(refused).split())
         except Exception as error:
-            return "raw", f"{type(error).__name__}: {_first_line(error)}"
+            return "raw", f"{type(error).__name__}: {last_line(error)}"
         if problem := difference(got, expected, test):
             return "wrong", problem
     return "right", ""
@@ -195,8 +196,3 @@ def _round_off(expected: Any) -> float:
         return 0.0
     sizes = np.abs(expected[np.isfinite(expected)])
     return _UNITS * float(np.finfo(expected.dtype).eps) * float(sizes.max(initial=0.0))
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else "no message")[:200]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.cases import Case
+from conformance.judging import last_line
 
 TITLE = "PyTorch's operator database"
 JUDGE = f"{__name__}:judge"
@@ -34,14 +35,14 @@ def cases(dtype: str, samples: int | None) -> Iterator[Case]:
     for name, operator in database().items():
         if getattr(torch, dtype) not in operator.dtypes:
             continue
-        known = len(_samples(name, dtype))
+        known = len(samples_of(name, dtype))
         for index in range(known if samples is None else min(samples, known)):
             arguments = {"name": name, "index": index, "dtype": dtype}
             yield Case(name, f"{name} {dtype} {index}", arguments)
 
 
 @functools.lru_cache(maxsize=4)
-def _samples(name: str, dtype: str) -> list[Any]:
+def samples_of(name: str, dtype: str) -> list[Any]:
     import torch
 
     torch.manual_seed(0)
@@ -69,7 +70,7 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
     from tvm_practice.engines import PlainError
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
-    sample, operator = _samples(name, dtype)[index], database()[name].op
+    sample, operator = samples_of(name, dtype)[index], database()[name].op
     if name in _UP_TO_SIGNS:
         operator = _then(operator, sample.output_process_fn_grad)
     module, tensors = _as_module(operator, sample)
@@ -84,7 +85,7 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
             torch.manual_seed(1)
             again = module(*(each.clone() for each in tensors))
     except Exception as error:
-        return "left out", f"PyTorch refuses it: {_first_line(error)}"
+        return "left out", f"PyTorch refuses it: {last_line(error)}"
     if not expected:
         return "left out", "it returns no tensor"
     if any(each.is_complex() or each.layout != torch.strided for each in expected):
@@ -100,7 +101,7 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
             return "left out", "it draws random numbers"
         return "refused", str(refused)
     except Exception as error:
-        return "raw", f"{type(error).__name__}: {_first_line(error)}"
+        return "raw", f"{type(error).__name__}: {last_line(error)}"
     return compared(got, expected)
 
 
@@ -164,8 +165,3 @@ def _as_tensor(array: Any) -> Any:
     if str(array.dtype) == "bfloat16":
         return torch.as_tensor(array.astype("float32")).bfloat16()
     return torch.as_tensor(array)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else "no message")[:200]

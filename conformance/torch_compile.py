@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance import timm_models, transformers_models
 from conformance.cases import Case
-from conformance.judging import Judged, compared, first_line, timed
+from conformance.judging import Judged, compared, last_line, timed
 
 TITLE = "Models under torch.compile"
 JUDGE = f"{__name__}:judge"
@@ -48,7 +48,7 @@ def _judged(library: str, arguments: Mapping[str, Any]) -> Judged:
             expected = [each.clone() for each in flattened(model(*args, **kwargs))]
             again = [each.clone() for each in flattened(model(*args, **kwargs))]
     except Exception as error:
-        return Judged("left out", f"PyTorch refuses it: {first_line(error)}")
+        return Judged("left out", f"PyTorch refuses it: {last_line(error)}")
     if any(not torch.equal(*pair) for pair in zip(expected, again, strict=True)):
         return Judged("left out", "it draws random numbers")
     run: Any = torch.compile(model, backend=backend, options={"cache": False})
@@ -56,6 +56,6 @@ def _judged(library: str, arguments: Mapping[str, Any]) -> Judged:
         with torch.inference_mode():
             found = [flattened(run(*args, **kwargs)) for _ in range(2)]
     except Exception as error:
-        return Judged("raw", f"{type(error).__name__}: {first_line(error)}")
+        return Judged("raw", f"{type(error).__name__}: {last_line(error)}")
     verdicts = [compared([each.numpy() for each in got], expected) for got in found]
     return Judged(*next((each for each in verdicts if each[0] != "right"), verdicts[0]))

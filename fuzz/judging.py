@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from conformance.judging import first_line
+from conformance.judging import last_line
 from fuzz.graphs import Graph
 
 JUDGE = f"{__name__}:judge"
@@ -75,7 +75,7 @@ def _judged(graph: Graph, mode: Mode, seed: int) -> Outcome:
         fault = isinstance(refused, DoesNotCompile) and mode != "classic"
         return Outcome("raw" if fault else "refused", str(refused))
     except Exception as error:
-        return Outcome("raw", f"{type(error).__name__}: {first_line(error)}")
+        return Outcome("raw", f"{type(error).__name__}: {last_line(error)}")
     if reason := _differs(graph, outputs, call):
         return Outcome("wrong", reason)
     again = _on_unwritten_memory(built) if mode != "classic" else _after_others(built, call)
