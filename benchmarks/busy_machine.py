@@ -23,7 +23,15 @@ from beside_torch import options, write_page
 
 _MODELS = ("mlp", "resnet18")
 # Busy processes, each with the share of a processor that it uses.
-_LOADS: tuple[tuple[float, ...], ...] = ((0.1,), (0.5,), (1.0,), (1.0, 1.0), (1.0, 1.0, 1.0, 1.0))
+_LOADS: tuple[tuple[float, ...], ...] = (
+    (0.02,),
+    (0.05,),
+    (0.1,),
+    (0.5,),
+    (1.0,),
+    (1.0, 1.0),
+    (1.0, 1.0, 1.0, 1.0),
+)
 _HEAD = """# Ratios on a busy machine
 
 Made by `python benchmarks/busy_machine.py`: exports of the course's models compared with PyTorch
@@ -51,7 +59,8 @@ def load_of(shares: Sequence[float]) -> Iterator[None]:
         "import subprocess, sys\n"
         "for share in sys.argv[2:]:\n"
         "    child = subprocess.Popen([sys.executable, '-c', sys.argv[1], share],\n"
-        "        stdout=subprocess.DEVNULL, start_new_session=True)\n"
+        "        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,\n"
+        "        start_new_session=True)\n"
         "    print(child.pid)\n"
     )
     shown = subprocess.run(

@@ -125,6 +125,7 @@ def test_chosen_tuners_on_described_inputs(folder: Path) -> None:
     require_sound(folder / "here/report.html")  # last: it skips without a browser
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_wrong_outputs_and_operators_that_are_not_known(folder: Path) -> None:
     """Both are failures, and neither keeps the other from its row."""
@@ -139,6 +140,7 @@ def test_wrong_outputs_and_operators_that_are_not_known(folder: Path) -> None:
     assert relax["latency"] is None and "WRONG" in done.stdout
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_what_is_missing_is_a_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))

@@ -27,6 +27,10 @@ EXERCISES = exercises()
 BY_ID = {exercise.id: exercise for exercise in EXERCISES}
 
 
+# Each wrong answer to them is a search of several seconds: in `make follow`.
+_SEARCHES = ("auto_tune.tune_metaschedule", "auto_tune.tune_ansor")
+
+
 def _marks(module: str) -> Any:
     return getattr(pytest.mark, phase(module).marker)
 
@@ -84,10 +88,13 @@ def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
 
 
 def _pasted(answers: list[Mutant]) -> Any:
-    return [
-        pytest.param(each, id=f"{each.phase}.{each.exercise}-{each.name}", marks=_marks(each.phase))
-        for each in answers
-    ]
+    cases = []
+    for each in answers:
+        exercise, marks = f"{each.phase}.{each.exercise}", [_marks(each.phase)]
+        if exercise in _SEARCHES:
+            marks.append(pytest.mark.pages)
+        cases.append(pytest.param(each, id=f"{exercise}-{each.name}", marks=marks))
+    return cases
 
 
 def _grade_answer(grader: Grader, answer: Mutant, folder: Path) -> Verdict:

@@ -53,6 +53,7 @@ def verdicts(file: Path) -> dict[str, Verdict]:
     return {each.name: each.verdict for each in Results.read(file).outcomes}
 
 
+@pytest.mark.pages
 def test_outcomes_are_kept_and_failures_tried_again(
     kind: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

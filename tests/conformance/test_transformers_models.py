@@ -23,6 +23,7 @@ def test_a_configuration_is_small_in_all_its_parts() -> None:
     assert transformers_models.configuration("mamba2").num_heads == 8  # its own
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_a_decoder_generates() -> None:
     arguments = {"name": "gpt2", "family": "decoder", "given": "ids"}

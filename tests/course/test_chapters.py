@@ -113,6 +113,7 @@ def test_an_answer_is_merged_into_a_new_chapter(answered: str, tmp_path: Path) -
     assert stubbed(merged.stdout, exercise.name) == new
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_an_old_chapter_runs_with_the_new_tour(tmp_path: Path) -> None:
     for package in ("tvm_practice", "solutions"):

@@ -146,6 +146,7 @@ def test_a_solution_is_shown_after_a_pass(cheap: Tree) -> None:
     assert "-    return [A, B, C][:]" in changed and "+    return [A, B, C]" in changed
 
 
+@pytest.mark.pages
 def test_verify_is_the_whole_course_or_nothing(cheap: Tree) -> None:
     cheap.solve("matmul")
     assert (

@@ -149,6 +149,7 @@ def test_a_cheat_is_refused_and_spoils_nothing(grader: Grader, name: str, tmp_pa
     assert grader.grade(rate, SOLUTIONS).status == "passed"
 
 
+@pytest.mark.pages
 @pytest.mark.real_processes
 def test_a_process_that_knows_the_answers_is_refused(tmp_path: Path) -> None:
     """Where processes are forked, the answer starts none."""

@@ -18,7 +18,7 @@ import click
 
 from tests import forks
 from tests.faults import page
-from tests.faults.scenarios import SCENARIOS, Case, Place
+from tests.faults.scenarios import SCENARIOS, Case, Condition, Place
 from tests.faults.tracing import Fault
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def main(
     jobs: int,
     write: bool,
 ) -> None:
-    """Put faults into runs; exit code 1 if something that must hold did not."""
+    """Put faults into runs; exit code 1 if something that must hold did not, or none happened."""
     if unknown := [each for each in names if each not in SCENARIOS]:
         raise click.UsageError(f"no scenario {unknown[0]!r}; there are {', '.join(SCENARIOS)}")
     if shutil.which("strace") is None:
@@ -79,10 +79,12 @@ def main(
     click.echo(f"{len(failed)} violations")
     if write:
         page.write(cases, took)
+    if not counts[True]:
+        raise click.ClickException("no fault happened")
     sys.exit(1 if failed else 0)
 
 
-def _try(place: Place, faults: Sequence[Fault], until: float) -> list[Case]:
+def _try(place: Place, faults: Sequence[Fault | Condition], until: float) -> list[Case]:
     """The cases of one place, one after the other; none is begun after `until`."""
     cases = []
     for number, fault in enumerate(faults):
@@ -104,21 +106,21 @@ def _forked() -> Iterator[None]:
 
 def _chosen(
     places: Sequence[Place], most: int, only: str | None, seed: int
-) -> dict[Place, list[Fault]]:
+) -> dict[Place, list[Fault | Condition]]:
     """Faults drawn for each place: each has its share, and in it each kind of call and error."""
     chance = random.Random(seed)
-    possible: dict[Place, list[Fault]] = {}
+    possible: dict[Place, list[Fault | Condition]] = {}
     for place in places:
-        groups: dict[tuple[str, str], list[Fault]] = {}
+        groups: dict[tuple[str, str], list[Fault | Condition]] = {}
         for fault in place.faults():
-            if only is None or only in f"{fault.point.name} {fault.how}":
-                groups.setdefault((fault.point.name, fault.how), []).append(fault)
+            if only is None or only in " ".join(fault.kind):
+                groups.setdefault(fault.kind, []).append(fault)
         for group in groups.values():
             chance.shuffle(group)
         possible[place] = list(_in_turns(groups.values()))
     click.echo(f"{sum(map(len, possible.values()))} faults are possible")
     drawn = _in_turns([[(place, fault) for fault in possible[place]] for place in places])
-    chosen: dict[Place, list[Fault]] = {place: [] for place in places}
+    chosen: dict[Place, list[Fault | Condition]] = {place: [] for place in places}
     for place, fault in itertools.islice(drawn, most):
         chosen[place].append(fault)
     return chosen
@@ -131,10 +133,8 @@ def _in_turns(groups: Iterable[Sequence[T]]) -> Iterator[T]:
 
 
 def _tell(case: Case, number: int) -> None:
-    point = case.fault.point
-    where = f"{point.name} {point.number} of {Path(point.path).name}"
     end = "" if case.injected else " (took another way)"
-    click.echo(f"{number:4} {case.scenario.name}: {case.fault.how} at {where}{end}")
+    click.echo(f"{number:4} {case.scenario.name}: {case.fault}{end}")
     for violation in case.violations:
         click.echo(f"     VIOLATION {violation}")
 

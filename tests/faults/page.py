@@ -8,14 +8,16 @@ from pathlib import Path
 import psutil
 
 from tests.faults.scenarios import SCENARIOS, Case
-from tests.faults.tracing import Fault
 
 PAGE = Path("docs/faults.md")
 _HEAD = """# Faults
 
 `make faults` puts faults into real runs of a small model. strace records with which system calls a
 run changes files; then the run is repeated, and one of these calls fails as on a full or a broken
-disk, or the process is killed or stopped at it. This page is made by that command:
+disk, or the process is killed or stopped at it. *Restarted* means that the run and the next one
+each have the process numbers of a container of their own. Without a call that fails, the clock that
+Python reads steps by a day, or the same command runs a second time in the same folder. This page is
+made by that command:
 
 <!-- not run here: twenty minutes; CI runs a sample -->
 ```bash
@@ -65,11 +67,11 @@ def text(cases: Sequence[Case], seconds: float) -> str:
     order = list(SCENARIOS)
     for kind in sorted(numbers, key=lambda each: (order.index(each[0]), *each)):
         name, call, how = kind
-        lines.append(f"| {name} | `{call}` | {how} | {numbers[kind]} | {violations[kind]} |")
+        lines.append(f"| {name} | {call} | {how} | {numbers[kind]} | {violations[kind]} |")
     lines += ["", *(f"- *{name}*: {_WHAT[name]}" for name in order if name in _names(done))]
     if failed:
         lines += ["", "## What did not hold", ""]
-        lines += [f"- {_described(case.fault)}: {case.violations[0]}" for case in failed]
+        lines += [f"- {case.fault}: {case.violations[0]}" for case in failed]
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -78,8 +80,4 @@ def _names(cases: Sequence[Case]) -> set[str]:
 
 
 def _kind(case: Case) -> tuple[str, str, str]:
-    return case.scenario.name, case.fault.point.name, case.fault.how
-
-
-def _described(fault: Fault) -> str:
-    return f"{fault.how} at `{fault.point.name}` of {Path(fault.point.path).name}"
+    return case.scenario.name, *case.fault.kind

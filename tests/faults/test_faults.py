@@ -72,7 +72,7 @@ def test_the_page_counts_what_happened() -> None:
     ]
     shown = text(cases, 90)
     assert "2 faults, 1 violations" in shown and "| export | `write` | EIO | 2 | 1 |" in shown
-    assert "- EIO at `write` of a: a traceback" in shown and "never happened" not in shown
+    assert "- EIO at `write` 2 of a: a traceback" in shown and "never happened" not in shown
 
 
 @pytest.mark.slow

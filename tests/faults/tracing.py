@@ -54,10 +54,27 @@ class Point:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at a call: `how` is an error's name, or a signal's."""
+    """What happens at a call.
+
+    Attributes:
+        point: the call.
+        how: an error's name, or a signal's.
+        restarted: whether the run and the next one are each in a container of their own, where
+            processes have the same numbers again.
+    """
 
     point: Point
     how: str
+    restarted: bool = False
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """The call and how it went, for a table."""
+        return f"`{self.point.name}`", f"{self.how}, restarted" if self.restarted else self.how
+
+    def __str__(self) -> str:
+        call, how = self.kind
+        return f"{how} at {call} {self.point.number} of {Path(self.point.path).name}"
 
     @property
     def options(self) -> list[str]:

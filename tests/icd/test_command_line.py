@@ -260,6 +260,7 @@ def test_schemas_are_written(tmp_path: Path) -> None:
     assert icd("schemas", tmp_path / "file").exit_code == 2
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "iterative"])
 def test_the_other_modes_run_for_real(mode: str, file: Path, tmp_path: Path) -> None:
@@ -281,6 +282,7 @@ def test_the_other_modes_run_for_real(mode: str, file: Path, tmp_path: Path) -> 
     assert pipeline["choices"] == [name for name, found in statuses.items() if found == "kept"]
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_without_a_compiler_a_compiled_run_measures_eager(file: Path, tmp_path: Path) -> None:
     prelude = (

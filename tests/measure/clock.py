@@ -32,7 +32,7 @@ class Clock:
         # Real threads of the test process, left spinning by an earlier test, are none of its.
         monkeypatch.setattr(threads, "_others_runnable", lambda: False)
         # Nor are the programs that run beside it.
-        monkeypatch.setattr(Meter, "disturbance", lambda meter: None)
+        monkeypatch.setattr(Meter, "disturbance", lambda meter, *_: None)
 
     def _look(self) -> float:
         self.now += 1e-7

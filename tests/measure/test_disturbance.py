@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import random
 import subprocess
 import sys
 import time
@@ -30,7 +31,7 @@ def counters(**changed: float) -> _Counters:
     ("processors", "threads", "after", "said"),
     [
         (2, "2", {"busy": 2.0, "own": 2.0}, None),
-        (2, "2", {"busy": 2.12, "own": 2.0}, None),  # 6%, of which a clock's ticks may be 1.5%
+        (2, "2", {"busy": 2.08, "own": 2.0}, None),  # 4%, of which a clock's ticks may be 1.5%
         (2, "2", {"busy": 2.0, "own": 1.5}, "other programs took 25% of the processors"),
         (64, "2", {"busy": 40.0, "own": 2.0}, None),  # others have processors of their own
         (64, "2", {"busy": 64.0, "own": 1.0}, "other programs took 98% of the processors"),
@@ -91,7 +92,7 @@ def test_waiting_ends_with_quiet_or_with_the_limit(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states: Iterator[str | None] = iter(["busy", "busy", None])
-    monkeypatch.setattr(Meter, "disturbance", lambda meter: next(states))
+    monkeypatch.setattr(Meter, "disturbance", lambda meter, *_: next(states))
     started = clock.now
     wait_for_quiet(60)
     assert clock.now - started == pytest.approx(1.5, rel=1e-3)
@@ -103,7 +104,7 @@ def test_waiting_ends_with_quiet_or_with_the_limit(
 def test_a_busy_machine_gives_no_ratio_and_says_why(
     clock: Clock, strict: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Meter, "disturbance", lambda meter: "other programs took 40%")
+    monkeypatch.setattr(Meter, "disturbance", lambda meter, *_: "other programs took 40%")
     runs = {"a": clock.callable([6], "a"), "b": clock.callable([2], "b")}
     compared = compare_interleaved(runs, baseline="b", rounds=6)
     ratio = compared.ratio["a"]
@@ -119,7 +120,7 @@ def test_a_busy_machine_gives_no_ratio_and_says_why(
 
 
 def test_load_can_be_accepted(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Meter, "disturbance", lambda meter: "other programs took 40%")
+    monkeypatch.setattr(Meter, "disturbance", lambda meter, *_: "other programs took 40%")
     runs = {"a": clock.callable([6], "a"), "b": clock.callable([2], "b")}
     compared = compare_interleaved(runs, baseline="b", rounds=6)
     assert compared.ratio["a"].value == pytest.approx(3, rel=1e-3)
@@ -131,12 +132,27 @@ def test_a_disturbed_comparison_is_made_again(
     clock: Clock, strict: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first attempt and one look are disturbed; the second attempt's samples are kept."""
-    said = iter(["other programs took 40%", "other programs took 40%", None, None])
-    monkeypatch.setattr(Meter, "disturbance", lambda meter: next(said))
+    said = iter(["other programs took 40%", "other programs took 40%", None, None, None])
+    monkeypatch.setattr(Meter, "disturbance", lambda meter, *_: next(said))
     runs = {"a": clock.callable([6], "a"), "b": clock.callable([2], "b")}
     compared = compare_interleaved(runs, baseline="b", rounds=6)
     assert compared.verdict == "measured"
     assert compared.ratio["a"].value == pytest.approx(3, rel=1e-3)
+
+
+def test_a_little_load_is_too_much_where_samples_are_far_apart(
+    clock: Clock, strict: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def little(meter: Meter, share: float = 1.0) -> str | None:
+        return "other programs took 1%" if share < 1 else None
+
+    monkeypatch.setattr(Meter, "disturbance", little)
+    runs = {"close": clock.callable([6, 6.1], "close"), "b": clock.callable([2], "b")}
+    assert compare_interleaved(runs, baseline="b", rounds=6).verdict == "measured"
+    apart = random.Random(0).choices(range(2, 13), k=400)
+    runs = {"apart": clock.callable(apart, "apart"), "b": clock.callable([2], "b")}
+    compared = compare_interleaved(runs, baseline="b", rounds=6)
+    assert compared.verdict.startswith("not measured: other programs took 1%")
 
 
 def test_a_side_that_the_other_slows_gives_no_ratio(clock: Clock, strict: None) -> None:

@@ -20,7 +20,13 @@ needs_classic = pytest.mark.skipif(
 
 VARIANTS = [
     pytest.param(None, 0, "current", id="relax-untuned"),
-    pytest.param("metaschedule", 4, "current", id="relax-metaschedule", marks=pytest.mark.slow),
+    pytest.param(
+        "metaschedule",
+        4,
+        "current",
+        id="relax-metaschedule",
+        marks=[pytest.mark.slow, pytest.mark.pages],
+    ),
     pytest.param(None, 0, "classic", id="relay-untuned", marks=needs_classic),
     pytest.param(
         "autotvm", 4, "classic", id="relay-autotvm", marks=[needs_classic, pytest.mark.slow]

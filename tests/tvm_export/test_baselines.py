@@ -13,6 +13,7 @@ from tvm_practice.tvm_export import baselines
 MEASURE = "tvm_practice.tvm_export.baselines:measure_baselines"
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_what_torch_compile_leaves_to_eager_is_a_note() -> None:

@@ -57,6 +57,7 @@ def said(request: pytest.FixtureRequest) -> Iterator[tuple[int, dict[str, str]]]
         yield int(request.param == "classic"), found
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(EXPECTED))
 def test_each_is_right_or_refused(name: str, said: tuple[int, dict[str, str]]) -> None:

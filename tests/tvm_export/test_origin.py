@@ -56,6 +56,7 @@ def metadata(folder: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.pages
 @pytest.mark.real_processes
 def test_the_same_again_makes_nothing_and_imports_no_more_than_the_model_needs(
     folder: Path,

@@ -51,6 +51,7 @@ def test_a_schedule_changes_the_order_alone(
     assert all(buffer["inside"] for each in found.values() for buffer in each.values())
 
 
+@pytest.mark.pages
 @pytest.mark.skipif(
     engines.unavailable_reason("classic") is not None, reason="needs the classic engine"
 )

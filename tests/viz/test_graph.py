@@ -18,6 +18,7 @@ def session(request: pytest.FixtureRequest, process_of: Processes) -> engines.Se
     return process_of(request.param)
 
 
+@pytest.mark.pages
 def test_a_residual_network_before_and_after(session: engines.Session) -> None:
     read = session.call(f"{FUNCTIONS}:small_resnet")
     prefix = "nn." if session.engine == engines.CLASSIC else ""

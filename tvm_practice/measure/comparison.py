@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.measure.disturbance import ACCEPT_LOAD, Meter, load_is_accepted, wait_for_quiet
+from tvm_practice.measure.disturbance import (
+    ACCEPT_LOAD,
+    LITTLE_SHARE,
+    Meter,
+    load_is_accepted,
+    wait_for_quiet,
+)
 from tvm_practice.measure.latency import Latency
 from tvm_practice.measure.threads import quiesce
 
@@ -38,6 +44,8 @@ _ALONE_SAMPLES = 3
 _ALONE_SHARE = 0.2  # of a time limit, for all samples that are taken alone
 _SLOWER_IN_TURNS = 1.1
 _NOISE_MS = 0.02
+# High over low end of an interval, from which on a little load counts as well.
+_WIDE = 1.2
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,11 @@ class Comparison:
         measured = all(each.verdict == "measured" for each in self.latency.values())
         return "measured" if measured else "unstable"
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether an interval is so wide that a little load may have moved its ratio."""
+        return any(each.high > _WIDE * each.low for each in self.ratio.values())
+
     def published(self) -> "Comparison":
         """This comparison, without ratios if it was disturbed and load is not accepted."""
         if self.disturbance is None or load_is_accepted():
@@ -182,9 +195,10 @@ def compare_interleaved(
     what the machine does meanwhile hits both sides; its interval is a bootstrap of the median.
 
     Each side is also measured alone, before and after, and the load of other programs is read
-    meanwhile. Where a side is slower in turns than alone, or others took processors, the comparison
-    is made again when the machine is quiet, three times in all; after that its ratios have no
-    value and say why. With TVM_PRACTICE_ACCEPT_LOAD=1 the first comparison is taken as it is.
+    meanwhile. Where a side is slower in turns than alone, or others took processors (3% of them, or
+    0.5% where an interval is wide), the comparison is made again when the machine is quiet, three
+    times in all; after that its ratios have no value and say why. With TVM_PRACTICE_ACCEPT_LOAD=1
+    the first comparison is taken as it is.
 
     Args:
         runs: what to time, by name.
@@ -227,9 +241,11 @@ def compare_samples(
     for attempt in range(_ATTEMPTS):
         if attempt:
             wait_for_quiet(_QUIET_SECONDS)
-        samples, disturbance = _watched(takers, in_turns, time_limit)
+        samples, disturbance, load = _watched(takers, in_turns, time_limit)
         compared = _compared(samples, baseline, warmup, disturbance)
-        if disturbance is None:
+        if disturbance is None and load is not None and compared.is_wide:
+            compared = _compared(samples, baseline, warmup, load)
+        if compared.disturbance is None:
             return compared
     return compared.published()
 
@@ -238,22 +254,23 @@ def _watched(
     takers: Mapping[str, Callable[[], float]],
     in_turns: Callable[[], dict[str, list[float]]],
     time_limit: float | None,
-) -> tuple[dict[str, list[float]], str | None]:
-    """Samples taken in turns, and what disturbed them."""
+) -> tuple[dict[str, list[float]], str | None, str | None]:
+    """Samples taken in turns, what disturbed them, and what little load there was."""
     limit = math.inf if time_limit is None else _ALONE_SHARE * time_limit / (2 * len(takers))
     meter = Meter()
     before = {name: _alone(take, limit) for name, take in takers.items()}
     samples = in_turns()
     after = {name: _alone(take, limit) for name, take in takers.items()}
     disturbance = meter.disturbance()
+    load = disturbance or meter.disturbance(LITTLE_SHARE)
     if disturbance is None and len(takers) > 1:
         for name, taken in samples.items():
             alone = float(np.median(before[name] + after[name]))
             # The quicker quarter: a single hiccup is for the interval to tell.
             slower = float(np.percentile(taken, 25))
             if slower > _SLOWER_IN_TURNS * alone + _NOISE_MS:
-                return samples, f"{name} took {slower / alone:.2f} of its time alone"
-    return samples, disturbance
+                return samples, f"{name} took {slower / alone:.2f} of its time alone", load
+    return samples, disturbance, load
 
 
 def _alone(take: Callable[[], float], limit: float) -> list[float]:

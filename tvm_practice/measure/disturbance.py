@@ -16,7 +16,9 @@ ACCEPT_LOAD = "TVM_PRACTICE_ACCEPT_LOAD"
 """Set to 1, this environment variable has ratios shown although the machine was busy."""
 
 # Shares of the processors that a measurement uses, from which on it counts as disturbed.
-_OTHERS_SHARE = 0.05
+_OTHERS_SHARE = 0.03
+LITTLE_SHARE = 0.005
+"""Load that only shows in a measurement whose samples are far apart."""
 _STOLEN_SHARE = 0.02
 # Linux counts the processors' time in ticks of 10 ms.
 _CLOCK_SECONDS = 0.03
@@ -46,8 +48,12 @@ class Meter:
     def __init__(self) -> None:
         self._before = _read()
 
-    def disturbance(self) -> str | None:
-        """What disturbed this process since the meter was made, in words; None for nothing."""
+    def disturbance(self, share: float = _OTHERS_SHARE) -> str | None:
+        """What disturbed this process since the meter was made, in words; None for nothing.
+
+        Args:
+            share: of the processors that this process uses; what others may take of them.
+        """
         before, after = self._before, _read()
         seconds = after.clock - before.clock
         processors = len(_allowed())
@@ -57,13 +63,13 @@ class Meter:
         # Processors that ours leave free may be used by others.
         others = (after.busy - before.busy) - (after.own - before.own)
         missing = others - (processors - used) * seconds
-        if missing > _OTHERS_SHARE * used * seconds + _CLOCK_SECONDS:
-            share = others / (processors * seconds)
-            return f"other programs took {share:.0%} of the processors"
+        if missing > share * used * seconds + _CLOCK_SECONDS:
+            taken = others / (processors * seconds)
+            return f"other programs took {taken:.0%} of the processors"
         stolen = after.stolen - before.stolen
         if stolen > _STOLEN_SHARE * processors * seconds + _CLOCK_SECONDS:
-            share = stolen / (processors * seconds)
-            return f"the hypervisor took {share:.0%} of the processors"
+            taken = stolen / (processors * seconds)
+            return f"the hypervisor took {taken:.0%} of the processors"
         if after.throttled > before.throttled:
             return "the control group's quota stopped this process"
         return None

@@ -8,6 +8,7 @@ from tvm_practice import engines
 LANE = "tvm_practice.course.tours.accepted_but_wrong:lane"
 
 
+@pytest.mark.pages
 @pytest.mark.skipif(
     engines.unavailable_reason(engines.CLASSIC) is not None, reason="classic TVM is not here"
 )

@@ -3,6 +3,8 @@
 import math
 from pathlib import Path
 
+import pytest
+
 from tvm_practice import engines
 from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
 from tvm_practice.tvm_export.tuners.tile_space import next_choices
@@ -37,6 +39,7 @@ def test_a_space_ends() -> None:
     assert set(RANKED) <= set(times)
 
 
+@pytest.mark.pages
 def test_a_search_goes_on_from_its_records(tmp_path: Path) -> None:
     """Nothing is measured twice, and what is found is right, edges included."""
     arguments = {"tuner": "metaschedule", "log": str(tmp_path / "log")}

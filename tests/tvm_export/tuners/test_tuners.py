@@ -132,6 +132,7 @@ def current() -> Iterator[engines.Session]:
         yield opened
 
 
+@pytest.mark.pages
 def test_metaschedule_tunes_several_tasks_in_one_call(
     current: engines.Session, tmp_path: Path
 ) -> None:

@@ -104,8 +104,7 @@ _SPLIT = (
 def check_tile(tile: Function) -> None:
     # Distinct extents, so that each tells which loop it is, and tiles that divide no size; then
     # tiles that divide, and some that are larger than the matrix, under other names.
-    m, n, k = draw_distinct(3, range(23, 60))
-    rows, columns = draw_distinct(2, [5, 6, 7, 9, 10, 11])
+    (m, n, k), (rows, columns) = _drawn_sizes_and_tiles()
     for sizes, tiles, batch in (
         ((m, n, k), (rows, columns), None),
         ((m, n, k), (columns, rows), 2),
@@ -114,6 +113,16 @@ def check_tile(tile: Function) -> None:
         ((m, n, 1), (1, 1), 3),
     ):
         _check_tiled(tile, sizes, tiles, batch)
+
+
+def _drawn_sizes_and_tiles() -> tuple[tuple[int, int, int], tuple[int, int]]:
+    """Extents of a product and a tile whose rows and columns, exchanged, make other loops."""
+    while True:
+        m, n, k = draw_distinct(3, range(23, 60))
+        rows, columns = draw_distinct(2, [5, 6, 7, 9, 10, 11])
+        tiles = {_ceil(m, rows), _ceil(n, columns)}
+        if tiles != {_ceil(m, columns), _ceil(n, rows)}:
+            return (m, n, k), (rows, columns)
 
 
 def _check_tiled(
