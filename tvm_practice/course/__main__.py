@@ -401,6 +401,48 @@ def errors(words: tuple[str, ...], page: bool) -> None:
         screen.say(f"  instead  {common.instead}")
 
 
+@_command("review", "review", "review --all", "review --count 10 --seed 3")
+@click.option("--count", type=click.IntRange(1), default=5, show_default=True, help="Questions.")
+@click.option("--all", "every", is_flag=True, help="Ask about phases not begun, too.")
+@click.option("--seed", type=int, help="Ask the same questions in the same order again.")
+def review(count: int, every: bool, seed: int | None) -> None:
+    """Answer a few questions about the phases that you have worked on.
+
+    What was answered wrongly comes first the next time. Exit code 1: it ended before the last
+    question.
+    """
+    import random
+
+    from tvm_practice.course.catalog import PHASE_MODULES, phases
+    from tvm_practice.course.progress import Progress
+    from tvm_practice.course.review import ask, chosen
+
+    screen = _screen()
+    progress = Progress(screen.note)
+    begun = [
+        each.module
+        for each in phases()
+        if any(progress.record(exercise).passed for exercise in each.exercises)
+    ]
+    chance = random.Random(seed)
+    asked = chosen(PHASE_MODULES if every else begun, progress.answers, count, chance)
+    if not asked:
+        screen.note("nothing to review before an exercise passes; --all asks about every phase")
+        sys.exit(1)
+    right = done = 0
+    try:
+        for question in asked:
+            is_right = ask(screen, question, chance)
+            progress.answer(question.id, is_right)
+            right, done = right + is_right, done + 1
+    except click.Abort:
+        click.echo()
+    screen.say(f"\n{right} of {done} right.")
+    if done < len(asked):
+        screen.note(f"stopped; {len(asked) - done} were not asked")
+        sys.exit(1)
+
+
 def _phase_of(name: str) -> "Phase":
     """The phase of that number or name, or that an exercise of that name is in."""
     from tvm_practice.course.catalog import modules, phase

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,9 +109,21 @@ def phase_command(module: str, summary: str) -> click.Command:
         show_default=True,
         help="Folder for plots and records.",
     )
-    def command(solutions: bool, quick: bool, engine: str | None, out: Path) -> None:
+    @click.option(
+        "--predict/--no-predict",
+        default=None,
+        help="Ask what the run will measure, then compare (default: once, on a terminal).",
+    )
+    def command(
+        solutions: bool, quick: bool, engine: str | None, out: Path, predict: bool | None
+    ) -> None:
         from tvm_practice import engines
+        from tvm_practice.course import predictions
+        from tvm_practice.course.progress import Progress
 
+        progress = Progress(partial(click.echo, err=True))
+        if predict or (predict is None and sys.stdin.isatty() and sys.stdout.isatty()):
+            predictions.ask(module, progress)
         try:
             results = run_phase(
                 module,
@@ -129,6 +142,8 @@ def phase_command(module: str, summary: str) -> click.Command:
         except KeyboardInterrupt:
             click.echo("\nstopped; what was finished is kept", err=True)
             sys.exit(130)
+        if compared := predictions.compare(module, results, progress):
+            click.echo("\nYour predictions:\n" + "\n".join(f"  {line}" for line in compared))
         if any(lane.get("failed") for lane in results.values()):
             sys.exit(1)
 

@@ -8,7 +8,7 @@ cannot be read is set aside, a folder that cannot be written is done without.
 import hashlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
@@ -57,6 +57,9 @@ class _File(BaseModel):
 
     schema_version: Literal[1] = 1
     exercises: dict[str, Record] = {}
+    # Numbers said before a run, and whether the last answer to a review's question was right.
+    predictions: dict[str, float] = {}
+    answers: dict[str, bool] = {}
 
 
 def home() -> Path:
@@ -100,12 +103,34 @@ class Progress:
 
     def update(self, exercise: Exercise, **changes: object) -> None:
         """Change these attributes of the exercise's record, in the file as it is by now."""
+        self._write(lambda: self._change(exercise, changes))
+
+    @property
+    def predictions(self) -> Mapping[str, float]:
+        """Numbers said before a run, by phase and name."""
+        return self._content.predictions
+
+    def predict(self, name: str, number: float) -> None:
+        """Keep a prediction; one that is there stays."""
+        self._write(lambda: self._content.predictions.setdefault(name, number))
+
+    @property
+    def answers(self) -> Mapping[str, bool]:
+        """Whether the last answer to each question of a review was right."""
+        return self._content.answers
+
+    def answer(self, question: str, right: bool) -> None:
+        """Keep whether a question was answered rightly."""
+        self._write(lambda: self._content.answers.update({question: right}))
+
+    def _write(self, change: Callable[[], object]) -> None:
+        """Change the content, in the file as it is by now."""
         if self._kept:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with FileLock(self.folder / "progress.lock", timeout=_LOCK_SECONDS):
                     self._content = self._read()
-                    self._change(exercise, changes)
+                    change()
                     writing = self.file.with_name(f".progress.{os.getpid()}.writing")
                     writing.write_text(self._content.model_dump_json(indent=2, exclude_none=True))
                     writing.replace(self.file)
@@ -113,7 +138,7 @@ class Progress:
             except OSError as error:
                 self._kept = False
                 self._say(f"Progress is not kept: {error}")
-        self._change(exercise, changes)
+        change()
 
     def _change(self, exercise: Exercise, changes: dict[str, object]) -> None:
         self._content.exercises[exercise.id] = self.record(exercise).model_copy(update=changes)
