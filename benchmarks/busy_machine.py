@@ -9,6 +9,7 @@ processes that use a given share of a processor each. A comparison beside load e
 ratio or says why it does not.
 """
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -155,7 +156,9 @@ def _measure_all(names: Sequence[str], runs: int, seconds: float, out: Path) -> 
     from tvm_practice.tvm_export.writing import write_json
 
     report: dict[str, Any] = {"environment": environment(), "threads": engines.thread_count()}
-    report["rows"] = []
+    # What was measured of other models before stays.
+    before = json.loads(out.read_text())["rows"] if out.exists() else []
+    report["rows"] = [row for row in before if row["model"] not in names]
     out.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
         found = measure(factory(name), runs, seconds)

@@ -43,3 +43,21 @@ def test_no_aims_without_measurements(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / "goals.py")]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert ended.returncode == 2 and "runs has none of matmul.json" in ended.stderr
+
+
+@pytest.mark.real_processes
+def test_load_comes_and_goes() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+        "import os, psutil, busy_machine\n"
+        "def loads():\n"
+        "    every = (each.info for each in psutil.process_iter(['ppid', 'cmdline']))\n"
+        "    shares = {'0.011', '0.012'}\n"
+        "    return [each for each in every if shares & set(each['cmdline'] or ())]\n"
+        "with busy_machine.load_of((0.011, 0.012)):\n"
+        "    parents = [each['ppid'] for each in loads()]\n"
+        "    assert len(parents) == 2 and os.getpid() not in parents, parents\n"
+        "assert not [each for each in loads() if each['ppid'] == os.getpid()]\n"
+    )
+    # Captured: the load must not keep its starter's output open.
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)

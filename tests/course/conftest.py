@@ -104,6 +104,7 @@ def cheap(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Tree:
         return Verdict(exercise, "failed", "expected: x\nseen:     y\nlook at:  z", output="told\n")
 
     monkeypatch.setattr(Grader, "grade", grade)
+    monkeypatch.setattr(Grader, "compare_results", lambda *_: "- mine\n+ right")
     # Whatever engines are here.
     monkeypatch.setattr("tvm_practice.engines.unavailable_reason", _none)
     return tree

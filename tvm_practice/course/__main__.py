@@ -293,7 +293,7 @@ def solution(exercise: str | None, spoil: bool) -> None:
     from tvm_practice.course.telling import reference
 
     screen = _screen()
-    found = _passed_or_spoilt(screen, exercise, spoil)
+    found = _passed_or_spoilt(screen, _standing(screen), exercise, spoil)
     screen.code(reference(found), "python")
 
 
@@ -301,30 +301,36 @@ def solution(exercise: str | None, spoil: bool) -> None:
 @_ONE
 @_SPOIL
 def diff(exercise: str | None, spoil: bool) -> None:
-    """Show how yours differs from the reference.
+    """Show how yours differs from the reference: what it gives, then its text.
 
     After a pass. Without a name: the exercise that passed last.
     """
     from tvm_practice.course.telling import difference
 
     screen = _screen()
-    found = _passed_or_spoilt(screen, exercise, spoil)
+    standing = _standing(screen)
+    found = _passed_or_spoilt(screen, standing, exercise, spoil)
     try:
         text = difference(found)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if text and (gives := standing.grader.compare_results(found)):
+        screen.say("What yours gives (-) beside what the reference gives (+):")
+        screen.draw_difference(gives)
+        screen.say()
     if text:
         screen.code(text, "diff")
     else:
         screen.say("Yours is the reference, word for word.")
 
 
-def _passed_or_spoilt(screen: "Screen", name: str | None, spoil: bool) -> "Exercise":
+def _passed_or_spoilt(
+    screen: "Screen", standing: "Standing", name: str | None, spoil: bool
+) -> "Exercise":
     """The exercise, if it may be given away; otherwise a line and exit code 1.
 
     Without a name it is the one that passed last, with `spoil` the next.
     """
-    standing = _standing(screen)
     last = None if name or spoil else standing.last_passed()
     found = last or _named_or_next(name, standing)
     if not spoil and not standing.passed(found):

@@ -1,5 +1,6 @@
 """Grading: an exercise's check, run on its engine in a process of its own."""
 
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -21,6 +22,9 @@ from tvm_practice.course.editing import imported_from, parse, stub_message
 from tvm_practice.course.expect import CheckFailed, draw_from, new_seed
 from tvm_practice.course.guarding import Guard
 
+# A correct answer's takes less than a second.
+_DEMONSTRATION_SECONDS = 20
+
 Status = Literal["passed", "failed", "todo", "unavailable"]
 
 
@@ -34,6 +38,8 @@ class Verdict:
             last line is the command that runs the check again with the same inputs.
         seconds: what the check took.
         output: what the function printed meanwhile.
+        gives: where it is wrong, the lines of what the function gives ("- ") and of what a correct
+            answer gives ("+ "), common ones ("  ") between them; "" if that is not known.
     """
 
     exercise: Exercise
@@ -41,6 +47,7 @@ class Verdict:
     message: str = ""
     seconds: float = 0.0
     output: str = ""
+    gives: str = ""
 
 
 def load_source(phase: str, source: str) -> ModuleType:
@@ -277,9 +284,33 @@ class Grader:
         for session in sessions:
             session.close(grace=0)
 
-    def demonstrate(self, exercise: Exercise, source: str = SOLUTIONS) -> str:
-        """What a correct answer gives; equal to `exercise.looks_like`."""
-        return str(self._call("demonstrate_here", exercise, source, timeout=180))
+    def demonstrate(
+        self, exercise: Exercise, source: str = SOLUTIONS, *, timeout: float = 180
+    ) -> str:
+        """What the answer in `source` gives; of a correct one it is `exercise.looks_like`.
+
+        Raises engines.EngineError where it raises or does not end.
+        """
+        try:
+            return str(self._call("demonstrate_here", exercise, source, timeout=timeout))
+        except (engines.EngineDied, engines.EngineTimeout):
+            self._forget(exercise)
+            raise
+
+    def compare_results(self, exercise: Exercise) -> str:
+        """What the learner's function gives beside what a correct answer does; see Verdict.gives.
+
+        Empty where both give the same, or the function does not run.
+        """
+        try:
+            mine = self.demonstrate(exercise, MINE, timeout=_DEMONSTRATION_SECONDS)
+        except engines.EngineError:
+            return ""
+        right = exercise.looks_like
+        if mine == right:
+            return ""
+        lines = difflib.ndiff(mine.splitlines(), right.splitlines())
+        return "\n".join(line for line in lines if not line.startswith("?"))
 
     def _call(
         self, function: str, exercise: Exercise, source: str, timeout: float, **more: int

@@ -65,6 +65,12 @@ class Screen:
             Syntax(text, language, theme="ansi_dark", background_color="default", word_wrap=True)
         )
 
+    def draw_difference(self, lines: str) -> None:
+        """Print lines that begin with "- ", "+ " or two spaces, indented."""
+        styles = {"-": "red", "+": "green"}
+        for line in lines.split("\n"):
+            self.say(f"  {line}", styles.get(line[:1], ""))
+
     def page(self, markdown: str) -> None:
         """Print a piece of a documentation page, set on a terminal."""
         if not self.rich:

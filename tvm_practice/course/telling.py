@@ -41,6 +41,9 @@ def tell_verdict(screen: Screen, verdict: Verdict) -> None:
         screen.say(verdict.message)
     else:
         screen.say(f"{exercise.id} is wrong: {verdict.message}", "red")
+    if verdict.gives:
+        screen.say("What it gives (-) beside what a correct answer gives (+):")
+        screen.draw_difference(verdict.gives)
     if verdict.output.strip():
         printed = verdict.output.strip("\n").split("\n")
         screen.say(f"It printed{', last' if len(printed) > _PRINTED_LINES else ''}:")

@@ -44,8 +44,10 @@ _ALONE_SAMPLES = 3
 _ALONE_SHARE = 0.2  # of a time limit, for all samples that are taken alone
 _SLOWER_IN_TURNS = 1.1
 _NOISE_MS = 0.02
-# High over low end of an interval, from which on a little load counts as well.
+# High over low end of an interval, from which on a little load counts as well; and from which on
+# the ratio is no finding.
 _WIDE = 1.2
+_TOO_WIDE = 1.5
 
 
 @dataclass(frozen=True)
@@ -141,9 +143,10 @@ class Comparison:
         return "measured" if measured else "unstable"
 
     @property
-    def is_wide(self) -> bool:
-        """Whether an interval is so wide that a little load may have moved its ratio."""
-        return any(each.high > _WIDE * each.low for each in self.ratio.values())
+    def spread(self) -> float:
+        """The high over the low end of the widest interval; 1 with too few rounds for one."""
+        known = [each for each in self.ratio.values() if (each.rounds or 0) >= MIN_ROUNDS]
+        return max((each.high / each.low for each in known), default=1.0)
 
     def published(self) -> "Comparison":
         """This comparison, without ratios if it was disturbed and load is not accepted."""
@@ -195,8 +198,9 @@ def compare_interleaved(
     what the machine does meanwhile hits both sides; its interval is a bootstrap of the median.
 
     Each side is also measured alone, before and after, and the load of other programs is read
-    meanwhile. Where a side is slower in turns than alone, or others took processors (3% of them, or
-    0.5% where an interval is wide), the comparison is made again when the machine is quiet, three
+    meanwhile. Where a side is slower in turns than alone, others took processors (3% of them, or
+    0.5% where an interval is wide), or samples lie too far apart for a finding (an interval whose
+    ends differ by half and more), the comparison is made again when the machine is quiet, three
     times in all; after that its ratios have no value and say why. With TVM_PRACTICE_ACCEPT_LOAD=1
     the first comparison is taken as it is.
 
@@ -243,8 +247,9 @@ def compare_samples(
             wait_for_quiet(_QUIET_SECONDS)
         samples, disturbance, load = _watched(takers, in_turns, time_limit)
         compared = _compared(samples, baseline, warmup, disturbance)
-        if disturbance is None and load is not None and compared.is_wide:
-            compared = _compared(samples, baseline, warmup, load)
+        if disturbance is None and compared.spread > _WIDE:
+            apart = "the samples lie too far apart" if compared.spread > _TOO_WIDE else None
+            compared = _compared(samples, baseline, warmup, load or apart)
         if compared.disturbance is None:
             return compared
     return compared.published()
