@@ -41,6 +41,8 @@ comparison is made again, three times in all, when something else used the proce
 was slower in turns than alone; if it does not succeed, no ratio is published and the command says
 why.
 """
+# Four seconds of the smallest model: within a second a machine's speed drifts by a tenth.
+_ROUNDS = 100
 _BURN = """
 import sys, time
 share = float(sys.argv[1])
@@ -98,8 +100,8 @@ def measure(factory: str, runs: int, seconds: float) -> dict[str, Any]:
     built = compile_pytorch_module(loaded.module, ExportConfig(example_input=loaded.args))
 
     sides = {"tvm": built.run, "eager": loaded.call}
-    compare = partial(compare_interleaved, sides, baseline="eager")
-    quiet = compare(rounds=100, time_limit=3 * seconds).ratio["tvm"]
+    compare = partial(compare_interleaved, sides, baseline="eager", rounds=_ROUNDS)
+    quiet = compare(time_limit=3 * seconds).ratio["tvm"]
     print(f"{factory} alone: {quiet}", file=sys.stderr)
     beside = []
     for number in range(runs):
