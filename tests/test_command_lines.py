@@ -14,7 +14,8 @@ from tvm_practice.course.catalog import MODULES
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["engines", "course", "icd", "viz"]
 COMMANDS = [
-    *MODULES, "main", "run_autotvm", "compare_tvm_results", "bench", "compile_onnx", "farm",
+    *MODULES, "main", "run_autotvm", "artifact", "compare_tvm_results", "bench",
+    "compile_onnx", "farm",
     *PACKAGES,
 ]  # fmt: skip
 

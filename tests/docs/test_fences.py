@@ -13,6 +13,7 @@ RUN_BY = {
     ("CONTRIBUTING.md", "python"): "docs/test_contributing.py",
     ("README.md", "bash"): "docs/test_pages.py",
     ("README.md", "python"): "docs/test_pages.py",
+    ("artifacts.md", "bash"): "docs/test_pages.py",
     ("artifacts.md", "python"): "tvm_export/test_artifacts.py",
     ("bench.md", "bash"): "test_bench.py",
     ("classic-to-current.md", "python"): "docs/test_classic_to_current.py",

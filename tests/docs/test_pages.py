@@ -72,7 +72,13 @@ def test_the_pages_programs(page: str, says: list[str], folder: Path) -> None:
 @pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", ["guides/cuda-applications.md", "guides/evaluation.md", "guides/integration.md"]
+    "page",
+    [
+        "artifacts.md",
+        "guides/cuda-applications.md",
+        "guides/evaluation.md",
+        "guides/integration.md",
+    ],
 )
 def test_the_pages_commands(page: str, folder: Path) -> None:
     """Untuned: the tuners' commands are run by the README's and the exporter's pages."""
@@ -82,7 +88,10 @@ def test_the_pages_commands(page: str, folder: Path) -> None:
         return smaller(re.sub(r"tvm_tuner=metaschedule", "tvm_trials=0", block))
 
     printed = run_blocks(page, folder, smaller=untuned)
-    if page == "guides/cuda-applications.md":
+    if page == "artifacts.md":
+        assert "output_0  float32 [32, 10]" in printed[0] and "allocations" in printed[0]
+        assert "output_0" in printed[1]
+    elif page == "guides/cuda-applications.md":
         [line] = re.findall(r"^-?[\d.]+ -?[\d.]+$", printed[0], flags=re.MULTILINE)
         of_pytorch = [float(each) for each in line.split()]
         of_cpp = [float(each) for each in printed[1].split()]

@@ -6,14 +6,13 @@ for trial in trials(call, bounds={"input_ids": 30522}): trial.tensors
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.inputs import disagreement, require
+from tvm_practice.tvm_export.inputs import disagreement, read_npz, require
 
 DRAWN = 2
 """How many drawn inputs an export is verified on, beside the example."""
@@ -68,14 +67,7 @@ def read_data(file: Path, call: Call) -> list[Trial]:
         BadInput: no such file, an input that it lacks, a name that is no input's, a shape or a type
             that does not fit; one line.
     """
-    try:
-        # numpy leaves a file open that it refuses.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as opened:
-            arrays = {name: opened[name] for name in opened.files}
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
-    except (ValueError, AttributeError, BadZipFile) as error:
-        raise BadInput(f"{file} is not an .npz file of arrays: {error}") from None
+    arrays = read_npz(file)
     if arrays.keys() != set(call.names):
         raise BadInput(
             f"{file} holds {', '.join(sorted(arrays)) or 'nothing'}; the model's inputs are "

@@ -1,5 +1,8 @@
-"""Where a compiled model's time goes, operator by operator, on current TVM's virtual machine."""
+"""Where a compiled model's time and memory go, operator by operator."""
 
+import json
+import math
+import re
 import time
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -35,7 +38,7 @@ def plain_name(name: str) -> str:
 
 
 def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
-    """Time every function that the virtual machine calls; those with most time first.
+    """Time every function that current TVM's virtual machine calls; those with most time first.
 
     The machine calls back before and after each, which takes a few microseconds a call: compare
     shares, and take the time of the whole from a run without a profile.
@@ -64,11 +67,7 @@ def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
             times.append({})
             runner.run()
     spent = {name: median(each.get(name, 0.0) for each in times[1:]) for name in calls}
-    total = sum(spent.values()) or 1.0
-    return [
-        OperatorTime(name, calls[name], 1e3 * seconds, seconds / total)
-        for name, seconds in sorted(spent.items(), key=lambda item: -item[1])
-    ]
+    return _by_time(spent, calls)
 
 
 def operators_of(built: "GraphModule") -> list[dict[str, Any]]:
@@ -121,3 +120,98 @@ def time_alone(runner: Any, *, repeats: int = 20) -> dict[str, float]:
             times.append(time.perf_counter() - started)
         spent[name] = spent.get(name, 0.0) + 1e3 * median(times[repeats:])
     return spent
+
+
+def profile_graph(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
+    """Time every operator of a classic build by the graph executor's profiler; most time first.
+
+    Args:
+        runner: a `running.RelayRunner` whose inputs are set.
+        runs: of the model; before each, the profiler makes calls that it does not count.
+    """
+    profiled = runner.profiler()
+    times = [profiled() for _ in range(runs)]
+    calls: dict[str, int] = {}
+    for name, _ in times[0]:
+        calls[name] = calls.get(name, 0) + 1
+    spent = {
+        name: median(sum(each for other, each in run if other == name) for run in times)
+        for name in calls
+    }
+    return _by_time(spent, calls)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Memory that a call allocates for values between functions, perhaps for several in turn.
+
+    Attributes:
+        bytes: its size.
+        function: the first that runs after its allocation; None for none.
+    """
+
+    bytes: int
+    function: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def machine_storages(runner: Any) -> list[Storage]:
+    """What the virtual machine allocates in one call, in order, the outputs included.
+
+    Args:
+        runner: a `running.RelaxRunner` whose inputs are set.
+    """
+    sizes: list[int] = []
+    functions: dict[int, str] = {}
+
+    def watch(_function: Any, name: str, before: bool, _result: Any, *arguments: Any) -> int:
+        if before and name == "vm.builtin.alloc_storage":
+            sizes.append(math.prod(map(int, arguments[1])))  # after the machine, its shape in bytes
+        elif before and not name.startswith("vm.builtin."):
+            for index in range(len(functions), len(sizes)):
+                functions[index] = name
+        return 0
+
+    with runner.instrumented(watch):
+        runner.run()
+    return [Storage(size, functions.get(index)) for index, size in enumerate(sizes)]
+
+
+def graph_storages(graph_json: str) -> list[Storage]:
+    """What the classic graph executor allocates beside inputs and weights, in order.
+
+    Args:
+        graph_json: the executor's graph. It plans memory once, when the graph is loaded.
+    """
+    graph = json.loads(graph_json)
+    first = graph["node_row_ptr"]
+    attributes = graph["attrs"]
+    identifiers, shapes, types = (attributes[each][1] for each in ("storage_id", "shape", "dltype"))
+    given = {identifiers[first[node]] for node in graph["arg_nodes"]}
+    sizes: dict[int, int] = {}
+    functions: dict[int, str] = {}
+    for index, node in enumerate(graph["nodes"]):
+        for entry in range(first[index], first[index + 1]):
+            identifier = identifiers[entry]
+            if identifier in given:
+                continue
+            size = math.prod(shapes[entry]) * _bytes_of(types[entry])
+            sizes[identifier] = max(size, sizes.get(identifier, 0))
+            functions.setdefault(identifier, str(node["attrs"]["func_name"]))
+    return [Storage(size, functions[identifier]) for identifier, size in sizes.items()]
+
+
+def _bytes_of(dtype: str) -> int:
+    """Bytes of an element: TVM keeps a bool in one."""
+    bits = re.search(r"\d+$", dtype)
+    return -(-int(bits[0]) // 8) if bits else 1
+
+
+def _by_time(seconds: dict[str, float], calls: dict[str, int]) -> list[OperatorTime]:
+    total = sum(seconds.values()) or 1.0
+    return [
+        OperatorTime(name, calls[name], 1e3 * each, each / total)
+        for name, each in sorted(seconds.items(), key=lambda item: -item[1])
+    ]

@@ -28,7 +28,11 @@ class RelayRunner:
         import tvm
         from tvm.contrib import graph_executor
 
-        self._take(graph_executor.GraphModule(lib["default"](device or tvm.cpu())))
+        device = device or tvm.cpu()
+        self._take(
+            graph_executor.GraphModule(lib["default"](device)),
+            lambda: lib["debug_create"]("default", device),
+        )
 
     @classmethod
     def from_files(
@@ -38,15 +42,20 @@ class RelayRunner:
         import tvm
         from tvm.contrib import graph_executor
 
-        loaded = tvm.runtime.load_module(library)
-        module = graph_executor.create(graph_json, loaded, device or tvm.cpu())
+        loaded, device = tvm.runtime.load_module(library), device or tvm.cpu()
+        module = graph_executor.create(graph_json, loaded, device)
         module.load_params(parameters)
+
+        def debugger() -> Any:
+            create = tvm.get_global_func("tvm.graph_executor_debug.create")
+            return create(graph_json, loaded, device.device_type, device.device_id)
+
         runner = cls.__new__(cls)
-        runner._take(module)
+        runner._take(module, debugger)
         return runner
 
-    def _take(self, module: Any) -> None:
-        self._module = module
+    def _take(self, module: Any, debugger: Callable[[], Any]) -> None:
+        self._module, self._debugger = module, debugger
         shapes, dtypes = module.get_input_info()
         self._inputs = {
             str(name): (tuple(int(extent) for extent in shapes[name]), str(dtypes[name]))
@@ -79,6 +88,25 @@ class RelayRunner:
         """All outputs of the last run, copied."""
         count = self._module.get_num_outputs()
         return [self._module.get_output(index).numpy() for index in range(count)]
+
+    def profiler(self) -> Callable[[], list[tuple[str, float]]]:
+        """A function that runs the graph on these inputs: each operator in order, its seconds."""
+        from tvm.contrib import graph_executor
+        from tvm.runtime import profiling as profiling  # which registers the report's type
+
+        debugger = self._debugger()
+        module = graph_executor.GraphModule(debugger)
+        for name in self._module.get_input_info()[0]:  # the weights too
+            module.set_input(name, self._module.get_input(name))
+
+        def profiled() -> list[tuple[str, float]]:
+            calls = debugger["profile"](None).calls
+            return [
+                (str(each["Name"]), float(each["Duration (us)"].microseconds) / 1e6)
+                for each in calls
+            ]
+
+        return profiled
 
 
 class RelaxRunner:

@@ -364,7 +364,7 @@ def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphMod
     """
     folder = Path(folder)
     if sha256 is not None:
-        _require_digest(folder / METADATA, sha256)
+        require_digest(folder / METADATA, sha256)
     metadata = read_metadata(folder)
     require_whole(folder, metadata)
     engines.activate(metadata["engine"])
@@ -405,7 +405,8 @@ def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphMod
     )
 
 
-def _require_digest(file: Path, sha256: str) -> None:
+def require_digest(file: Path, sha256: str) -> None:
+    """Raise BadInput if a file has another SHA-256 than the one given in hexadecimal digits."""
     found = _fingerprint(file)["sha256"]
     if found != sha256.strip().lower():
         raise BadInput(
