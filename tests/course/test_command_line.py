@@ -78,8 +78,8 @@ def test_check_takes_the_next_and_says_what_follows(cheap: Tree) -> None:
     assert "te_basics.matmul passes" in right and "Next: te_basics.dense_bias_relu" in right
     cheap.solve("dense_bias_relu", "softmax")
     done = cheap.run("check", "dense_bias_relu", "softmax").stdout
-    assert "Phase 1, tensor expressions, is done" in done and "2-manual_schedule.md" in done
-    assert "manual_schedule.tile" in cheap.run("check", code=1).stdout
+    assert "Phase 1, tensor expressions, is done" in done and "practice/puzzles.md" in done
+    assert "puzzles.split_loop" in cheap.run("check", code=1).stdout
 
 
 def test_check_repeats_a_failure(tree: Tree) -> None:

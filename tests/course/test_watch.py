@@ -163,9 +163,9 @@ def test_the_file_is_followed_from_broken_to_passed(
             cheap.file("auto_tune").touch()  # another phase's file
             _rename_into_place(file, text)
             cheap.solve("matmul", "dense_bias_relu", "softmax")
-            until("Next: manual_schedule.tile")
-            cheap.solve(*(each for each in ("tile", "vectorize")))
-            until("Next: manual_schedule.parallelize")
+            until("Next: puzzles.split_loop")
+            cheap.solve("split_loop", "columns_first")
+            until("Next: puzzles.one_loop")
         finally:
             watching._events.put(("key", "q"))
 
@@ -179,8 +179,8 @@ def test_the_file_is_followed_from_broken_to_passed(
         "te_basics.matmul passes",
         "te_basics.softmax passes",
         "Phase 1, tensor expressions, is done",
-        "manual_schedule.vectorize passes",
-        "Next: manual_schedule.parallelize",
+        "puzzles.columns_first passes",
+        "Next: puzzles.one_loop",
     ):
         assert words in shown, shown
     assert shown.count("SyntaxError") == 1

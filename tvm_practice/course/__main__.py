@@ -114,7 +114,7 @@ def _find_phase(name: str) -> "Phase":
         if name in (phase.key, phase.name, phase.module):
             return phase
     near = difflib.get_close_matches(name, [phase.name for phase in modules()], n=1)
-    known = ", ".join(f"{phase.key} {phase.name}" for phase in modules())
+    known = ", ".join(phase.label for phase in modules())
     suggestion = f"did you mean {near[0]}?" if near else f"there are {known}"
     raise click.UsageError(f"no phase {name!r}; {suggestion}")
 
@@ -381,6 +381,47 @@ def explain(what: str | None, spoil: bool) -> None:
     except OSError as error:
         screen.note(f"the answer's page cannot be read: {error}")
         sys.exit(1)
+
+
+@_command("puzzle", "puzzle", "puzzle split_loop")
+@click.argument("name", metavar="[PUZZLE]", required=False)
+@click.option("--page", is_flag=True, help="Print the pictures of docs/practice/puzzles.md.")
+def puzzle(name: str | None, page: bool) -> None:
+    """Show the loops that a puzzle begins with, and those that it asks for.
+
+    Without a name: of the next puzzle that does not pass.
+    """
+    from tvm_practice import engines
+    from tvm_practice.course.telling import where
+
+    made = "tvm_practice.course.puzzle_loops"
+    if page:
+        click.echo(engines.call(engines.CURRENT, f"{made}:to_markdown"), nl=False)
+        return
+    screen = _screen()
+    found = _practice("puzzles", name, screen)
+    with screen.busy(found.id):
+        picture = engines.call(engines.CURRENT, f"{made}:example", {"name": found.name})
+    screen.say(f"{found.id}: {found.title}", "bold")
+    screen.say()
+    click.echo(picture)
+    screen.say()
+    screen.say(f"Write it in {where(found)}; then: tvm-practice check {found.name}")
+
+
+def _practice(module: str, name: str | None, screen: "Screen") -> "Exercise":
+    """The exercise of that name and module; without one, the next of the module to do."""
+    from tvm_practice.course.catalog import phase
+
+    among = phase(module).exercises
+    if name is None:
+        standing = _standing(screen)
+        return next((each for each in among if not standing.is_done(each)), among[-1])
+    found = _find(name)
+    if found not in among:
+        names = ", ".join(each.name for each in among)
+        raise click.UsageError(f"{found.id} is not one of the {module}: {names}")
+    return found
 
 
 @_command("errors", "errors", "errors loop", 'errors "The loop no longer exists"')

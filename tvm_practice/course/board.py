@@ -55,7 +55,8 @@ def word(verdict: Verdict | None) -> str:
 def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None) -> Table:
     """A table of the phases and labs, or these; an exercise without a verdict is not graded.
 
-    The labs of which everything is to do share a row, so that the table fits a small terminal.
+    The labs and the practice of which everything is to do share a row, so that the table fits a
+    small terminal.
     """
     by_id = {verdict.exercise.id: verdict for verdict in verdicts}
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -65,10 +66,10 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
     untouched = []
     for phase in modules() if among is None else among:
         states = {word(by_id.get(each.id)) for each in phase.exercises}
-        if phase.is_lab and states == {_MARK["todo"][0]}:
+        if (phase.is_lab or phase.is_practice) and states == {_MARK["todo"][0]}:
             untouched.append(phase)
             continue
-        label = (f"{phase.key} {phase.name}", bar(*done(phase, verdicts)))
+        label = (phase.label, bar(*done(phase, verdicts)))
         marks = {each.name: _mark(by_id.get(each.id)) for each in phase.exercises}
         for mark in [*_MARK.values(), _UNGRADED]:
             if names := [name for name, its in marks.items() if its == mark]:
@@ -77,7 +78,7 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
     if untouched:
         whole = sum(len(phase.exercises) for phase in untouched)
         keys = " ".join(phase.key for phase in untouched)
-        table.add_row("labs", bar(0, whole), Text(*_MARK["todo"]), keys)
+        table.add_row("more", bar(0, whole), Text(*_MARK["todo"]), keys)
     return table
 
 

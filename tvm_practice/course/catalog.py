@@ -20,7 +20,17 @@ LAB_MODULES: tuple[str, ...] = (
     "labs.compilers_compared",
     "labs.custom_operator",
 )
-MODULES = PHASE_MODULES + LAB_MODULES
+# Short exercises between the phases, after the phase that they practise.
+PRACTICE_MODULES = {"te_basics": "puzzles"}
+MODULES = (
+    *(
+        each
+        for module in PHASE_MODULES
+        for each in (module, PRACTICE_MODULES.get(module))
+        if each is not None
+    ),
+    *LAB_MODULES,
+)
 
 # The packages that hold the phases' functions: the learner's own, and the reference ones.
 MINE = "tvm_practice"
@@ -61,10 +71,10 @@ class Exercise:
 
 @dataclass
 class Phase:
-    """A module of the course: one of the five phases, or a lab.
+    """A module of the course: one of the five phases, practice between them, or a lab.
 
     Attributes:
-        number: among the phases, or among the labs.
+        number: among the phases, or among the labs; 0 for practice.
         module: its file, dotted from the package's folder: `te_basics`, `labs.deploy_cpp`.
         lanes: the engines its `lane` function runs on, in this order.
         question: the key question, asked at the end; docs/phases has the answer.
@@ -88,22 +98,39 @@ class Phase:
         return self.module in LAB_MODULES
 
     @property
+    def is_practice(self) -> bool:
+        return self.module in PRACTICE_MODULES.values()
+
+    @property
     def heading(self) -> str:
-        """`Phase 2`, `Lab 1`."""
+        """`Phase 2`, `Lab 1`, `Practice`."""
+        if self.is_practice:
+            return "Practice"
         return f"{'Lab' if self.is_lab else 'Phase'} {self.number}"
 
     @property
     def key(self) -> str:
-        """What it is called on command lines: `2`, `lab1`."""
+        """What it is called on command lines: `2`, `lab1`, `puzzles`."""
+        if self.is_practice:
+            return self.name
         return f"lab{self.number}" if self.is_lab else str(self.number)
 
     @property
+    def label(self) -> str:
+        """Key and name, `2 manual_schedule`; `puzzles`, where they are the same."""
+        return self.name if self.is_practice else f"{self.key} {self.name}"
+
+    @property
     def marker(self) -> str:
-        """The pytest marker of its exercises: `phase2`, `lab1`."""
+        """The pytest marker of its exercises: `phase2`, `lab1`, `puzzles`."""
+        if self.is_practice:
+            return self.name
         return f"{'lab' if self.is_lab else 'phase'}{self.number}"
 
     @property
     def page(self) -> str:
+        if self.is_practice:
+            return f"docs/practice/{self.name}.md"
         return f"docs/{'labs' if self.is_lab else 'phases'}/{self.number}-{self.name}.md"
 
     def exercise(
@@ -129,7 +156,7 @@ class Phase:
 
 
 def phase(module: str) -> Phase:
-    """The phase or lab of that module, `te_basics` or `labs.deploy_cpp` say."""
+    """The phase, practice or lab of that module, `te_basics` or `labs.deploy_cpp` say."""
     found: Phase = importlib.import_module(f"tvm_practice.course.checks.{module}").PHASE
     return found
 
@@ -145,8 +172,8 @@ def labs() -> list[Phase]:
 
 
 def modules() -> list[Phase]:
-    """The five phases, and then the labs."""
-    return phases() + labs()
+    """The five phases with the practice between them, and then the labs."""
+    return [phase(module) for module in MODULES]
 
 
 def exercises() -> list[Exercise]:

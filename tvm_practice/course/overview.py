@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Sequence
 
 from tvm_practice.course.board import bar, board, done, totals, word
-from tvm_practice.course.catalog import SOLUTIONS, Exercise, exercises, labs, phases
+from tvm_practice.course.catalog import SOLUTIONS, Exercise, exercises, labs, modules
 from tvm_practice.course.grading import Verdict
 from tvm_practice.course.progress import Standing
 from tvm_practice.course.screen import Screen
@@ -26,7 +26,7 @@ def welcome(screen: Screen, standing: Standing) -> None:
     screen.say()
     for key, title, part, whole in _rows(verdicts):
         state = f"{part} of {whole} done" if screen.plain else bar(part, whole)
-        screen.say(f"  {key:<4} {title:<20} {state}")
+        screen.say(f"  {key:<9} {title:<20} {state}")
     screen.say(f"{_passed(verdicts)} of {len(exercises())} exercises are done.")
     if ungraded := len(exercises()) - len(verdicts):
         screen.say(f"{ungraded} changed or new: tvm-practice list grades them.")
@@ -42,7 +42,8 @@ def welcome(screen: Screen, standing: Standing) -> None:
 
 def _rows(verdicts: Collection[Verdict]) -> list[tuple[str, str, int, int]]:
     """Key, title, exercises done and exercises of each phase, and of the labs together."""
-    rows = [(each.key, each.title, *done(each, verdicts)) for each in phases()]
+    course = [each for each in modules() if not each.is_lab]
+    rows = [(each.key, each.title, *done(each, verdicts)) for each in course]
     parts, wholes = zip(*(done(each, verdicts) for each in labs()), strict=True)
     return [*rows, ("labs", "beyond the five", sum(parts), sum(wholes))]
 

@@ -1,0 +1,260 @@
+"""Wrong solutions of the puzzles, and right ones that are not the reference."""
+
+from tests.mutants import edited, mutant, right, right_edited
+
+edited(
+    "split_loop",
+    "factor_outside",
+    {"[None, factor]": "[factor, None]"},
+    message=r"line 1: `for i_0 in serial\(\d\):`, but wanted is `for i_0 in serial\(\d+\):`",
+)
+
+
+@mutant("split_loop", message=r"line 1: .* outermost first")
+def outer_rounded_down(schedule, factor):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.split(i, [int(schedule.get(i).extent) // factor, None])
+
+
+@mutant("split_loop", message=r"line 1: .* the factors of split")
+def always_fours(schedule, factor):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    factor = 3 if factor == 4 else 4
+    schedule.split(i, [None, factor])
+
+
+@right("split_loop")
+def outer_computed(schedule, factor):
+    (i,) = schedule.get_loops("Y")
+    extent = int(schedule.get(i).extent)
+    schedule.split(i, [(extent + factor - 1) // factor, factor])
+
+
+edited(
+    "columns_first",
+    "rows_first_as_before",
+    {"reorder(j, i)": "reorder(i, j)"},
+    message="line 1: `for i in .* the order of the loops given to reorder",
+)
+edited(
+    "columns_first",
+    "parallel_as_well",
+    {"    schedule.reorder(j, i)": "    schedule.reorder(j, i)\n    schedule.parallel(j)"},
+    message="line 1: `for j in parallel",
+)
+
+
+@right("columns_first")
+def through_a_split(schedule):
+    i, j = schedule.get_loops("Y")
+    outer, inner = schedule.split(j, [None, 1], preserve_unit_iters=False)
+    schedule.reorder(outer, inner, i)
+    schedule.fuse(outer, inner)
+
+
+@mutant("one_loop", message=r"line 1: `for i_j_fused_0 in serial\(\d+\):`")
+def cut_again(schedule):
+    i, j = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.split(schedule.fuse(i, j), [None, 2])
+
+
+@mutant("one_loop", message="line 1: `for i in serial")
+def left_as_it_is(schedule):
+    schedule.get_loops(schedule.get_sblock("Y"))
+
+
+edited(
+    "rows_to_threads",
+    "columns_in_parallel",
+    {"i, _ =": "_, i ="},
+    message="line 1: `for i in serial.* wanted is `for i in parallel",
+)
+edited(
+    "rows_to_threads",
+    "all_elements_at_once",
+    {"i, _ =": "i, j =", "schedule.parallel(i)": "schedule.parallel(schedule.fuse(i, j))"},
+    message="line 1: `for i_j_fused in parallel",
+)
+
+
+edited(
+    "columns_to_lanes",
+    "rows_in_lanes",
+    {"_, j =": "j, _ ="},
+    message="line 1: `for i in vectorized",
+)
+edited(
+    "columns_to_lanes",
+    "unrolled_instead",
+    {"vectorize(j)": "unroll(j)"},
+    message="line 2: `for j in unrolled",
+)
+
+
+edited(
+    "written_out",
+    "rows_written_out",
+    {"_, k =": "k, _ ="},
+    message="line 1: `for i in unrolled",
+)
+
+
+@mutant("written_out", message="line 1: `for i in unrolled")
+def both_written_out(schedule):
+    for loop in schedule.get_loops(schedule.get_sblock("Y")):
+        schedule.unroll(loop)
+
+
+@mutant("no_middle_stage", message="line 3: `B: B <- X`, but wanted is `Y: Y <- X`")
+def fused_loops_only(schedule):
+    i, _ = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.compute_at(schedule.get_sblock("B"), i)
+
+
+@mutant("no_middle_stage", message="line 3: `B: B <- X`, but wanted is `Y: Y <- X`")
+def nothing_done(schedule):
+    schedule.get_sblock("B")
+
+
+@right("no_middle_stage")
+def into_the_producer(schedule):
+    schedule.reverse_compute_inline(schedule.get_sblock("Y"))
+
+
+edited(
+    "row_by_row",
+    "element_by_element",
+    {"i, _ =": "_, i ="},
+    message="line 4: `Y: Y <- B`.* a loop of the consumer: that over rows",
+)
+
+
+@mutant("row_by_row", message="line 3: `Y: Y <- X`, but wanted is `B: B <- X`")
+def inlined_instead(schedule):
+    schedule.compute_inline(schedule.get_sblock("B"))
+
+
+@right("row_by_row")
+def the_consumer_moves(schedule):
+    i, _ = schedule.get_loops(schedule.get_sblock("B"))
+    schedule.reverse_compute_at(schedule.get_sblock("Y"), i)
+
+
+@mutant("follow_the_sum", message="line 1: `for i in parallel")
+def in_parallel_as_well(schedule):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.parallel(i)
+    schedule.compute_at(schedule.get_sblock("B"), i)
+
+
+@mutant("follow_the_sum", message="line 4: `for i in serial")
+def not_moved(schedule):
+    schedule.get_loops(schedule.get_sblock("B"))
+
+
+@right("follow_the_sum")
+def the_producer_moves(schedule):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.compute_at(schedule.get_sblock("B"), i)
+
+
+edited(
+    "row_copy",
+    "copies_all_of_it_first",
+    {"    i, _ = schedule.get_loops(block)\n    schedule.compute_at(copy, i)": ""},
+    message="line 4: `for i in .* moves it into the loop over rows",
+)
+edited(
+    "row_copy",
+    "copies_two_elements_at_a_time",
+    {"i, _ =": "_, i ="},
+    message="line 2: `for j in ",
+)
+edited(
+    "row_copy",
+    "copied_to_memory",
+    {'0, "local")': '0, "global")'},
+    message="line 3: `X_global: X_global <- X`",
+)
+
+
+edited(
+    "local_sum",
+    "written_at_the_end",
+    {"    i, _ = schedule.get_loops(block)\n    schedule.reverse_compute_at(write_back, i)": ""},
+    message="line 4: .* moves it into the loop over rows",
+)
+edited(
+    "local_sum",
+    "written_at_every_step",
+    {"i, _ =": "_, i ="},
+    message="line 4: ",
+)
+
+
+edited(
+    "zero_first",
+    "all_zeroed_first",
+    {"_, k =": "k, _ ="},
+    message="line 3: `for i in .* right before it",
+)
+
+
+@mutant("zero_first", message="line 2: .* right before it")
+def not_decomposed(schedule):
+    schedule.get_loops(schedule.get_sblock("Y"))
+
+
+edited(
+    "partial_sums",
+    "a_sum_per_step",
+    {"_, k_inner =": "k_inner, _ ="},
+    message=r"line 6: `for k_0 in serial",
+)
+edited(
+    "partial_sums",
+    "split_only",
+    {"    schedule.rfactor(k_inner, factor_axis=0)": ""},
+    message="line 4: `Y: Y <- X, Y`",
+)
+edited(
+    "partial_sums",
+    "factor_partial_sums_of_neighbours",
+    {"[None, factor]": "[factor, None]"},
+    message=r"line 2: `for k_0 in serial",
+)
+right_edited("partial_sums", "stored_by_rows", {"factor_axis=0": "factor_axis=1"})
+
+
+edited(
+    "stored_by_columns",
+    "as_it_was",
+    {"(i, j))": "(j, i))"},
+    message="line 1: `B is stored as",
+)
+
+
+@mutant("stored_by_columns", message="line 2: .* old indices")
+def loops_turned_as_well(schedule):
+    schedule.transform_layout("B", ("write", 0), lambda j, i: (i, j))
+    j, i = schedule.get_loops("B")
+    schedule.reorder(i, j)
+
+
+@right("stored_by_columns")
+def from_the_reader(schedule):
+    schedule.transform_layout("Y", ("read", 0), lambda j, i: (i, j))
+
+
+edited(
+    "grid_of_threads",
+    "rows_and_columns_swapped",
+    {'(i, "blockIdx.x")': '(i, "threadIdx.x")', '(j, "threadIdx.x")': '(j, "blockIdx.x")'},
+    message="line 1: `for i in threadIdx.x",
+)
+edited(
+    "grid_of_threads",
+    "one_thread_per_row",
+    {'    schedule.bind(j, "threadIdx.x")': ""},
+    message="line 2: `for j in serial",
+)
