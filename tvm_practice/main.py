@@ -1,7 +1,7 @@
 """The whole course in one run: the board, the five phases, then the adapter on real models.
 
-The adapter is assembled from your own functions, or with --solutions from the reference ones. A
-step that is not written yet makes its part of the table say "to do", and nothing else.
+The adapter is assembled from your own functions where they pass, and from the reference ones where
+they do not or with --solutions; a line names both.
 """
 
 import json
@@ -136,12 +136,13 @@ def run(
         )
     _grade(report, console)
     _write(report, out)
+    steps = export_steps(report, console) if models else source
     for number in phases:
         _run_phase(PHASE_MODULES[number - 1], report, out)
         _write(report, out)
     for name in models:
         before = time.perf_counter()
-        report["models"][name] = export(name, console, source=source, trials=trials, out=out)
+        report["models"][name] = export(name, console, steps=steps, trials=trials, out=out)
         report["seconds"][name] = time.perf_counter() - before
         _write(report, out)
     titles = {name: f"{_TITLES[name]} ({trials} trials a tuner)" for name in models}
@@ -174,12 +175,28 @@ def _grade(report: dict[str, Any], console: "Console") -> None:
             console.print(f"\n{verdict.exercise.id}\n{verdict.message}", markup=False)
 
 
+def export_steps(report: dict[str, Any], console: "Console") -> str:
+    """What exports are made of: the learner's functions that pass; says which and what else."""
+    from tvm_practice.course.catalog import MINE, SOLUTIONS
+    from tvm_practice.course.stack import told
+    from tvm_practice.tvm_export.steps import REPLACEABLE
+
+    if report["source"] == SOLUTIONS:
+        return SOLUTIONS
+    found = {each: report["exercises"][each] for each in REPLACEABLE}
+    console.print(f"Exports are made of {told(found)}.", highlight=False)
+    passing = [each.rpartition(".")[2] for each in found if found[each] == "passed"]
+    return f"{MINE}:{','.join(passing)}"
+
+
 def _run_phase(module: str, report: dict[str, Any], out: Path) -> None:
     """Run a phase in its quick form and add its figures and failures to the report."""
     from tvm_practice.course.phase import run_phase
 
     before = time.perf_counter()
-    lanes = run_phase(module, source=report["source"], quick=True, out=out)
+    lanes = run_phase(
+        module, source=report["source"], quick=True, out=out, known=report["exercises"]
+    )
     report["phases"][module] = lanes
     report["seconds"][module] = time.perf_counter() - before
     for engine, lane in lanes.items():
@@ -202,9 +219,9 @@ def _print_models(report: dict[str, Any], titles: dict[str, str], console: "Cons
 
 
 def export(
-    name: str, console: "Console", *, source: str, trials: int, out: Path
+    name: str, console: "Console", *, steps: str, trials: int, out: Path
 ) -> list[dict[str, Any]]:
-    """Export one model on every engine that is here; see viz.exported."""
+    """Export one model on every engine that is here, by these `steps.Steps`; see viz.exported."""
     from tvm_practice import engines
     from tvm_practice.tvm_export.request import ExportRequest
 
@@ -216,7 +233,7 @@ def export(
                 model=MODELS[name],
                 artifacts=out / name / engine,
                 tuning_trials=trials,
-                steps=source,
+                steps=steps,
             )
             lanes.append(
                 engines.call(

@@ -19,8 +19,9 @@ values of every schedule, several times if it is parallel. The primitives of cur
     cache_write(block, 0, "local")  the block writes to a new buffer instead of its output;
                                     returns a new block that copies the buffer to the output
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
-    compute_at(block, loop)         moves a producer into a loop of its consumer
-    reverse_compute_at(block, loop) moves a consumer into a loop of its producer
+    compute_at(block, loop)         moves a producer into a loop of its consumer; with
+                                    preserve_unit_loops=True it keeps loops of one iteration
+    reverse_compute_at(block, loop) moves a consumer into a loop of its producer; likewise
     decompose_reduction(block, loop)
                                     moves a sum's zeroing to a block of its own, just before
                                     `loop`; call it last: the sum can no longer be vectorized
@@ -34,7 +35,8 @@ the primitives are methods of the stage:
     outer, inner = schedule[C].split(i, factor=8)         schedule[C].reorder(outer, k, inner)
     fused = schedule[C].fuse(outer, j)                    schedule[C].parallel(fused)
 
-The worked example is a transposition in tiles, in both TVMs. Write the functions below it, then run
+The worked example is a transposition: its expression, a schedule, and tiles, in both TVMs. Write
+the functions below it, then run
 
     python -m tvm_practice.manual_schedule
     pytest -m phase2
@@ -64,6 +66,26 @@ def transpose(n: int) -> list[Any]:
     X = te.placeholder((n, n), name="X")
     Y = te.compute((n, n), lambda i, j: X[j, i], name="Y")
     return [X, Y]
+
+
+def fresh_schedule(tensors: list[Any]) -> tuple[Any, Any]:
+    """Worked example: a schedule in current TVM, its loops as the expression declares them.
+
+    te.create_prim_func turns an expression into a PrimFunc, a function of loops over buffers. An
+    IRModule holds functions by name; a Schedule changes the functions of a module.
+
+    Args:
+        tensors: the inputs and then the output, as `transpose` returns them.
+
+    Returns:
+        The tvm.s_tir.Schedule and the block of the output.
+    """
+    import tvm
+    from tvm import te
+
+    function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    return schedule, schedule.get_sblock(tensors[-1].op.name)
 
 
 def in_blocks(schedule: Any, block: Any, size: int) -> None:

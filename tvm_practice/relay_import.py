@@ -1,13 +1,53 @@
 """Phase 4: importing models.
 
 A framework runs a model operator by operator; a compiler first imports the whole model as a graph.
-Each TVM has a graph IR: Relay (classic), Relax (current). On the graph it can do what no schedule
+Each TVM has a graph IR: Relax (current), Relay (classic). On the graph it can do what no schedule
 of one operator can: compute everything that depends on weights alone before the model runs, fold
 a normalization into the convolution before it, run several operators in one pass over memory.
 
+A pass takes an IRModule and returns a new one. The pieces of current TVM:
+
+    torch.export.export(model, example)     the model as a program, checked
+    from_exported_program(program, …)       that program as an IRModule; of
+                                            tvm.relax.frontend.torch. Its options:
+        keep_params_as_input=False            the weights are constants, not inputs
+        unwrap_unit_return_tuple=True         one tensor, not a tuple of one
+        custom_convert_map={…}                converters of your own
+    tvm.transform.Sequential([a, b])        passes as one pass, run in this order
+    tvm.transform.PassContext(opt_level=3)  inside `with` it, passes of a higher level are skipped
+                                            silently; the default level is 2
+        config={…}                            further settings, by name
+    tvm.compile(mod, target)                compiles functions and graph
+    relax.transform.X()                     a pass. X is
+        DecomposeOpsForInference              batch normalization becomes arithmetic
+        CanonicalizeBindings                  drops the bindings that this leaves
+        FoldConstant                          computes what depends on constants alone
+        LegalizeOps                           each operator becomes a call of a PrimFunc
+        AnnotateTIROpPattern                  notes each PrimFunc's pattern: element-wise, …
+        FuseOps, FuseTIR                      group calls by pattern; make a group one PrimFunc
+
+The pieces of classic TVM:
+
+    torch.jit.trace(model, example, check_trace=False, strict=False)
+                                            what one run of the model does
+    relay.frontend.from_pytorch(trace, inputs, custom_convert_map={…})
+                                            the trace as an IRModule, and the weights by name; an
+                                            input is (name, shape)
+    relay.build_module.bind_params_by_name(function, weights)
+                                            the function with its weights as constants
+    tvm.IRModule(mod.functions, mod.type_definitions)
+                                            a copy, in which copy["main"] = … changes main
+    relay.build(mod, target=…, params=…)    compiles functions and graph
+    relay.transform.X()                     a pass. X is
+        SimplifyInference                     batch normalization becomes arithmetic
+        FoldConstant                          computes what depends on constants alone
+        FoldScaleAxis                         multiplies scales into weights; level 3
+        CanonicalizeOps                       writes operators in simpler ones: bias_add as add
+        EliminateCommonSubexpr                computes equal expressions once
+
 The models are in `tvm_practice/models.py`: an MLP, and residual networks with the batch
-normalizations that make folding worth a look. The worked examples are `traced_operators` and
-`exported_operators`: the two ways in which PyTorch hands over a graph. Write the functions below
+normalizations that make folding worth a look. The worked examples show how PyTorch hands over a
+graph, and how passes are run, first in current TVM, then in classic TVM. Write the functions below
 them, then run
 
     python -m tvm_practice.relay_import
@@ -21,6 +61,43 @@ from collections import Counter
 from typing import Any
 
 from tvm_practice.course.phase import phase_command
+
+
+def exported_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
+    """Worked example: the operators in the graph that torch.export.export makes of the model.
+
+    Args:
+        model: a torch.nn.Module in eval mode.
+        example: the tensors it is called with.
+
+    Returns:
+        How often each of PyTorch's operators occurs, by name: "aten.linear.default".
+    """
+    import torch
+
+    exported = torch.export.export(model, example)
+    return Counter(str(node.target) for node in exported.graph.nodes if node.op == "call_function")
+
+
+def folded(mod: Any) -> Any:  # an IRModule
+    """Worked example: two passes over a Relax module, as one.
+
+    The calls whose arguments are all constants, such as the transpose of a weight, are computed
+    now; then the constants that nothing reads any more are dropped.
+
+    Args:
+        mod: an IRModule of Relax; it is not changed.
+
+    Returns:
+        A new IRModule.
+    """
+    import tvm
+    from tvm import relax
+
+    passes = tvm.transform.Sequential(
+        [relax.transform.FoldConstant(), relax.transform.DeadCodeElimination()]
+    )
+    return passes(mod)
 
 
 def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
@@ -40,75 +117,23 @@ def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
     return Counter(kind for kind in kinds if kind.startswith("aten::"))
 
 
-def exported_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
-    """Worked example: the operators in the graph that torch.export.export makes of the model.
+def fused_classic(mod: Any) -> Any:  # an IRModule
+    """Worked example: the kernels that relay.build would make, by the passes that it runs too.
+
+    FuseOps fuses as far as the level of the context allows; relay.build is called at level 3, too.
 
     Args:
-        model: a torch.nn.Module in eval mode.
-        example: the tensors it is called with.
+        mod: an IRModule of Relay; it is not changed.
 
     Returns:
-        How often each of PyTorch's operators occurs, by name: "aten.linear.default".
+        A new IRModule, in which each group of fused operators is a function.
     """
-    import torch
+    import tvm
+    from tvm import relay
 
-    exported = torch.export.export(model, example)
-    return Counter(str(node.target) for node in exported.graph.nodes if node.op == "call_function")
-
-
-def import_relay(
-    model: Any, example: tuple[Any, ...], *, converters: dict[str, Any] | None = None
-) -> tuple[Any, dict[str, Any]]:
-    """Classic TVM: trace a PyTorch model and convert the trace to Relay.
-
-    Name the inputs "input_0", "input_1", … in the order of `example`. The model is only read.
-
-    Args:
-        model: a torch.nn.Module in eval mode.
-        example: the tensors it is called with.
-        converters: converters of single PyTorch operators to use in place of TVM's, by name
-            ("aten::relu"); what `from_pytorch` calls custom_convert_map.
-
-    Returns:
-        (mod, params): the IRModule, whose function main takes the inputs and then the weights,
-        and the weights by name.
-    """
-    raise NotImplementedError("trace the model with torch.jit.trace, convert it with from_pytorch")
-
-
-def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
-    """Classic TVM: bind the weights as constants and simplify the graph; do not fuse yet.
-
-    Decompose batch normalizations, compute everything that depends on constants alone, and fold
-    scales into the convolutions' weights. Leave fusion to relay.build and to the tuners.
-
-    Args:
-        mod: the module from `import_relay`; it is not changed.
-        params: the weights by name.
-
-    Returns:
-        A new IRModule whose main takes the model's inputs only.
-    """
-    raise NotImplementedError("bind the weights, then run the passes at opt_level 3")
-
-
-def build_relay(
-    mod: Any, params: dict[str, Any], target: Any, *, config: dict[str, Any] | None = None
-) -> Any:
-    """Classic TVM: compile a Relay module at optimization level 3.
-
-    Level 3 also changes the data layout of convolutions to one that fills vector registers.
-
-    Args:
-        mod: a Relay IRModule, optimized or as imported.
-        params: the weights that main takes as inputs; {} if they are bound.
-        target: a tvm.target.Target.
-        config: further settings of the pass context, by name; tuners have some.
-
-    Returns:
-        The graph executor factory of relay.build.
-    """
-    raise NotImplementedError("call relay.build at opt_level 3")
+    passes = tvm.transform.Sequential([relay.transform.InferType(), relay.transform.FuseOps()])
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(mod)
 
 
 def import_relax(
@@ -181,6 +206,61 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
             error (infinite for NaN) and the worst element's position.
     """
     raise NotImplementedError("compare count, shapes and elements; raise where they differ")
+
+
+def import_relay(
+    model: Any, example: tuple[Any, ...], *, converters: dict[str, Any] | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Classic TVM: trace a PyTorch model and convert the trace to Relay.
+
+    Name the inputs "input_0", "input_1", … in the order of `example`. The model is only read.
+
+    Args:
+        model: a torch.nn.Module in eval mode.
+        example: the tensors it is called with.
+        converters: converters of single PyTorch operators to use in place of TVM's, by name
+            ("aten::relu"); what `from_pytorch` calls custom_convert_map.
+
+    Returns:
+        (mod, params): the IRModule, whose function main takes the inputs and then the weights,
+        and the weights by name.
+    """
+    raise NotImplementedError("trace the model with torch.jit.trace, convert it with from_pytorch")
+
+
+def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
+    """Classic TVM: bind the weights as constants and simplify the graph; do not fuse yet.
+
+    Decompose batch normalizations, compute everything that depends on constants alone, and fold
+    scales into the convolutions' weights. Leave fusion to relay.build and to the tuners.
+
+    Args:
+        mod: the module from `import_relay`; it is not changed.
+        params: the weights by name.
+
+    Returns:
+        A new IRModule whose main takes the model's inputs only.
+    """
+    raise NotImplementedError("bind the weights, then run the passes at opt_level 3")
+
+
+def build_relay(
+    mod: Any, params: dict[str, Any], target: Any, *, config: dict[str, Any] | None = None
+) -> Any:
+    """Classic TVM: compile a Relay module at optimization level 3.
+
+    Level 3 also changes the data layout of convolutions to one that fills vector registers.
+
+    Args:
+        mod: a Relay IRModule, optimized or as imported.
+        params: the weights that main takes as inputs; {} if they are bound.
+        target: a tvm.target.Target.
+        config: further settings of the pass context, by name; tuners have some.
+
+    Returns:
+        The graph executor factory of relay.build.
+    """
+    raise NotImplementedError("call relay.build at opt_level 3")
 
 
 main = phase_command("relay_import", "Phase 4: a PyTorch model through Relay and Relax.")

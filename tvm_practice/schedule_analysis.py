@@ -13,6 +13,11 @@ as good as its measurement. Four things spoil it:
 - Thread pools spin. For a tenth of a second after a parallel call its workers burn the cores
   that the next call needs; `tvm_practice.measure.quiesce` waits until they sleep.
 
+A schedule is compiled to a module, here for this machine's processor:
+
+    module = tvm.compile(schedule.mod, target=host_target()).mod    of tvm_practice.engines
+    module["main"](A, B, C)                                         tensors: writes C
+
 TVM has its own stopwatch, `time_evaluator`. It loops in C++, so the figure does not include the
 call from Python (about a microsecond):
 

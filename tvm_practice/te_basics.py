@@ -1,10 +1,21 @@
 """Phase 1: tensor expressions.
 
 A tensor expression says *what* to compute and nothing about *how*: no loop order, no tiles, no
-threads. `te.placeholder` names an input, `te.compute` gives each element of an output by a
-formula over its indices, `te.reduce_axis` names an index to sum (or maximize) over. TVM
-turns the formulas into the plainest loops that compute them; the schedules of phase 2 then
-rearrange those loops without touching the formulas.
+threads. Its pieces:
+
+    te.placeholder((m, k), dtype="float32", name="A")   an input
+    te.compute((m, n), lambda i, j: …, name="C")        an output: the formula of each element
+    te.reduce_axis((0, k), name="k")                    an index that a reduction runs over
+    te.sum(expression, axis=r)                          the sum over the reduce axis r
+    te.max(expression, axis=r)                          the largest value over r
+    te.max(a, b)                                        the larger of two expressions
+    te.exp(x)                                           the exponential
+    te.all(a, b)                                        whether both conditions hold
+    te.if_then_else(condition, a, b)                    a where the condition holds, else b
+
+An expression has no value until the compiled program runs, so Python's `max`, `and` and `if` do not
+work on it. TVM turns the formulas into the plainest loops that compute them; the schedules of phase
+2 then rearrange those loops without touching the formulas.
 
 The worked example is `vector_add`. Write the functions below it, then run
 

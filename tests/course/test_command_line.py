@@ -276,3 +276,17 @@ def test_the_script_is_installed(cheap: Tree) -> None:
 def test_the_page(tree: Tree) -> None:
     printed = run_blocks("course.md", tree.folder, smaller=lambda block: block)
     assert any("Next: te_basics.matmul" in each for each in printed)
+
+
+def test_check_takes_a_phase_or_a_lab(cheap: Tree) -> None:
+    cheap.solve("matmul")
+    shown = cheap.run("check", "1", code=1).stdout
+    assert "te_basics.matmul passes" in shown and "te_basics.softmax is to do" in shown
+    for name in ("lab4", "dynamic_shapes", "labs.dynamic_shapes"):
+        assert "labs.dynamic_shapes.bucketed is to do" in cheap.run("check", name, code=1).stdout
+
+
+def test_a_part_of_a_name_gets_a_suggestion(cheap: Tree) -> None:
+    assert "did you mean dense_bias_relu?" in cheap.run("check", "dense", code=2).stderr
+    assert "did you mean softmax?" in cheap.run("check", "sofmax", code=2).stderr
+    assert "did you mean" not in cheap.run("check", "qq", code=2).stderr

@@ -1,12 +1,15 @@
 """The report of exported models: to do, failed, tuned."""
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from tvm_practice.course.export_report import explanations, failures, summary, write_page
 from tvm_practice.measure import Latency, Ratio
+from tvm_practice.viz.report import Block
 
 LATENCY = Latency((2.0, 2.0, 2.0)).to_dict()
 TUNED = {
@@ -61,3 +64,25 @@ def test_the_page_has_the_exercises_and_the_models(tmp_path: Any) -> None:
     text = page.read_text(encoding="utf-8")
     for shown in ("MLP (64 trials a tuner)", "0.500 (0.400–0.600)", "your functions", "1 failed"):
         assert shown in text, shown
+
+
+def test_only_what_is_verified_is_charted(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm_practice.measure import environment
+
+    timed = {"status": "todo", "reason": "verify", "verified": False, "tuner": None}
+    lane = {"engine": "classic", "pytorch": LATENCY, "variants": [{**TUNED, **timed}]}
+    charted: list[str] = []
+
+    def chart(ratios: Mapping[str, Any], *, baseline: str) -> Block:
+        charted.extend(ratios)
+        return Block("text", text="a chart")
+
+    monkeypatch.setattr("tvm_practice.viz.report.latency_block", chart)
+    report = {
+        "command": "python -m tvm_practice.main", "source": "tvm_practice",
+        "environment": environment(), "engines": {}, "phases": {}, "seconds": {"total": 3.0},
+        "exercises": {}, "models": {"mlp": [lane, *LANES]}, "failures": [],
+    }  # fmt: skip
+    page = write_page(report, tmp_path, titles={"mlp": "MLP"})
+    assert charted == ["Relax, MetaSchedule"]
+    assert "to do" in page.read_text(encoding="utf-8")

@@ -61,3 +61,10 @@ def test_no_step_needs_an_engine_or_the_course_to_be_looked_at() -> None:
         "assert 'tvm_practice.course' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_some_of_a_packages_functions_replace_it() -> None:
+    steps = Steps("tvm_practice:verify,tune_ansor")
+    assert steps.package == "tvm_practice"
+    assert steps.verify.__module__ == "tvm_practice.relay_import" and not steps.is_own("tune_ansor")
+    assert steps.is_own("import_relax") and Steps("tvm_practice:").is_own("verify")

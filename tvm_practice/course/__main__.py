@@ -104,6 +104,16 @@ def _find(name: str) -> "Exercise":
         raise click.UsageError(str(error.args[0])) from None
 
 
+def _find_each(name: str) -> "list[Exercise]":
+    """The exercise of that name, or all of the phase or lab of that number or name."""
+    from tvm_practice.course.catalog import modules
+
+    for phase in modules():
+        if name in (phase.key, phase.name, phase.module):
+            return phase.exercises
+    return [_find(name)]
+
+
 def _find_phase(name: str) -> "Phase":
     """The phase of that number or name, or the lab of that key or name."""
     import difflib
@@ -184,6 +194,7 @@ _run_command()
     "check",
     "check matmul",
     "check tile vectorize",
+    "check lab4",
     "check softmax --solutions",
     "check matmul --seed 1234",
 )
@@ -197,6 +208,8 @@ _run_command()
 def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
     """Grade exercises; without a name the next that does not pass.
 
+    EXERCISE may be a phase or a lab, as for `run`: all of its exercises.
+
     Exit code 0 if all pass, 1 if one is wrong or to do.
     """
     from tvm_practice.course.catalog import SOLUTIONS
@@ -204,7 +217,8 @@ def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
 
     screen = _screen()
     standing = _standing(screen, seed)
-    chosen = [_find(name) for name in exercise] or [each for each in [standing.next()] if each]
+    named = [each for name in exercise for each in _find_each(name)]
+    chosen = named or [each for each in [standing.next()] if each]
     if not chosen:
         tell_following(screen, None)
         return
@@ -446,6 +460,23 @@ def errors(words: tuple[str, ...], page: bool) -> None:
         screen.say(common.title, "bold")
         screen.say(f"  because  {common.cause}")
         screen.say(f"  instead  {common.instead}")
+
+
+@_command("pieces", "pieces", "pieces matmul", "pieces --page")
+@_ONE
+@click.option("--page", is_flag=True, help="Print the tables of docs/pieces.md.")
+def pieces(exercise: str | None, page: bool) -> None:
+    """Show the names of TVM that an exercise needs, and where the course shows each."""
+    from tvm_practice.course.pieces import by_place, pieces_of, to_markdown
+
+    if page:
+        click.echo(to_markdown(), nl=False)
+        return
+    screen = _screen()
+    found = _named_or_next(exercise, _standing(screen))
+    screen.say(f"{found.id}: {found.title}")
+    for place, needed in by_place(found, pieces_of(found)).items():
+        screen.say(f"  {place}: {', '.join(map(str, needed))}")
 
 
 @_command("review", "review", "review --all", "review --count 10 --seed 3")

@@ -78,6 +78,7 @@ class Phase:
         module: its file, dotted from the package's folder: `te_basics`, `labs.deploy_cpp`.
         lanes: the engines its `lane` function runs on, in this order.
         question: the key question, asked at the end; docs/phases has the answer.
+        builds_on: exercises of earlier phases whose functions the run uses, see `stack`.
     """
 
     number: int
@@ -87,6 +88,7 @@ class Phase:
     lanes: tuple[Engine, ...]
     question: str
     exercises: list[Exercise] = field(default_factory=list)
+    builds_on: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -189,5 +191,10 @@ def find(name: str) -> Exercise:
     for exercise in among:
         if exercise.name == function:
             return exercise
-    near = difflib.get_close_matches(function, [each.name for each in exercises()], n=1)
-    raise KeyError(f"no exercise {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    names = [each.name for each in exercises()]
+    # A part of a name, if it is more than a letter or two, else what looks like it.
+    near = [each for each in names if len(function) > 2 and function in each][:3]
+    near = near or difflib.get_close_matches(function, names, n=1)
+    raise KeyError(
+        f"no exercise {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
+    )

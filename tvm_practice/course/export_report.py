@@ -133,7 +133,10 @@ def _summary_section(report: Mapping[str, Any], titles: Mapping[str, str]) -> Se
             row for lane in lanes for row in _rows(lane, f"PyTorch, beside {IR[lane['engine']]}")
         ]
         blocks.append(pages.table_block(_HEADINGS, rows, title=titles[name]))
-        ratios = {label: each.ratio for label, each in _labelled(lanes) if each.ratio}
+        # What is not known to compute the same is no faster or slower.
+        ratios = {
+            label: each.ratio for label, each in _labelled(lanes) if each.ratio and each.verified
+        }
         if ratios:
             blocks.append(pages.latency_block(ratios, baseline="PyTorch"))
     if report["failures"]:

@@ -2,24 +2,37 @@
 
 import importlib
 import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tvm_practice.course.catalog import MINE, SOLUTIONS
 from tvm_practice.engines.command_line import Command, Folder
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-def run_lane(phase: str, source: str, quick: bool, folder: str) -> dict[str, Any]:
+    from tvm_practice.course.catalog import Phase
+    from tvm_practice.course.grading import Status
+
+
+def run_lane(
+    phase: str, source: str, quick: bool, folder: str, passing: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run the `lane` of a phase's tour on the active engine; called through engines.call().
+
+    `passing` are the earlier exercises for which the learner's function is used, see `stack`.
 
     Returns {"figures": what the lane returned, "todo": [...], "failed": {...}}.
     """
+    from tvm_practice.course.stack import stand_on
     from tvm_practice.course.steps import Steps
 
+    stand_on(passing)
     steps = Steps(phase, source, folder=Path(folder))
     figures = _tour(phase).lane(steps, quick=quick)
     return {"figures": figures or {}, "todo": steps.todo, "failed": steps.failed}
@@ -37,10 +50,13 @@ def run_phase(
     quick: bool = False,
     engine: str | None = None,
     out: Path = Path("runs"),
+    known: Mapping[str, "Status"] | None = None,
 ) -> dict[str, Any]:
     """Run the lanes and the report of a phase's tour; returns per engine what `run_lane` does.
 
-    An engine that is missing here is said in a line, and its value is {"unavailable": reason}.
+    The learner's functions of earlier phases are used where they pass; `known` is how exercises are
+    graded, as far as that is known. An engine that is missing here is said in a line, and its value
+    is {"unavailable": reason}.
     """
     from rich.console import Console
 
@@ -52,6 +68,7 @@ def run_phase(
     phase = phase_named(module)
     whose = "the reference solutions" if source == SOLUTIONS else "your functions"
     console.rule(f"{phase.heading}: {phase.title} ({whose})")
+    passing = _passing(phase, source, known or {}, console)
     results: dict[str, Any] = {}
     folder = out / phase.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +80,13 @@ def run_phase(
             results[lane] = engines.call(
                 lane,
                 "tvm_practice.course.phase:run_lane",
-                {"phase": module, "source": source, "quick": quick, "folder": str(folder)},
+                {
+                    "phase": module,
+                    "source": source,
+                    "quick": quick,
+                    "folder": str(folder),
+                    "passing": passing,
+                },
             )
         except engines.EngineUnavailable as missing:
             console.print(str(missing), markup=False, soft_wrap=True)
@@ -71,7 +94,7 @@ def run_phase(
     report = getattr(_tour(module), "report", None)
     if report is not None:
         report(results, folder)
-    todo = sorted({name for lane in results.values() for name in lane.get("todo", ())})
+    todo = _to_do(phase, source, results)
     if todo:
         console.print(
             f"\nTo do in tvm_practice/{module.replace('.', '/')}.py: {', '.join(todo)}. "
@@ -81,6 +104,28 @@ def run_phase(
     console.print(f"\n[bold]Key question.[/] {phase.question}", highlight=False)
     console.print(f"The answer is in {phase.page}.", highlight=False)
     return results
+
+
+def _passing(
+    phase: "Phase", source: str, known: Mapping[str, "Status"], console: "Console"
+) -> list[str]:
+    """The earlier exercises whose functions are the learner's in this run; says which."""
+    from tvm_practice.course.stack import statuses, told
+
+    if source == SOLUTIONS or not phase.builds_on:
+        return []
+    found = statuses(phase, known)
+    console.print(f"From earlier phases: {told(found)}.", highlight=False)
+    return [each for each, status in found.items() if status == "passed"]
+
+
+def _to_do(phase: "Phase", source: str, results: Mapping[str, Any]) -> list[str]:
+    """What the lanes found to do, and the stubs that they did not come to, on their engines."""
+    from tvm_practice.course.grading import grade_unrun
+
+    met = {name for lane in results.values() for name in lane.get("todo", ())}
+    unrun = (grade_unrun(each, source) for each in phase.exercises if each.engine in results)
+    return sorted(met | {each.exercise.name for each in unrun if each and each.status == "todo"})
 
 
 def phase_command(module: str, summary: str) -> click.Command:

@@ -13,6 +13,25 @@ both. This lab does the same from PyTorch and then adds what a program needs bey
 The last three are C++: the functions return its text, which is compiled and tried at once. How
 TVMModel itself does these things is in tvm_practice/tvm_export/cpp/project/tvm_model.h.
 
+A Relax function is built operator by operator, with `from tvm import relax`:
+
+    image = relax.Var("image", relax.TensorType((1, 4, 4, 3), "uint8"))     a parameter
+    builder = relax.BlockBuilder()          makes a module
+    with builder.function("main", [image]): what is emitted inside is the body of main
+    with builder.dataflow():                inside it: a part without side effects
+    builder.emit(relax.op.astype(image, "float32"))
+                                            adds a call and returns its result. Others of relax.op:
+                                            relax.op.multiply, relax.op.add, relax.op.permute_dims,
+                                            relax.op.argmax, relax.op.max, relax.op.nn.softmax
+    relax.const(array)                      an array as an operand
+    builder.add_func(function, "model")     adds a function, which can be called like an operator;
+                                            function.without_attr("global_symbol") is private
+    builder.emit_output(relax.Tuple([a, b]))
+                                            the result of the dataflow part
+    builder.emit_func_output(result)        the result of the function, after that part
+    builder.get()                           the module
+    function.params[0].ty.shape.values      the extents of a function's first parameter
+
 The worked example shows a tensor as one library hands it to another. Write the functions below
 it, then run
 

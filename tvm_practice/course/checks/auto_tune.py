@@ -44,6 +44,14 @@ PHASE = Phase(
     title="auto-tuning",
     minutes=15,
     lanes=(CURRENT, CLASSIC),
+    builds_on=(
+        "te_basics.matmul",
+        "manual_schedule.tile",
+        "manual_schedule.vectorize",
+        "manual_schedule.parallelize",
+        "manual_schedule.packed_matmul",
+        "manual_schedule.tile_classic",
+    ),
     question="Why does Ansor often beat hand-written schedules? What is the trade-off?",
 )
 
@@ -123,8 +131,9 @@ def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
     engine=CLASSIC,
     title="a schedule with knobs for AutoTVM",
     hints=(
-        "cfg = autotvm.get_config() is where knobs are defined and read. Define one for each "
-        "number of the schedule: cfg.define_knob('rows', [4, 8, 16]), or cfg.define_split.",
+        "It is tile_classic of phase 2, with the numbers that it was given read from the "
+        "configuration of the trial. Which numbers would you otherwise guess?",
+        "cfg = autotvm.get_config(); cfg.define_knob('rows', [4, 8, 16]), or cfg.define_split. "
         "A knob's value is cfg['rows'].val, and that is the factor of the split: "
         "schedule[C].split(i, factor=cfg['rows'].val). With define_split it is "
         "cfg['tile_i'].apply(schedule, C, i), which returns the loops.",
@@ -289,8 +298,10 @@ def _demonstrate_tune_autotvm(tune_autotvm: Callable[..., None]) -> str:
     engine=CLASSIC,
     title="search a template's knobs with AutoTVM",
     hints=(
-        "Three parts: what to measure with (measuring(task, trials, log) gives .option and "
-        ".callback), the tuner (autotvm.tuner.XGBTuner(task, ...)), and its tune().",
+        "Three parts: what to measure with, the tuner, and the call that tunes. How many trials "
+        "does the tuner's model wait for, if nobody tells it?",
+        "measuring(task, trials, log) gives .option and .callback; learn_from(tuner, log) tells "
+        "the tuner of trials that are in the log already. "
         "XGBTuner's plan_size is 64 unless told otherwise: its model would first be fitted after "
         "64 trials. Pass plan_size=plan_size(trials), loss_type='reg' and feature_type='knob'.",
         "with measuring(task, trials, log) as measure: tuner.tune(n_trial=trials, "
@@ -421,8 +432,8 @@ def _demonstrate_apply_autotvm(apply_autotvm: Callable[..., Any]) -> str:
     engine=CLASSIC,
     title="the schedule of AutoTVM's best record",
     hints=(
-        "autotvm.apply_history_best(log) reads a log and keeps the fastest valid record of each "
-        "workload. Ask it for this task's; it needs the target.",
+        "AutoTVM reads a log and keeps the fastest valid record of each workload. Ask it for this "
+        "task's, on its target; what does it answer where the log has none?",
         "with task.target: config = autotvm.apply_history_best(log).query(task.target, "
         "task.workload). Where the log has none, it is a fallback: config.is_fallback.",
         "schedule, tensors = task.instantiate(config), inside `with task.target`. Raise "
@@ -530,8 +541,9 @@ def _demonstrate_tune_ansor(tune_ansor: Callable[..., None]) -> str:
     engine=CLASSIC,
     title="search without a template with Ansor",
     hints=(
-        "Two objects: auto_scheduler.TuningOptions says how many trials, how they are measured "
-        "and where they are written; auto_scheduler.TaskScheduler(tasks, weights) searches.",
+        "Two objects: one says how many trials, how they are measured and where they are "
+        "written; the other searches. The file's table names both.",
+        "auto_scheduler.TaskScheduler(tasks, weights, …) searches with "
         "TuningOptions(num_measure_trials=trials, num_measures_per_round=trials_per_round(trials, "
         "len(tasks)), builder=, runner=, measure_callbacks=[auto_scheduler.RecordToFile(log), "
         "...], verbose=0), with what measuring(tasks, trials, log) gives.",
@@ -687,8 +699,10 @@ def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
     engine=CURRENT,
     title="a design space for MetaSchedule",
     hints=(
-        "It is phase 2's schedule with other numbers: schedule.sample_perfect_tile(loop, n=2, "
-        "max_innermost_factor=64) gives as many factors as `n`, for schedule.split(loop, factors).",
+        "It is phase 2's schedule with other numbers: each factor of a split is drawn, not "
+        "written. Which loops should the search be free to split, and into how many?",
+        "schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=64) gives as many factors as "
+        "`n`, for schedule.split(loop, factors). "
         "Split i and j by sampled factors, reorder, parallel(fuse(the outer loops)), and vectorize "
         "the innermost. More loops make a larger space: three factors for i and j, two for k.",
         "The search replays your calls with other samples, so that their number must not depend "
@@ -819,9 +833,10 @@ def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str
     engine=CURRENT,
     title="search with MetaSchedule",
     hints=(
-        "ms.tune.tune_tasks (from tvm.s_tir import meta_schedule as ms) takes tasks=contexts, "
-        "task_weights=weights, work_dir, max_trials_global and what to measure with; it returns "
-        "the database.",
+        "One call, ms.tune.tune_tasks, takes tasks, weights, a folder, numbers of trials and "
+        "what to measure with; it returns the database. The file's table has its options.",
+        "tune_tasks(tasks=contexts, task_weights=weights, work_dir=work_dir, "
+        "max_trials_global=trials, …). "
         "with measuring(contexts, trials, work_dir) as measure: gives builder=measure.builder and "
         "runner=measure.runner. num_trials_per_iter=trials_per_round(trials, len(contexts)).",
         "measure_callbacks=[*ms.measure_callback.MeasureCallback.create('default'), "
@@ -935,9 +950,10 @@ def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> s
     engine=CURRENT,
     title="MetaSchedule's best records in a module",
     hints=(
-        "There is a pass for it, and it works on a module of one matmul as on a model: "
-        "relax.transform.MetaScheduleApplyDatabase().",
-        "The pass takes the target and the database from the context: `with target, database:`.",
+        "There is a pass for it, and it works on a module of one matmul as on a model. It has no "
+        "argument for the database: where does it find it?",
+        "relax.transform.MetaScheduleApplyDatabase() takes the target and the database from the "
+        "context: `with target, database:`.",
         "with target, database: return relax.transform.MetaScheduleApplyDatabase()(mod), after "
         "`from tvm import relax`.",
     ),

@@ -43,6 +43,7 @@ PHASE = Phase(
     title="manual schedules",
     minutes=25,
     lanes=(CURRENT, CLASSIC),
+    builds_on=("te_basics.matmul",),
     question=(
         "Why does tiling (split + reorder) improve cache performance? Draw the memory access "
         "pattern."
@@ -84,10 +85,11 @@ _SPLIT = (
     engine=CURRENT,
     title="split the rows and the columns into tiles, reorder the loops",
     hints=(
-        "Three primitives: schedule.get_loops(block) gives the loops outermost first (take the "
-        "last three), split makes two loops of one, reorder puts loops in a new order.",
-        "i_outer, i_inner = schedule.split(i, [None, tile_m]); None is worked out by TVM, and "
-        "rounded up when the tile does not divide. Do the same for j.",
+        "Three primitives of the file's table, in the order of the worked example in_blocks. What "
+        "is new is the loop k, which stays whole, and what may be outside i.",
+        "schedule.get_loops(block) gives the loops outermost first: take the last three. i_outer, "
+        "i_inner = schedule.split(i, [None, tile_m]); None is worked out by TVM, and rounded up "
+        "when the tile does not divide. Do the same for j.",
         "schedule.reorder(i_outer, j_outer, k, i_inner, j_inner), then return those five in a "
         "list.",
     ),
@@ -235,10 +237,10 @@ _LANES = 4
     engine=CURRENT,
     title="share the tiles among the threads",
     hints=(
-        "Every tile of C can be computed by another thread. A tile is one iteration of i_outer "
-        "and j_outer together, the first two loops of get_loops(block).",
-        "fused = schedule.fuse(i_outer, j_outer) makes one loop over all tiles; TVM cuts it into "
-        "equal shares, one per thread.",
+        "Every tile of C can be computed by another thread. Which two loops together count the "
+        "tiles, and which primitive makes one loop of two?",
+        "i_outer and j_outer are the first two loops of get_loops(block). schedule.fuse makes one "
+        "loop over all tiles of them; TVM cuts it into equal shares, one per thread.",
         "i_outer, j_outer = schedule.get_loops(block)[:2]; "
         "schedule.parallel(schedule.fuse(i_outer, j_outer)).",
     ),
@@ -617,8 +619,9 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
     engine=CLASSIC,
     title="tile, vectorize and parallelize with te.create_schedule",
     hints=(
-        "schedule = te.create_schedule(C.op). The primitives are methods of schedule[C] and "
-        "take the axes of C: i, j = C.op.axis and (k,) = C.op.reduce_axis.",
+        "The worked example in_blocks_classic has the form. New are the axis of the sum, the "
+        "fused loop, and that a stage's primitives are called one after the other.",
+        "schedule = te.create_schedule(C.op); i, j = C.op.axis and (k,) = C.op.reduce_axis. "
         "schedule[C].split(i, factor=tile_m) returns the outer and the inner axis; "
         "schedule[C].reorder takes the five axes in their new order.",
         "After reorder: schedule[C].parallel(schedule[C].fuse(i_outer, j_outer)) and "

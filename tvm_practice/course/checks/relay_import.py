@@ -53,9 +53,8 @@ _ATOL = _RTOL = 1e-4
     engine=CLASSIC,
     title="PyTorch model to Relay, through a trace",
     hints=(
-        "Two steps: torch.jit.trace(model, example) records the operators that run, and "
-        "relay.frontend.from_pytorch(traced, inputs) converts the record. It returns the module "
-        "and the weights.",
+        "Two steps, trace and convert. The worked example traced_operators has the first; the "
+        "second needs a name and a shape for each input, and returns the module and the weights.",
         "`inputs` is a list with a pair for each tensor of `example`: (name, shape), the shape "
         "being a tuple. The types are in the trace, and converters go to custom_convert_map.",
         "inputs = [(f'input_{i}', tuple(tensor.shape)) for i, tensor in enumerate(example)]; "
@@ -185,9 +184,9 @@ def _imported_relay(model: Any, example: tuple[Any, ...]) -> tuple[Any, dict[str
     engine=CLASSIC,
     title="Relay: bind the weights, fold constants and scales",
     hints=(
-        "While the weights are inputs, nothing about them can be computed in advance. "
-        "relay.build_module.bind_params_by_name(function, params) makes them constants of the "
-        "function; put the result in a new IRModule.",
+        "While the weights are inputs, nothing about them can be computed in advance. So make "
+        "them constants first, in a copy of the module, then run passes as fused_classic does.",
+        "relay.build_module.bind_params_by_name(function, params) binds the weights. "
         "The passes are in relay.transform: SimplifyInference, FoldConstant, FoldScaleAxis, "
         "FoldConstant again (the folded scales are constants too), CanonicalizeOps, "
         "EliminateCommonSubexpr; tvm.transform.Sequential runs a list of them.",
@@ -273,10 +272,11 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     engine=CLASSIC,
     title="Relay module to a graph executor factory",
     hints=(
-        "relay.build(mod, target=…, params=…) fuses, lowers and compiles. The level of its "
-        "passes comes from the context that it is called in.",
-        "At level 3, AlterOpLayout gives a convolution the layout NCHW16c, whose last axis is "
-        "as long as a vector; at the default 2 it stays NCHW.",
+        "One call fuses, lowers and compiles. The level of its passes comes from the context "
+        "that it is called in, and so do further settings.",
+        "tvm.transform.PassContext(opt_level=3, config=config) is the context, relay.build(mod, "
+        "target=…, params=…) the call. At level 3, AlterOpLayout gives a convolution the layout "
+        "NCHW16c, whose last axis is as long as a vector; at the default 2 it stays NCHW.",
         "with tvm.transform.PassContext(opt_level=3): return relay.build(mod, target=target, "
         "params=params)",
     ),
@@ -390,9 +390,10 @@ def _show_build(lib: Any) -> str:
     engine=CURRENT,
     title="PyTorch model to Relax, through torch.export",
     hints=(
-        "Two steps: torch.export.export(model, example) gives the exported program, and "
-        "from_exported_program (of tvm.relax.frontend.torch) converts it.",
-        "from_exported_program can keep the weights as inputs or make them constants "
+        "Two steps, export and convert. The worked example exported_operators has the first; the "
+        "second has options for the weights, for what is returned, and for converters.",
+        "from_exported_program (of tvm.relax.frontend.torch) takes what torch.export.export gives. "
+        "It can keep the weights as inputs or make them constants "
         "(keep_params_as_input), and can return the one tensor of a program that returns a "
         "tuple of one (unwrap_unit_return_tuple).",
         "from_exported_program(torch.export.export(model, example), keep_params_as_input=False, "
@@ -485,8 +486,8 @@ def _imported_relax(model: Any, example: tuple[Any, ...]) -> Any:
     engine=CURRENT,
     title="Relax: fold constants, lower to loops, fuse",
     hints=(
-        "The passes are in relax.transform, and tvm.transform.Sequential runs a list of them. "
-        "Fusion works on PrimFuncs, so the operators are legalized before it.",
+        "The worked example folded has the form; the file's table has the passes. Fusion works on "
+        "PrimFuncs, so the operators are legalized before it.",
         "DecomposeOpsForInference, CanonicalizeBindings, FoldConstant; LegalizeOps; "
         "AnnotateTIROpPattern (FuseOps fuses only what has a pattern); FoldConstant; FuseOps "
         "(groups calls into functions); FuseTIR (makes each such function one PrimFunc).",
@@ -818,3 +819,7 @@ def _show_verify(verify: Callable[..., Any]) -> str:
     shown = [f"right: {verify([reference + 1e-6], [reference], atol=1e-5, rtol=1e-5):.1e}"]
     shown.append(f"wrong: {_raised(verify, [reference.T], [reference], atol=1e-5, rtol=1e-5)}")
     return "\n".join(textwrap.fill(line, 76, subsequent_indent="       ") for line in shown)
+
+
+# As in the chapter: from PyTorch to a verified result in current TVM, then the same in classic TVM.
+PHASE.exercises.sort(key=lambda each: each.engine == CLASSIC)

@@ -33,6 +33,11 @@ PHASE = Phase(
     title="schedule analysis",
     minutes=20,
     lanes=(CURRENT, CLASSIC),
+    builds_on=(
+        "te_basics.matmul",
+        "manual_schedule.packed_matmul",
+        "manual_schedule.tile_classic",
+    ),
     question="At what matrix size does parallelization start helping? Why?",
 )
 

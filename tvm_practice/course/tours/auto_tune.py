@@ -87,7 +87,7 @@ class _Tuning:
     def add_hand_written(self, name: str, function: Callable[..., Any]) -> None:
         """Keep phase 2's schedule, which the tuners are compared with."""
         if error := self._add(name, function):
-            raise RuntimeError(f"{name} of solutions/manual_schedule.py is wrong: {error}")
+            raise RuntimeError(f"phase 2's {name} is wrong: {error}")
         self._hand_written = name
 
     def _add(self, name: str, function: Callable[..., Any]) -> str | None:
@@ -167,8 +167,9 @@ def _matmul_module(size: int) -> Any:
     import tvm
     from tvm import te
 
-    from solutions.te_basics import matmul
+    from tvm_practice.course.stack import earlier
 
+    matmul = earlier("te_basics.matmul")
     function = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
     return tvm.IRModule({"main": function})
 
@@ -190,12 +191,12 @@ def _spaces(tuning: _Tuning, module: Any, quick: bool) -> dict[str, Any]:
 
 
 def _add_packed_matmul(tuning: _Tuning) -> None:
-    from solutions.manual_schedule import packed_matmul
+    from tvm_practice.course.stack import earlier
     from tvm_practice.course.tours.products import compiled
     from tvm_practice.engines.blocking import packed_blocking
 
     size = tuning.size
-    packed = packed_matmul(size, size, size, **packed_blocking(size))
+    packed = earlier("manual_schedule.packed_matmul")(size, size, size, **packed_blocking(size))
     tuning.add_hand_written("packed_matmul", compiled(packed, ())["main"])
 
 
@@ -212,7 +213,8 @@ def _tune_with_autotvm(tuning: _Tuning) -> None:
     print("\nAutoTVM: you write the template, it picks the values of the knobs.")
     with target, autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
         template = tuning.steps.attempt("matmul_template", *sizes)
-    # The tuner can be tried before the template is written.
+    if template is None:  # the tuner can be tried before it is written
+        print("On the reference template, until yours is written.")
     own = tuning.steps.function("matmul_template")
     task = autotvm_tuner.make_task(reference_template if template is None else own, sizes, target)
     knobs = [f"{name} ({len(knob)})" for name, knob in task.config_space.space_map.items()]
@@ -229,13 +231,13 @@ def _tune_with_autotvm(tuning: _Tuning) -> None:
 
 
 def _tune_with_ansor(tuning: _Tuning) -> None:
-    from solutions.te_basics import matmul
+    from tvm_practice.course.stack import earlier
     from tvm_practice.course.tours.products import compiled
     from tvm_practice.engines import host_target
     from tvm_practice.tvm_export.tuners import ansor, prediction
 
     print("\nAnsor: no template; sketches are derived from the expression.")
-    task = ansor.make_task(matmul, (tuning.size,) * 3, host_target())
+    task = ansor.make_task(earlier("te_basics.matmul"), (tuning.size,) * 3, host_target())
     log = tuning.folder / "ansor.json"
     started = time.time()
     if tuning.done("tune_ansor", [task], [1.0], trials=tuning.trials, log=str(log)):
@@ -248,13 +250,12 @@ def _tune_with_ansor(tuning: _Tuning) -> None:
 
 
 def _add_tile_classic(tuning: _Tuning) -> None:
-    from solutions.manual_schedule import tile_classic
-    from solutions.te_basics import matmul
+    from tvm_practice.course.stack import earlier
     from tvm_practice.course.tours.products import compiled
     from tvm_practice.engines.blocking import register_tile
 
-    tensors = matmul(tuning.size, tuning.size, tuning.size)
-    by_hand = tile_classic(tensors, *register_tile())
+    tensors = earlier("te_basics.matmul")(tuning.size, tuning.size, tuning.size)
+    by_hand = earlier("manual_schedule.tile_classic")(tensors, *register_tile())
     tuning.add_hand_written("tile_classic", compiled(by_hand, tensors)["main"])
 
 

@@ -1,6 +1,7 @@
 """What phase 2 shows: a matmul's schedules, each verified, and timed beside the others."""
 
 import functools
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -60,13 +61,13 @@ def _show_transpose(steps: Steps, n: int) -> None:
 
     chapter = steps.chapter
     tensors = chapter.transpose(n)
-    before, _ = _fresh_schedule(tensors)
+    before, _ = _fresh_schedule(steps, tensors)
     print(f"\nWorked example: a transposition of {n}x{n}, row by row.")
     print_nest("before", _nest(before))
     if engines.active() == engines.CLASSIC:
         after = chapter.in_blocks_classic(tensors, _TRANSPOSE_BLOCK)
     else:
-        after, block = _fresh_schedule(tensors)
+        after, block = _fresh_schedule(steps, tensors)
         chapter.in_blocks(after, block, _TRANSPOSE_BLOCK)
     print(f"Two splits and a reorder: the same in blocks of {_TRANSPOSE_BLOCK}.")
     print_nest("after", _nest(after))
@@ -90,21 +91,17 @@ def _time_transpose(tensors: list[Any], schedules: Mapping[str, Any], n: int) ->
     print(f"Time in blocks over time without: {ratio}.")
 
 
-def _fresh_schedule(tensors: list[Any]) -> tuple[Any, Any]:
+def _fresh_schedule(steps: Steps, tensors: list[Any]) -> tuple[Any, Any]:
     """The active engine's schedule of an expression as it stands, and the output's block."""
     from tvm import te
 
     from tvm_practice import engines
 
-    output = tensors[-1]
     if engines.active() == engines.CLASSIC:
-        schedule = te.create_schedule(output.op)
-        return schedule, schedule[output]
-    import tvm
-
-    function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
-    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    return schedule, schedule.get_sblock(output.op.name)
+        schedule = te.create_schedule(tensors[-1].op)
+        return schedule, schedule[tensors[-1]]
+    schedule, block = steps.chapter.fresh_schedule(tensors)
+    return schedule, block
 
 
 def _nest(schedule: Any) -> list[Any]:
@@ -129,13 +126,13 @@ class _Matmuls:
     def __init__(self, steps: Steps, size: int):
         import numpy as np
 
-        from solutions.te_basics import matmul
+        from tvm_practice.course.stack import earlier
 
         print(f"\nMatmul of {size}x{size}x{size}, float32: from naive loops to fast ones.")
         self.steps = steps
         self.size = size
         self.tile = register_tile()
-        self.tensors = matmul(size, size, size)
+        self.tensors = earlier("te_basics.matmul")(size, size, size)
         self.runs: dict[str, Run] = {}
         self._reasons: dict[str, str] = {}
         largest = max(size, *_SIZES_AGAINST_TORCH)
@@ -143,7 +140,7 @@ class _Matmuls:
 
     def naive(self) -> tuple[Any, Any]:
         """A fresh schedule of the matmul, and its block."""
-        return _fresh_schedule(self.tensors)
+        return _fresh_schedule(self.steps, self.tensors)
 
     def inputs(self, size: int) -> tuple[Any, Any]:
         """A and B of a matmul of that size."""
@@ -226,11 +223,28 @@ class _Matmuls:
             self.runs, baseline="naive", rounds=10, warmup=1, time_limit=seconds
         )
         _print_comparison(comparison, "step", self.size)
-        for name, why in self._reasons.items():
-            if why:
-                print(f"{name}: {why}.")
         figures = _figures(comparison, self.size)
+        for line in explained(figures["gflops"], self._reasons):
+            say(line)
         return {"size": self.size, "threads": engines.thread_count(), **figures}
+
+
+def explained(gflops: Mapping[str, float], reasons: Mapping[str, str]) -> list[str]:
+    """A line for each step: why it is faster than the one before it, if it is.
+
+    Args:
+        gflops: by step, in the order in which they were added.
+        reasons: why a step should be faster, by step; "" for one with nothing before it.
+    """
+    lines = []
+    for before, name in itertools.pairwise(gflops):
+        if not (why := reasons[name]):
+            continue
+        if gflops[name] > gflops[before]:
+            lines.append(f"{name}: {why}.")
+        else:
+            lines.append(f"{name}: no faster than {before} here. Where it is: {why}.")
+    return lines
 
 
 def _add_classic(matmuls: _Matmuls) -> None:
@@ -256,6 +270,8 @@ def _add_in_tiles(matmuls: _Matmuls) -> None:
         what=f"tiles of {rows}x{columns}; all of k for one tile, then the next.",
         why=f"each float of B that is loaded is used by {rows} rows while it is near",
     )
+    if "tile" not in matmuls.runs:
+        say("\nThe next steps stand on the reference tile, until yours is right.")
     matmuls.change(
         "vectorize",
         *_tiled(matmuls),

@@ -17,6 +17,7 @@ from tvm_practice.viz.studies import cache_study, make_all, pictured, roofline_s
 
 # The maps of memory: with 32 x 32 matrices, a tile is a quarter of a row and of a column.
 _SMALL_SIZE, _SMALL_TILE = 32, 8
+_PHASE_3_TILE = 32  # what its compile_variants takes if nothing is said
 
 
 def matmul_makers(
@@ -40,8 +41,9 @@ def matmul_makers(
         import tvm
         from tvm import te
 
-        from solutions.te_basics import matmul
+        from tvm_practice.course.stack import earlier
 
+        matmul = earlier("te_basics.matmul")
         function = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
         return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
 
@@ -61,6 +63,26 @@ def matmul_makers(
     return {
         "naive": naive, "tiled": tiled, "tiled+parallel": tiled_in_parallel, "packed": packed
     }  # fmt: skip
+
+
+def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], Any]]:
+    """The schedules that phase 3 compares, under its names: those of compile_variants, and packed.
+
+    "tiled" is vectorized here, on one thread.
+
+    Args:
+        size: rows and columns of A, B and C.
+        mine: see `matmul_makers`.
+    """
+    in_tiles = matmul_makers(size, tile=(_PHASE_3_TILE, _PHASE_3_TILE), mine=mine)
+    steps = importlib.import_module(f"{MINE if mine else SOLUTIONS}.manual_schedule")
+
+    def tiled() -> Any:
+        schedule = in_tiles["tiled"]()
+        steps.vectorize(schedule, schedule.get_sblock("C"))
+        return schedule
+
+    return {**in_tiles, "tiled": tiled, "packed": matmul_makers(size, mine=mine)["packed"]}
 
 
 def small_matmul_makers(*, mine: bool = False) -> dict[str, Callable[[], Any]]:
@@ -127,7 +149,7 @@ def matmul_study(size: int, *, mine: bool = False) -> dict[str, Any]:
 
 
 def matmul_roofline(size: int, *, seconds: float = 5.0, mine: bool = False) -> dict[str, Any]:
-    """This machine's limits, and the matmul under them, schedule by schedule.
+    """This machine's limits, and the matmul under them, by the schedules of `compared_makers`.
 
     Args:
         size: rows and columns.
@@ -139,7 +161,7 @@ def matmul_roofline(size: int, *, seconds: float = 5.0, mine: bool = False) -> d
     """
     import numpy as np
 
-    made, _ = make_all(matmul_makers(size, mine=mine))
+    made, _ = make_all(compared_makers(size, mine=mine))
     a, b = np.random.default_rng().standard_normal((2, size, size), dtype="float32")
     study = roofline_study(
         {name: schedule for name, (schedule, _) in made.items()},

@@ -69,8 +69,6 @@ def _compile_classic(
     steps: Steps, name: str, model: Any, example: tuple[Any, ...]
 ) -> tuple[dict[str, Any], Any]:
     """Import, optimize and build with Relay: figures, and a runner if it got that far."""
-    from tvm import relay
-
     from tvm_practice import engines
     from tvm_practice.tvm_export.running import RelayRunner
     from tvm_practice.viz.graph import graph
@@ -84,9 +82,9 @@ def _compile_classic(
     if optimized is not None:
         say(
             "As imported, the weights are inputs; optimized, they are constants. The fusion shown "
-            "is relay.transform.FuseOps, which relay.build runs too."
+            "is that of the worked example: FuseOps, which relay.build runs too."
         )
-        fused = relay.transform.FuseOps(fuse_opt_level=2)(optimized)
+        fused = steps.chapter.fused_classic(optimized)
         figures |= _show_change(name, mod, optimized, fused)
         mod, params = optimized, {}
     lib = steps.attempt("build_relay", mod, params, engines.host_target())
@@ -114,6 +112,11 @@ def _compile_current(
     if mod is None:
         return {}, None
     figures = {"imported": graph(mod).operators.total()}
+    left = graph(steps.chapter.folded(mod)).operators.total()
+    say(
+        f"Worked example: two passes leave {left} of {figures['imported']} operators. The others "
+        "read constants only, and are computed now."
+    )
     optimized = steps.attempt("optimize_relax", mod)
     if optimized is not None:
         say("As imported, the weights are constants already.")

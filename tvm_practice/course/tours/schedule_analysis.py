@@ -111,10 +111,11 @@ def _show_spinning(analysis: Analysis) -> dict[str, float]:
 
 def _packed(size: int) -> Any:
     """Phase 2's packed product, compiled on current TVM."""
-    from solutions.manual_schedule import packed_matmul
+    from tvm_practice.course.stack import earlier
     from tvm_practice.course.tours.products import compiled
     from tvm_practice.engines.blocking import packed_blocking
 
+    packed_matmul = earlier("manual_schedule.packed_matmul")
     return compiled(packed_matmul(size, size, size, **packed_blocking(size)), ())
 
 
@@ -188,11 +189,11 @@ def _modules(analysis: Analysis, size: int) -> dict[str, Any]:
         return {**analysis.variants(size), "packed": _packed(size)}
     from tvm import te
 
-    from solutions.manual_schedule import tile_classic
-    from solutions.te_basics import matmul
+    from tvm_practice.course.stack import earlier
     from tvm_practice.course.tours.products import compiled
 
-    tensors = matmul(size, size, size)
+    tensors = earlier("te_basics.matmul")(size, size, size)
+    tile_classic = earlier("manual_schedule.tile_classic")
     schedules = {
         "naive": te.create_schedule(tensors[-1].op),
         "tiled+parallel": tile_classic(tensors, _TILE, _TILE),
@@ -305,8 +306,9 @@ def _print_roofline(study: Mapping[str, Any]) -> None:
         f"TVM made: {limits['peak_gflops']:.0f} GFLOP/s of multiply-adds in registers, "
         f"{limits['memory_gbps']:.0f} GB/s from memory"
         + (f", {limits['cache_gbps']:.0f} GB/s from the last cache" if limits["cache_gbps"] else "")
-        + f". Phase 2's reference schedules at {study['size']}, with the operations that each does "
-        "per byte from beyond the second cache (L2) and per byte from memory:"
+        + f". The same schedules at {study['size']}, by phase 2's reference functions, with the "
+        "operations that each does per byte from beyond the second cache (L2) and per byte from "
+        "memory:"
     )
     table = number_table("schedule", "per byte, L2", "memory", "limit, GFLOP/s", "GFLOP/s", "share")
     for name, kernel in study["kernels"].items():

@@ -36,6 +36,10 @@ _OWN: dict[str, tuple[Step, ...]] = {
 }
 
 
+# Each as the exercise that it may be replaced by: "relay_import.verify".
+REPLACEABLE = tuple(f"{module}.{each.__name__}" for module, own in _OWN.items() for each in own)
+
+
 class Steps:
     """The functions that exports are made of.
 
@@ -43,12 +47,15 @@ class Steps:
 
     Args:
         package: whose modules `relay_import`, `auto_tune` and `schedule_analysis` are looked at
-            first: "tvm_practice" for the learner's functions. What they do not define, and
-            everything where it is None, is the product's own.
+            first: "tvm_practice" for the learner's functions, "tvm_practice:verify,tune_ansor" for
+            these of them. What they do not define, and everything where it is None, is the
+            product's own.
     """
 
     def __init__(self, package: str | None = None):
-        self.package = package
+        name, colon, names = (package or "").partition(":")
+        self.package = name or None
+        self._among = set(names.split(",")) if colon else None
 
     def __getattr__(self, name: str) -> Step:
         for module, own in _OWN.items():
@@ -58,7 +65,7 @@ class Steps:
         raise AttributeError(f"no step {name}")
 
     def _replacement(self, module: str, name: str) -> Step | None:
-        if self.package is None:
+        if self.package is None or (self._among is not None and name not in self._among):
             return None
         found: Step | None = getattr(
             importlib.import_module(f"{self.package}.{module}"), name, None

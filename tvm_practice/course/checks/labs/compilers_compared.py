@@ -71,9 +71,9 @@ def _described(tensors: Sequence[Any]) -> str:
     engine=CURRENT,
     title="declare a softmax that reads its row once for maximum and sum",
     hints=(
-        "Follow the worked example: te.comm_reducer(merge, nothing) makes a reducer; applied to a "
-        "tuple inside te.compute, with axis=, it gives as many tensors as the tuple is long. An "
-        "element's state is (x, 1).",
+        "Follow the worked example: a reducer, applied to a tuple inside te.compute, gives as many "
+        "tensors as the tuple is long. An element's state is (x, 1).",
+        "te.comm_reducer(merge, nothing) makes the reducer. "
         "merge takes two states: the maximum is te.max of both; each sum is multiplied by te.exp "
         "of its own maximum less that one, then they are added. nothing(*types) returns "
         "te.min_value(types[0]) and tirx.const(0, types[1]).",
@@ -425,10 +425,10 @@ def _program(*lines: str) -> list[str]:
     engine=CURRENT,
     title="time a program from its start to its first line of output",
     hints=(
-        "subprocess.Popen(command, stdout=subprocess.PIPE, text=True) starts it and returns at "
-        "once; readline() of its stdout returns when a line is there. subprocess.run would wait "
-        "for the end.",
-        "Look at time.perf_counter() before Popen and after readline. Then let the process end "
+        "subprocess.run would wait for the end of the program. What starts it and returns at once, "
+        "and what returns as soon as a line is there?",
+        "subprocess.Popen(command, stdout=subprocess.PIPE, text=True), and readline() of its "
+        "stdout. Look at time.perf_counter() before Popen and after readline. Then let the process end "
         "(read the rest, wait) before the next one starts, and look at its returncode; "
         "statistics.median of the runs.",
         "Send standard error to a tempfile.TemporaryFile: a pipe that nobody reads fills up and "

@@ -547,9 +547,11 @@ def _shown_relay(convert_relay: Callable[..., Any]) -> str:
     engine=CLASSIC,
     title="a Relay operator with a strategy, and its converter for traces",
     hints=(
-        "tvm.relay.op.op has register, get, register_pattern, OpPattern, OpStrategy and "
-        "register_strategy. What get returns has set_num_inputs and add_type_rel(name, function "
-        "of (types, attrs)).",
+        "Three parts: the operator in the registry of tvm.relay.op.op, its strategy, and the "
+        "converter that calls it. The docstring says what the registry must know.",
+        "`from tvm.relay.op import op as registry` has registry.register, registry.get, "
+        "register_pattern, OpPattern.OPAQUE, OpStrategy and register_strategy; the operator has "
+        "set_num_inputs and add_type_rel(name, function of (types, attrs)). "
         "A strategy is def strategy(attrs, inputs, out_type, target) decorated by "
         '@tvm.target.override_native_generic_func(f"{name}_strategy"); it makes an OpStrategy '
         "and calls add_implementation(compute, schedule, name=…) on it. That compute takes "
@@ -638,10 +640,12 @@ def _shown_extern(extern_matmul: Callable[..., Any]) -> str:
     engine=CURRENT,
     title="a tensor that numpy computes, called from the kernel",
     hints=(
+        "Two parts: a Python function that TVM knows by name, and a tensor whose computation is a "
+        "call of that name.",
         "tvm_ffi.register_global_func(name, function, override=True) registers; te.extern("
         "shape, [A, B], lambda ins, outs: …) declares a tensor whose computation is the "
-        "statement that the lambda returns.",
-        "tvm.tirx.call_packed(name, ins[0], ins[1], outs[0]) is that statement. The function "
+        "statement that the lambda returns, "
+        "tvm.tirx.call_packed(name, ins[0], ins[1], outs[0]). The function "
         "gets three tensors and writes to the third.",
         "def product(a, b, c): np.matmul(view(a), view(b), out=view(c)), with view from "
         "tvm_practice.labs.blas_backend. Their .numpy() would be a copy.",
@@ -802,9 +806,11 @@ def _shown_offload(offload_linear: Callable[..., Any]) -> str:
     engine=CURRENT,
     title="give the linear layers of a graph to a backend",
     hints=(
+        "Two patterns, of which the first that matches is taken, and two passes. Which of the "
+        "patterns must come first?",
         'tvm.relax.dpl has is_op("relax.matmul"), which is called with the patterns of its '
         "arguments, wildcard() and is_const(). A pattern for FuseOpsByPattern is a pair (name, "
-        "pattern), and the first in the list that matches is taken.",
+        "pattern). "
         "With a bias it is is_op('relax.add') of the product's pattern and is_const(); an add is "
         "matched in both orders. List it before the product alone, or the add stays behind.",
         "tvm.ir.transform.Sequential([relax.transform.FuseOpsByPattern(patterns, "

@@ -235,8 +235,10 @@ def _scheduled() -> Iterator[list[str]]:
     engine=CURRENT,
     title="pre- and postprocessing compiled into the model",
     hints=(
-        "A relax.BlockBuilder makes a function: `with builder.function('main', [image])`, inside "
-        "it `with builder.dataflow()`, and builder.emit for each operator of relax.op.",
+        "A relax.BlockBuilder makes a function, operator by operator. The model's own function is "
+        "called like an operator, once it is in the builder's module; then it is inlined.",
+        "`with builder.function('main', [image])`, inside it `with builder.dataflow()`, and "
+        "builder.emit for each operator of relax.op. "
         "(p / 255 - mean) / std is p * scale + shift with two arrays of 3, which broadcast over "
         "the last axis; then permute_dims to [0, 3, 1, 2]. classifier = builder.add_func(model."
         "without_attr('global_symbol'), 'classifier') can be called: classifier(planes).",

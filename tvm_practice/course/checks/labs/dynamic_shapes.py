@@ -114,8 +114,9 @@ def _calls(main: Any) -> list[str]:
     engine=CURRENT,
     title="a matrix product of n rows, in TE and Relax",
     hints=(
-        "Phase 1's product, in which the number of rows is A.shape[0], whatever that is. In Relax "
-        "it is a symbol: n = tirx.Var('n', 'int64').",
+        "Phase 1's product, in which the number of rows is A.shape[0], whatever that is. The "
+        "worked example added has the Relax function around it, and its symbol.",
+        "n = tirx.Var('n', 'int64'); "
         "a = relax.Var('A', relax.TensorType((n, k), 'float32')); builder = relax.BlockBuilder(); "
         "with builder.function('main', [a, b]): what is emitted there is main's body.",
         "builder.emit_func_output(builder.emit_te(product, a, b)), where product(A, B) returns "
@@ -207,8 +208,9 @@ def _guards(function: Any) -> dict[str, str]:
     engine=CURRENT,
     title="tile a product of n rows without guards in its loops",
     hints=(
-        "schedule.pad_einsum(block, [rows, 1, 1]) comes first: factors for i, j and k. Two blocks "
-        "are new, the copy of A before and the copy to C after.",
+        "Padding comes first, as long as the block is under its three loops. Two blocks are new "
+        "then, the copy of A before and the copy to C after; the rest is phase 2's tile.",
+        "schedule.pad_einsum(block, [rows, 1, 1]) has factors for i, j and k. "
         "get_producers(block) gives the copy of A. After the splits and the reorder, "
         "compute_at(copy, i_outer) has it made there.",
         "parallel(i_outer), unroll(i_inner), vectorize(j_inner), and last "
@@ -352,8 +354,10 @@ def _network(width: int, features: int) -> Any:
     engine=CURRENT,
     title="import a PyTorch model with named extents",
     hints=(
-        "torch.export.Dim(name, min=1, max=bound) stands for an extent; one object for each name. "
-        "dynamic_shapes has a {axis: Dim} for each argument.",
+        "torch.export has an object that stands for an extent, and takes one for each axis that "
+        "may vary. How do two axes say that they have the same extent?",
+        "torch.export.Dim(name, min=1, max=bound), one object for each name; dynamic_shapes has a "
+        "{axis: Dim} for each argument. "
         "torch.export.export(model, tensors, dynamic_shapes=shapes), then from_exported_program("
         "exported, unwrap_unit_return_tuple=True).",
         "Before it: where tensor.shape[axis] == 1 for an axis that may vary, "
@@ -524,11 +528,15 @@ def _vm_build(planned: Any) -> Arrays:
     engine=CURRENT,
     title="plan memory, with symbols and with their bounds",
     hints=(
-        "main = mod['main']; clone the module, and give the clone's main the attribute with "
-        "main.with_attr('tir_var_upper_bound', {...}), or without_attr where bounds is None.",
+        "A copy of the module gets a main with the attribute, or without it; then passes run as in "
+        "phase 4, in the docstring's order.",
+        "main = mod['main']; mod.clone() copies; "
+        "main.with_attr('tir_var_upper_bound', {...}), or without_attr where bounds is None. "
         "The passes are functions of tvm.relax.transform that return a pass; "
         "tvm.transform.Sequential([...]) is one pass of them, and is called with the module.",
-        "The order is the docstring's: CallTIRRewrite makes the allocations that "
+        "marked['main'] = …; return tvm.transform.Sequential([relax.transform."
+        "RewriteDataflowReshape(), …, relax.transform.KillAfterLastUse()])(marked), in the "
+        "docstring's order: CallTIRRewrite makes the allocations that "
         "StaticPlanBlockMemory plans; what that leaves is LowerAllocTensor's.",
     ),
     looks_like="""
@@ -642,8 +650,10 @@ def _formulas(plan: MemoryPlan) -> list[str]:
     engine=CURRENT,
     title="verify one artifact over many shapes",
     hints=(
-        "Make a set of shapes first: itertools.product(*((1, bound) for bound in bounds)) is the "
-        "corners; add a tuple of primes, and tuples of random.randint(1, bound).",
+        "Make a set of shapes first, of three kinds; then one loop over them draws, runs, compares "
+        "and raises.",
+        "itertools.product(*((1, bound) for bound in bounds)) is the corners; add a tuple of "
+        "primes, and tuples of random.randint(1, bound). "
         "For each: inputs = draw(*shape); compare run(*inputs) with reference(*inputs), first "
         ".shape, then the largest absolute difference.",
         "NaN compares false with everything: `if not error <= tolerance: raise ValueError(...)`, "
@@ -869,8 +879,10 @@ class _Attention:
     engine=CURRENT,
     title="serve any length from static artifacts, by padding",
     hints=(
+        "Three steps: the bucket, two arrays of zeros that are filled as far as x goes, and the "
+        "part of the result that belongs to x.",
         "min(bucket for bucket in artifacts if bucket >= length) is the smallest that holds x; "
-        "raise ValueError if there is none.",
+        "raise ValueError if there is none. "
         "padded = np.zeros((batch, bucket, width), 'float32'), then padded[:, :length] = x; keep "
         "likewise, (batch, bucket), with 1 in the first `length` columns.",
         "return artifacts[bucket](padded, keep)[:, :length].",

@@ -104,8 +104,8 @@ _BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
     engine=CURRENT,
     title="give each element of C a thread",
     hints=(
-        "The loops are tiled as in phase 2, a tile being what a block of threads computes. Then "
-        "each loop but k is bound: schedule.bind(loop, 'blockIdx.y') and so on.",
+        "The loops are tiled as in phase 2, a tile being what a thread block computes. Then each "
+        "loop but k is bound, as in the worked example transposed.",
         "Neighbours in threadIdx.x run in step: columns are x, because neighbouring columns are "
         "neighbours in memory. schedule.split(i, [None, threads_y]), (j, [None, threads_x]).",
         "reorder(block_i, block_j, thread_i, thread_j, k), then bind block_i to blockIdx.y, "
@@ -175,10 +175,10 @@ def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
     engine=CURRENT,
     title="fetch a tile to shared memory, all threads together",
     hints=(
-        "schedule.cache_read(block, index, 'shared') returns the block of the copy, and "
-        "compute_at moves it into k_outer. What is left is to share its loops out among the "
-        "threads that are there already.",
-        "The copy's own loops are the last two of get_loops(copy). Fused, they run over the tile "
+        "The worked example transposed copies a tile to shared memory. What is left is to share "
+        "the copy's loops out among the threads that are there already, whatever the tile's width.",
+        "schedule.cache_read(block, index, 'shared') returns the copy, compute_at moves it into "
+        "k_outer. Its own loops are the last two of get_loops(copy). Fused, they run over the tile "
         "row after row; split that by [None, threads_y, threads_x, lanes].",
         "bind the second part to 'threadIdx.y' and the third to 'threadIdx.x', vectorize the "
         "last, return the copy. With the None part outermost, the warp's threads read "
@@ -314,9 +314,10 @@ def _name(schedule: Any, block: Any) -> str:
     engine=CURRENT,
     title="give each thread a tile of C in registers",
     hints=(
-        "i and j are split in three: blocks, threads, and what one thread does. k is split in "
-        "two. cache_write(block, 0, 'local') is the accumulator, as in phase 2's register_block; "
-        "cache_read(block, index, 'local') holds what is multiplied.",
+        "i and j are split in three: thread blocks, threads, and what one thread does. k is split "
+        "in two. The accumulator is as in phase 2's register_block; two more buffers hold what is "
+        "multiplied.",
+        "cache_write(block, 0, 'local') for C, cache_read(block, index, 'local') for A and B; "
         "split(i, [None, threads_y, rows]), split(j, [None, threads_x, columns]), split(k, "
         "[None, step]); all blocks and threads before k_outer and k_inner in the order, the "
         "thread's own loops last. reverse_compute_at(write_back, the loop on threadIdx.x).",
@@ -576,8 +577,8 @@ _INTRINSICS = {
     engine=CURRENT,
     title="replace loops by tensor-core instructions",
     hints=(
-        "Five blocks, five intrinsics. tensorize(loop, name) compares the loops from `loop` "
-        "inwards with what the intrinsic does: they must be exactly those of one fragment.",
+        "Five blocks, five intrinsics. tensorize compares the loops from the given one inwards "
+        "with what the intrinsic does: they must be exactly those of one fragment.",
         "zero = schedule.decompose_reduction(product, k_outer). For load_a, load_b and store: "
         "split the last two loops by 16, reorder to (outer, outer, inner, inner), tensorize the "
         "first inner one.",
@@ -678,7 +679,8 @@ def _wmma_calls(tensor_cores: Function) -> str:
     title="give each element of C a thread with te.create_schedule",
     hints=(
         "As tile_classic of phase 2, with bind in place of parallel and vectorize. A classic "
-        "schedule binds an axis to a thread axis: te.thread_axis('threadIdx.x').",
+        "schedule binds an axis to a thread axis, which it is given.",
+        "te.thread_axis('threadIdx.x') is one. "
         "schedule[C].split(i, factor=threads_y), split(j, factor=threads_x), reorder to block_i, "
         "block_j, thread_i, thread_j, k.",
         "schedule[C].bind(block_i, te.thread_axis('blockIdx.y')), and so on for blockIdx.x, "

@@ -1,0 +1,15 @@
+"""The matmul's schedules under the names that a table and a picture share."""
+
+from tests.conftest import Processes
+from tvm_practice import engines
+
+
+def test_the_rooflines_schedules_are_those_of_phase_3(process_of: Processes) -> None:
+    found = process_of(engines.CURRENT).call(
+        "tests.course.tours.matmuls_functions:loops", {"size": 64}
+    )
+    assert list(found) == ["naive", "tiled", "tiled+parallel", "packed"]
+    assert "vectorized" not in found["naive"] and "parallel" not in found["tiled"]
+    for name in ("tiled", "tiled+parallel"):
+        assert "vectorized(32)" in found[name] and "serial(32)" in found[name]
+    assert "parallel(4)" in found["tiled+parallel"]
