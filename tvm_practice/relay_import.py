@@ -29,7 +29,8 @@ A pass takes an IRModule and returns a new one. The pieces of current TVM:
 The pieces of classic TVM:
 
     torch.jit.trace(model, example, check_trace=False, strict=False)
-                                            what one run of the model does
+                                            what one run of the model does, inside
+                                            `with torch.no_grad()` without gradients
     relay.frontend.from_pytorch(trace, inputs, custom_convert_map={…})
                                             the trace as an IRModule, and the weights by name; an
                                             input is (name, shape)

@@ -56,7 +56,10 @@ class Piece:
         if _is_peculiar(last) and re.search(rf"\b{last}\b", text):
             return True
         if self.kind == "name":
-            return bool(re.search(rf"\b{parent.rpartition('.')[2]}\.{last}\b", text))
+            qualified = rf"\b{parent.rpartition('.')[2]}\.{last}\b"
+            # A long name is shown by a call of it, too; `max(a, b)` may be Python's.
+            called = rf"|\b{last}\(" if len(last) > 6 else ""
+            return bool(re.search(qualified + called, text))
         if self.kind == "method":
             return bool(re.search(rf"\.{last}\b|\b{last}\(|`{last}`", text))
         return bool(re.search(rf"\b{last}=|`{last}`", text))

@@ -9,6 +9,16 @@ TVM's compiler runs on this machine; its output need not. A target names the mac
               architecture's oldest
     mattr     instructions to add (+) or remove (-)
 
+    library = tvm.compile(module, target=tvm.target.Target(target))
+    library.mod.write_to_file("x.o", "o")   the object file; inspect_source("asm") is its assembly
+    tvm.target.codegen.llvm_cpu_has_features("avx", tvm.target.Target(target))
+                                            whether mtriple, mcpu and mattr together have it
+    tvm.target.codegen.llvm_get_system_triple()
+                                            this machine's triple
+    tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host="llvm")
+                                            for a GPU: the module that tvm.compile makes is the
+                                            host's, and mod.imports has the device's
+
 The result is an object file. It needs neither Python nor TVM's runtime: a C program can call it
 by TVM's calling convention:
 

@@ -13,6 +13,28 @@ There are two ways to hand work to a library that does it better:
     offload      patterns find parts of a graph, and your own backend makes a module of each;
                  TVM calls this BYOC, bring your own codegen
 
+The pieces of the conversions and of the offload:
+
+    te.rsqrt(x), te.const(0.1, X.dtype)     1 / sqrt(x); a constant of that type
+    schedule.get(loop).extent               the extent of a loop
+    importer.env[node]                      the Relax variable of a node; x.ty is its type
+    importer.block_builder                  add_func(function, "name") adds a function,
+                                            emit(relax.call_tir(added, [x], out_ty=x.ty)) a call
+    func.without_attr("global_symbol")      func without an attribute; with_attr adds one
+    tvm.relay.op.op.register(name, "Text."), tvm.relay.op.op.get(name); beside them
+        register_pattern, OpPattern.OPAQUE and register_strategy(name, strategy)
+        operator.set_num_inputs(3), operator.add_type_rel(name, relation)
+        @tvm.target.override_native_generic_func("name") of a strategy, which fills an
+        OpStrategy() by add_implementation(compute, schedule, name="name")
+    relay.Call(operator, arguments, tvm.ir.make_node("DictAttrs", eps=0.1))
+    tvm_ffi.register_global_func(name, function, override=True)
+    te.extern(shape, [A, B], lambda ins, outs: tvm.tirx.call_packed(name, *ins, *outs), name="C")
+    from tvm.relax.dpl import is_const, is_op, wildcard
+        is_op("relax.add")(wildcard(), is_const())
+                                            a pattern: the sum of anything and a constant
+    relax.transform.FuseOpsByPattern([(name, pattern)], bind_constants=…, annotate_codegen=…)
+    relax.transform.RunCodegen()            replaces the functions that are annotated
+
 The worked examples are `gate`, the first half of the operator, with `schedule_gate`;
 `schedule_classic`, the operator's schedule in classic TVM; and `convert_as_expression`, a converter
 that leaves the schedule to TVM. Write the functions below them, then run

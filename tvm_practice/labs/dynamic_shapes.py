@@ -10,7 +10,14 @@ Current TVM provides:
     n = tirx.Var("n", "int64")          a symbol; equal extents are the same symbol
     te.placeholder((n, 512))            works in tensor expressions, relax.TensorType((n, 512))
                                         in Relax
-    main.attrs["tir_var_upper_bound"]   {"n": 64}: the largest n, for the memory planner
+    main.attrs["tir_var_upper_bound"]   {"n": 64}: the largest n, for the memory planner;
+                                        main.with_attr(name, value) and main.without_attr(name)
+                                        give another main, and mod.clone() another module for it
+    schedule.pad_einsum(block, [8, 1, 1])
+                                        rounds the extents of the block's loops up to multiples;
+                                        schedule.get_producers(block) are the copies that it makes
+    torch.export.Dim("n", min=1, max=64)
+                                        an extent of an exported program that may vary
 
 At each call the virtual machine takes n from the first tensor that has it, checks the others
 against it, computes every shape that depends on it, and passes it to the kernels that need it.

@@ -431,9 +431,14 @@ def _value_at(schedule: Any, statement: Statement, at: tuple[int, ...]) -> str:
         "packed ones use te.if_then_else to put zeros where a block reaches past the matrix. If "
         "the sum is a te.compute T of shape (row blocks, column blocks, rows, columns), its loops "
         "are tiled from the start.",
+        "A_packed[b, r, i] is te.if_then_else(te.all(b * rows + i < m, r < k), A[b * rows + i, r], "
+        "0.0), where r runs over k rounded up to steps of unroll_k. "
         "C reads T[i // rows, j // columns, i % rows, j % columns]. set_scope(block, 0, "
         '"local") makes the sum\'s own buffer the accumulator, and C, moved to the loop over '
         "row blocks by reverse_compute_at, is the write-back.",
+        "Begin as fresh_schedule does, with [A, B, C]; get_loops of T's block are row blocks, "
+        "column blocks, i, j and k. Split k, then reorder(outer, inner, k_outer, k_inner, i, j), "
+        "outer being the column blocks. "
         "compute_at(B_packed's block, the column-block loop) packs B where it is used. Parallel on "
         "the column-block loop and on A_packed's outermost; vectorize and unroll as in "
         "register_block; decompose_reduction last. rows_first swaps the two loops, and which of "

@@ -629,7 +629,8 @@ def _expect_rejected(
     title="compare outputs with PyTorch's, and say where they differ",
     hints=(
         "First the number of outputs, then each output's shape (numpy would broadcast), then "
-        "its elements. Remember the largest error over all outputs.",
+        "its elements: what differs first raises ValueError. Remember the largest error over all "
+        "outputs; an output without elements has none.",
         "error = |output - reference| in float64; allowed = atol + rtol * |reference|. Every "
         "comparison with NaN is false, so `error > allowed` lets NaN through and "
         "`not (error <= allowed)` does not.",

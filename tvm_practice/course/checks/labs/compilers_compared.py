@@ -428,8 +428,8 @@ def _program(*lines: str) -> list[str]:
         "subprocess.run would wait for the end of the program. What starts it and returns at once, "
         "and what returns as soon as a line is there?",
         "subprocess.Popen(command, stdout=subprocess.PIPE, text=True), and readline() of its "
-        "stdout. Look at time.perf_counter() before Popen and after readline. Then let the process end "
-        "(read the rest, wait) before the next one starts, and look at its returncode; "
+        "stdout. Look at time.perf_counter() before Popen and after readline. Then let the "
+        "process end (read the rest, wait) before the next one starts, and look at its returncode; "
         "statistics.median of the runs.",
         "Send standard error to a tempfile.TemporaryFile: a pipe that nobody reads fills up and "
         "stops the program. If process.returncode or not line: raise RuntimeError(f'exit status "

@@ -485,11 +485,16 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
     engine=CURRENT,
     title="call a compiled function from C",
     hints=(
-        "For each shape write a static array of its size, its shape, its strides and a DLTensor; "
-        "then main: fread the inputs, fill a TVMFFIAny for each tensor, call, fwrite the last.",
+        "Write the program for two tensors by hand first, as lines. For each shape it has a static "
+        "array of its size, its shape, its strides and a DLTensor; main reads the inputs, fills a "
+        "TVMFFIAny for each tensor, calls, and writes the last.",
         "static DLTensor tensor_0 = {.data = data_0, .device = {kDLCPU, 0}, .ndim = 2, .dtype = "
         "{kDLFloat, 32, 1}, .shape = shape_0, .strides = strides_0}; strides are in elements: "
-        "{columns, 1} for rows x columns.",
+        "{columns, 1} for rows x columns, math.prod of the extents after each axis. "
+        "static _Alignas(64) float data_0[6]; static int64_t shape_0[] = {2, 3}; in main, "
+        "fread(data_0, sizeof data_0, 1, stdin) and fwrite. Of the docstring's names, the first "
+        "prints each part with fprintf(stderr, ...), and memory comes from "
+        "aligned_alloc(64, (bytes + 63) / 64 * 64) and goes to free.",
         "TVMFFIAny arguments[3] = {0}; arguments[0].type_index = kTVMFFIDLTensorPtr; "
         "arguments[0].v_ptr = &tensor_0; then __tvm_ffi_NAME(NULL, arguments, 3, &result), with "
         "the function declared above as the lab's docstring has it; void* "
