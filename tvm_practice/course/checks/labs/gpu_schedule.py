@@ -181,8 +181,8 @@ def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
         "k_outer. Its own loops are the last two of get_loops(copy). Fused, they run over the tile "
         "row after row; split that by [None, threads_y, threads_x, lanes].",
         "schedule.bind(second, 'threadIdx.y'), schedule.bind(third, 'threadIdx.x'), "
-        "schedule.vectorize(last), return the copy. With the None part outermost, the warp's threads "
-        "read neighbouring pieces at each of its steps.",
+        "schedule.vectorize(last), return the copy. With the None part outermost, the warp's "
+        "threads read neighbouring pieces at each of its steps.",
     ),
     looks_like="""
         for i_0 in blockIdx.y(8):
