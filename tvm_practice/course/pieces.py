@@ -112,8 +112,8 @@ class _Reader(ast.NodeVisitor):
             if "Any" not in said:
                 self._others.add(each.arg)
         body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-        for each in (*node.decorator_list, *body):
-            self.visit(each)
+        for part in (*node.decorator_list, *body):
+            self.visit(part)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._follow(node.targets[0], node.value)
