@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from tvm_practice.course.catalog import MINE, Exercise, Phase, modules, phase, phases
+from tvm_practice.course.catalog import MINE, PHASE_MODULES, Exercise, Phase, modules, phase
 from tvm_practice.course.editing import function_source, parse
 from tvm_practice.course.grading import learners_folder, reference_file, source_file
 
@@ -187,12 +187,10 @@ def pieces_of(exercise: Exercise) -> tuple[Piece, ...]:
 
 
 def scope(exercise: Exercise) -> list[Phase]:
-    """The chapters that come before the exercise, and its own: of labs only its own."""
-    own = phase(exercise.phase)
-    if own.is_lab:
-        return [*phases(), own]
-    order = phases()
-    return order[: [each.module for each in order].index(own.module) + 1]
+    """The phases before the exercise, and its own chapter: other chapters are optional."""
+    order = modules()
+    own = [each.module for each in order].index(exercise.phase)
+    return [each for each in order[:own] if each.module in PHASE_MODULES] + [order[own]]
 
 
 @functools.cache
@@ -277,9 +275,9 @@ _HEAD = """\
 
 The names of TVM and PyTorch that an exercise's reference answer is the first to use, and the place
 that shows each before: a chapter's file or page, a worked example, a docstring or a hint. `.split`
-is a method, `factor=` an option. A lab stands on the five phases alone. `tvm-practice pieces
-EXERCISE` lists all of an exercise's; this page is made by `tvm-practice pieces --page`, and a test
-holds it against the answers.
+is a method, `factor=` an option. Puzzles and labs are optional: each stands on the phases before it
+alone. `tvm-practice pieces EXERCISE` lists all of an exercise's; this page is made by
+`tvm-practice pieces --page`, and a test holds it against the answers.
 """
 
 
