@@ -214,15 +214,17 @@ def test_an_unknown_target_is_named(folder: Path) -> None:
 def test_without_pytorch_it_is_said(folder: Path) -> None:
     (folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")")
     done = run("run_autotvm", "mymodule:load_nan", folder=folder)
-    assert done.returncode != 0 and "No module named 'torch'" in done.stderr
+    assert done.returncode == 3 and "No module named 'torch'" in done.stderr
     assert len(done.stderr.splitlines()) == 1 and not (folder / "runs").exists()
 
 
 def test_without_the_classic_engine_its_tuners_are_refused(folder: Path) -> None:
-    arguments = ("mymodule:load_nan", "--tuning-trials", "4", "--use-ansor")
+    arguments = ("mymodule:load_nan", "--tuning-trials", "4", "--use-ansor", "--json")
     done = run("run_autotvm", *arguments, folder=folder, without_classic=True)
-    assert done.returncode == 1 and "requirements-classic.txt" in done.stderr
+    assert done.returncode == 3 and "requirements-classic.txt" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    [result] = json.loads(done.stdout)
+    assert result["status"] == "missing_dependencies" and result["reason"] in done.stderr
 
 
 @pytest.mark.slow

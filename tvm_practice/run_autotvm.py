@@ -13,10 +13,11 @@ import click
 from tvm_practice.tvm_export.cli import ShapesAsWords, tolerances
 
 if TYPE_CHECKING:
-    from tvm_practice.engines import Engine
+    from tvm_practice.engines import Engine, PlainError
     from tvm_practice.tvm_export.request import ExportRequest
 
 _CHECK_TARGETS = "tvm_practice.tvm_export.targets:require_all_buildable"
+_MISSING = 3  # exit code where an engine or a package is not installed
 _OTHER_NAMES = {"measure_repeats": "repeats", "measure_warmup": "warmup"}
 
 Call = Callable[[str, dict[str, Any]], Any]
@@ -81,6 +82,9 @@ Call = Callable[[str, dict[str, Any]], Any]
     "MetaSchedule: evolutionary, replay-trace.",
 )
 @click.option("--cost-model", help="Cost model of Ansor and MetaSchedule: xgb, random.")
+@click.option("--population", help="Candidates of each round of an evolutionary search.")
+@click.option("--iterations", help="Generations of each round of an evolutionary search.")
+@click.option("--samples", help="Least number of new candidates that such a round begins with.")
 @click.option(
     "--space",
     help="MetaSchedule's search space: register-tiles, post-order-apply, module:function.",
@@ -159,7 +163,8 @@ def main(
     artifact is written and not measured.
 
     Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
-    2 for a mistake in what was asked, 130 after Ctrl-C.
+    2 for a mistake in what was asked, 3 where an engine or a package is not installed (--json:
+    status missing_dependencies), 130 after Ctrl-C.
     """
     from tvm_practice.tvm_export.errors import BadInput
 
@@ -188,7 +193,7 @@ def main(
             _print(result, verbose=verbose)
 
     results, exit_code = _export(_per_target(asked, targets), call, show)
-    if as_json and any(each["status"] == "ok" for each in results):
+    if as_json and any(each["status"] != "failed" for each in results):
         click.echo(json.dumps(results, indent=2))
     sys.exit(exit_code)
 
@@ -252,7 +257,6 @@ def _export(
 ) -> tuple[list[dict[str, Any]], int]:
     """The result of each request, a failure too, and the command's exit code."""
     from tvm_practice.engines import PlainError
-    from tvm_practice.tvm_export.cli import failure
     from tvm_practice.tvm_export.request import EXPORT
 
     results: list[dict[str, Any]] = []
@@ -265,18 +269,18 @@ def _export(
         try:
             call(_CHECK_TARGETS, given)
         except (PlainError, OSError) as error:
-            line, exit_code = failure(error)
-            click.echo(f"run_autotvm: {line}", err=True)
-            return [], exit_code
+            found, exit_code = _failed(error, ", ".join(texts))
+            click.echo(f"run_autotvm: {found['reason']}", err=True)
+            return [found], exit_code
     for request in requests:
         try:
             result = call(EXPORT, request.arguments())
         except (PlainError, OSError) as error:
-            line, exit_code = failure(error)
+            found, exit_code = _failed(error, request.target)
             which = f"{request.target}: " if several else ""
-            click.echo(f"run_autotvm: {which}{line}", err=True)
-            results.append({"status": "failed", "target": request.target, "reason": line})
-            if exit_code == 2:  # a mistake in what was asked: other targets would meet it too
+            click.echo(f"run_autotvm: {which}{found['reason']}", err=True)
+            results.append(found)
+            if exit_code in (2, _MISSING):  # other targets would meet it too
                 break
             continue
         results.append(result)
@@ -284,6 +288,17 @@ def _export(
             exit_code = 1
         show(result)
     return results, exit_code
+
+
+def _failed(error: "PlainError | OSError", target: str) -> tuple[dict[str, Any], int]:
+    """The result of a request that failed, and the exit code."""
+    from tvm_practice.tvm_export.cli import failure, is_missing
+
+    line, exit_code = failure(error)
+    status = "failed"
+    if is_missing(error):
+        status, exit_code = "missing_dependencies", _MISSING
+    return {"status": status, "target": target, "reason": line}, exit_code
 
 
 def _input_shapes(given: tuple[str, ...]) -> dict[str, tuple[int | str, ...]] | None:

@@ -58,3 +58,18 @@ def answers_nothing(**_: Any) -> None:
 
 def answers_half(request: dict[str, Any]) -> dict[str, Any]:
     return {**answer(request), "latency": {"mean": 2.0}}
+
+
+def tells_the_model(request: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose `tuning` holds the weight, the input and the seed that it was given."""
+    from tvm_practice.tvm_export.pipeline import load
+    from tvm_practice.tvm_export.request import ExportRequest
+
+    asked = ExportRequest.model_validate(request)
+    call = load(asked).call
+    found = {
+        "weight": next(call.module.parameters()).tolist(),
+        "input": call.tensors[0].tolist(),
+        "seed": asked.model_seed,
+    }
+    return {**answer(request), "tuning": found}

@@ -157,3 +157,21 @@ def needs_an_argument(path: str) -> nn.Module:
 
 
 not_a_function = 3
+
+
+def unrepeatable() -> Loaded:
+    """Another model at each call, whatever the seed."""
+    generator = torch.Generator()
+    generator.seed()
+    layer = nn.Linear(6, 4)
+    nn.init.normal_(layer.weight, generator=generator)
+    return layer, torch.randn(3, 6, generator=generator)
+
+
+def within_a_function() -> Loaded:
+    """A model of a class that cannot be pickled."""
+
+    class Inner(nn.Linear):
+        pass
+
+    return Inner(6, 4), torch.randn(3, 6)

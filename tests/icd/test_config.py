@@ -57,6 +57,28 @@ def test_yaml_with_references_between_keys(tmp_path: Path) -> None:
     assert load_config(file).measure.tvm_repeats == 7
 
 
+def test_graph_loader_is_the_older_name(tmp_path: Path) -> None:
+    file, older, newer = tmp_path / "run.json", "a:older", "a:newer"
+
+    def loader(content: dict[str, Any], *overrides: str) -> str:
+        file.write_text(json.dumps(content))
+        return load_config(file, overrides).model.loader
+
+    both = {"graph": {"loader": older}, "model": {"loader": newer}}
+    assert loader({"graph": {"loader": older}}) == older
+    assert loader({"graph": {"loader": older}}, f"model.loader={newer}") == newer
+    assert loader({"model": {"loader": newer}}, f"graph.loader={older}") == older
+    assert loader(both, "model.loader=a:x", "graph.loader=a:y") == "a:y"
+    assert loader(both, "graph.loader=a:y", "model.loader=a:x") == "a:x"
+    assert loader({"graph": {"loader": newer}, "model": {"loader": newer}}) == newer
+    with pytest.raises(BadInput, match=r"graph.loader is the older name of model.loader"):
+        loader(both)
+    with pytest.raises(BadInput, match=r"unknown key graph\.example"):
+        loader({"graph": {"loader": older, "example": []}})
+    with pytest.raises(BadInput, match="model=3 is not a section"):
+        loader({"graph": {"loader": older}, "model": 3})
+
+
 def test_every_published_configuration_is_valid() -> None:
     files = sorted((ROOT / "configs").glob("*.json"))
     assert {file.stem for file in files} == {"bert", "bert_large", "mlp", "resnet18"}
@@ -75,7 +97,8 @@ def test_every_key_is_on_the_page() -> None:
     [
         ("measure.tvm_trails=3", "unknown key measure.tvm_trails; did you mean measure.tvm_trials"),
         ("modle.loader=a:b", "unknown key modle.loader; did you mean model.loader"),
-        ("graph.loader=a:b", "unknown key graph.loader; did you mean model.loader"),
+        ("graph.lodaer=a:b", "unknown key graph.lodaer; did you mean model.loader"),
+        ("graph.loader=load_mlp", "model.loader=\"load_mlp\" is not of the form module:factory"),
         ("tvm_enable=true", "unknown key tvm_enable; did you mean measure.tvm_enable"),
         ("zzzz=1", "unknown key zzzz"),
         ("pipeline.mode=iterativ", "none of eager, compiled, iterative; did you mean iterative"),

@@ -15,6 +15,7 @@ from tvm_practice.icd import runner, search
 from tvm_practice.icd.config import RunConfig
 from tvm_practice.icd.metrics import Metrics
 from tvm_practice.measure import Comparison, Latency, Ratio
+from tvm_practice.tvm_export import loading
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.request import ExportRequest
 from tvm_practice.tvm_export.tuners.search import Search
@@ -276,6 +277,28 @@ def test_described_inputs_are_handed_on(
     runner.run(RunConfig.model_validate(described), tmp_path)
     asked = read(tmp_path)["tvm_baseline"]["tuning"]["asked"]
     assert asked["example"] == [{"shape": [5, 6], "dtype": None}]
+
+
+@pytest.mark.parametrize("model", ["unrepeatable", "within_a_function"])
+def test_tvm_is_given_the_model_that_pytorch_was_measured_with(
+    model: str, one_child: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its factory makes another each time; if it cannot be handed over, by the seed."""
+
+    def keep(*arguments: Any, **options: Any) -> Any:
+        measured.append(load(*arguments, **options))
+        return measured[-1]
+
+    measured: list[Any] = []
+    load = loading.load
+    monkeypatch.setattr(runner, "load", keep)
+    stand_in("tells_the_model", monkeypatch)
+    described = config(model, **TVM).model_dump() | {"seed": 7}
+    runner.run(RunConfig.model_validate(described), tmp_path)
+    given = read(tmp_path)["tvm_baseline"]["tuning"]
+    [loaded] = measured
+    assert given["seed"] == 7 and given["input"] == loaded.args[0].tolist()
+    assert given["weight"] == loaded.module.weight.tolist()
 
 
 @pytest.mark.parametrize(

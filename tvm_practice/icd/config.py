@@ -245,10 +245,39 @@ def load_config(file: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
         plain = OmegaConf.to_container(given, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise BadInput(f"{file}: {_first_line(error)}") from None
+    overrides = _with_newer_name(plain, str(file), overrides)
     try:
         return RunConfig.model_validate(plain)
     except ValidationError as error:
         raise BadInput(_explain(error, str(file), overrides)) from None
+
+
+def _with_newer_name(plain: Any, file: str, overrides: Sequence[str]) -> list[str]:
+    """Put graph.loader, the older name of model.loader, under the newer one.
+
+    Args:
+        plain: the configuration, which is changed.
+        file: its name.
+        overrides: of which the last one counts.
+
+    Returns the overrides by the newer name. Raises BadInput if the two names differ in the file.
+    """
+    older, newer = "graph.loader", "model.loader"
+    graph = plain.get("graph")
+    if isinstance(graph, dict) and "loader" in graph:
+        loader = graph.pop("loader")
+        if not graph:
+            del plain["graph"]
+        model = plain.setdefault("model", {})
+        given = [each.partition("=")[0] for each in overrides]
+        last = [each for each in given if each in (older, newer)][-1:]
+        if not isinstance(model, dict) or (last == [newer] and "loader" in model):
+            pass  # the one is to be refused; the other counts
+        elif "loader" not in model or last == [older]:
+            model["loader"] = loader
+        elif model["loader"] != loader:
+            raise BadInput(f"{file}: {older} is the older name of {newer}, and the two differ")
+    return [re.sub(rf"^{re.escape(older)}=", f"{newer}=", each) for each in overrides]
 
 
 def _require_shallow(text: str, what: str) -> None:

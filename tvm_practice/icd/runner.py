@@ -1,8 +1,10 @@
 """The run: resolve the model, measure PyTorch, export to TVM if asked, write metrics.json."""
 
 import json
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -25,8 +27,9 @@ from tvm_practice.tvm_export.artifacts.schema import (
     RatioRecord,
     VerificationRecord,
 )
+from tvm_practice.tvm_export.cli import is_missing
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.loading import Loaded, describe, load
+from tvm_practice.tvm_export.loading import Loaded, describe, hand_over, load
 from tvm_practice.tvm_export.nested import flattened
 from tvm_practice.tvm_export.request import EXPORT, ExportRequest
 from tvm_practice.tvm_export.writing import write_json
@@ -94,11 +97,27 @@ def run(
     if request and metrics.tvm_baseline:
         started = time.perf_counter()
         planned = metrics.tvm_baseline
-        metrics.tvm_baseline = measure_tvm(planned, request, say=say, output=output)
+        with _handed_over(loaded, request) as asked:
+            metrics.tvm_baseline = measure_tvm(planned, asked, say=say, output=output)
         seconds["tvm"] = time.perf_counter() - started
         metrics.seconds = seconds
         _write(metrics, out)
     return metrics
+
+
+@contextmanager
+def _handed_over(loaded: Loaded, request: ExportRequest) -> Iterator[ExportRequest]:
+    """The request with the model that PyTorch was measured with, in a file that the block has.
+
+    Where the model cannot be written the factory makes it again, with the same seed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.pt"
+        if hand_over(loaded, file):
+            request = request.model_copy(update={"resolved": file})
+        else:
+            file.unlink(missing_ok=True)
+        yield request
 
 
 def _set_threads() -> int:
@@ -263,17 +282,14 @@ def measure_tvm(
             request.tuning_log.parent.mkdir(parents=True, exist_ok=True)
         with engines.Session(planned.engine, output=output) as session:
             found = _baseline(session.call(EXPORT, request.arguments()))
-    except engines.EngineUnavailable as missing:
-        found = {"status": "missing_dependencies", "reason": missing.line}
-    except engines.RemoteError as error:
-        absent = error.kind in ("builtins.ModuleNotFoundError", "builtins.ImportError")
-        status = "missing_dependencies" if absent else "failed"
-        found = {"status": status, "reason": error.line}
     except (ValidationError, KeyError, TypeError, AttributeError) as error:
         reason = f"the export answered something else: {describe(error)}"
         found = {"status": "failed", "reason": reason}
     except (engines.PlainError, OSError) as error:
-        found = {"status": "failed", "reason": describe(error)}
+        missing_or_remote = (engines.RemoteError, engines.EngineUnavailable)
+        reason = error.line if isinstance(error, missing_or_remote) else describe(error)
+        status = "missing_dependencies" if is_missing(error) else "failed"
+        found = {"status": status, "reason": reason}
     if found["reason"]:
         say(f"TVM: {found['status']}: {found['reason']}")
     return planned.model_copy(update=found)

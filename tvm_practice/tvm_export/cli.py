@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.engines import PlainError
+from tvm_practice.engines import EngineUnavailable, PlainError, RemoteError
 from tvm_practice.engines.command_line import Command
 
 if TYPE_CHECKING:
@@ -117,6 +117,15 @@ def failure(error: PlainError | OSError) -> tuple[str, int]:
     if isinstance(error, PlainError):
         return error.line, error.exit_code
     return str(error), 1
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether an engine, a package or a tool that is not installed caused an error."""
+    from tvm_practice.tvm_export.errors import Missing
+
+    if isinstance(error, RemoteError):
+        return error.kind in ("builtins.ModuleNotFoundError", "builtins.ImportError")
+    return isinstance(error, EngineUnavailable | Missing)
 
 
 @contextmanager

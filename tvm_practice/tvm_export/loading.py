@@ -120,6 +120,41 @@ def _staying_here() -> Iterator[None]:
         os.chdir(here)
 
 
+def hand_over(loaded: Loaded, file: Path) -> bool:
+    """Write a model and its inputs for `take_over` in another process.
+
+    Returns whether that was possible: a class within a function cannot be pickled, for example.
+    """
+    import torch
+
+    try:
+        torch.save((loaded.module, loaded.args, loaded.kwargs), file)
+    except Exception:  # whatever a person's classes raise when they are pickled, or a full disk
+        return False
+    return True
+
+
+def take_over(
+    loader: str, file: Path, *, shapes: Mapping[str, Sequence[int | str]] | None = None
+) -> Loaded | None:
+    """The model and inputs that `hand_over` wrote, as `load` gives them; None if unreadable here.
+
+    Args:
+        loader: "module:factory" that made the model; its module has the model's classes.
+        file: written by this program: reading it runs what it holds.
+        shapes: as for `load`.
+    """
+    import torch
+
+    with _staying_here():
+        find_factory(loader)
+        try:
+            module, args, kwargs = torch.load(file, weights_only=False)
+        except Exception:  # whatever a person's classes raise when they are unpickled
+            return None
+        return _ready(loader, module, kwargs or args, shapes)
+
+
 def _made(
     loader: str, example: Sequence[ExampleTensor] | None, seed: int
 ) -> "tuple[torch.nn.Module, Any]":

@@ -162,7 +162,10 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
     from tvm_practice.tvm_export.draws import read_data
 
     torch.set_num_threads(engines.thread_count())
-    loaded = loading.load(
+    loaded = None
+    if request.resolved is not None:
+        loaded = loading.take_over(request.model, request.resolved, shapes=request.input_shapes)
+    loaded = loaded or loading.load(
         request.model,
         example=request.example,
         seed=request.model_seed,

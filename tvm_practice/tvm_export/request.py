@@ -38,6 +38,8 @@ class ExportRequest(ExportSettings):
         artifacts: folder to write; records go there too unless `tuning_log` says where.
         example: shapes of the inputs; see `example_inputs.resized`.
         model_seed: PyTorch's seed while the factory runs and inputs are drawn.
+        resolved: file that `loading.hand_over` wrote, with the model and the inputs; None: the
+            factory is called.
         converters: "module:function" of the person's own, see `converters.find_converters`.
         engine: which TVM; None: the tuner's, or untuned the one that is active.
         warmup: calls of the artifact that are not kept.
@@ -52,6 +54,7 @@ class ExportRequest(ExportSettings):
     artifacts: Path
     example: list[ExampleTensor] | None = None
     model_seed: int = Field(default=0, ge=0)
+    resolved: Path | None = None
     converters: str | None = None
     warmup: int = Field(default=50, ge=0, le=MOST_CALLS)
     repeats: int = Field(default=1000, ge=1, le=MOST_CALLS)

@@ -55,3 +55,15 @@ def refusals(cases: list[list[str]]) -> list[str]:
         except BadInput as error:
             said.append(str(error))
     return said
+
+
+def strategy(search: dict[str, Any]) -> dict[str, int]:
+    """The sizes that MetaSchedule's search of a dense layer has."""
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.tuners.metaschedule.tasks import _space_and_strategy
+    from tvm_practice.tvm_export.tuners.search import Search, searching
+
+    with searching(Search.model_validate(search)):
+        _, found = _space_and_strategy("post-order-apply", host_target())
+    names = ("population_size", "genetic_num_iters", "init_min_unmeasured")
+    return {name: int(getattr(found, name)) for name in names}

@@ -24,6 +24,8 @@ FUNCTIONS = "tests.tvm_export.tuners.search_functions"
         ({"cost_model": "mlp"}, "cost_model"),
         ({"space": "no-colon"}, "space"),
         ({"rpc_tracker": "host"}, "rpc_tracker"),
+        ({"population": 0}, "population"),
+        ({"samples": "few"}, "samples"),
         ({"polizy": "xgb"}, "polizy"),
     ],
 )
@@ -38,6 +40,9 @@ def test_a_bad_setting_is_named(settings: dict[str, object], field: str) -> None
         ("ansor", {"policy": "ga"}, "policy: ansor has sketch.xgb, sketch.random, not 'ga'"),
         ("autotvm", {"cost_model": "random"}, "cost_model"),
         ("autotvm", {"space": "module:function"}, "space"),
+        ("autotvm", {"population": 9}, "population: of Ansor"),
+        ("metaschedule", {"iterations": 2, "policy": "replay-trace"}, "iterations: of the policy"),
+        ("metaschedule", {"samples": 2, "space": "register-tiles"}, "samples: register-tiles"),
     ],
 )
 def test_what_a_tuner_cannot_do_is_refused(
@@ -45,6 +50,27 @@ def test_what_a_tuner_cannot_do_is_refused(
 ) -> None:
     with pytest.raises(ValidationError, match=message):
         ExportConfig.model_validate({"example_input": None, "tuner": tuner, "search": settings})
+
+
+def test_sizes_of_an_evolutionary_search_reach_ansor() -> None:
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params
+
+    usual = fast_search_params()
+    with searching(Search(population=16, samples=4)):
+        assert fast_search_params() == {
+            "evolutionary_search_population": 16,
+            "evolutionary_search_num_iters": usual["evolutionary_search_num_iters"],
+            "sample_init_min_population": 4,
+        }
+
+
+def test_sizes_of_an_evolutionary_search_reach_metaschedule(process_for: TunersProcesses) -> None:
+    given = {"search": {"population": 16, "iterations": 3, "samples": 4}}
+    assert process_for("metaschedule").call(f"{FUNCTIONS}:strategy", given) == {
+        "population_size": 16,
+        "genetic_num_iters": 3,
+        "init_min_unmeasured": 4,
+    }
 
 
 def _trials(seconds: list[float]) -> int:
@@ -102,6 +128,8 @@ def test_other_errors_are_not_swallowed() -> None:
     ("tuner", "settings"),
     [
         ("metaschedule", {"seed": 3, "policy": "replay-trace", "space": "post-order-apply"}),
+        ("metaschedule", {"population": 8, "iterations": 1, "samples": 4}),
+        ("ansor", {"population": 16, "iterations": 1, "samples": 4}),
         ("ansor", {"policy": "sketch.random"}),
         ("autotvm", {"policy": "ga"}),
     ],

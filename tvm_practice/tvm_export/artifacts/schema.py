@@ -181,6 +181,10 @@ class Summary(Record):
     model: str | None = Field(description="module:factory; null if the exporter did not say.")
     target: str
     tuner: Tuner | None = Field(description="null if untuned.")
+    configuration: ConfigurationRecord | None = Field(
+        default=None, description="What was asked for; null of an export made from Python."
+    )
+    tuning: TuningRecord = Field(default=TuningRecord(), description="What the tuner did.")
     verification: VerificationRecord | None
     latency: LatencyRecord | None = Field(description="Of the artifact; null if not measured.")
     ratio_to_pytorch: RatioRecord | None = Field(
@@ -196,11 +200,9 @@ class Summary(Record):
 class Metadata(Summary):
     """metadata.json: how the artifact was made, on what, and how it did."""
 
-    configuration: ConfigurationRecord | None
     engine_facts: EngineRecord
     environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")
     inputs: list[InputRecord]
-    tuning: TuningRecord
     seconds: dict[str, float] = Field(
         description="What each stage took: import, optimize, tune, choose, build."
     )

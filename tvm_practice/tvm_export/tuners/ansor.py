@@ -55,12 +55,14 @@ def make_task(
 def fast_search_params() -> dict[str, Any]:
     """Parameters of the sketch policy for tens of trials.
 
-    The defaults (2048, 4 and 50) search for twenty seconds before every round.
+    The defaults (2048, 4 and 50) search for twenty seconds before every round. What
+    `search.going()` says comes first.
     """
+    sizes = going().search.sizes
     return {
-        "evolutionary_search_population": 128,
-        "evolutionary_search_num_iters": 2,
-        "sample_init_min_population": 20,
+        "evolutionary_search_population": sizes.get("population", 128),
+        "evolutionary_search_num_iters": sizes.get("iterations", 2),
+        "sample_init_min_population": sizes.get("samples", 20),
     }
 
 

@@ -36,6 +36,9 @@ class Search(BaseModel):
         policy: AutoTVM: xgb, ga, random or grid; Ansor: sketch.xgb or sketch.random;
             MetaSchedule: evolutionary or replay-trace.
         cost_model: what Ansor's and MetaSchedule's policies predict times with.
+        population: candidates of each round of Ansor's and MetaSchedule's evolutionary search.
+        iterations: its generations.
+        samples: least number of candidates, drawn anew, that a round begins with.
         space: MetaSchedule's design space: "register-tiles" (contractions, see `tile_space`),
             "post-order-apply" (its own), or "module:function" of a function that takes a
             Schedule. None: the first for contractions, the second for what is left.
@@ -50,6 +53,9 @@ class Search(BaseModel):
     seed: int | None = Field(default=None, ge=0, lt=2**31)
     policy: str | None = None
     cost_model: Literal["xgb", "random"] | None = None
+    population: int | None = Field(default=None, ge=1)
+    iterations: int | None = Field(default=None, ge=1)
+    samples: int | None = Field(default=None, ge=1)
     space: str | None = None
     rpc_tracker: str | None = None
     rpc_key: str = "cpu"  # what a server of the farm is known by, unless it is told otherwise
@@ -78,12 +84,27 @@ class Search(BaseModel):
         host, _, port = self.rpc_tracker.rpartition(":")
         return host, int(port)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Population, iterations and samples, those that are given."""
+        given = {name: getattr(self, name) for name in ("population", "iterations", "samples")}
+        return {name: value for name, value in given.items() if value is not None}
+
     def why_not_for(self, tuner: str) -> str | None:
         """Why `tuner` cannot search like this, in one line that names the field."""
         if self.policy is not None and self.policy not in POLICIES[tuner]:
             return f"policy: {tuner} has {', '.join(POLICIES[tuner])}, not {self.policy!r}"
         if self.cost_model is not None and tuner == "autotvm":
             return "cost_model: AutoTVM's is part of its policy"
+        if sizes := self.sizes:
+            if tuner == "autotvm":
+                return f"{next(iter(sizes))}: of Ansor's and MetaSchedule's evolutionary search"
+            if self.policy == "replay-trace":
+                return f"{next(iter(sizes))}: of the policy evolutionary, not replay-trace"
+            if self.space == "register-tiles":
+                return (
+                    f"{next(iter(sizes))}: register-tiles are ranked, post-order-apply is evolved"
+                )
         if self.space is not None and tuner != "metaschedule":
             return f"space: {tuner} has no design space of one's own, MetaSchedule has"
         return None

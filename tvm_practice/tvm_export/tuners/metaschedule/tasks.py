@@ -73,10 +73,13 @@ def _strategy(policy: str | None) -> Any:
         return ms.search_strategy.ReplayTrace(max_fail_count=100)
     # Half of the default, 512. On a product of 1024 three searches of 64 trials took 42 to 44 s;
     # with 64 they took 33 to 42 and found slower schedules. Fewer trials cannot use as many.
-    most = going().most
+    most, sizes = going().most, going().search.sizes
     size = 256 if most is None else min(256, 16 * max(most, 1))
+    size = sizes.get("population", size)
     return ms.search_strategy.EvolutionarySearch(
-        population_size=size, init_min_unmeasured=min(50, size)
+        population_size=size,
+        init_min_unmeasured=sizes.get("samples", min(50, size)),
+        genetic_num_iters=sizes.get("iterations", 4),
     )
 
 
@@ -85,7 +88,8 @@ def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
 
     Equal functions share a task; functions that are already scheduled have none. The space of a
     contraction is "register-tiles", that of other functions MetaSchedule's own, unless
-    `search.going()` names one for all.
+    `search.going()` names one for all, or sizes of an evolutionary search: tiles are ranked, not
+    evolved.
     """
     from tvm.s_tir import meta_schedule as ms
 
@@ -101,7 +105,7 @@ def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
     contexts, weights = [], []
     for task in tasks:
         function = task.dispatched[0]
-        wanted = going().search.space
+        wanted = "post-order-apply" if going().search.sizes else going().search.space
         tiles = wanted in (None, "register-tiles") and ranked_choices(function["main"], target)
         if wanted == "register-tiles" and not tiles:
             continue
