@@ -67,6 +67,39 @@ def without_code() -> dict[str, Any]:
     return {"doubled.default": in_relax, "tvm_practice_tests::doubled": in_relay}
 
 
+def of_another_type() -> dict[str, Any]:
+    """A converter to integers of an operator on real numbers."""
+
+    def in_relax(node: Any, importer: Any) -> Any:
+        from tvm.relax import op
+
+        return importer.block_builder.emit(op.astype(importer.env[node.args[0]], "int32"))
+
+    def in_relay(inputs: Any, types: Any) -> Any:
+        from tvm import relay
+
+        return relay.cast(inputs[0], "int32")
+
+    return {"doubled.default": in_relax, "tvm_practice_tests::doubled": in_relay}
+
+
+def of_another_shape() -> dict[str, Any]:
+    """A converter that leaves out a row."""
+
+    def in_relax(node: Any, importer: Any) -> Any:
+        from tvm.relax import op
+
+        x = importer.env[node.args[0]]
+        return importer.block_builder.emit(op.strided_slice(x, [0], [1], [5]))
+
+    def in_relay(inputs: Any, types: Any) -> Any:
+        from tvm import relay
+
+        return relay.strided_slice(inputs[0], [1], [5], axes=[0])
+
+    return {"doubled.default": in_relax, "tvm_practice_tests::doubled": in_relay}
+
+
 def fails() -> dict[str, Any]:
     raise ValueError("not today")
 

@@ -26,6 +26,17 @@ def test_an_operator_that_tvm_lacks(session: engines.Session) -> None:
     assert error_with(session, None, inline=True) < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("converters", "told"),
+    [("of_another_type", "int32.*float32"), ("of_another_shape", r"\(4, 8\).*\(5, 8\)")],
+)
+def test_a_result_that_is_not_pytorchs_is_one_line(
+    session: engines.Session, converters: str, told: str
+) -> None:
+    with pytest.raises(engines.PlainError, match=f"^(Relay|Relax) cannot .*doubled.*{told}"):
+        error_with(session, f"{FUNCTIONS}:{converters}")
+
+
 def test_what_tvm_has_no_code_for_is_one_line(session: engines.Session) -> None:
     with pytest.raises(engines.PlainError, match=r"^(Relay|TVM) cannot [^\n]*$") as told:
         error_with(session, f"{FUNCTIONS}:without_code")

@@ -58,7 +58,7 @@ class RelayRunner:
         self._module, self._debugger = module, debugger
         shapes, dtypes = module.get_input_info()
         self._inputs = {
-            str(name): (tuple(int(extent) for extent in shapes[name]), str(dtypes[name]))
+            str(name): (tuple(int(extent) for extent in shapes[name]), _numpys(dtypes[name]))
             for name in shapes
             if name.startswith("input_")  # the others are weights
         }
@@ -107,6 +107,11 @@ class RelayRunner:
             ]
 
         return profiled
+
+
+def _numpys(dtype: Any) -> str:
+    """NumPy's name of a type that a graph names: there, bool is an integer of one bit."""
+    return "bool" if str(dtype) == "uint1" else str(dtype)
 
 
 class RelaxRunner:

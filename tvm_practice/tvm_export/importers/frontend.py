@@ -171,8 +171,9 @@ def _require(importer: Any, node: Any, result: Any, value: Any) -> None:
         isinstance(theirs, int) and ours is not None and ours != theirs
         for ours, theirs in zip(shape, value.shape, strict=True)
     ):
+        found = tuple(getattr(each, "value", each) for each in kind.shape)
         raise Refused(
-            f"{_name_of(node)}{place_of(node)} becomes of shape {tuple(kind.shape)}, "
+            f"{_name_of(node)}{place_of(node)} becomes of shape {found}, "
             f"which is {tuple(value.shape)} in PyTorch"
         )
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.importers.converters import find_converters
+from tvm_practice.tvm_export.importers.converters import find_converters, relay_types
 from tvm_practice.tvm_export.importers.converters import relay as relay_converters
+from tvm_practice.tvm_export.importers.converters.relay_results import results_as_traced
 from tvm_practice.tvm_export.importers.refusals import told_in_a_line
 from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
 
@@ -20,11 +21,13 @@ def import_traced(export: Export) -> Export:
     line of the model at fault.
     """
     call, steps = export.call, export.steps
-    converters = relay_converters.converters() | find_converters(export.settings.converters)
+    converters = relay_converters.converters() | relay_types.converters()
+    converters |= find_converters(export.settings.converters)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relay", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)
-    with watch("import"), refused, quiet_frontends(), quiet, decisions_fixed() as notes:
+    held = results_as_traced()
+    with watch("import"), refused, quiet_frontends(), quiet, held, decisions_fixed() as notes:
         imported, parameters = steps.import_relay(call.module, call.tensors, converters=converters)
     with watch("optimize"), native_stderr_to(os.devnull):
         imported = relay_converters.sums_as_products(imported)

@@ -1,0 +1,97 @@
+"""Each operator's result on classic TVM, held against the type and shape that PyTorch traced."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tvm_practice.tvm_export.importers.refusals import Refused
+
+# TVM's names of the types that a trace names, by kind.
+_TYPES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}
+# TVM returns the tensor that was written to, the trace the part that was written.
+_OTHERWISE = ("aten::copy_",)
+
+
+@contextmanager
+def results_as_traced() -> Iterator[None]:
+    """Inside the block, what `from_pytorch` makes of an operator is as PyTorch traced it.
+
+    TVM's converters drop arguments without a word. A result of another width is cast, axes of
+    extent 1 are added or dropped; any other difference raises Refused, which names the operator.
+    """
+    from tvm.relay.frontend.pytorch import PyTorchOpConverter
+
+    original = PyTorchOpConverter.update_convert_map
+
+    def update(importer: Any, more: dict[str, Any]) -> None:
+        original(importer, more)
+        for name, convert in importer.convert_map.items():
+            importer.convert_map[name] = _held(importer, convert)
+
+    PyTorchOpConverter.update_convert_map = update
+    try:
+        yield
+    finally:
+        PyTorchOpConverter.update_convert_map = original
+
+
+def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
+    """A converter whose results are as traced."""
+
+    def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        made = convert(inputs, types)
+        node = importer.current_op[-1]
+        if node.kind() in _OTHERWISE:
+            return made
+        traced = [each.type() for each in node.outputs()]
+        if isinstance(made, tuple):
+            pairs = zip(made, traced, strict=False)  # some converters return more
+            return tuple(_as_traced(importer, node.kind(), *pair) for pair in pairs)
+        return _as_traced(importer, node.kind(), made, traced[0])
+
+    return converted
+
+
+def _as_traced(importer: Any, operator: str, made: Any, traced: Any) -> Any:
+    """A result in the type and shape of the trace. Raises Refused where it cannot be."""
+    import tvm
+    from tvm import relay
+
+    if not isinstance(made, relay.Expr) or traced.kind() != "TensorType":
+        return made
+    found = importer.infer_type_with_prelude(made)
+    dtype = _TYPES.get(traced.scalarType())
+    if dtype is None or not isinstance(found, tvm.ir.TensorType):
+        return made
+    if _kind(found.dtype) != _kind(dtype):
+        raise Refused(f"{operator} becomes {found.dtype}, which is {dtype} in PyTorch")
+    if found.dtype != dtype:
+        made = relay.cast(made, dtype)
+    shape, wanted = list(found.shape), traced.sizes()
+    if wanted is None or not all(isinstance(each, tvm.tir.IntImm) for each in shape):
+        return made
+    shape = [int(each) for each in shape]
+    if _filled(shape) != _filled(wanted):
+        raise Refused(
+            f"{operator} becomes of shape {tuple(shape)}, which is {tuple(wanted)} in PyTorch"
+        )
+    return made if shape == wanted else relay.reshape(made, wanted)
+
+
+def _filled(extents: Sequence[int]) -> list[int]:
+    """The extents that are not 1."""
+    return [each for each in extents if each != 1]
+
+
+def _kind(dtype: str) -> str:
+    return dtype.rstrip("0123456789")
