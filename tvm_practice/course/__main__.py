@@ -423,6 +423,34 @@ def puzzle(name: str | None, page: bool) -> None:
     screen.say(f"Write it in {where(found)}; then: tvm-practice check {found.name}")
 
 
+@_command("hunt", "hunt", "hunt lost_bound")
+@click.argument("name", metavar="[HUNT]", required=False)
+@click.option("--page", is_flag=True, help="Print the hunts of docs/practice/bug_hunts.md.")
+def hunt(name: str | None, page: bool) -> None:
+    """Show a schedule with a bug, its symptom, and four possible causes.
+
+    Without a name: the next hunt that does not pass.
+    """
+    from tvm_practice import engines
+    from tvm_practice.course.suspects import page as page_of_hunts
+    from tvm_practice.course.telling import where
+
+    if page:
+        click.echo(page_of_hunts(), nl=False)
+        return
+    screen = _screen()
+    found = _practice("bug_hunts", name, screen)
+    with screen.busy(found.id):
+        report = engines.call(
+            found.engine, "tvm_practice.course.suspects:report", {"name": found.name}
+        )
+    screen.say(f"{found.id}: {found.title}", "bold")
+    screen.say()
+    click.echo(report)
+    screen.say()
+    screen.say(f"Write it in {where(found)}; then: tvm-practice check {found.name}")
+
+
 def _practice(module: str, name: str | None, screen: "Screen") -> "Exercise":
     """The exercise of that name and module; without one, the next of the module to do."""
     from tvm_practice.course.catalog import phase

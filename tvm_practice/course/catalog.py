@@ -21,7 +21,7 @@ LAB_MODULES: tuple[str, ...] = (
     "labs.custom_operator",
 )
 # Short exercises between the phases, after the phase that they practise.
-PRACTICE_MODULES = {"te_basics": "puzzles"}
+PRACTICE_MODULES = {"te_basics": "puzzles", "manual_schedule": "bug_hunts"}
 MODULES = (
     *(
         each

@@ -1,0 +1,216 @@
+"""Wrong answers to the bug hunts: another cause, no repair, or a repair that gives up the purpose.
+
+And right ones that are not the reference.
+"""
+
+from tests.mutants import edited, mutant, right, right_edited
+
+edited("parallel_sum", "blames_the_rounding", {'"b"': '"d"'}, message="naive loops prove it")
+edited(
+    "parallel_sum",
+    "columns_inside_a_parallel_sum",
+    {"reorder(i, k, j)": "reorder(k, i, j)", "parallel(i)": "parallel(k)"},
+    message=r"still: \d+ elements of C are written by two iterations",
+)
+edited(
+    "parallel_sum",
+    "on_one_thread",
+    {"    schedule[C].parallel(i)\n": ""},
+    message="keeps a parallel loop",
+)
+right_edited(
+    "parallel_sum",
+    "columns_in_parallel",
+    {"reorder(i, k, j)": "reorder(j, k, i)", "parallel(i)": "parallel(j)"},
+)
+
+edited("lost_bound", "blames_the_buffer", {'"c"': '"b"'}, message="each part has its own")
+edited(
+    "lost_bound",
+    "other_factors_that_do_not_nest",
+    {"[None, 21]": "[None, 22]"},
+    message=r"still: \d+ elements of C are written by two iterations",
+)
+edited(
+    "lost_bound",
+    "on_one_thread",
+    {"    schedule.parallel(part)\n": ""},
+    message="keeps a parallel loop",
+)
+
+
+@mutant("lost_bound", message="sum in a buffer of scope")
+def adds_up_in_c(schedule):
+    i, j, k = schedule.get_loops(schedule.get_sblock("C"))
+    part, rows = schedule.split(i, [None, 20])
+    schedule.reorder(part, k, rows, j)
+    schedule.parallel(part)
+    return "c"
+
+
+@right("lost_bound")
+def larger_tiles(schedule):
+    block = schedule.get_sblock("C")
+    write_back = schedule.cache_write(block, 0, "local")
+    i, j, k = schedule.get_loops(block)
+    part, tile, row = schedule.split(i, [None, 5, 4])
+    schedule.reorder(part, tile, k, row, j)
+    schedule.parallel(part)
+    schedule.reverse_compute_at(write_back, tile)
+    return "c"
+
+
+edited("column_walk", "blames_the_size", {'"d"': '"c"'}, message="lines up needs few of them")
+edited(
+    "column_walk",
+    "the_other_order",
+    {
+        "    i_outer, i_inner = schedule.split(i, [None, 16])\n": "",
+        "    j_outer, j_inner = schedule.split(j, [None, 16])\n": "",
+        "    schedule.reorder(i_outer, j_outer, i_inner, j_inner)\n": "",
+    },
+    message=r"still: \d+ of 1000 accesses miss",
+)
+right_edited(
+    "column_walk",
+    "columns_of_a_tile_first",
+    {"j_outer, i_inner, j_inner)": "j_outer, j_inner, i_inner)"},
+)
+
+edited("strided_lanes", "blames_the_lanes", {'"b"': '"a"'}, message="128 bits hold 4 floats")
+edited(
+    "strided_lanes",
+    "rows_again",
+    {"_, j =": "j, _ =", "[None, 8]": "[None, 4]"},
+    message=r"still: adjacent lanes are \d+ floats apart",
+)
+edited(
+    "strided_lanes",
+    "unrolled_instead",
+    {"vectorize(lanes)": "unroll(lanes)"},
+    message="keeps a vectorized loop",
+)
+right_edited("strided_lanes", "sixteen_lanes", {"[None, 8]": "[None, 16]"})
+
+edited("guarded_lanes", "blames_the_threads", {'"c"': '"b"'}, message="share the tests")
+edited(
+    "guarded_lanes",
+    "thirty_two_lanes",
+    {"[None, 8]": "[None, 32]"},
+    message=r"still: a bound is tested \d+ times",
+)
+edited(
+    "guarded_lanes",
+    "two_lanes",
+    {"[None, 8]": "[None, 2]"},
+    message="keeps a vectorized loop of 4 lanes",
+)
+right_edited("guarded_lanes", "four_lanes", {"[None, 8]": "[None, 4]"})
+
+edited("false_sharing", "blames_the_elements", {'"a"': '"b"'}, message="an element of its own")
+edited(
+    "false_sharing",
+    "adds_up_in_y",
+    {
+        '    write_back = schedule.cache_write(block, 0, "local")\n': "",
+        "    schedule.reverse_compute_at(write_back, i)\n": "",
+    },
+    message=r"still: \d+ writes are to cache lines",
+)
+edited(
+    "false_sharing",
+    "on_one_thread",
+    {"    schedule.parallel(i)\n": ""},
+    message="keeps a parallel loop",
+)
+
+
+@right("false_sharing")
+def a_line_of_y_per_iteration(schedule):
+    i, _ = schedule.get_loops(schedule.get_sblock("Y"))
+    part, _ = schedule.split(i, [None, 16])
+    schedule.parallel(part)
+    return "a"
+
+
+edited("inner_parallel", "blames_the_elements", {'"d"': '"a"'}, message="elements of its own")
+edited(
+    "inner_parallel",
+    "columns_again",
+    {"i, _ =": "_, i ="},
+    message=r"still: the threads are started and awaited \d+ times",
+)
+edited(
+    "inner_parallel",
+    "on_one_thread",
+    {"parallel(i)": "unroll(i)"},
+    message="keeps a parallel loop",
+)
+right_edited(
+    "inner_parallel",
+    "all_elements",
+    {"i, _ =": "i, j =", "parallel(i)": "parallel(schedule.fuse(i, j))"},
+)
+
+edited("recomputed_stage", "blames_the_buffer", {'"a"': '"b"'}, message="inlined into Y")
+edited(
+    "recomputed_stage",
+    "columns_again",
+    {"i, _, _ =": "_, i, _ ="},
+    message=r"still: each element of B is computed \d+ times",
+)
+edited(
+    "recomputed_stage",
+    "computed_before",
+    {'    schedule.compute_at(schedule.get_sblock("B"), i)\n': ""},
+    message="keeps the stage B, computed inside a loop of Y",
+)
+right_edited(
+    "recomputed_stage",
+    "in_parallel",
+    {"    schedule.compute_at(": "    schedule.parallel(i)\n    schedule.compute_at("},
+)
+
+edited("written_every_step", "blames_the_zero", {'"b"': '"a"'}, message="they are right")
+edited(
+    "written_every_step",
+    "every_step_again",
+    {"i, _ =": "_, i ="},
+    message=r"still: each element of Y is written \d+ times",
+)
+edited(
+    "written_every_step",
+    "copied_at_the_end",
+    {"    schedule.reverse_compute_at(write_back, i)\n": ""},
+    message="keeps the copy in a loop of the sum",
+)
+right_edited(
+    "written_every_step",
+    "in_parallel",
+    {"    schedule.reverse": "    schedule.parallel(i)\n    schedule.reverse"},
+)
+
+edited("huge_unroll", "blames_the_sum", {'"c"': '"b"'}, message="unrolling keeps their order")
+edited(
+    "huge_unroll",
+    "two_whole_loops",
+    {"_, _, k =": "_, j, k =", "_, steps =": "schedule.unroll(j)\n    _, steps ="},
+    message=r"still: the compiled code holds \d+ copies",
+)
+edited(
+    "huge_unroll",
+    "nothing_unrolled",
+    {"    schedule.unroll(steps)\n": ""},
+    message="keeps an unrolled loop",
+)
+edited("huge_unroll", "a_word_for_a_letter", {'"c"': '"cause c"'}, message="the letter of the")
+right_edited(
+    "huge_unroll",
+    "columns_inside",
+    {
+        "_, _, k =": "_, j, k =",
+        "_, steps =": "k, steps =",
+        "unroll(steps)": "unroll(steps)\n    _, lanes = schedule.split(j, [None, 8])\n"
+        "    schedule.reorder(k, steps, lanes)",
+    },
+)

@@ -1,0 +1,161 @@
+"""What is wrong with a schedule, counted in its IR: no run, no clock, the same on every machine.
+
+Each function takes the schedule of a bug hunt, of either engine, with the tensors that it is of.
+"""
+
+import math
+import re
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tvm_practice import engines
+from tvm_practice.viz.access import AccessProgram, access_program
+from tvm_practice.viz.cache import USUAL, simulate
+from tvm_practice.viz.loop_nest import Loop, Node, classic_statement, loop_nest, paths
+
+_LINE_BYTES = 64
+
+Touches = dict[int, list[tuple[str, int, bool]]]
+
+
+def nest_of(schedule: Any) -> list[Node]:
+    """The loops of a schedule of the active engine."""
+    if engines.active() == engines.CLASSIC:
+        return loop_nest(classic_statement(schedule))
+    return loop_nest(schedule.mod["main"])
+
+
+def program_of(schedule: Any, tensors: Sequence[Any]) -> AccessProgram:
+    """The accesses of a schedule of the active engine."""
+    if engines.active() == engines.CLASSIC:
+        return access_program(schedule, list(tensors))
+    return access_program(schedule.mod)
+
+
+def doubly_written(schedule: Any, tensors: Sequence[Any]) -> int:
+    """Elements in memory that two iterations of the parallel loop write."""
+    writers: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for iteration, touches in _by_iteration(schedule, tensors, "parallel").items():
+        for name, element, write in touches:
+            if write:
+                writers[name, element].add(iteration)
+    return sum(len(each) > 1 for each in writers.values())
+
+
+def writes_to_shared_lines(schedule: Any, tensors: Sequence[Any]) -> int:
+    """Writes to cache lines that two iterations of the parallel loop write."""
+    writers: dict[tuple[str, int], set[int]] = defaultdict(set)
+    writes: Counter[tuple[str, int]] = Counter()
+    for iteration, touches in _by_iteration(schedule, tensors, "parallel").items():
+        for name, element, write in touches:
+            if write:
+                line = (name, element * 4 // _LINE_BYTES)
+                writers[line].add(iteration)
+                writes[line] += 1
+    return sum(count for line, count in writes.items() if len(writers[line]) > 1)
+
+
+def widest_lane_step(schedule: Any, tensors: Sequence[Any]) -> int:
+    """Elements between adjacent lanes of the vectorized loop, at most."""
+    lanes = _by_iteration(schedule, tensors, "vectorized")
+    steps = [
+        abs(element - before)
+        for lane, touches in lanes.items()
+        for (_, before, _), (_, element, _) in zip(lanes.get(lane - 1, ()), touches, strict=False)
+    ]
+    return max(steps, default=0)
+
+
+def guarded_iterations(schedule: Any, tensors: Sequence[Any]) -> int:
+    """How often a bound is tested that a split could not prove away."""
+    return sum(_runs(loops) for loops, each in paths(nest_of(schedule)) if each.guards)
+
+
+def parallel_starts(schedule: Any, tensors: Sequence[Any]) -> int:
+    """How often the threads are started and awaited."""
+    found = 0
+    for loops, _ in paths(nest_of(schedule)):
+        for at, loop in enumerate(loops):
+            if loop.kind == "parallel":
+                found = max(found, _runs(loops[:at]))
+    return found
+
+
+def unrolled_copies(schedule: Any, tensors: Sequence[Any]) -> int:
+    """Copies of a statement in the compiled code, at most."""
+    return max(
+        _runs([loop for loop in loops if loop.kind == "unrolled"])
+        for loops, _ in paths(nest_of(schedule))
+    )
+
+
+def writes_per_element(name: str) -> Callable[[Any, Sequence[Any]], int]:
+    """Counts the writes of the stage `name` for each of its elements, rounded up."""
+
+    def writes(schedule: Any, tensors: Sequence[Any]) -> int:
+        touched = _by_iteration(schedule, tensors, None)[0]
+        [shape] = [each.shape for each in tensors if str(each.op.name) == name]
+        elements = math.prod(int(extent) for extent in shape)
+        return -(-sum(write and buffer == name for buffer, _, write in touched) // elements)
+
+    return writes
+
+
+def misses_per_thousand(schedule: Any, tensors: Sequence[Any]) -> int:
+    """Misses of a first cache of 32 KiB in a thousand accesses, by the model of viz.cache."""
+    counts = simulate(program_of(schedule, tensors), USUAL[:1])
+    return round(1000 * counts.total_misses(USUAL[0].name) / sum(counts.accesses.values()))
+
+
+def _runs(loops: Sequence[Loop]) -> int:
+    return math.prod(int(loop.extent) for loop in loops)
+
+
+def _by_iteration(schedule: Any, tensors: Sequence[Any], kind: str | None) -> Touches:
+    """Touches of memory by the iteration of the loops of `kind` in which they happen.
+
+    Those outside such a loop are left out; without a kind, all of them are in iteration 0.
+    """
+    names = {loop.name for loop in _loops(nest_of(schedule)) if loop.kind == kind}
+    program = program_of(schedule, tensors)
+    found: Touches = defaultdict(list)
+    now: list[int] = [0] if kind is None else []
+
+    def touch(number: int, element: int, write: int) -> None:
+        buffer = program.buffers[number]
+        if now and not buffer.in_registers:
+            found[now[-1]].append((buffer.name, element, bool(write)))
+
+    source = textwrap.indent(_marked(program.source, names), "    ")
+    code = f"def run(touch, enter, leave):\n{source}"
+    defined: dict[str, Any] = {}
+    exec(compile(code, "<accesses>", "exec"), defined)
+    defined["run"](touch, now.append, now.clear)
+    return found
+
+
+def _loops(nest: Sequence[Node]) -> Iterator[Loop]:
+    for node in nest:
+        if isinstance(node, Loop):
+            yield node
+            yield from _loops(node.children)
+
+
+def _marked(source: str, names: set[str]) -> str:
+    """The program with `enter(i)` in the loops of these names and `leave()` behind them."""
+    variables = {"i_" + "".join(each if each.isalnum() else "_" for each in name) for name in names}
+    lines: list[str] = []
+    within: str | None = None  # the indentation of the marked loop
+    for line in source.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        if within is not None and len(indent) <= len(within):
+            lines.append(f"{within}leave()")
+            within = None
+        lines.append(line)
+        loop = re.match(r" *for (\w+?)(?:__\d+)? in ", line)
+        if loop and loop[1] in variables:
+            within = indent
+            lines.append(f"{indent}    enter({line.split()[1]})")
+    return "\n".join(lines) + "\n"
