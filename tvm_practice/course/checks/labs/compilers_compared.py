@@ -29,6 +29,7 @@ PHASE = Phase(
     title="compilers compared",
     minutes=60,
     lanes=(CURRENT,),
+    builds_on=("manual_schedule.register_block",),
     question=(
         "You have one function to make faster, on one machine, this week. Which of these "
         "compilers do you try, in which order, and what must a table show before you write a "

@@ -20,6 +20,11 @@ PHASE = Phase(
     title="one function for other machines",
     minutes=40,
     lanes=(CURRENT,),
+    builds_on=(
+        "te_basics.matmul",
+        "manual_schedule.register_block",
+        "relay_import.verify",
+    ),
     question=(
         "The same scheduled function is compiled for another processor. Which decisions does LLVM "
         "make anew, and which has the schedule already made?"

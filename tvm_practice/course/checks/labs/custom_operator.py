@@ -31,6 +31,15 @@ PHASE = Phase(
     title="an operator of one's own",
     minutes=60,
     lanes=(CURRENT, CLASSIC),
+    builds_on=(
+        "relay_import.import_relax",
+        "relay_import.optimize_relax",
+        "relay_import.build_relax",
+        "relay_import.verify",
+        "relay_import.import_relay",
+        "relay_import.optimize_relay",
+        "relay_import.build_relay",
+    ),
     question=(
         "You can give the compiler an operator as a tensor expression, as a scheduled kernel, or "
         "as a library call. What does the compiler know in each case, and what can it no longer "

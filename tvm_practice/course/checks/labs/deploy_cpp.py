@@ -27,6 +27,10 @@ PHASE = Phase(
     title="a model in a C++ program",
     minutes=45,
     lanes=(CURRENT,),
+    builds_on=(
+        "relay_import.import_relax",
+        "relay_import.verify",
+    ),
     question=(
         "What has to outlive what when a C++ program calls a compiled model, on a CPU and on a "
         "GPU, and what happens if it does not?"

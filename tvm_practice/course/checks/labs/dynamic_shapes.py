@@ -32,6 +32,12 @@ PHASE = Phase(
     title="dynamic shapes",
     minutes=40,
     lanes=(CURRENT,),
+    builds_on=(
+        "te_basics.matmul",
+        "relay_import.import_relax",
+        "relay_import.optimize_relax",
+        "relay_import.build_relax",
+    ),
     question=(
         "What does TVM lose when an extent becomes a symbol, and when are static artifacts with "
         "padding better than one dynamic artifact?"

@@ -34,6 +34,7 @@ PHASE = Phase(
     title="GPU schedules",
     minutes=60,
     lanes=(CURRENT, CLASSIC),
+    builds_on=("te_basics.matmul",),
     question=(
         "Two kernels do the same multiply-adds with the same number of threads. What makes one "
         "ten times as fast, and how much of that can be seen without a GPU?"

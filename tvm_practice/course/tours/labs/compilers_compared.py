@@ -124,8 +124,9 @@ def _tiled_layer(size: int) -> Any:
     import tvm
     from tvm import te
 
-    from solutions.manual_schedule import register_block
+    from tvm_practice.course.stack import earlier
 
+    register_block = earlier("manual_schedule.register_block")
     A, B = (te.placeholder((size, size), name=name) for name in "AB")
     bias = te.placeholder((size,), name="bias")
     k = te.reduce_axis((0, size), name="k")

@@ -48,13 +48,16 @@ class _Study:
         """TE, the worked schedule, the converter, the model, in classic TVM."""
         import tvm
 
-        from solutions.relay_import import build_relay, import_relay, optimize_relay
         from tvm_practice import engines
+        from tvm_practice.course.stack import earlier
         from tvm_practice.tvm_export.importers.converters.relay import converters
         from tvm_practice.tvm_export.running import RelayRunner
         from tvm_practice.viz.graph import graph, print_operators
         from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
 
+        build_relay = earlier("relay_import.build_relay")
+        import_relay = earlier("relay_import.import_relay")
+        optimize_relay = earlier("relay_import.optimize_relay")
         with self.steps.blaming("rms_norm_gate"):
             tensors = _declare(self._own("rms_norm_gate"), self.shape, self.eps)
             schedule = self.steps.chapter.schedule_classic(tensors[-1:])
@@ -176,8 +179,9 @@ class _Study:
         import tvm
         from tvm import relax
 
-        from solutions.relay_import import import_relax
+        from tvm_practice.course.stack import earlier
 
+        import_relax = earlier("relay_import.import_relax")
         module = import_relax(self.model, self.example, converters=converters)
         passes = [relax.transform.CanonicalizeBindings(), relax.transform.FoldConstant()]
         return tvm.ir.transform.Sequential(passes)(module)
@@ -194,12 +198,14 @@ class _Study:
 
         With a title its kernels are shown under it.
         """
-        from solutions.relay_import import build_relax, optimize_relax
         from tvm_practice import engines
+        from tvm_practice.course.stack import earlier
         from tvm_practice.tvm_export.rules.cpu import schedule_defaults
         from tvm_practice.tvm_export.running import RelaxRunner
         from tvm_practice.viz.graph import graph, print_kernels
 
+        build_relax = earlier("relay_import.build_relax")
+        optimize_relax = earlier("relay_import.optimize_relax")
         optimized = optimize_relax(module)
         if title:
             print_kernels(title, graph(optimized))
@@ -214,9 +220,10 @@ class _Study:
         import tvm
         from tvm import te
 
-        from solutions.relay_import import verify
         from tvm_practice import engines
+        from tvm_practice.course.stack import earlier
 
+        verify = earlier("relay_import.verify")
         rows, inner, columns = self.shape[1], self.shape[2] // 2, self.shape[2] * 2
         A = te.placeholder((rows, inner), name="A")
         B = te.placeholder((inner, columns), name="B")
@@ -284,9 +291,10 @@ class _Study:
         import numpy as np
         import torch
 
-        from solutions.relay_import import verify
+        from tvm_practice.course.stack import earlier
         from tvm_practice.labs.gated_layer import rms_norm_gate as in_pytorch
 
+        verify = earlier("relay_import.verify")
         inputs = _draw(self.shape)
         want = in_pytorch(*map(torch.from_numpy, inputs), self.eps).numpy()
         arguments = [on_device(each) for each in (*inputs, np.zeros(self.shape, "float32"))]
@@ -299,8 +307,9 @@ class _Study:
         """Set the example inputs, run, and compare with PyTorch."""
         import torch
 
-        from solutions.relay_import import verify
+        from tvm_practice.course.stack import earlier
 
+        verify = earlier("relay_import.verify")
         runner.set_inputs([each.numpy() for each in self.example])
         runner.run()
         with torch.inference_mode():

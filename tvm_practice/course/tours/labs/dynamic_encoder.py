@@ -58,17 +58,20 @@ class _Encoders:
 
     def fused(self, batch: int, length: int) -> Any:
         """The module for one shape, fused."""
-        from solutions.relay_import import import_relax, optimize_relax
+        from tvm_practice.course.stack import earlier
 
+        import_relax = earlier("relay_import.import_relax")
+        optimize_relax = earlier("relay_import.optimize_relax")
         model, example = self.load(batch, length)
         return optimize_relax(import_relax(model, example))
 
     def compiled(self, name: str, fused: Any) -> Callable[..., Any]:
         """With the exporter's default schedules; `seconds` has what it took."""
-        from solutions.relay_import import build_relax
         from tvm_practice import engines
+        from tvm_practice.course.stack import earlier
         from tvm_practice.tvm_export.rules.cpu import schedule_defaults
 
+        build_relax = earlier("relay_import.build_relax")
         started = time.perf_counter()
         target = engines.host_target()
         run = array_function(build_relax(schedule_defaults(fused, target), target))
@@ -78,9 +81,10 @@ class _Encoders:
 
 def show_encoder(steps: Steps, *, quick: bool, buckets: bool) -> dict[str, Any]:
     """A Transformer layer of symbolic batch and length: memory, values, cost."""
-    from solutions.relay_import import optimize_relax
+    from tvm_practice.course.stack import earlier
     from tvm_practice.tvm_export.quiet import quiet_frontends
 
+    optimize_relax = earlier("relay_import.optimize_relax")
     encoders = _Encoders(quick=quick)
     width, bounds = encoders.sizes["width"], encoders.bounds
     say(

@@ -41,11 +41,12 @@ def _classic_lane(steps: Steps) -> dict[str, Any]:
     """bind_threads_classic: its loops, its values, its CUDA text."""
     import numpy as np
 
-    from solutions.te_basics import matmul
+    from tvm_practice.course.stack import earlier
     from tvm_practice.labs.gpu.classic import cuda_source, run_on_cpu
     from tvm_practice.tvm_export.cuda import kernel_of
     from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
 
+    matmul = earlier("te_basics.matmul")
     m, n, k = 100, 128, 64
     tensors = matmul(m, n, k)
     schedule = steps.attempt("bind_threads_classic", tensors, *THREADS)
