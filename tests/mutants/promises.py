@@ -312,4 +312,57 @@ PROMISES: dict[str, dict[str, str]] = {
         "`rfactor` splits it into `lanes` sums": "sums_one_by_one",
         "decompose_reduction, last, for both sums": "leaves_the_zeroing_inside",
     },
+    "puzzles.split_loop": {
+        "the inner one of `factor` iterations": "factor_outside",
+        "`factor` need not divide the length": "outer_rounded_down",
+        "iterations of the inner loop": "always_fours",
+    },
+    "puzzles.row_copy": {
+        "Copy each row of X": "copies_all_of_it_first",
+        'a buffer of scope "local"': "copied_to_memory",
+    },
+    "puzzles.local_sum": {
+        "Add up each row in a buffer": "written_at_the_end",
+        "write it to Y once": "written_at_every_step",
+    },
+    "puzzles.partial_sums": {
+        "`factor` partial sums first": "split_only",
+        "takes the elements s, s + factor": "factor_partial_sums_of_neighbours",
+    },
+    "puzzles.stored_by_columns": {
+        "Store B transposed": "as_it_was",
+        "the loops stay as they are": "loops_turned_as_well",
+    },
+    "bug_hunts.parallel_sum": {
+        "The repair keeps a parallel loop": "on_one_thread",
+        "The letter of the cause": "blames_the_rounding",
+    },
+    "bug_hunts.lost_bound": {
+        "The repair keeps the parallel parts": "on_one_thread",
+        "tiles that add up in a local buffer": "adds_up_in_c",
+        "The letter of the cause": "blames_the_buffer",
+    },
+    "bug_hunts.column_walk": {
+        "to 250 of 1000 accesses or fewer": "the_other_order",
+    },
+    "bug_hunts.guarded_lanes": {
+        "a vectorized loop of 4 lanes or more": "two_lanes",
+        "a multiple of 8, and not of 16": "thirty_two_lanes",
+    },
+    "bug_hunts.false_sharing": {
+        "The repair keeps the parallel loop": "on_one_thread",
+        "and writes each element of Y once": "adds_up_in_y",
+    },
+    "bug_hunts.recomputed_stage": {
+        "computes each element of B once": "columns_again",
+        "still inside a loop of Y": "computed_before",
+    },
+    "bug_hunts.written_every_step": {
+        "copies it to Y inside a loop of the sum": "copied_at_the_end",
+        "writes each element of Y once": "every_step_again",
+    },
+    "bug_hunts.huge_unroll": {
+        "keeps an unrolled loop of 2 iterations or more": "nothing_unrolled",
+        "at most 64 copies": "two_whole_loops",
+    },
 }
