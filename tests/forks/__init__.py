@@ -23,7 +23,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # On PYTHONPATH, has a process that is started for real fork what it starts.
 SITE = Path(__file__).with_name("site")
@@ -31,7 +31,11 @@ SITE = Path(__file__).with_name("site")
 ADDRESS = "TVM_PRACTICE_TEST_FORKS"
 PLAIN = "plain"
 
-_STARTED = subprocess.Popen
+# A process that was started with SITE on its path has another copy of this module's class by now.
+if TYPE_CHECKING:
+    _STARTED = subprocess.Popen[Any]
+else:
+    _STARTED = getattr(subprocess.Popen, "started", subprocess.Popen)
 _SHIM = "classic_shim"
 _NUMBER = struct.Struct("<q")
 # What Python or a package reads as it starts or is imported: with another value than the server's,
@@ -59,9 +63,10 @@ def server_for(command: Any, environment: dict[str, str]) -> str | None:
     return PLAIN if command[1] in ("-m", "-c") else None
 
 
-class Forked(subprocess.Popen[Any]):
+class Forked(_STARTED):
     """A `subprocess.Popen` whose process is forked by a server where that makes no difference."""
 
+    started = _STARTED
     _connection: socket.socket | None = None
 
     def _execute_child(self, *positional: Any) -> None:
