@@ -146,6 +146,12 @@ edited(
     {"parallel(i)": "unroll(i)"},
     message="keeps a parallel loop",
 )
+edited(
+    "inner_parallel",
+    "one_iteration_in_parallel",
+    {"parallel(i)": "parallel(schedule.split(i, [1, None])[0])"},
+    message="keeps a parallel loop of 2 iterations",
+)
 right_edited(
     "inner_parallel",
     "all_elements",

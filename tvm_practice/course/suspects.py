@@ -185,7 +185,8 @@ def _anything(nest: list[Node]) -> str | None:
 
 
 def _parallel(nest: list[Node]) -> str | None:
-    return None if any(loop.kind == "parallel" for loop in _walk(nest)) else "a parallel loop"
+    found = any(loop.kind == "parallel" and int(loop.extent) > 1 for loop in _walk(nest))
+    return None if found else "a parallel loop of 2 iterations or more"
 
 
 def _vectors(nest: list[Node]) -> str | None:
