@@ -25,7 +25,8 @@ def parallel_sum(schedule: Any, C: Any) -> str:
 def lost_bound(schedule: Any) -> str:
     """A matmul in parts of rows and tiles of a part; rows next to a part's end may be wrong.
 
-    The repair keeps the parallel parts, and tiles that add up in a local buffer.
+    The repair keeps the parallel parts, and tiles that add up in a local buffer. It writes each
+    element of C once.
 
     Args:
         schedule: a fresh tvm.s_tir.Schedule of C = A · B, changed in place.
@@ -66,7 +67,7 @@ def column_walk(schedule: Any) -> str:
 def strided_lanes(schedule: Any) -> str:
     """Vectors whose lanes are loaded and stored one by one.
 
-    The repair keeps a vectorized loop of 4 lanes or more.
+    The repair keeps a vectorized innermost loop of 4 lanes or more.
 
     Args:
         schedule: a fresh schedule of Y[i, j] = X[i, j] + 1, changed in place; the columns are a
@@ -84,7 +85,7 @@ def strided_lanes(schedule: Any) -> str:
 def guarded_lanes(schedule: Any) -> str:
     """Vectors that test a bound each time.
 
-    The repair keeps a vectorized loop of 4 lanes or more.
+    The repair keeps a vectorized innermost loop of 4 lanes or more.
 
     Args:
         schedule: a fresh schedule of Y[i] = 2 X[i], changed in place; the length is a multiple of
@@ -102,7 +103,8 @@ def guarded_lanes(schedule: Any) -> str:
 def false_sharing(schedule: Any) -> str:
     """Sums of rows on all threads, which gain less than they should.
 
-    The repair keeps the parallel loop, and writes each element of Y once.
+    The repair keeps the parallel loop. It makes no more writes to shared cache lines than Y has
+    elements; a buffer that it adds is each thread's own.
 
     Args:
         schedule: a fresh schedule of Y[i] = sum over k of X[i, k], changed in place.

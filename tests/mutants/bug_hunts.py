@@ -37,6 +37,12 @@ edited(
     {"    schedule.parallel(part)\n": ""},
     message="keeps a parallel loop",
 )
+edited(
+    "lost_bound",
+    "written_at_every_step",
+    {"reorder(part, tile, k, row, j)": "reorder(part, k, tile, row, j)"},
+    message="writes each element of C once",
+)
 
 
 @mutant("lost_bound", message="sum in a buffer of scope")
@@ -81,14 +87,18 @@ edited("strided_lanes", "blames_the_lanes", {'"b"': '"a"'}, message="128 bits ho
 edited(
     "strided_lanes",
     "rows_again",
-    {"_, j =": "j, _ =", "[None, 8]": "[None, 4]"},
+    {
+        "_, j =": "i, j =",
+        "split(j, [None, 8])": "split(i, [None, 4])",
+        "schedule.vectorize": "schedule.reorder(j, lanes)\n    schedule.vectorize",
+    },
     message=r"still: adjacent lanes are \d+ floats apart",
 )
 edited(
     "strided_lanes",
     "unrolled_instead",
     {"vectorize(lanes)": "unroll(lanes)"},
-    message="keeps a vectorized loop",
+    message="keeps a vectorized innermost loop",
 )
 right_edited("strided_lanes", "sixteen_lanes", {"[None, 8]": "[None, 16]"})
 
@@ -103,7 +113,13 @@ edited(
     "guarded_lanes",
     "two_lanes",
     {"[None, 8]": "[None, 2]"},
-    message="keeps a vectorized loop of 4 lanes",
+    message="keeps a vectorized innermost loop of 4 lanes",
+)
+edited(
+    "guarded_lanes",
+    "vectors_in_the_lanes",
+    {"_, lanes =": "lanes, _ ="},
+    message="keeps a vectorized innermost loop",
 )
 right_edited("guarded_lanes", "four_lanes", {"[None, 8]": "[None, 4]"})
 
@@ -122,6 +138,12 @@ edited(
     "on_one_thread",
     {"    schedule.parallel(i)\n": ""},
     message="keeps a parallel loop",
+)
+edited(
+    "false_sharing",
+    "one_buffer_for_all",
+    {"    schedule.reverse_compute_at(write_back, i)\n": ""},
+    message="keeps every use of the local buffer inside the parallel loop",
 )
 
 

@@ -340,18 +340,21 @@ PROMISES: dict[str, dict[str, str]] = {
     "bug_hunts.lost_bound": {
         "The repair keeps the parallel parts": "on_one_thread",
         "tiles that add up in a local buffer": "adds_up_in_c",
+        "It writes each element of C once": "written_at_every_step",
         "The letter of the cause": "blames_the_buffer",
     },
     "bug_hunts.column_walk": {
         "to 250 of 1000 accesses or fewer": "the_other_order",
     },
     "bug_hunts.guarded_lanes": {
-        "a vectorized loop of 4 lanes or more": "two_lanes",
+        "of 4 lanes or more": "two_lanes",
+        "a vectorized innermost loop": "vectors_in_the_lanes",
         "a multiple of 8, and not of 16": "thirty_two_lanes",
     },
     "bug_hunts.false_sharing": {
         "The repair keeps the parallel loop": "on_one_thread",
-        "and writes each element of Y once": "adds_up_in_y",
+        "no more writes to shared cache lines": "adds_up_in_y",
+        "a buffer that it adds is each thread's own": "one_buffer_for_all",
     },
     "bug_hunts.recomputed_stage": {
         "computes each element of B once": "columns_again",

@@ -56,6 +56,7 @@ class Hunt:
         example: sizes of the schedule that is shown.
         values_at: sizes at which the values are often wrong, on several cores; None where they are
             right.
+        once: a stage of which a repaired schedule writes each element once; None for any.
     """
 
     engine: Engine
@@ -71,6 +72,13 @@ class Hunt:
     look: str
     example: Sizes
     values_at: Sizes | None = None
+    once: str | None = None
+
+    def written_once(self, tensors: Sequence[Any], schedule: Any) -> bool:
+        """Whether a schedule writes each element of the stage `once` once."""
+        if self.once is None:
+            return True
+        return symptoms.writes_per_element(self.once)(schedule, tensors) == 1
 
     @property
     def cause(self) -> str:
@@ -190,8 +198,9 @@ def _parallel(nest: list[Node]) -> str | None:
 
 
 def _vectors(nest: list[Node]) -> str | None:
-    wide = any(loop.kind == "vectorized" and int(loop.extent) >= _LANES for loop in _walk(nest))
-    return None if wide else f"a vectorized loop of {_LANES} lanes or more"
+    inner = [loops[-1] for loops, _ in paths(nest) if loops]
+    wide = any(loop.kind == "vectorized" and int(loop.extent) >= _LANES for loop in inner)
+    return None if wide else f"a vectorized innermost loop of {_LANES} lanes or more"
 
 
 def _unrolled(nest: list[Node]) -> str | None:
@@ -209,6 +218,17 @@ def _written_back_in_a_loop(nest: list[Node]) -> str | None:
                     None if path[:1] == sums[buffer][:1] != () else "the copy in a loop of the sum"
                 )
     return 'a sum in a buffer of scope "local", copied to the output'
+
+
+def _parallel_with_own_buffers(nest: list[Node]) -> str | None:
+    """A buffer of scope "local" is one thread's own if it is used in a parallel loop alone."""
+    if missing := _parallel(nest):
+        return missing
+    for loops, each in paths(nest):
+        local = any(name.endswith("_local") for name in (each.writes, *each.reads))
+        if local and all(loop.kind != "parallel" for loop in loops):
+            return "every use of the local buffer inside the parallel loop, a buffer per thread"
+    return None
 
 
 def _local_and_parallel(nest: list[Node]) -> str | None:
@@ -402,6 +422,7 @@ HUNTS = {
         "the two factors of the rows: the inner one must divide the outer one",
         Sizes(84, 32, 24),
         values_at=Sizes(84, 128, 4096),
+        once="C",
     ),
     "column_walk": Hunt(
         CURRENT,
@@ -508,7 +529,7 @@ HUNTS = {
         symptoms.writes_to_shared_lines,
         "{count} writes are to cache lines that other iterations of the parallel loop write, too",
         lambda sizes: sizes.rows,
-        _parallel,
+        _parallel_with_own_buffers,
         (
             Cause(
                 "Each row adds up in Y itself, and 16 elements of Y share a cache line: every "

@@ -93,6 +93,12 @@ def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes
         seen=f"still: {hunt.told.format(count=count)}" + show_nest(nest),
         look=hunt.look,
     )
+    expect(
+        hunt.written_once(tensors, schedule),
+        expected=f"a repair that writes each element of {hunt.once} once",
+        seen="some are written again" + show_nest(nest),
+        look="the loop given to reverse_compute_at, and the loops around it: the sum's is not one",
+    )
 
 
 @_hunt(
