@@ -23,6 +23,8 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
         "spectra",
         "recurrences",
         "complex",
+        "float16",
+        "bfloat16",
     ],
 )
 def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str) -> None:

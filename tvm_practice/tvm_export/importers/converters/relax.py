@@ -156,13 +156,19 @@ def _is_nothing(tensor: Any) -> bool:
 
 
 def _of_its_operands(operator: Any) -> Any:
-    """`operator` without its out_dtype, which is then the operands'."""
+    """`operator` without its out_dtype, which is then the operands'; float16 sums in float32."""
 
     @functools.wraps(operator)
     def called(*operands: Any, **settings: Any) -> Any:
+        from tvm import relax
+
         settings.pop("out_dtype", None)
         if operands and operands[-1] == "float32":  # linear is given it by position
             operands = operands[:-1]
-        return operator(*operands, **settings)
+        takes_two = sum(isinstance(each, relax.Expr) for each in operands) == 2  # and no bias
+        adds = takes_two and not operator.__name__.endswith("_transpose")
+        if not adds or str(operands[0].ty.dtype) != "float16":
+            return operator(*operands, **settings)
+        return relax.op.astype(operator(*operands, out_dtype="float32", **settings), "float16")
 
     return called

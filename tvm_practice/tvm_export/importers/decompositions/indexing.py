@@ -383,10 +383,11 @@ def _sort_default(x: Any, dim: int = -1, descending: bool = False) -> Any:
 
     if x.ndim == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    if x.dtype != torch.bool:
+    wide = {torch.bool: torch.int32, torch.bfloat16: torch.float32}.get(x.dtype)
+    if wide is None:  # TVM sorts bfloat16 by its bits
         return NotImplemented
-    values, order = torch.ops.aten.sort.default(x.to(torch.int32), dim, descending)
-    return values.to(torch.bool), order
+    values, order = torch.ops.aten.sort.default(x.to(wide), dim, descending)
+    return values.to(x.dtype), order
 
 
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:

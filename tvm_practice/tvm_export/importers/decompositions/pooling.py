@@ -36,6 +36,10 @@ def _mean_of_windows(operator: Any, axes: int) -> Rule:
     ) -> Any:
         import torch
 
+        if x.dtype in (torch.float16, torch.bfloat16):  # which do not hold a window's sum
+            wide = x.to(torch.float32)
+            more = (padding, ceil_mode, count_include_pad, divisor)
+            return operator(wide, kernel, stride, *more).to(x.dtype)
         kernel, padding = _per_axis(kernel, axes), _per_axis(padding, axes)
         stride = _per_axis(stride, axes) if stride else kernel
         padded = any(padding)

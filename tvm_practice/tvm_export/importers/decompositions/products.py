@@ -13,6 +13,7 @@ def rules() -> dict[Any, Rule]:
 
     aten = torch.ops.aten
     return {
+        aten.convolution.default: _transposed,
         aten.addbmm.default: _addbmm,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
@@ -74,3 +75,16 @@ def _trilinear(
         product = operand if product is None else product * operand
     assert product is not None
     return product.sum(list(sumdim)) if sumdim else product
+
+
+def _transposed(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, *more: Any
+) -> Any:
+    """A transposed convolution of float16 in float32: TVM's has no other type for its sums."""
+    import torch
+
+    if x.dtype != torch.float16 or not more[0]:
+        return NotImplemented
+    wide = [each if each is None else each.to(torch.float32) for each in (x, weight, bias)]
+    convolution = torch.ops.aten.convolution.default
+    return convolution(*wide, stride, padding, dilation, *more).to(x.dtype)

@@ -53,6 +53,8 @@ def rules() -> dict[Any, Rule]:
         aten.cumprod.default: _accumulated(aten.cumprod.default),
         aten.sum.dim_IntList: _accumulated(aten.sum.dim_IntList),
         aten.prod.dim_int: _accumulated(aten.prod.dim_int),
+        aten.mean.dim: _in_float32(aten.mean.dim),
+        aten.var.correction: _in_float32(aten.var.correction),
         aten.any.dim: _truth(aten.any.dim),
         aten.any.dims: _truth(aten.any.dims),
         aten.amax.default: _of_bool(aten.amax.default),
@@ -239,6 +241,21 @@ def _accumulated(operator: Any) -> Rule:
             return NotImplemented
         wide = torch.float32 if wanted in (torch.float16, torch.bfloat16) else wanted
         return operator(x.to(wide), *args).to(wanted)
+
+    return rule
+
+
+def _in_float32(operator: Any) -> Rule:
+    """Means of 16-bit numbers, whose sum 16 bits do not hold."""
+
+    def rule(x: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        import torch
+
+        if dtype is not None:
+            return operator(x.to(dtype), *args, **kwargs)
+        if x.dtype not in (torch.float16, torch.bfloat16):
+            return NotImplemented
+        return operator(x.to(torch.float32), *args, **kwargs).to(x.dtype)
 
     return rule
 
