@@ -208,7 +208,9 @@ def _read_first(module: str) -> tuple[Place, ...]:
         if isinstance(node, ast.FunctionDef) and node.name not in exercises
     ]
     page = learners_folder().parent / chapter.page
-    return (*places, Place(f"{of}, page", page.read_text(encoding="utf-8")))
+    if page.exists():  # not in an installed package
+        places.append(Place(f"{of}, page", page.read_text(encoding="utf-8")))
+    return tuple(places)
 
 
 @functools.cache
