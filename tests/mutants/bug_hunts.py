@@ -43,6 +43,12 @@ edited(
     {"reorder(part, tile, k, row, j)": "reorder(part, k, tile, row, j)"},
     message="writes each element of C once",
 )
+edited(
+    "lost_bound",
+    "zeroed_before_all_parts",
+    {"decompose_reduction(block, k)": "decompose_reduction(block, part)"},
+    message="keeps every use of the local buffer inside one parallel loop",
+)
 
 
 @mutant("lost_bound", message="sum in a buffer of scope")
@@ -143,7 +149,7 @@ edited(
     "false_sharing",
     "one_buffer_for_all",
     {"    schedule.reverse_compute_at(write_back, i)\n": ""},
-    message="keeps every use of the local buffer inside the parallel loop",
+    message="keeps every use of the local buffer inside one parallel loop",
 )
 
 

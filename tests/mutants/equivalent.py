@@ -5,6 +5,8 @@ By exercise: words of the change, as the command prints it, and why it is right 
 
 _NAME = "the docstring asks for no name there"
 _COPY = "how the copy to C loops is left open"
+_WHERE = "where the partial sums are stored is left open"
+_REPAIR = "another repair, with little enough of the symptom"
 _SAME_GRAPH = "the same functions come out: there is nothing to fold in between"
 
 EQUIVALENT: dict[str, dict[str, str]] = {
@@ -67,5 +69,26 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "labs.compilers_compared.online_softmax": {
         "te.placeholder((rows, columns), name='')": _NAME,
+    },
+    "puzzles.partial_sums": {
+        "factor_axis=-1": _WHERE,
+        "factor_axis=1": _WHERE,
+    },
+    "bug_hunts.parallel_sum": {
+        "schedule[C].reorder(": _REPAIR,
+        "j, i = C.op.axis": _REPAIR,
+        "schedule[C].parallel(j)": _REPAIR,
+    },
+    "bug_hunts.column_walk": {
+        "i_outer, i_inner = schedule.split(": _REPAIR,
+        "j_outer, j_inner = schedule.split(": _REPAIR,
+        "schedule.reorder(": _REPAIR,
+        "j, i = schedule.get_loops(": _REPAIR,
+    },
+    "bug_hunts.strided_lanes": {"[8, None]": _REPAIR},
+    "bug_hunts.guarded_lanes": {"[8, None]": _REPAIR},
+    "bug_hunts.huge_unroll": {
+        "_, k, _ = schedule.get_loops(": _REPAIR,
+        "schedule.split(": _REPAIR,
     },
 }

@@ -340,6 +340,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "bug_hunts.lost_bound": {
         "The repair keeps the parallel parts": "on_one_thread",
         "tiles that add up in a local buffer": "adds_up_in_c",
+        "of the thread's own": "zeroed_before_all_parts",
         "It writes each element of C once": "written_at_every_step",
         "The letter of the cause": "blames_the_buffer",
     },

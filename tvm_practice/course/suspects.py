@@ -221,18 +221,21 @@ def _written_back_in_a_loop(nest: list[Node]) -> str | None:
 
 
 def _parallel_with_own_buffers(nest: list[Node]) -> str | None:
-    """A buffer of scope "local" is one thread's own if it is used in a parallel loop alone."""
+    """All uses of a buffer of scope "local" are in one parallel loop: it is each thread's own."""
     if missing := _parallel(nest):
         return missing
-    for loops, each in paths(nest):
-        local = any(name.endswith("_local") for name in (each.writes, *each.reads))
-        if local and all(loop.kind != "parallel" for loop in loops):
-            return "every use of the local buffer inside the parallel loop, a buffer per thread"
+    homes = {
+        next((id(loop) for loop in loops if loop.kind == "parallel"), None)
+        for loops, each in paths(nest)
+        if any(name.endswith("_local") for name in (each.writes, *each.reads))
+    }
+    if None in homes or len(homes) > 1:
+        return "every use of the local buffer inside one parallel loop, a buffer per thread"
     return None
 
 
 def _local_and_parallel(nest: list[Node]) -> str | None:
-    return _parallel(nest) or _written_back_in_a_loop(nest)
+    return _parallel_with_own_buffers(nest) or _written_back_in_a_loop(nest)
 
 
 def _producer_inside(nest: list[Node]) -> str | None:
