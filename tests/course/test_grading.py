@@ -55,6 +55,13 @@ def test_a_missing_function_is_named(grader: Grader, matmul: Exercise, tmp_path:
     assert verdict.status == "failed" and "no function matmul" in verdict.message
 
 
+def test_a_decorated_function_is_graded(grader: Grader, tmp_path: Path) -> None:
+    body = "import functools\n\n\n@functools.cache\ndef gflop_per_second(m, n, k, milliseconds):\n"
+    path = _file(tmp_path, body + "    return 2 * m * n * k / (milliseconds * 1e6)\n")
+    verdict = grader.grade(find("schedule_analysis.gflop_per_second"), path)
+    assert (verdict.status, verdict.message) == ("passed", "")
+
+
 def test_an_endless_loop_is_stopped_and_grading_goes_on(matmul: Exercise, tmp_path: Path) -> None:
     path = _file(tmp_path, "def matmul(m, n, k):\n    while True:\n        pass\n")
     with Grader() as grader:

@@ -592,3 +592,11 @@ def from_the_records_state(task, log):
     if best is None:
         raise RuntimeError(f"{log} has no valid record")
     return task.compute_dag.apply_steps_from_state(best.state)
+
+
+edited(
+    "metaschedule_space",
+    "rows_of_tiles_only",
+    {"schedule.parallel(schedule.fuse(i_outer, j_outer))": "schedule.parallel(i_outer)"},
+    message="the fused loop parallel",
+)

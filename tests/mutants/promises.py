@@ -198,6 +198,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "file with records": "does_not_read_the_log",
     },
     "auto_tune.metaschedule_space": {
+        "the outer tile loops are fused": "rows_of_tiles_only",
         "take the factors of the splits from `schedule.sample_perfect_tile`": "rows_are_four",
         "the search replays your calls": "calls_that_depend_on_the_samples",
         "The innermost loop is vectorized": "only_the_write_back_in_vectors",
@@ -241,15 +242,18 @@ PROMISES: dict[str, dict[str, str]] = {
         "split by 16 first": "tensorizes_whole_copies",
     },
     "labs.deploy_cpp.export_model": {
+        "The compiled IRModule as it was before optimization": "returns_what_was_imported",
         "with its weights as constants": "weights_left_outside",
         "link one shared library": "object_files_under_the_librarys_name",
         "put `ends` around it": "forgets_the_ends",
     },
     "labs.deploy_cpp.wrap_buffer": {
+        "an address that is a multiple of 64": "aligned_to_32_bytes",
         "the tensor needs extents of its own": "keeps_the_callers_extents",
         "throw std::invalid_argument": "takes_any_address",
     },
     "labs.deploy_cpp.call_on_threads": {
+        "An exception that leaves a thread ends the program": "clones_outside_its_try",
         "each thread needs a model.Clone() of its own": "one_instance_for_all",
         "made once and not for each input": "clones_for_each_input",
         "throw it in the caller": "lets_exceptions_leave_the_thread",
@@ -269,12 +273,14 @@ PROMISES: dict[str, dict[str, str]] = {
         "The copy of A is made inside i_outer": "copies_all_of_a_first",
     },
     "labs.dynamic_shapes.verify_over_range": {
+        "one shape whose every extent is a prime": "primes_left_to_chance",
         "every combination of 1 and the bound": "tries_random_shapes_only",
         "anew at each call": "draws_the_same_each_time",
         "or NaN": "lets_nan_pass",
         "an output of another shape": "broadcasts_what_is_too_small",
     },
     "labs.dynamic_shapes.bucketed": {
+        "with zeros after its last token": "pads_before_the_first_token",
         "Take the smallest bucket that holds x": "takes_the_longest",
         "which tokens to keep": "keeps_the_padding",
         "cut its result to the length of x": "does_not_cut",
@@ -287,6 +293,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "ConnectionError: nobody listens on that port": "tries_a_missing_tracker",
     },
     "labs.tuning_farm.survive_lost_worker": {
+        "that of its last run": "keeps_the_first_failure",
+        "together with the other lost trials": "runs_lost_trials_one_by_one",
         "Send them all out before waiting for any": "one_after_the_other",
         "the worker failed and not the candidate": "runs_every_failure_again",
         "the most runs of one trial": "one_attempt_too_many",
@@ -298,8 +306,17 @@ PROMISES: dict[str, dict[str, str]] = {
         "RuntimeError: a process ended with an exit status other than 0": "overlooks_failures",
     },
     "labs.compilers_compared.pays_after": {
+        "that save at least load_seconds": "one_call_more_than_needed",
         "The smallest number of calls": "rounds_down",
         "None if the interval does not show": "believes_the_median",
+    },
+    "labs.compilers_compared.online_softmax": {
+        "To merge two states, keep the larger maximum, multiply each sum": "merges_elements_only",
+        "The identity is the most negative finite float32 and sum 0": "nothing_has_a_sum_of_one",
+    },
+    "labs.cross_compile.c_harness": {
+        "standard error has the function's message": "takes_no_part_for_null",
+        "and the three names of the module's docstring": "memory_as_malloc_gives_it",
     },
     "labs.custom_operator.rms_norm_gate": {
         "H = X · silu(Z)": "takes_the_sigmoid_for_silu",

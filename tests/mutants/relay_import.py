@@ -649,3 +649,21 @@ edited(
     {"opt_level=3": "opt_level=4"},
     message="relay.build called at optimization level 3",
 )
+
+
+@mutant("import_relay", message="only read")
+def freezes_the_weights(model, example, *, converters=None):
+    from solutions.relay_import import import_relay as right
+
+    for each in model.parameters():
+        each.requires_grad_(False)
+    return right(model, example, converters=converters)
+
+
+@mutant("import_relax", message="only read")
+def freezes_the_weights_of_relax(model, example, *, converters=None):
+    from solutions.relay_import import import_relax as right
+
+    for each in model.parameters():
+        each.requires_grad_(False)
+    return right(model, example, converters=converters)

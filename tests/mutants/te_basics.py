@@ -297,3 +297,9 @@ right_edited(
     "times_the_reciprocal",
     {"exponent[i, j] / row_sum[i]": "exponent[i, j] * (1.0 / row_sum[i])"},
 )
+right_edited(
+    "dense_bias_relu",
+    "inputs_without_names",
+    {', name="X"': "", ', name="W"': "", ', name="bias"': ""},
+)
+right_edited("softmax", "another_name_of_the_input", {'name="X"': 'name="scores"'})

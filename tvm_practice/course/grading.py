@@ -170,8 +170,8 @@ def _run(exercise: Exercise, path: str) -> tuple[Status, str]:
 def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple[Status, str]:
     try:
         # From its file each time, not from sys.modules: the learner edits it between two runs.
-        function = getattr(load_source(exercise.phase, path), exercise.name, None)
-        if not inspect.isfunction(function):
+        function: Any = getattr(load_source(exercise.phase, path), exercise.name, None)
+        if not inspect.isfunction(inspect.unwrap(function)):  # it may be decorated
             return "failed", f"{path} has no function {exercise.name}; put its `def` line back"
         exercise.check(guard.watched(function) if guard else function)
     except CheckFailed as wrong:

@@ -78,9 +78,8 @@ class Guard:
             with self.unchanged():
                 return function(*arguments, **options)
 
-        same = types.FunctionType(
-            call.__code__, function.__globals__, function.__name__, None, call.__closure__
-        )
+        home = inspect.unwrap(function).__globals__
+        same = types.FunctionType(call.__code__, home, function.__name__, None, call.__closure__)
         return functools.wraps(function)(same)
 
     @contextmanager

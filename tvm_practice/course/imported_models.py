@@ -118,7 +118,12 @@ def expect_operators(shown: Graph, names: Sequence[str]) -> None:
 def state(model: Any) -> dict[str, np.ndarray]:
     """Everything in a model that an import must leave alone."""
     held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
-    return {**held, "whether it is training": np.array(model.training)}
+    learns = ", ".join(name for name, each in model.named_parameters() if each.requires_grad)
+    return {
+        **held,
+        "whether it is training": np.array(model.training),
+        "which of its weights require gradients": np.array(learns),
+    }
 
 
 def expect_only_read(before: dict[str, np.ndarray], model: Any) -> None:

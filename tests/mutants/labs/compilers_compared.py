@@ -1,6 +1,6 @@
 """Wrong solutions of lab 6."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right
 
 
 @mutant("online_softmax", message="(?s)one reduction.*2: ")
@@ -249,3 +249,37 @@ edited(
     {"high >= 1": "high > 1"},
     message="the interval ends at 1|it is as fast",
 )
+edited(
+    "online_softmax",
+    "nothing_has_a_sum_of_one",
+    {"tirx.const(0, types[1])": "tirx.const(1, types[1])"},
+    message="a sum of 0",
+)
+edited(
+    "online_softmax",
+    "merges_elements_only",
+    {"right[1] * te.exp(": "te.exp("},
+    message="two merged states",
+)
+edited(
+    "online_softmax",
+    "nothing_is_a_small_number",
+    {"te.min_value(types[0])": "tirx.const(-1e4, types[0])"},
+    message="a sum of 0",
+)
+edited(
+    "pays_after",
+    "one_call_more_than_needed",
+    {"math.ceil(load_seconds * 1e3 / saved_ms)": "math.floor(load_seconds * 1e3 / saved_ms) + 1"},
+    message="is enough",
+)
+
+
+@right("pays_after")
+def whole_number_of_numpy(load_seconds, baseline_ms, ratio):
+    import numpy as np
+
+    if not ratio[2] < 1:
+        return None
+    saved = baseline_ms / 1e3 * (1 - ratio[0])
+    return np.int64(max(np.ceil(load_seconds / saved), 0))

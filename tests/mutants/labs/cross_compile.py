@@ -1,6 +1,6 @@
 """Wrong solutions of lab 3. Several are the reference with one thing changed."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("target_for", message="no mtriple, which means this machine")
@@ -250,4 +250,56 @@ edited(
     "counts_half_registers",
     {r"v\d+\.4s\b": r"v\d+\.[24]s\b"},
     message="v0.2s is half a register",
+)
+
+
+@right("vector_arithmetic")
+def last_operand_by_its_end(loop):
+    import collections
+    import re
+
+    names = {"mul": "mul", "add": "add", "mla": "fma", "relaxed_madd": "fma"}
+    found: collections.Counter[str] = collections.Counter()
+    for instruction in loop:
+        if packed := re.match(r"v?(mul|add)ps .*%([xyz]mm)\d+$", instruction):
+            found[f"{packed[1]} {packed[2]}"] += 1
+        elif fused := re.match(r"vfmadd(132|213|231)ps .*%([xyz]mm)\d+$", instruction):
+            found[f"fma {fused[2]}"] += 1
+        elif arm := re.match(r"f(mul|add|mla)\s+v\d+\.4s,", instruction):
+            found[f"{names[arm[1]]} v"] += 1
+        elif wasm := re.match(r"f32x4\.(mul|add|relaxed_madd)\b", instruction):
+            found[f"{names[wasm[1]]} v128"] += 1
+    return found
+
+
+@right("cuda_source")
+def built_by_tirx(module, arch):
+    from tvm import tirx
+    from tvm.target import Target
+
+    with Target({"kind": "cuda", "arch": arch}, host="llvm"):
+        host = tirx.build(module)
+    return "".join(each.inspect_source() for each in host.imports)
+
+
+right_edited(
+    "cuda_source",
+    "target_as_a_dictionary",
+    {
+        'tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")': (
+            '{"kind": "cuda", "arch": arch, "host": {"kind": "llvm"}}'
+        )
+    },
+)
+edited(
+    "c_harness",
+    "takes_no_part_for_null",
+    {'"%s", parts[i] ? parts[i] : "")': '"%.99s", parts[i] + 0)'},
+    message="two of them NULL",
+)
+edited(
+    "c_harness",
+    "memory_as_malloc_gives_it",
+    {"aligned_alloc(64, (bytes + 63) / 64 * 64)": "malloc(bytes)"},
+    message="aligned to 64 bytes",
 )

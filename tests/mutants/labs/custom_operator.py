@@ -1,6 +1,6 @@
 """Wrong solutions of lab 7."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("rms_norm_gate", message="silu is sigmoid times its argument")
@@ -457,4 +457,53 @@ edited(
     "keeps_the_function_that_was_there",
     {"override=True": "override=False"},
     message="replacing what has that name",
+)
+right_edited(
+    "schedule_rms_norm_gate",
+    "keeps_unit_loops",
+    {"preserve_unit_loops=single": "preserve_unit_loops=single or block is H"},
+)
+right_edited(
+    "convert_relax", "another_name_in_the_module", {'func, "rms_norm_gate"': 'func, "kernel"'}
+)
+
+
+@right("convert_relax")
+def each_kernel_made_once(kernel):
+    import functools
+
+    from tvm import relax
+
+    made = functools.cache(kernel)
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        func = made(tuple(int(extent) for extent in x.ty.shape), node.args[3])
+        func = func.with_attr("op_pattern", 8).with_attr("tirx.is_scheduled", True)
+        func = func.without_attr("global_symbol")
+        variable = importer.block_builder.add_func(func, "gated")
+        return importer.block_builder.emit(relax.call_tir(variable, [x, z, weight], x.ty))
+
+    return {"rms_norm_gate.default": convert}
+
+
+right_edited(
+    "extern_matmul",
+    "writes_a_product_that_numpy_made",
+    {"np.matmul(view(a), view(b), out=view(c))": "view(c)[:] = np.dot(view(a), view(b))"},
+)
+edited(
+    "extern_matmul",
+    "another_name_than_asked",
+    {
+        "register_global_func(name": 'register_global_func("mine"',
+        "call_packed(name": 'call_packed("mine"',
+    },
+    message="a kernel that calls",
+)
+edited(
+    "offload_linear",
+    "takes_any_sum_for_a_bias",
+    {'is_op("relax.add")(product, is_const())': 'is_op("relax.add")(product, wildcard())'},
+    message="the add of an activation",
 )

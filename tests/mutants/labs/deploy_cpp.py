@@ -391,3 +391,39 @@ edited(
     {"    return imported": "    return scheduled"},
     message="the IRModule before it was optimized",
 )
+edited(
+    "export_model",
+    "returns_what_was_imported",
+    {
+        "imported = ends(imported)": "made = ends(imported)",
+        "        if ends": "        made = imported\n        if ends",
+        "optimize_relax(imported)": "optimize_relax(made)",
+    },
+    message="what `ends` gave",
+)
+edited(
+    "image_to_label",
+    "divides_by_256",
+    {"(255 * np": "(256 * np"},
+    message="the probability",
+)
+edited(
+    "wrap_buffer",
+    "aligned_to_32_bytes",
+    {"% 64 != 0": "% 32 != 0"},
+    message="no multiple of 64",
+)
+edited(
+    "wrap_buffer",
+    "throws_another_exception",
+    {"std::invalid_argument(": "std::runtime_error("},
+    message="std::invalid_argument",
+)
+edited(
+    "call_on_threads",
+    "clones_outside_its_try",
+    {
+        "try {\n      auto mine = model.Clone();": "auto mine = model.Clone();\n    try {",
+    },
+    message="an exception of Clone",
+)

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 4."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right_edited
 
 
 @mutant("symbolic_matmul", message=r"n is one tirx.Var")
@@ -465,4 +465,45 @@ edited(
     "two_symbols_only",
     {"for bound in bounds)))": "for bound in bounds[:2])))"},
     message="expected: ",
+)
+right_edited(
+    "schedule_dynamic",
+    "the_only_copy",
+    {
+        "copies = schedule.get_producers(block)": "(copy,) = schedule.get_producers(block)",
+        "    for copy in copies:\n        schedule": "    schedule",
+    },
+)
+edited(
+    "schedule_dynamic",
+    "copies_for_each_tile_of_columns",
+    {"compute_at(copy, i_outer)": "compute_at(copy, j_outer)"},
+    message="a tile's rows at a time",
+)
+edited(
+    "verify_over_range",
+    "primes_left_to_chance",
+    {"    shapes.add(tuple(random.choice(each) for each in primes))\n": ""},
+    message="primes above 2",
+)
+edited(
+    "verify_over_range",
+    "half_of_the_range",
+    {"random.randint(1, bound)": "random.randint(1, bound // 2)"},
+    message="from the whole range",
+)
+edited(
+    "bucketed",
+    "repeats_the_last_token",
+    {"padded[:, :length], keep": "padded[:] = x[:, -1:]\n    padded[:, :length], keep"},
+    message="then zeros",
+)
+edited(
+    "bucketed",
+    "pads_before_the_first_token",
+    {
+        "padded[:, :length], keep[:, :length]": "padded[:, -length:], keep[:, -length:]",
+        "(padded, keep)[:, :length]": "(padded, keep)[:, -length:]",
+    },
+    message="zeros after its last token",
 )

@@ -339,3 +339,20 @@ edited(
     {'intrinsics["init"]': '"tvm_practice_init"'},
     message="the intrinsics tensorized by the names given",
 )
+edited(
+    "pad_shared",
+    "past_a_multiple_of_16",
+    {"factor=32": "factor=16"},
+    message="past a multiple of 32",
+)
+edited(
+    "bind_threads_classic",
+    "threads_far_apart",
+    {
+        "block_i, thread_i =": "thread_i, block_i =",
+        "(i, factor": "(i, nparts",
+        "block_j, thread_j =": "thread_j, block_j =",
+        "(j, factor": "(j, nparts",
+    },
+    message="neighbours in C",
+)

@@ -400,3 +400,42 @@ edited(
     {"results[index] = future.result()": "results[inputs[index]] = future.result()"},
     message="expected: ",
 )
+edited(
+    "throughput",
+    "adds_what_goes_on_side_by_side",
+    {
+        "stages.request, stages.batch * stages.upload": "(stages.request + stages.upload)",
+    },
+    message="not the sum",
+)
+
+
+@mutant("survive_lost_worker", message="run again together")
+def runs_lost_trials_one_by_one(runner, inputs, *, attempts):
+    from tvm_practice.farm import is_lost
+
+    results = [each.result() for each in runner.run(list(inputs))]
+    for _ in range(attempts - 1):
+        for index, result in enumerate(results):
+            if is_lost(result.error_msg):
+                results[index] = runner.run([inputs[index]])[0].result()
+    return results
+
+
+@mutant("survive_lost_worker", message="of its last run")
+def keeps_the_first_failure(runner, inputs, *, attempts):
+    from tvm_practice.farm import is_lost
+
+    results = [each.result() for each in runner.run(list(inputs))]
+    left = [index for index, each in enumerate(results) if is_lost(each.error_msg)]
+    for _ in range(attempts - 1):
+        again = [each.result() for each in runner.run([inputs[index] for index in left])]
+        pairs = list(zip(left, again, strict=True))
+        results = [*results]
+        for index, result in pairs:
+            if result.error_msg is None:
+                results[index] = result
+        left = [index for index, each in pairs if is_lost(each.error_msg)]
+        if not left:
+            break
+    return results

@@ -739,6 +739,7 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
         look="the factors of the splits",
     )
     _expect_sampled_factors(schedule)
+    _expect_fused_tiles(schedule)
     nests = [loop_nest(each["main"]) for each in _sampled_modules(metaschedule_space, module)]
     _expect_different(
         nests,
@@ -789,6 +790,19 @@ def _expect_sampled_factors(schedule: Any) -> None:
         expected="sampled factors for rows and for columns",
         seen=f"{len(sampled)} sample_perfect_tile",
         look="schedule.sample_perfect_tile of i and of j",
+    )
+
+
+def _expect_fused_tiles(schedule: Any) -> None:
+    """A loop that runs in parallel is one that was fused."""
+    calls = schedule.trace.insts
+    fused = [loop for each in calls if str(each.kind.name) == "Fuse" for loop in each.outputs]
+    parallel = [each.inputs[0] for each in calls if str(each.kind.name) == "Parallel"]
+    expect(
+        not parallel or any(loop.same_as(each) for loop in parallel for each in fused),
+        expected="the outer tile loops fused, and the fused loop parallel",
+        seen=f"{len(fused)} calls of schedule.fuse, {len(parallel)} of schedule.parallel",
+        look="schedule.parallel(schedule.fuse(i_outer, j_outer))",
     )
 
 

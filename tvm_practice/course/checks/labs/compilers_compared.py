@@ -119,6 +119,7 @@ def _check_state(tensors: Any, rows: int, columns: int) -> None:
         look="dtype= of te.placeholder, and tirx.const",
     )
     _expect_one_reduction(tensors)
+    _expect_merge(tensors[1].op.input_tensors)
     function = build_expression(tensors)
     for inputs, what, look in _rows_to_try(rng.uniform(-4, 4, (rows, columns))):
         x = np.ascontiguousarray(inputs, dtype="float32")
@@ -150,6 +151,40 @@ def _expect_one_reduction(tensors: Sequence[Any]) -> None:
         seen=_described(tensors).replace("\n", "; "),
         look="name= of each te.compute, and whether a stage between them is needed",
     )
+
+
+def _expect_merge(read: Sequence[Any]) -> None:
+    """Two states of several elements merge to that of all: the loops merge a state with one."""
+    state = next(each.op for each in read if type(each.op).__name__ == "ComputeOp")
+    merge = _merger(state.body[0].combiner)
+    rng = fresh_rng()
+    for _ in range(4):
+        maxima, sums = rng.uniform(-4, 4, 2), rng.uniform(2, 9, 2)
+        expect_close(
+            merge(maxima[0], sums[0], maxima[1], sums[1])[1],
+            np.sum(sums * np.exp(maxima - maxima.max())),
+            what="the sum of two merged states",
+            look="merge: each sum is multiplied by exp(its own maximum - the larger one)",
+        )
+
+
+def _merger(combiner: Any) -> Callable[..., np.ndarray]:
+    """A reducer's `merge` of two states of two numbers, compiled."""
+    import tvm
+    from tvm import tirx
+
+    merged = tirx.decl_buffer((2,), "float32")
+    stores = [tirx.BufferStore(merged, each, [at]) for at, each in enumerate(combiner.result)]
+    parameters = [*combiner.lhs, *combiner.rhs, merged]
+    function = tirx.PrimFunc(parameters, tirx.SeqStmt(stores))
+    built = tvm.compile(function.with_attr("global_symbol", "main"), host_target())["main"]
+
+    def run(*numbers: float) -> np.ndarray:
+        result = tvm.runtime.empty((2,), "float32")
+        built(*map(float, numbers), result)
+        return np.asarray(result.numpy())
+
+    return run
 
 
 def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...]:
@@ -184,6 +219,11 @@ def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...
             ordinary - 500,
             "Y of values near -500",
             "the state of nothing: its maximum must be below every float32",
+        ),
+        (
+            np.full_like(ordinary, np.finfo("float32").min),
+            "Y of a row of the most negative finite float32",
+            "the state of nothing: that very number, and a sum of 0",
         ),
         (
             np.where(np.arange(ordinary.shape[1]) < ordinary.shape[1] // 3, -np.inf, ordinary),
@@ -591,11 +631,19 @@ def check_pays_after(pays_after: Function) -> None:
     for seconds, wanted in ((whole - saved / 2e3, calls), (whole - 1.5 * saved / 1e3, calls - 1)):
         got = pays_after(seconds, baseline, ratio)
         expect(
-            got == wanted and isinstance(got, int),
+            got == wanted and isinstance(got, int | np.integer),
             expected=f"{wanted} calls for {seconds:.4f} s at {saved} ms saved of {baseline:g}",
             seen=repr(got),
             look=look,
         )
+    # Powers of two: exact in seconds and in milliseconds, whatever is computed first.
+    got = pays_after(calls * 0.25, 500.0, (0.5, 0.4, 0.6))
+    expect(
+        got == calls,
+        expected=f"{calls} calls for {calls * 0.25:g} s at 250 ms saved of 500: they save as much",
+        seen=repr(got),
+        look="rounded up: a number of calls that saves exactly load_seconds is enough",
+    )
     for interval, why in (
         ((0.9, 0.75, 1.05), "the interval holds 1: no significant difference"),
         ((0.9, 0.8, 1.0), "the interval ends at 1, which it holds"),

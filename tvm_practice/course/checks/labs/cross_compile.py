@@ -3,9 +3,11 @@
 import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -408,9 +410,9 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
         "faddp adds pairs, fmls subtracts, and v0.2s is half a register",
     ),
     (
-        ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7 {%k1}"],
+        ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7"],
         {"add ymm": 1, "mul zmm": 1},
-        "the register that is written, also under a mask",
+        "the register that is written, whatever the address is made of",
     ),
     (["f32x4.sub", "f32x4.relaxed_nmadd", "f32x4.splat", "v128.load"], {}, "nothing else counts"),
     ([], {}, "a loop without instructions"),
@@ -465,6 +467,7 @@ def check_vector_arithmetic(vector_arithmetic: Function) -> None:
 def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
     """What the program of `source` and `module` writes; None where there is no C compiler.
 
+    The module is an IRModule, or a function that was written in C.
     RuntimeError for a program that does not compile or that fails.
     """
     import tvm
@@ -475,9 +478,13 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "harness.c").write_text(source)
-        tvm.compile(module, target=host_target()).mod.write_to_file(str(folder / "f.o"), "o")
+        function = folder / ("f.c" if isinstance(module, str) else "f.o")
+        if isinstance(module, str):
+            function.write_text(module)
+        else:
+            tvm.compile(module, target=host_target()).mod.write_to_file(str(function), "o")
         try:
-            cross.link([folder / "harness.c", folder / "f.o"], triple, folder / "program")
+            cross.link([folder / "harness.c", function], triple, folder / "program")
         except Missing:
             return None
         data = b"".join(each.tobytes() for each in inputs)
@@ -552,6 +559,7 @@ def check_c_harness(c_harness: Function) -> None:
         )
     _expect_workspace(c_harness)
     _expect_refused(c_harness, name, rows, columns)
+    _expect_promises(c_harness)
 
 
 def _expect_workspace(c_harness: Function) -> None:
@@ -595,6 +603,53 @@ def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> 
     )
 
 
+# Asks for memory of several sizes at a time, and fails with a message of three parts.
+_DEMANDING = """
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+
+void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
+extern void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
+extern int (*__TVMBackendFreeWorkspace)(int, int, void*);
+
+int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  const uint64_t sizes[] = {4, 24, 100, 1000, 4096, 1000000};
+  void* held[6];
+  const char* aligned = "aligned";
+  for (int i = 0; i < 6; ++i) {
+    held[i] = __TVMBackendAllocWorkspace(1, 0, sizes[i], 2, 32);
+    if (held[i] == NULL || (uintptr_t)held[i] % 64 != 0) aligned = "not to 64 bytes";
+    if (held[i] != NULL) memset(held[i], 1, sizes[i]);
+  }
+  for (int i = 0; i < 6; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
+  const char* parts[] = {"memory is ", NULL, aligned, NULL, ", as said"};
+  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 5);
+  return -1;
+}
+"""
+
+
+def _expect_promises(c_harness: Function) -> None:
+    """What the program defines for a function is as the lab's docstring says."""
+    try:
+        _called(c_harness("demanding", [(2,), (2,)]), _DEMANDING, [np.zeros(2, "float32")])
+    except RuntimeError as error:
+        said = str(error)
+        expect(
+            "not to 64 bytes" not in said,
+            expected="memory for buffers between stages, aligned to 64 bytes",
+            seen="an address that is no multiple of 64",
+            look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
+        )
+        expect(
+            "exit code 1" in said and "memory is aligned, as said" in said,
+            expected="exit code 1 and 'memory is aligned, as said', an error of five parts, two of "
+            "them NULL",
+            seen=said,
+            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, a NULL is skipped",
+        )
+
+
 def _bound(size: int, name: str = "main") -> Any:
     """A module with name(X, Y): Y = X * 3 for a GPU."""
     import tvm
@@ -632,22 +687,11 @@ def _kernel(source: str) -> str:
     demonstrate=lambda cuda_source: _kernel(cuda_source(_bound(256, "triple"), "sm_90")),
 )
 def check_cuda_source(cuda_source: Function) -> None:
-    from unittest import mock
-
-    import tvm
-
     rng = fresh_rng()
     for arch in ("sm_75", "sm_90"):
         name = f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9))
-        targets: list[Any] = []
-        compile_ = tvm.compile
-
-        def noting(*given: Any, **named: Any) -> Any:
-            targets.extend(each for each in (*given[1:], *named.values()))  # noqa: B023
-            return compile_(*given, **named)  # noqa: B023
-
-        with mock.patch.object(tvm, "compile", noting):
+        with _targets() as targets:
             source = cuda_source(_bound(size, name), arch)
         expect(
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
@@ -655,19 +699,41 @@ def check_cuda_source(cuda_source: Function) -> None:
             seen=str(source)[:60].replace("\n", " ") or "an empty text",
             look="inspect_source of .mod.imports[0]: .mod itself is the host's module",
         )
-        seen = {
-            str(each.attrs.get("arch")) for each in targets if isinstance(each, tvm.target.Target)
-        }
+        seen = {str(each.attrs.get("arch")) for each in targets}
         expect(
             arch in seen,
             expected=f"compiled for {arch}",
             seen=f"for {', '.join(sorted(seen)) or 'no target object'}",
             look="the key arch of the target",
         )
-        hosts = [each.host for each in targets if isinstance(each, tvm.target.Target)]
+        hosts = [each.host for each in targets]
         expect(
             any(host is not None and str(host.kind) == "llvm" for host in hosts),
             expected='a target whose host is "llvm"',
             seen=f"host {', '.join(map(str, hosts))}",
             look='tvm.target.Target({...}, host="llvm")',
         )
+
+
+@contextmanager
+def _targets() -> Iterator[list[Any]]:
+    """In this context, the targets of each compilation, given to it or around it."""
+    import tvm
+
+    seen: list[Any] = []
+
+    def noting(compile_: Function) -> Function:
+        def compiling(*given: Any, **named: Any) -> Any:
+            around = tvm.target.Target.current(allow_none=True)
+            for each in (*given[1:], *named.values(), around):
+                if isinstance(each, tvm.target.Target | dict):
+                    seen.append(tvm.target.Target(each))
+            return compile_(*given, **named)
+
+        return compiling
+
+    with (
+        mock.patch.object(tvm, "compile", noting(tvm.compile)),
+        mock.patch.object(tvm.tirx, "build", noting(tvm.tirx.build)),
+    ):
+        yield seen

@@ -328,8 +328,13 @@ def _expect_by_rows(around: _Paths, rows: int) -> None:
     )
 
 
+def _longer(loops: Sequence[Loop]) -> list[Loop]:
+    """Those of more than one iteration: compute_at may keep the others."""
+    return [loop for loop in loops if loop.extent != 1]
+
+
 def _expect_vectors(name: str, loops: Sequence[Loop], columns: int, lanes: int) -> None:
-    good = [loop.extent for loop in loops] == [columns // lanes, lanes]
+    good = [loop.extent for loop in _longer(loops)] == [columns // lanes, lanes]
     expect(
         good and loops[-1].kind == "vectorized",
         expected=f"{name} of a row in serial({columns // lanes}) > vectorized({lanes})",
@@ -352,7 +357,7 @@ def _expect_lanes(
     partial, joined = adding
     loops = inside[id(partial)]
     expect(
-        [(loop.extent, loop.kind) for loop in loops]
+        [(loop.extent, loop.kind) for loop in _longer(loops)]
         == [(columns // lanes, "serial"), (lanes, "vectorized")],
         expected=f"the partial sums in serial({columns // lanes}) > vectorized({lanes})",
         seen=f"{partial.name} in {show(loops)}",
@@ -489,19 +494,19 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     with quiet_frontends():
         module = import_relax(model, example, converters=converters)
     expect(
-        [(tuple(int(n) for n in each), float(number)) for each, number in asked]
-        == [(shape, each) for each in eps],
-        expected=f"kernel(shape, eps) called for each call of the operator: {shape} with "
-        f"{', '.join(map(str, eps))}",
+        {(tuple(int(n) for n in each), float(number)) for each, number in asked}
+        == {(shape, each) for each in eps},
+        expected=f"kernel(shape, eps) called with {shape} and each eps that the model has: "
+        f"{', '.join(map(str, sorted(set(eps))))}",
         seen=f"called with {asked}",
         look="the shape of x.ty, and node.args[3]",
     )
     kernels = [each for each in module.functions.values() if isinstance(each, tvm.tirx.PrimFunc)]
+    calls = _calls_of_primfuncs(module["main"])
     expect(
-        len(kernels) == 2 and graph(module).operators["rms_norm_gate"] == 3,
+        len(kernels) == 2 and calls == 3,
         expected="three calls of two kernels: equal functions are added to the module once",
-        seen=f"{graph(module).operators['rms_norm_gate']} calls of rms_norm_gate, "
-        f"{len(kernels)} PrimFuncs",
+        seen=f"{calls} calls of PrimFuncs, {len(kernels)} PrimFuncs",
         look='block_builder.add_func(func, "rms_norm_gate") and relax.call_tir',
     )
     for attribute, wanted, why in (
@@ -528,6 +533,20 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     expect_close(
         got, want, what="the model's result", look="the order of x, z and weight in call_tir"
     )
+
+
+def _calls_of_primfuncs(function: Any) -> int:
+    """How many call_tir there are in a Relax function, whatever they call."""
+    from tvm import relax
+
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.call_tir":
+            found.append(node)
+
+    relax.analysis.post_order_visit(function, visit)
+    return len(found)
 
 
 def _unscheduled(outputs: Sequence[Any]) -> Any:
@@ -672,7 +691,10 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
     from tvm_practice.engines import host_target
 
     rng = fresh_rng()
-    rows, inner, columns = (int(each) for each in rng.choice(np.arange(150, 200), 3, False))
+    # A and B are larger than C by far: a copy of one of them shows beside a product that numpy
+    # makes before it is written to C.
+    rows, columns = (int(each) for each in rng.choice(np.arange(20, 40), 2, False))
+    inner = int(rng.integers(500, 700))
     A, B = te.placeholder((rows, inner), name="A"), te.placeholder((inner, columns), name="B")
     name = f"graded.matmul_{next(_numbers)}"
     tvm_ffi.register_global_func(name, lambda *_: None)
@@ -704,6 +726,12 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
         look="tvm_ffi.register_global_func(name, …)",
     )
     func = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
+    expect(
+        f'"{name}"' in func.script(),
+        expected=f"a kernel that calls {name}",
+        seen="a kernel that does not",
+        look="the name given to tirx.call_packed and to tvm_ffi.register_global_func",
+    )
     built = tvm.compile(func, host_target())["main"]
     a = rng.standard_normal((rows, inner), dtype="float32")
     b = rng.standard_normal((inner, columns), dtype="float32")
@@ -715,13 +743,12 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
         what="C",
         look="the product is to be written to the memory of c: np.matmul(…, out=…)",
     )
-    smallest = 4 * min(a.size, b.size, rows * columns)
+    smallest = 4 * min(a.size, b.size)
     expect(
         peak < smallest // 2,
         expected="nothing copied: the function works on TVM's memory",
         seen=f"numpy allocated {peak} bytes in a call; a matrix has {smallest}",
-        look="view(…) and out=; .numpy() of a tensor makes a copy, and so does a product "
-        "without out=",
+        look="view(…) and out=; .numpy() of a tensor makes a copy",
     )
 
 
@@ -736,8 +763,11 @@ def _peak_of_second_call(function: Callable[..., Any], arguments: list[Any]) -> 
         tracemalloc.stop()
 
 
-def _attention(width: int, outputs: int) -> Any:
-    """Linear layers with and without a bias, a product of two activations, and a lone add."""
+def _attention(width: int, outputs: int, *, shifted: bool = False) -> Any:
+    """Linear layers with and without a bias, products of two activations, and a lone add.
+
+    `shifted` adds an activation, which is no bias, to the layer without one.
+    """
     import torch
 
     seed_torch()
@@ -752,7 +782,10 @@ def _attention(width: int, outputs: int) -> Any:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             hidden = torch.relu(self.first(x))
             scores = hidden @ x.transpose(0, 1)
-            result: torch.Tensor = torch.relu(self.second(scores @ hidden)) + self.shift
+            last = self.second(scores @ hidden)
+            if shifted:
+                last = last + x[:, :1]
+            result: torch.Tensor = torch.relu(last) + self.shift
             return result
 
     return Attention().eval()
@@ -849,7 +882,8 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
 
     rng = fresh_rng()
     rows, width, outputs = (int(each) for each in rng.choice(np.arange(5, 30), 3, False))
-    model, example = _attention(width, outputs), (torch.randn(rows, width),)
+    model = _attention(width, outputs, shifted=True)
+    example = (torch.randn(rows, width),)
     _, after, given = _offloaded(offload_linear, model, example)
     expect(
         isinstance(after, tvm.IRModule),
@@ -873,8 +907,9 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
         look="is_const() for the right operand of relax.matmul: only a weight is constant",
     )
     expect(
-        left["add"] == 1,
-        expected="the bias added by the backend, and the add after the ReLU left",
+        left["add"] == 2,
+        expected="the bias added by the backend; the add of an activation and that after the ReLU "
+        "left",
         seen=f"{left['add']} adds left, {', '.join(names)} offloaded",
         look="the pattern with the bias, is_op('relax.add')(product, is_const()), comes before "
         "that without",

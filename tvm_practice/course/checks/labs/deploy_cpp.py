@@ -123,7 +123,7 @@ def check_export_model(export_model: Function) -> None:
 
     rng = fresh_rng()
     batch, inputs, outputs = (int(size) for size in rng.choice(np.arange(3, 20), 3, replace=False))
-    model, other = (_perceptron(inputs, 24, outputs) for _ in range(2))
+    model, other = (_perceptron(inputs, 24, each) for each in (outputs, outputs + 1))
     x = torch.from_numpy(rng.standard_normal((batch, inputs), dtype="float32"))
     example = (torch.zeros(batch, inputs),)
     _expect_export(export_model, model, example, {}, x, _of_torch(model, x), "the steps")
@@ -207,6 +207,13 @@ def _expect_export(
         expected="the IRModule that was compiled is returned",
         seen=type(mod).__name__,
         look="the return statement",
+    )
+    wanted = "x".join(map(str, want.shape))
+    expect(
+        _signature(mod).endswith(f"-> float32 {wanted}"),
+        expected=f"the IRModule that was compiled, whose main returns float32 {wanted}",
+        seen=_signature(mod),
+        look="which of the modules is returned: what `ends` gave",
     )
     expect(
         not any(call.kernel for call in graph(mod).calls),
@@ -311,6 +318,8 @@ def check_image_to_label(image_to_label: Function) -> None:
             what="the probability",
             look="(pixels / 255 - mean) / std by channel, the channels brought to the front, the "
             "softmax over the classes",
+            atol=1e-5,
+            rtol=0,
         )
         expect_close(label, logits.argmax(axis=1), what="the label", look="argmax over the classes")
 
@@ -407,7 +416,7 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
         (
             "refused",
             "1",
-            "an address that is no multiple of 64 is refused by an exception with a text",
+            "an address that is no multiple of 64 is refused by std::invalid_argument with a text",
             "reinterpret_cast<uintptr_t>(data) % 64",
         ),
         ("released_refused", "0", "a refused buffer is not released", "the order: check first"),
@@ -454,9 +463,9 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     failing = int(rng.integers(2, 6))
     runs = (
         (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
-        (0, threads, -1), (5, 1, -1),
+        (0, threads, -1), (5, 1, -1), (inputs, threads, -2),
     )  # fmt: skip
-    said, few, failed, none, single = _tried("call_on_threads", call_on_threads, *runs)
+    said, few, failed, none, single, no_clone = _tried("call_on_threads", call_on_threads, *runs)
     expect(
         said["exit"] == "0",
         expected="the program ends by itself",
@@ -500,6 +509,12 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         expected=f"the exception 'input {failing} is bad', thrown after every thread is joined",
         seen=f"'{failed['caught']}', {failed['unfinished']} calls unfinished",
         look="std::rethrow_exception, after the joins",
+    )
+    expect(
+        no_clone["exit"] == "0" and no_clone["caught"] == "no memory for a clone",
+        expected="an exception of Clone() arrives in the caller",
+        seen=f"'{no_clone.get('caught', '')}', exit code {no_clone['exit']}",
+        look="what is within the try of a thread: everything that it does",
     )
 
 

@@ -245,7 +245,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
     import tvm
 
     rng = fresh_rng()
-    tiles = [*draw_distinct(2, [(4, 16), (6, 8), (3, 24), (5, 12)]), (1, 8)]
+    # Rows of one need no padding: pad_einsum then makes no copy that could be moved.
+    tiles = draw_distinct(3, [(4, 16), (6, 8), (3, 24), (5, 12)])
     for (rows, columns), names in zip(tiles, ("ABC", "PQR", "ABC"), strict=True):
         k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))
         schedule, block = _symbolic_schedule(k, m, names)
@@ -270,8 +271,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
             look="schedule.pad_einsum(block, [rows, 1, 1]), before the splits",
         )
         copies = [path for path, each in paths(nest) if each.reads == (names[0],)]
-        expect(  # rows of one need no padding, and so no copy
-            (rows == 1 and not copies) or (len(copies) == 1 and copies[0][:1] == loops[:1]),
+        expect(
+            len(copies) == 1 and copies[0][:1] == loops[:1] and loops[1] not in copies[0],
             expected="the copy of A is made inside i_outer, a tile's rows at a time",
             seen="no copy of A" if not copies else f"made in {show(copies[0])}",
             look="schedule.compute_at(the block that get_producers gives, i_outer)",
@@ -697,6 +698,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         seen="the same shapes twice",
         look="random.randint without a seed",
     )
+    _expect_drawn(verify_over_range)
     for few in ((50,), (4, 5, 6)):  # another number of symbols, and the smallest bound
         tried: list[tuple[int, ...]] = []
         verify_over_range(_noting(tried), np.sqrt, _positive, few)
@@ -715,6 +717,34 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         raise fail(
             "an error of 0.01 passes with tolerance=0.1", str(error), "`tolerance`"
         ) from error
+
+
+def _expect_drawn(verify_over_range: Function) -> None:
+    """The shape of primes is not left to chance, and no part of the range is left out."""
+    for few in ((5, 5, 4, 5), (5, 4, 5, 5)):
+        tried: list[tuple[int, ...]] = []
+        verify_over_range(_noting(tried), np.sqrt, _positive, few)
+        expect(
+            (3, 3, 3, 3) in tried,
+            expected=f"(3, 3, 3, 3) tried in the range {few}: the only shape of primes above 2 and "
+            "below the bounds",
+            seen=f"{len(tried)} other shapes",
+            look="the shape of primes, which is one of its own beside those drawn at random",
+        )
+    lengths: list[tuple[int, ...]] = []
+    for _ in range(6):
+        verify_over_range(_noting(lengths), np.sqrt, _positive, (600,))
+    drawn = [n for (n,) in lengths if n not in (1, 600) and not _is_prime(n)]
+    for part, there in (
+        ("below 300", any(n < 300 for n in drawn)),
+        ("above 300", any(n > 300 for n in drawn)),
+    ):
+        expect(
+            there,
+            expected="shapes drawn at random from the whole range of 1 to 600",
+            seen=f"none {part} in 6 calls",
+            look="random.randint(1, bound) for each symbol",
+        )
 
 
 def _noting(tried: list[tuple[int, ...]]) -> Arrays:
@@ -857,6 +887,7 @@ class _Attention:
 
     def __init__(self, length: int | None, calls: list[int | None]):
         self._length, self._calls = length, calls
+        self.given: np.ndarray | None = None
 
     def __call__(self, x: np.ndarray, keep: np.ndarray) -> np.ndarray:
         self._calls.append(self._length)
@@ -874,6 +905,7 @@ class _Attention:
             seen=f"x {x.dtype} and keep {keep.dtype}",
             look="the dtype of np.zeros and np.ones is float64 unless it is given",
         )
+        self.given = x.copy()
         scores = x @ x.transpose(0, 2, 1) + (1 - keep[:, None, :]) * -1e9
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         mixed: np.ndarray = weights / weights.sum(-1, keepdims=True) @ (x + 1)
@@ -919,6 +951,14 @@ def check_bucketed(bucketed: Function) -> None:
             expected=f"length {length} goes once through bucket {fits} of {sorted(sizes)}",
             seen=f"through {calls}",
             look="the smallest bucket that is at least as long as x",
+        )
+        padded = np.zeros((batch, fits, width), "float32")
+        padded[:, :length] = x
+        expect_close(
+            artifacts[fits].given,
+            padded,
+            what=f"the tokens that the artifact is given for length {length}",
+            look="x first, then zeros after its last token",
         )
         want = _Attention(None, [])(x, np.ones((batch, length), "float32"))
         expect_close(

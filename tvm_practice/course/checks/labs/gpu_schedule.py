@@ -509,6 +509,16 @@ def check_pad_shared(pad_shared: Function) -> None:
             run_on_cpu(schedule.mod, [x], (64, 64)), x.T, what="the transposition",
             look="the primitive",
         )  # fmt: skip
+    # Of tiles of 48 columns, 16 too many for one multiple of 32.
+    schedule, copy = _staged_transposition(96, columns=48)
+    pad_shared(schedule, copy, 1)
+    taken = _counts(schedule).shared_bytes
+    expect(
+        taken == 32 * 65 * 4,
+        expected="of 32 rows of 48 floats each begins 1 past a multiple of 32: 65 floats apart",
+        seen=f"{taken} bytes, not {32 * 65 * 4}",
+        look="factor=32, the number of banks",
+    )
     # A tile that is written by vectors of four: rows stay where vectors may begin.
     schedule, block, k_outer = _to_stage(16, 64, 64, 32)
     copy = _reference().stage_shared(schedule, block, 1, k_outer, 8, 32, 4)
@@ -522,7 +532,7 @@ def check_pad_shared(pad_shared: Function) -> None:
     )
 
 
-def _staged_transposition(n: int) -> tuple[Any, Any]:
+def _staged_transposition(n: int, *, columns: int = 32) -> tuple[Any, Any]:
     """Y[i, j] = X[j, i], whose warps read columns of a tile of X: schedule, block of the copy."""
     import tvm
     from tvm import te
@@ -533,7 +543,7 @@ def _staged_transposition(n: int) -> tuple[Any, Any]:
     schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
     block = schedule.get_sblock("Y")
     i, j = schedule.get_loops(block)
-    block_i, step, thread_i = schedule.split(i, [None, 4, 8])
+    block_i, step, thread_i = schedule.split(i, [None, columns // 8, 8])
     block_j, thread_j = schedule.split(j, [None, 32])
     schedule.reorder(block_i, block_j, step, thread_i, thread_j)
     for loop, name in zip((block_i, block_j, thread_i, thread_j), _BOUND, strict=True):
@@ -735,9 +745,31 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
             "whose factor is whose (threads_y of rows, threads_x of columns), the order of "
             "reorder, and which axis gets which name: columns are x",
         )
+        outer = _outer_threads(schedule[tensors[-1]])
+        expect(
+            not outer,
+            expected="neighbours in a thread block compute neighbours in C",
+            seen=f"{' and '.join(outer)} bound to the outer part of a split",
+            look="split by factor=: a thread is the inner part, a thread block the outer one",
+        )
         rng = fresh_rng()
         a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n)))
         expect_close(run_on_cpu(schedule, tensors, [a, b]), a @ b, what="C", look="the primitives")
+
+
+def _outer_threads(stage: Any) -> list[str]:
+    """The names of the threads that are the outer parts of splits in a stage of classic TVM."""
+    outer = [each.outer for each in stage.relations if type(each).__name__ == "Split"]
+    bound = [
+        (axis, str(how.bind_thread.var.name))
+        for axis, how in stage.iter_var_attrs.items()
+        if how.bind_thread is not None
+    ]
+    return [
+        name
+        for axis, name in bound
+        if name.startswith("threadIdx") and any(axis.same_as(each) for each in outer)
+    ]
 
 
 def _classic_nest(bind_threads_classic: Function) -> str:

@@ -509,7 +509,7 @@ class _Scripted:
         if trial in self._wrong:
             return RunnerResult(None, self.WRONG)
         if self.runs[trial] <= self._losing[trial]:
-            return RunnerResult(None, self.LOST)
+            return RunnerResult(None, f"{self.LOST} (run {self.runs[trial]})")
         return RunnerResult([float(trial + 1)], None)
 
 
@@ -605,6 +605,13 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         f"lost each time: {runner.runs[hopeless]}",
         look="what is left for the next attempt",
     )
+    rounds = [each for each in runner.rounds if each]
+    expect(
+        len(rounds) <= 3,
+        expected="the lost trials run again together, in 2 more calls of runner.run",
+        seen=f"{len(rounds) - 1} more calls: the other workers idle",
+        look="one call of runner.run with all that is left",
+    )
     once = [index for index in range(count) if losing[index] == 0]
     expect(
         all(runner.runs[index] == 1 for index in once),
@@ -618,6 +625,13 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         expected=f"each trial's last result, in the order of the inputs: {wanted}",
         seen=_show_results(results),
         look="where a result is put: by the trial's index, not by its place among those left",
+    )
+    last = str(results[order.index(hopeless)].error_msg)
+    expect(
+        last.endswith("(run 3)"),
+        expected="of a trial that loses every worker, the result of its last run",
+        seen=last.splitlines()[-1],
+        look="what is kept when a trial has failed again",
     )
     _expect_attempts_counted(survive_lost_worker)
 
@@ -690,6 +704,8 @@ def check_throughput(throughput: Function) -> None:
         ({"run": seconds}, 40, "workers without a trial are no help: one wave is the least"),
         ({"upload": seconds}, 40, "uploads come one after the other, batch · upload"),
         ({"request": seconds}, 40, "the tracker serves one trial after the other"),
+        ({"request": seconds, "upload": seconds / 2}, 40, "the tracker and the network each serve "
+         "one trial at a time, side by side: the longer of the two counts, not the sum"),
         ({"run": seconds, "upload": seconds / 4}, 4, "uploads go on during the waves: the longer "
          "of the two counts, not the sum"),
         ({"search": 1.0, "build": 0.5, "run": seconds}, 5, "search, building and running follow "

@@ -1,6 +1,8 @@
 // Calls `call_on_threads` with a stand-in for TVMModel that notices how it is used.
 //
-//   call_on_threads INPUTS THREADS FAILING     FAILING: the input that throws, or -1
+//   call_on_threads INPUTS THREADS FAILING
+//
+// FAILING: the input that throws; -1: none does; -2: Clone() throws.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +30,7 @@ class StandIn {
     return *this;
   }
   StandIn Clone() const {
+    if (failing == -2) throw std::runtime_error("no memory for a clone");
     ++clones;
     return StandIn();
   }

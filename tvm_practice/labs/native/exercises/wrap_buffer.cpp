@@ -91,10 +91,16 @@ int main(int count, char** arguments) {
     if (managed->deleter != nullptr) managed->deleter(managed);
     std::printf("released %d\nowner %d\n", released, owner.same);
     std::fflush(stdout);
-    try {
-      wrap_buffer(data + 1, {1}, Release, &owner);
-    } catch (const std::exception& error) {
-      refused = error.what()[0] != '\0';
+    refused = true;
+    for (const int offset : {1, 4, 8}) {  // multiples of 4, 16 and 32 bytes
+      try {
+        wrap_buffer(data + offset, {1}, Release, &owner);
+        refused = false;
+      } catch (const std::invalid_argument& error) {
+        refused = refused && error.what()[0] != '\0';
+      } catch (...) {
+        refused = false;
+      }
     }
     std::printf("refused %d\nreleased_refused %d\n", refused, released - 1);
     std::free(data);
