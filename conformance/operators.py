@@ -3,7 +3,7 @@
 import functools
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.cases import Case
@@ -102,7 +102,46 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
         return "refused", str(refused)
     except Exception as error:
         return "raw", f"{type(error).__name__}: {last_line(error)}"
-    return compared(got, expected)
+    verdict, reason = compared(got, expected)
+    if verdict == "wrong" and as_near(got, expected, lambda: _exactly(module, tensors)):
+        return "right", ""
+    return verdict, reason
+
+
+def _exactly(module: Any, tensors: list[Any]) -> Any:
+    """What a module of real numbers is in float64."""
+    import torch
+
+    with torch.inference_mode():
+        return module(*(each.double() if each.is_floating_point() else each for each in tensors))
+
+
+def as_near(got: list[Any], expected: Any, exactly: Callable[[], Any]) -> bool:
+    """Whether 16-bit outputs are as near to the exact ones as PyTorch's, which rounds at each step.
+
+    False for other types, and where a type, a shape or an unknown value differs.
+    """
+    import torch
+
+    own = [_as_tensor(each) for each in got]
+    if len(own) != len(expected) or any(
+        (one.dtype, one.shape) != (other.dtype, other.shape) or str(one.dtype) not in _NARROW
+        for one, other in zip(own, expected, strict=True)
+    ):
+        return False
+    try:
+        exact = exactly()
+    except Exception:  # PyTorch has it for 16 bits alone
+        return False
+
+    def apart(one: Any, other: Any) -> float:
+        difference = one.double() - other
+        return float(difference.abs().max()) if difference.numel() else 0.0
+
+    return all(
+        bool(torch.isfinite(truth).all()) and apart(ours, truth) <= apart(theirs, truth)
+        for ours, theirs, truth in zip(own, expected, exact, strict=True)
+    )
 
 
 def _then(operator: Any, process: Any) -> Any:
@@ -143,11 +182,7 @@ def compared(got: list[Any], expected: Any) -> tuple[str, str]:
     if len(got) != len(expected):
         return "wrong", f"{len(got)} outputs, PyTorch has {len(expected)}"
     for position, (ours, theirs) in enumerate(zip(got, expected, strict=True)):
-        own = (
-            torch.as_tensor(ours)
-            if ours.dtype != "bfloat16"
-            else torch.as_tensor(ours.astype("float32")).bfloat16()
-        )
+        own = _as_tensor(ours)
         if own.dtype != theirs.dtype:
             return "wrong", f"output {position} is {own.dtype}, PyTorch's {theirs.dtype}"
         try:

@@ -42,7 +42,8 @@ _PARTICULAR = (
 _LONGEST = 160
 _NOTES = {
     "operators": "Vectors of `eigh` and `svd` are unique up to their signs and are compared as "
-    "PyTorch's samples say.\n",
+    "PyTorch's samples say. PyTorch rounds some sums of 16-bit numbers at each step: there,\n"
+    "outputs that are as near to float64's as PyTorch's are right too.\n",
     "onnx": "Compiled as `compile_onnx` does it, but run in the process and not from a library. "
     "Inputs that choose shapes or the way of computing (axes, the shape of a Reshape, thresholds) "
     "are bound to their stored values first, as `--value` does. Float16 and bfloat16 may differ "

@@ -1,6 +1,7 @@
 """`python -m conformance operators`: a verdict of each kind that an operator's case can have."""
 
 import pytest
+import torch
 
 from conformance import operators
 from conformance.cases import Case, counts, drawn, try_all
@@ -41,3 +42,16 @@ def test_cases_are_drawn_again_by_their_seed() -> None:
     cases = [Case("g", str(number), {}) for number in range(100)]
     assert drawn(cases, 5, 3) == drawn(cases, 5, 3) != drawn(cases, 5, 4)
     assert len(drawn(cases, None, None)) == 100
+
+
+def test_an_output_nearer_to_the_exact_one_than_pytorchs_is_right() -> None:
+    exact = torch.tensor([1000.0, 3.0], dtype=torch.float64)
+    theirs, near, far = (
+        torch.tensor([each, 3.0], dtype=torch.float16) for each in (1016.0, 1001.0, 984.5 - 4)
+    )
+    assert operators.compared([near.numpy()], [theirs])[0] == "wrong"
+    assert operators.as_near([near.numpy()], [theirs], lambda: [exact])
+    assert not operators.as_near([far.numpy()], [theirs], lambda: [exact])
+    assert not operators.as_near([near.float().numpy()], [theirs.float()], lambda: [exact])
+    unknown = torch.tensor([float("nan"), 3.0], dtype=torch.float16).numpy()
+    assert not operators.as_near([unknown], [theirs], lambda: [exact])
