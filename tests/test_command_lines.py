@@ -120,6 +120,7 @@ def test_main_works_without_the_classic_engine(tmp_path: Path) -> None:
     assert "requirements-classic.txt" in done.stdout and "MetaSchedule" in done.stdout
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_main_says_what_is_to_do(tmp_path: Path) -> None:
     """With the stubs, or whatever the learner has, unwritten steps are no failures."""

@@ -27,7 +27,7 @@ EXERCISES = exercises()
 BY_ID = {exercise.id: exercise for exercise in EXERCISES}
 
 
-# Each wrong answer to them is a search of several seconds: in `make follow`.
+# Each other answer to them is a search of several seconds: in `make follow`, as are those of labs.
 _SEARCHES = ("auto_tune.tune_metaschedule", "auto_tune.tune_ansor")
 
 
@@ -91,7 +91,7 @@ def _pasted(answers: list[Mutant]) -> Any:
     cases = []
     for each in answers:
         exercise, marks = f"{each.phase}.{each.exercise}", [_marks(each.phase)]
-        if exercise in _SEARCHES:
+        if exercise in _SEARCHES or phase(each.phase).is_lab:
             marks.append(pytest.mark.pages)
         cases.append(pytest.param(each, id=f"{exercise}-{each.name}", marks=marks))
     return cases

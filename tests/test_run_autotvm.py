@@ -81,6 +81,7 @@ def test_what_is_there_is_reused_unless_asked_for_again(monkeypatch: pytest.Monk
     ]
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_several_targets_have_a_folder_each(folder: Path) -> None:
     targets = ("--target", "llvm", "--target", "llvm -mcpu=core-avx2")
@@ -227,6 +228,7 @@ def test_without_the_classic_engine_its_tuners_are_refused(folder: Path) -> None
     assert result["status"] == "missing_dependencies" and result["reason"] in done.stderr
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_another_models_artifacts_are_kept_unless_forced(folder: Path) -> None:
     where = ("--artifacts", "runs/shared", *SHORT)

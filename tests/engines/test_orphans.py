@@ -29,6 +29,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.pages
 @pytest.mark.real_processes
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)

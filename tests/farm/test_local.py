@@ -12,6 +12,7 @@ from tvm_practice import engines
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.pages
 @pytest.mark.real_processes
 @pytest.mark.slow
 def test_a_farm_opens_loses_and_closes() -> None:

@@ -151,6 +151,7 @@ def test_targets_on_the_current_engine(process_of: Processes) -> None:
     assert malformed.startswith("ValueError: target 'llvm mcpu'")
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_a_variant_that_fails_in_the_turns_leaves_the_others(
     process_of: Processes, tmp_path: Path

@@ -31,6 +31,7 @@ def _shipped(
     return found
 
 
+@pytest.mark.pages
 def test_metaschedules_own_result_is_kept_apart(tmp_path: Path, process_of: Processes) -> None:
     won, one, none, model = _shipped("metaschedule", "current", WINS, tmp_path, process_of)
     assert won["own"] is None and won["stayed"]

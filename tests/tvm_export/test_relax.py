@@ -1,8 +1,11 @@
 """The Relax lane, piece by piece."""
 
+import pytest
+
 from tvm_practice import engines
 
 
+@pytest.mark.pages
 def test_batch_normalization_goes_into_the_convolution_before_it() -> None:
     found = engines.call(engines.CURRENT, "tests.tvm_export.relax_functions:folded", {})
     for name, each in found.items():

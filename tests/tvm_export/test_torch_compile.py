@@ -97,6 +97,7 @@ def test_calls_from_several_threads(call: Any) -> None:
     assert found["counted"] == {"built": 1}
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("refuse", [False, True])
 def test_another_process_takes_the_build_from_disk(call: Any, refuse: bool, tmp_path: Path) -> None:
     """And what the exporter refused is not asked for again."""
@@ -127,6 +128,7 @@ def test_a_bad_option_is_told_in_a_line(call: Any) -> None:
     assert power.startswith("BadInput: ") and "power9" in power
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_trials_are_measured_and_recorded(call: Any, tmp_path: Path) -> None:
     found = call("tuned", folder=str(tmp_path))

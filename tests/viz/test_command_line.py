@@ -55,6 +55,7 @@ def test_loops_primitive_by_primitive(folder: Path) -> None:
     assert "for ff_0 in 2" in (folder / "boxes.svg").read_text()
 
 
+@pytest.mark.pages
 def test_without_a_function_it_is_the_courses_matmul(folder: Path) -> None:
     """Found by name: the pictures do not import the course."""
     done = viz("nest", "--size", "16", folder=folder)
@@ -68,6 +69,7 @@ def test_without_a_function_it_is_the_courses_matmul(folder: Path) -> None:
         assert f"# {name}" in mine.stdout or f"{name}: to do" in mine.stderr
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_memory_access_has_a_still_and_a_moving_picture(folder: Path) -> None:
     for file in ("a.png", "a.gif"):

@@ -10,23 +10,15 @@ from tvm_practice import engines
 FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        "numbers",
-        "special",
-        "windows",
-        "norms",
-        "indexing",
-        "reductions",
-        "systems",
-        "spectra",
-        "recurrences",
-        "complex",
-        "float16",
-        "bfloat16",
-    ],
+# Families with so many shapes and types that they take a compiler many seconds: in `make follow`.
+_LARGE = ("special", "windows", "indexing", "systems", "spectra", "complex")
+_FAMILIES = (
+    *("numbers", "norms", "reductions", "recurrences", "float16", "bfloat16"),
+    *(pytest.param(each, marks=pytest.mark.pages) for each in _LARGE),
 )
+
+
+@pytest.mark.parametrize("family", _FAMILIES)
 def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str) -> None:
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:differences", {"family": family})
     assert found == []

@@ -17,6 +17,7 @@ def session() -> Iterator[engines.Session]:
         yield opened
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_values_are_those_of_onnx(session: engines.Session) -> None:
     found = session.call(f"{FUNCTIONS}:errors", {})

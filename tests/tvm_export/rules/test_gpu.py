@@ -24,6 +24,7 @@ def test_values_at_odd_sizes(session: engines.Session, family: str) -> None:
     assert "unscheduled" not in drawn["rules"] and drawn["bound"] == len(drawn["rules"]), drawn
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("with_compiler", [True, False])
 def test_a_model_is_exported_for_a_gpu_that_is_not_here(
     session: engines.Session, tmp_path: Path, with_compiler: bool

@@ -141,6 +141,7 @@ def test_metaschedule_tunes_several_tasks_in_one_call(
     assert {trial.task for trial in metaschedule.history(tmp_path)} == {"matmul", "dense"}
 
 
+@pytest.mark.pages
 def test_a_kill_after_one_task_of_two_loses_no_trial(tmp_path: Path) -> None:
     """MetaSchedule measures a round of every task before it writes the first."""
     engine_of("metaschedule")
