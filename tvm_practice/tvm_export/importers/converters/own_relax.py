@@ -37,11 +37,48 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
 
 
 def _extremum(name: str, node: Any, importer: Any) -> Any:
+    """The largest or smallest element; NaN where there is one, as in PyTorch.
+
+    TVM's own reduction takes the other operand of NaN, and begins with the least finite number,
+    which is then the largest of infinities.
+    """
     from tvm import relax
 
-    given = settings_of(node)
-    x, axes = importer.env[given["self"]], list(given["dim"]) or None
-    return importer.block_builder.emit(getattr(relax.op, name)(x, axes, given["keepdim"]))
+    given, emit = settings_of(node), importer.block_builder.emit
+    x, keep = importer.env[given["self"]], given["keepdim"]
+    axes, dtype = list(given["dim"]) or None, str(x.ty.dtype)
+    if dtype not in ("float16", "bfloat16", "float32", "float64"):
+        return emit(getattr(relax.op, name)(x, axes, keep))
+    wide = emit(relax.op.astype(x, "float32")) if "16" in dtype else x
+    found = importer.block_builder.emit_te(
+        functools.partial(_te_extremum, name), wide, axes, keep, primfunc_name_hint=name
+    )
+    return found if wide is x else emit(relax.op.astype(found, dtype))
+
+
+def _te_extremum(name: str, x: Any, axes: Sequence[int] | None, keep: bool) -> Any:
+    from tvm import te, tirx
+
+    rank = len(x.shape)
+    reduced = range(rank) if axes is None else sorted(axis % rank for axis in axes)
+    loops = {axis: te.reduce_axis((0, x.shape[axis]), f"k{axis}") for axis in reduced}
+    shape = [1 if axis in loops else extent for axis, extent in enumerate(x.shape)]
+    kept = [axis for axis in range(rank) if keep or axis not in loops]
+
+    def combined(a: Any, b: Any) -> Any:
+        further = a >= b if name == "max" else a <= b
+        return tirx.Select(tirx.any(further, tirx.isnan(a)), a, b)
+
+    def identity(dtype: str) -> Any:
+        return tirx.const(-math.inf if name == "max" else math.inf, dtype)
+
+    reducer = te.comm_reducer(combined, identity, name=name)
+
+    def element(*index: Any) -> Any:
+        at = {**dict(zip(kept, index, strict=True)), **loops}
+        return reducer(x(*(at[axis] for axis in range(rank))), axis=list(loops.values()))
+
+    return te.compute([shape[axis] for axis in kept], element, name=name)
 
 
 def _product(node: Any, importer: Any) -> Any:
