@@ -335,7 +335,10 @@ def _write_classic(graph_module: GraphModule, folder: Path) -> None:
 
 def _write_current(graph_module: GraphModule, folder: Path) -> None:
     import tvm
+    from tvm.support.utils import TempDirectory
 
+    # Read by its __del__, which otherwise prints a traceback where the folder could not be made.
+    TempDirectory.temp_dir = None
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
         graph_module.compiled.export_library(str(folder / LIBRARY))
     (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
