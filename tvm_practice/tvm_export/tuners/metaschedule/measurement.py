@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,23 @@ def measuring(contexts: Sequence[Any], trials: int, work_dir: str | Path) -> Ite
             pool.shutdown(wait=False)
 
 
+class _Tables(logging.FileHandler):
+    """A full disk costs the tables, not the search."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
+
+
 @contextmanager
 def _log_to(path: Path) -> Iterator[None]:
     """Send what MetaSchedule logs (a table after every round) to a file instead of the screen."""
     logger = logging.getLogger("tvm.s_tir.meta_schedule")
     before = logger.handlers, logger.level, logger.propagate
-    handler = logging.FileHandler(path)
+    handler = _Tables(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(logging.INFO)
