@@ -36,7 +36,7 @@ def test_the_calls_that_change_files_are_found() -> None:
         ("write", 1, "/place/made/a"),
         ("write", 2, "/place/made/a"),
         ("rename", 1, "/place/made/a"),
-        ("unlinkat", 1, "/place/made/b"),
+        ("unlinkat", 1, "/place/made"),
         ("write", 1, "/place/log/journal.jsonl"),
     ]
     assert found[0].watched == tuple(sorted(["/place/made/a", "made/a", str(journal)]))
@@ -45,7 +45,7 @@ def test_the_calls_that_change_files_are_found() -> None:
 
 def test_paths_are_those_of_the_call() -> None:
     assert paths_of("rename", '"made/a", "/place/made/b") = 0') == ["made/a", "/place/made/b"]
-    assert paths_of("unlinkat", '5</place/made>, "b", 0) = 0') == ["/place/made/b"]
+    assert paths_of("unlinkat", '5</place/made>, "b", 0) = 0') == ["/place/made"]
     assert paths_of("write", '1<pipe:[12]>, ""..., 4) = 4') == []
 
 

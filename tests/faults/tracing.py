@@ -122,12 +122,13 @@ def points(lines: Iterable[str], folder: Path, always: Sequence[Path] = ()) -> l
 
 
 def paths_of(name: str, arguments: str) -> list[str]:
-    """The files that a call is about, as it names them; none of a pipe."""
+    """The files that a call is about, as strace's filter knows them; none of a pipe."""
     if name in _OF_DESCRIPTOR:
         file = _DESCRIPTOR.match(arguments)
         return [file[1]] if file and file[1].startswith("/") else []
+    # Of a name in an open directory, strace's filter knows the directory.
     return [
-        str(Path(folder or ".") / path) if folder and not arguments.startswith("AT_FDCWD") else path
+        folder if folder and not arguments.startswith("AT_FDCWD") else path
         for folder, path in _NAME.findall(arguments)
     ]
 
