@@ -284,7 +284,10 @@ def _not_finite() -> torch.Tensor:
 
 
 def _extremes(x: torch.Tensor) -> Outputs:
-    return x.amax(1), x.amin(1), (-x).amax(1, keepdim=True), x.max(1)[0], x.min(), x.half().amax(1)
+    return (
+        *(x.amax(1), x.amin(1), (-x).amax(1, keepdim=True), x.min(), x.half().amax(1)),
+        *(*x.max(1), *(-x).min(0), x.argmax(1), x.argmax(), x.argmin(0, keepdim=True)),
+    )
 
 
 def differences(family: str) -> list[str]:

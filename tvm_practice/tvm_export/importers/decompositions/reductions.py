@@ -59,8 +59,8 @@ def rules() -> dict[Any, Rule]:
         aten.any.dims: _truth(aten.any.dims),
         aten.amax.default: _of_bool(aten.amax.default),
         aten.amin.default: _of_bool(aten.amin.default),
-        aten.argmax.default: _of_bool(aten.argmax.default),
-        aten.argmin.default: _of_bool(aten.argmin.default),
+        aten.argmax.default: _position(aten.argmax.default, aten.amax.default),
+        aten.argmin.default: _position(aten.argmin.default, aten.amin.default),
     }
     for name in _ALONG:
         operator = operator_of(name)
@@ -256,6 +256,23 @@ def _in_float32(operator: Any) -> Rule:
         if x.dtype not in (torch.float16, torch.bfloat16):
             return NotImplemented
         return operator(x.to(torch.float32), *args, **kwargs).to(x.dtype)
+
+    return rule
+
+
+def _position(operator: Any, extremum: Any) -> Rule:
+    """The first place of the extremum, or of NaN: TVM's own finds none among infinities alone."""
+
+    def rule(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        import torch
+
+        if x.dtype == torch.bool:
+            return operator(x.to(torch.int8), dim, keepdim)
+        if not x.is_floating_point():
+            return NotImplemented
+        largest = extremum(x, list(range(x.ndim)) if dim is None else [dim], True)
+        places = torch.logical_or(x == largest, torch.isnan(x)).to(torch.int8)
+        return torch.argmax(places, dim, keepdim)
 
     return rule
 
