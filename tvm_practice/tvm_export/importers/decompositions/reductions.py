@@ -278,12 +278,11 @@ def _position(operator: Any, extremum: Any) -> Rule:
 
 
 def _of_bool(operator: Any) -> Rule:
-    def rule(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+    def rule(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
         import torch
 
         if x.dtype != torch.bool:
             return NotImplemented
-        found = operator(x.to(torch.int8), () if dim is None else dim, keepdim)
-        return found.to(torch.bool) if found.dtype == torch.int8 else found
+        return operator(x.to(torch.int8), dim, keepdim).to(torch.bool)
 
     return rule
