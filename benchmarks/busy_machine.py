@@ -1,6 +1,6 @@
 """Whether a ratio that is published on a busy machine is the quiet machine's; docs/busy_machine.md.
 
-    python benchmarks/busy_machine.py                  # about ten minutes on a quiet machine
+    python benchmarks/busy_machine.py                  # about half an hour, on a quiet machine
     python benchmarks/busy_machine.py --runs 5
     python benchmarks/busy_machine.py --table          # only write the page again
 

@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,17 @@ _BEING_WRITTEN = ".new"
 def write_json(file: Path, content: Any) -> None:
     """Write JSON whole or not at all. Raises OSError, and ValueError for a NaN."""
     write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Have an OSError inside the block name this file: those of `write` and `flush` name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(file)
+        raise
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -25,7 +38,7 @@ def write_whole(file: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=_BEING_WRITTEN)
     writing = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+        with naming(file), os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
             fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed: the writer lives
             stream.write(text)
             stream.flush()

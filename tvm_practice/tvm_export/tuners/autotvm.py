@@ -23,6 +23,7 @@ from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
+from tvm_practice.tvm_export.writing import naming
 
 Template = Callable[..., tuple[Any, list[Any]]]
 
@@ -84,7 +85,8 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
                 _outcome(measured, result) for measured, result in zip(inputs, results, strict=True)
             )
 
-        yield Measuring(autotvm.measure_option(builder=builder, runner=runner), callback)
+        with naming(Path(log)):  # AutoTVM's own callback writes it
+            yield Measuring(autotvm.measure_option(builder=builder, runner=runner), callback)
 
 
 def tune(task: Any, *, trials: int, log: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.tvm_export.tuners.history import json_lines
-from tvm_practice.tvm_export.writing import write_whole
+from tvm_practice.tvm_export.writing import naming, write_whole
 
 
 class Journal:
@@ -45,7 +45,7 @@ class Journal:
 
     def append(self, entry: Any) -> None:
         """Write one entry. It outlives the process, not the machine: nothing waits for the disk."""
-        with self.path.open("a") as file:
+        with naming(self.path), self.path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
     def entries(self) -> list[Any]:
@@ -68,7 +68,7 @@ class Journal:
         """Append to the log what it lacks; its last line must be whole. The entries stay."""
         missing = [entry for entry in self.entries() if self.number(entry) is None]
         if missing:
-            with self._log.open("a") as file:
+            with naming(self._log), self._log.open("a") as file:
                 file.write("".join(json.dumps(self._line_of(each)) + "\n" for each in missing))
 
     def number(self, entry: Any) -> int | None:

@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.tuners.history import (
 )
 from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.records import RECORDS
+from tvm_practice.tvm_export.writing import naming
 
 WORKLOADS = "database_workload.json"
 TIMES = "trial_times.jsonl"
@@ -80,5 +81,5 @@ def _add_times(trials: dict[int | None, Any], file: Path) -> None:
     known = {line["record"] for line in json_lines(file)} if file.exists() else set()
     lines = [{"record": number, **trial} for number, trial in trials.items() if number not in known]
     if lines:
-        with file.open("a") as stream:
+        with naming(file), file.open("a") as stream:
             stream.write("".join(json.dumps(line) + "\n" for line in lines))

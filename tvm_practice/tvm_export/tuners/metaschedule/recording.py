@@ -10,6 +10,7 @@ from tvm_practice.tvm_export.tuners.history import FAILED_SECONDS, json_lines, m
 from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.metaschedule.database import WORKLOADS
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress, last_line
+from tvm_practice.tvm_export.writing import naming
 
 
 class Recorder:
@@ -131,7 +132,7 @@ def watching(
                     "error": error,
                 }
                 lines.append(json.dumps(line) + "\n")
-            with times.open("a") as file:
+            with naming(times), times.open("a") as file:
                 file.write("".join(lines))
             measured.clear()
             journal.settle()
