@@ -26,6 +26,7 @@ def read_model(file: str) -> Any:
     if not model.ir_version or not model.graph.output:
         raise BadInput(f"{file} is not an ONNX model: it has no graph")
     _require_known(model, file)
+    _require_defined(model.graph, file)
     try:
         onnx.load_external_data_for_model(model, str(Path(file).parent))
     except Exception as error:  # of the operating system or onnx's checker
@@ -50,6 +51,33 @@ def _require_known(model: Any, file: str) -> None:
             f"{file} has IR version {model.ir_version}; onnx {onnx.__version__} knows "
             f"{onnx.IR_VERSION} and earlier ones"
         )
+
+
+def _require_defined(graph: Any, file: str, outside: frozenset[str] = frozenset()) -> None:
+    """Raise BadInput for a tensor that is used before anything makes it.
+
+    Args:
+        graph: a GraphProto.
+        file: for the message.
+        outside: the tensors that the nodes around a subgraph may use.
+    """
+    made = {"", *outside}  # "" is an optional input that is left out
+    made.update(each.name for each in (*graph.input, *graph.initializer))
+    made.update(each.values.name for each in graph.sparse_initializer)
+    for node in graph.node:
+        if undefined := [name for name in node.input if name not in made]:
+            raise BadInput(
+                f"{file}: {node.op_type} uses {undefined[0]!r}, which is no input or weight and "
+                "which no node before it makes"
+            )
+        for attribute in node.attribute:
+            inners = [attribute.g] if attribute.HasField("g") else attribute.graphs
+            for inner in inners:
+                _require_defined(inner, file, frozenset(made))
+        made.update(node.output)
+    for output in graph.output:
+        if output.name not in made:
+            raise BadInput(f"{file}: no node makes the output {output.name!r}")
 
 
 def input_tensors(model: Any, shapes: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
