@@ -39,7 +39,7 @@ _AGAIN = 8  # each so many-th command is run once more after its fault
 @click.option("--faults", "most", type=click.IntRange(1), default=360, show_default=True)
 @click.option("--only", help="Faults whose call or error has this in its name.")
 @click.option(
-    "--seconds", type=float, default=1200.0, show_default=True, help="Then begin no more."
+    "--seconds", type=float, default=1180.0, show_default=True, help="Then begin no more."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the faults chosen.")
 @click.option("--jobs", type=click.IntRange(1), default=3, show_default=True)
