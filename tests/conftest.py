@@ -30,6 +30,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_NO_CLASSIC = engines.unavailable_reason(engines.CLASSIC)
+needs_classic = pytest.mark.skipif(_NO_CLASSIC is not None, reason=str(_NO_CLASSIC))
+
 # Fewer tests are over before the servers have imported all that they might need.
 _WORTH_SERVERS = 20
 # What the fixture `process_of` gives.
@@ -133,3 +136,11 @@ def process_of() -> Iterator[Processes]:
     yield session
     for each in opened.values():
         each.close()
+
+
+@pytest.fixture(scope="module", params=engines.ENGINES)
+def session(request: pytest.FixtureRequest, process_of: Processes) -> engines.Session:
+    """The process that `process_of` gives, of each engine in turn."""
+    if reason := engines.unavailable_reason(request.param):
+        pytest.skip(reason)
+    return process_of(request.param)

@@ -13,19 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.conftest import Processes
 from tvm_practice import artifact, engines
 
 FUNCTIONS = "tests.tvm_export.artifacts_functions"
 ROWS, WIDTH, OUT = 2, 5, 3
-
-
-@pytest.fixture(scope="module", params=engines.ENGINES)
-def session(request: pytest.FixtureRequest, process_of: Processes) -> engines.Session:
-    """The process of each engine in turn."""
-    if reason := engines.unavailable_reason(request.param):
-        pytest.skip(reason)
-    return process_of(request.param)
 
 
 @pytest.fixture(scope="module")

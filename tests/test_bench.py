@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.browser import require_sound
+from tests.conftest import needs_classic
 from tests.pages import run_blocks
 from tests.test_command_lines import run
 from tvm_practice import engines
@@ -57,10 +58,6 @@ def load_dense():
 needs_onnx = pytest.mark.skipif(
     any(importlib.util.find_spec(each) is None for each in baselines.ONNX_PACKAGES),
     reason="the packages of the group onnx are not installed",
-)
-needs_classic = pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None,
-    reason=str(engines.unavailable_reason("classic")),
 )
 
 

@@ -14,15 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import needs_classic
 from tests.test_command_lines import ROOT
-from tvm_practice import engines
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_processes]
 
-needs_classic = pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None,
-    reason=str(engines.unavailable_reason("classic")),
-)
 # AutoTVM's journal is Ansor's.
 TUNERS = ["metaschedule", pytest.param("ansor", marks=needs_classic)]
 

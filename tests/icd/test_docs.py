@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import needs_classic
 from tests.pages import ROOT, run_blocks
-from tvm_practice import engines
 
 _SMALLER = (
     (r"load_resnet18\b", "load_mlp"),
@@ -28,10 +28,7 @@ def small(text: str) -> str:
 
 @pytest.mark.pages
 @pytest.mark.slow
-@pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None,
-    reason=str(engines.unavailable_reason("classic")),  # AutoTVM is the guides' default
-)
+@needs_classic  # AutoTVM is the guides' default
 def test_the_pages_commands_run_in_order(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     for file in (ROOT / "configs").glob("*.json"):

@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tests.conftest import Processes
+from tests.conftest import Processes, needs_classic
 from tvm_practice import engines
 from tvm_practice.tvm_export import ExportConfig
 
 FUNCTIONS = "tests.tvm_export.functions"
 
-needs_classic = pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None,
-    reason=str(engines.unavailable_reason("classic")),
-)
 
 VARIANTS = [
     pytest.param(None, 0, "current", id="relax-untuned"),

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,6 @@ FILES = {
     "summary.json",
 }
 MOVES = 2 * len(FILES)  # of an export over an export: out of the way, and in its place
-
-
-@pytest.fixture(scope="module", params=engines.ENGINES)
-def session(request: pytest.FixtureRequest) -> Iterator[engines.Session]:
-    """A process of each engine in turn."""
-    if reason := engines.unavailable_reason(request.param):
-        pytest.skip(reason)
-    with engines.Session(request.param) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

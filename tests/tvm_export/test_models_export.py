@@ -2,16 +2,11 @@
 
 import pytest
 
-from tests.conftest import Processes
+from tests.conftest import Processes, needs_classic
 from tvm_practice import engines
 
 FUNCTIONS = "tests.tvm_export.models_export_functions"
 pytestmark = pytest.mark.slow
-
-needs_classic = pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None,
-    reason=str(engines.unavailable_reason("classic")),
-)
 
 
 @pytest.mark.pages

@@ -16,15 +16,6 @@ from tvm_practice.tvm_export.profiling import profile_operators, time_alone
 FUNCTIONS = "tests.tvm_export.running_functions"
 
 
-@pytest.fixture(scope="module", params=engines.ENGINES)
-def session(request: pytest.FixtureRequest) -> Iterator[engines.Session]:
-    """A process of each engine in turn."""
-    if reason := engines.unavailable_reason(request.param):
-        pytest.skip(reason)
-    with engines.Session(request.param) as opened:
-        yield opened
-
-
 def _assert_close(outputs: list[object], expected: list[object]) -> None:
     assert len(outputs) == len(expected)
     for got, want in zip(outputs, expected, strict=True):

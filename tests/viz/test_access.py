@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.conftest import Processes
+from tests.conftest import Processes, needs_classic
 from tvm_practice import engines
 from tvm_practice.viz.access import AccessedBuffer, AccessProgram, follow
 from tvm_practice.viz.access_picture import animation, as_rows, first_touches, window
@@ -52,9 +52,7 @@ def test_a_schedule_changes_the_order_alone(
 
 
 @pytest.mark.pages
-@pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None, reason="needs the classic engine"
-)
+@needs_classic
 def test_classic_schedules_are_followed_too() -> None:
     found = engines.call(
         "classic", f"{FUNCTIONS}:matmul_touches", {"size": 13, "rows": 4, "columns": 8}

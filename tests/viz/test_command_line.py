@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import needs_classic
 from tests.test_command_lines import run
-from tvm_practice import engines
 
 MODULE = """
 def conv():
@@ -80,9 +80,7 @@ def test_memory_access_has_a_still_and_a_moving_picture(folder: Path) -> None:
         assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-@pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None, reason="needs the classic engine"
-)
+@needs_classic
 @pytest.mark.slow
 def test_misses_of_a_classic_schedule(folder: Path) -> None:
     done = viz("cache", "mine:classic", "--engine", "classic", "--usual", folder=folder)

@@ -4,18 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.viz.graph import plot_imports
 
 FUNCTIONS = "tests.viz.graph_functions"
-
-
-@pytest.fixture(scope="module", params=engines.ENGINES)
-def session(request: pytest.FixtureRequest, process_of: Processes) -> engines.Session:
-    if reason := engines.unavailable_reason(request.param):
-        pytest.skip(reason)
-    return process_of(request.param)
 
 
 @pytest.mark.pages

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.conftest import Processes
+from tests.conftest import Processes, needs_classic
 from tvm_practice import engines
 from tvm_practice.viz.loop_nest import Loop, Statement
 from tvm_practice.viz.nest_picture import changed_lines, nest_svg
@@ -41,9 +41,7 @@ def test_replaying_ends_where_the_schedule_is(name: str, current: engines.Sessio
     assert not [each for each in found["primitives"] if "l1," in each or "v1" in each]
 
 
-@pytest.mark.skipif(
-    engines.unavailable_reason("classic") is not None, reason="needs the classic engine"
-)
+@needs_classic
 def test_classic_schedules_have_steps_too() -> None:
     found = engines.call("classic", f"{FUNCTIONS}:steps_of", {"name": ""})
     assert found["primitives"] == [
