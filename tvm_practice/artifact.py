@@ -1,4 +1,4 @@
-"""Use an exported folder: run it on your arrays, time it, profile it, see what it is.
+"""Use an exported model: run it on your arrays, time it, profile it, see what it is.
 
     python -m tvm_practice.artifact run runs/mlp --inputs image.npz --outputs logits.npz
 
@@ -29,6 +29,10 @@ _PROFILE = (
     "  python -m tvm_practice.artifact profile runs/mine --extent batch=8 --json"
 )
 _BENCH = "\b\nExamples:\n  python -m tvm_practice.artifact bench runs/mlp --repeats 200 --threads 2"
+_PACK = (
+    "\b\nExamples:\n  python -m tvm_practice.artifact pack runs/mlp\n"
+    "  python -m tvm_practice.artifact pack runs/mlp mlp.tvmp --json"
+)
 _INSPECT = (
     "\b\nExamples:\n  python -m tvm_practice.artifact inspect runs/mlp\n"
     "  python -m tvm_practice.artifact inspect runs/mlp --sha256 "
@@ -42,13 +46,15 @@ _INSPECT = (
     "  python -m tvm_practice.artifact inspect runs/mlp\n"
     "  python -m tvm_practice.artifact run runs/mlp --inputs in.npz --outputs out.npz\n"
     "  python -m tvm_practice.artifact bench runs/mlp --repeats 200\n"
-    "  python -m tvm_practice.artifact profile runs/mlp",
+    "  python -m tvm_practice.artifact profile runs/mlp\n"
+    "  python -m tvm_practice.artifact pack runs/mlp mlp.tvmp",
 )
 def main() -> None:
-    """Run, time, profile and inspect a folder that an export wrote; PyTorch is not needed.
+    """Run, time, profile and inspect what an export wrote; PyTorch is not needed.
 
-    All but inspect run the folder's native code with your rights. Exit code 0 if all went well, 2
-    for a folder, a digest or inputs that are wrong, 1 for anything else.
+    ARTIFACT is the folder, or the single file that pack makes of it. run, bench and profile execute
+    its native code with your rights. Exit code 0 if all went well, 2 for an artifact, a digest or
+    inputs that are wrong, 1 for anything else.
     """
 
 
@@ -59,9 +65,10 @@ def _artifact(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--sha256",
             metavar="DIGEST",
-            help="SHA-256 of metadata.json, from its maker: refuse any other before loading code.",
+            help="SHA-256 of the folder's metadata.json or of the file, from its maker: refuse any "
+            "other before loading code.",
         ),
-        click.argument("folder", metavar="DIR", type=click.Path(path_type=Path)),
+        click.argument("artifact", metavar="ARTIFACT", type=click.Path(path_type=Path)),
     ):
         command = option(command)
     return command
@@ -106,12 +113,12 @@ def _called(command: Callable[..., None]) -> Callable[..., None]:
     help="File to write: output_0, output_1, … in the model's order.",
 )
 def run_command(
-    folder: Path, inputs: Path, outputs: Path, sha256: str | None, as_json: bool
+    artifact: Path, inputs: Path, outputs: Path, sha256: str | None, as_json: bool
 ) -> None:
-    """Call the model in DIR once and write its outputs."""
+    """Call the model of ARTIFACT once and write its outputs."""
     with one_line("artifact"):
         result = _call(
-            "run", folder, sha256, as_json=as_json, inputs=str(inputs), outputs=str(outputs)
+            "run", artifact, sha256, as_json=as_json, inputs=str(inputs), outputs=str(outputs)
         )
         if as_json:
             click.echo(json.dumps(result, indent=2))
@@ -132,7 +139,7 @@ def run_command(
     help="Calls that are, a sample each.",
 )  # fmt: skip
 def bench_command(
-    folder: Path,
+    artifact: Path,
     sha256: str | None,
     as_json: bool,
     inputs: Path | None,
@@ -141,10 +148,10 @@ def bench_command(
     warmup: int,
     repeats: int,
 ) -> None:
-    """Measure the latency of the model in DIR, its inputs already set."""
+    """Measure the latency of the model of ARTIFACT, its inputs already set."""
     with one_line("artifact"):
         found = _call(
-            "bench", folder, sha256, as_json=as_json, threads=threads,
+            "bench", artifact, sha256, as_json=as_json, threads=threads,
             **_given(inputs, extents), warmup=warmup, repeats=repeats,
         )  # fmt: skip
         if as_json:
@@ -165,7 +172,7 @@ def bench_command(
     help="Calls that are timed.",
 )  # fmt: skip
 def profile_command(
-    folder: Path,
+    artifact: Path,
     sha256: str | None,
     as_json: bool,
     inputs: Path | None,
@@ -179,7 +186,7 @@ def profile_command(
     """
     with one_line("artifact"):
         found = _call(
-            "profile", folder, sha256, as_json=as_json, threads=threads,
+            "profile", artifact, sha256, as_json=as_json, threads=threads,
             **_given(inputs, extents), runs=runs,
         )  # fmt: skip
         if as_json:
@@ -188,26 +195,47 @@ def profile_command(
             _print_profile(found)
 
 
-@main.command("inspect", short_help="What the folder holds; runs nothing.", epilog=_INSPECT)
+@main.command("inspect", short_help="What the artifact holds; runs nothing.", epilog=_INSPECT)
 @_artifact
-def inspect_command(folder: Path, sha256: str | None, as_json: bool) -> None:
-    """Show what DIR is: engine, target, inputs, results, and what made each function.
+def inspect_command(artifact: Path, sha256: str | None, as_json: bool) -> None:
+    """Show what ARTIFACT is: engine, target, inputs, results, and what made each function.
 
     Checks that all files are whole. Loads no native code and needs no TVM.
     """
     with one_line("artifact"):
         from tvm_practice.tvm_export.artifacts.use import described
 
-        metadata = described(folder, sha256=sha256)
+        metadata = described(artifact, sha256=sha256)
         if as_json:
             click.echo(json.dumps(metadata, indent=2))
         else:
             _print_metadata(metadata)
 
 
+@main.command("pack", short_help="Put the folder into a single file.", epilog=_PACK)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("file", metavar="[FILE.tvmp]", required=False, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print only JSON.")
+def pack_command(folder: Path, file: Path | None, as_json: bool) -> None:
+    """Write the artifact in DIR to FILE.tvmp [default: DIR/model.tvmp].
+
+    The library in it is linked, so that loading the file needs no C compiler. Prints its SHA-256,
+    for --sha256.
+    """
+    with one_line("artifact"):
+        from tvm_practice.tvm_export.artifacts.use import packed
+
+        found = packed(folder, file)
+        if as_json:
+            click.echo(json.dumps(found, indent=2))
+        else:
+            click.echo(f"written   {found['file']}, {_size(found['bytes'])}")
+            click.echo(f"sha256    {found['sha256']}")
+
+
 def _call(
     function: str,
-    folder: Path,
+    artifact: Path,
     sha256: str | None,
     *,
     as_json: bool,
@@ -218,11 +246,11 @@ def _call(
     from tvm_practice import engines
     from tvm_practice.tvm_export.artifacts.use import engine_of
 
-    engine = engine_of(folder, sha256=sha256)
+    engine = engine_of(artifact, sha256=sha256)
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = str(threads)
     with child_output(as_json=as_json) as output, engines.Session(engine, output=output) as session:
-        given = {"folder": str(folder), "sha256": sha256, **arguments}
+        given = {"artifact": str(artifact), "sha256": sha256, **arguments}
         return session.call(f"{_USE}:{function}", given, activate=False)
 
 

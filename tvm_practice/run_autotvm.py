@@ -128,6 +128,9 @@ Call = Callable[[str, dict[str, Any]], Any]
 @click.option("--again", is_flag=True, help="Export again even if nothing has changed.")
 @click.option("--dump-ir", is_flag=True, help="Write the IR after each stage to ARTIFACTS/ir.")
 @click.option(
+    "--single-file", is_flag=True, help="Write ARTIFACTS/model.tvmp too: all in one file."
+)
+@click.option(
     "--measure-repeats", type=click.IntRange(1, 1_000_000), default=200, show_default=True
 )
 @click.option("--measure-warmup", type=click.IntRange(0, 1_000_000), default=20, show_default=True)
@@ -265,7 +268,12 @@ def _export(
     if several:  # a mistake in the last target is said before hours are spent on the first
         asked = requests[0]
         texts = [each.target for each in requests]
-        given = {"texts": texts, "engine": asked.chosen_engine, "tuned": asked.tunes}
+        given = {
+            "texts": texts,
+            "engine": asked.chosen_engine,
+            "tuned": asked.tunes,
+            "remote": asked.measures_elsewhere,
+        }
         try:
             call(_CHECK_TARGETS, given)
         except (PlainError, OSError) as error:
@@ -366,6 +374,8 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
         click.echo("artifacts not written: the outputs are wrong; --force writes them")
     else:
         click.echo(f"artifacts {result['artifacts']}, library {result['size'] / 1e6:.1f} MB")
+    if result["single_file"]:
+        click.echo(f"file      {result['single_file']}")
     if verbose:
         for function, rule in result["rules"].items():
             click.echo(f"rule      {rule:<12} {function}")

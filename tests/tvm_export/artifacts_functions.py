@@ -1,6 +1,7 @@
 """Functions that the tests of artifacts call in a child process, on either engine."""
 
 import errno
+import hashlib
 import os
 import shutil
 from collections import Counter
@@ -14,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.artifacts import export_artifacts, files, load_artifacts
+from tvm_practice.tvm_export.artifacts import export_artifacts, files, load_artifacts, whole
 from tvm_practice.tvm_export.graph_module import GraphModule
 
 if TYPE_CHECKING:
@@ -62,12 +63,14 @@ def export(
     seed: int = 0,
     rows: int = 2,
     force: bool = False,
+    single_file: bool = False,
     report: dict[str, Any] | None = None,
 ) -> list[Any]:
     """Export the model under a name; returns what `expected` does."""
     outputs = expected(seed, rows)
     named = {"model": model, **(report or {})} if model else report
-    export_artifacts(compiled(seed, rows), folder, report=named, force=force)
+    module = compiled(seed, rows)
+    export_artifacts(module, folder, report=named, force=force, single_file=single_file)
     return outputs
 
 
@@ -77,6 +80,53 @@ def loaded(folder: str, sha256: str | None = None) -> list[Any]:
     assert graph_module.input_names == ["input_0"]
     outputs: list[Any] = graph_module(_ones())[0].tolist()
     return outputs
+
+
+def loaded_without_tools(artifact: str) -> list[Any] | str:
+    """The output of an artifact on ones, or why it is not loaded where no compiler is found."""
+    with mock.patch.dict(os.environ, PATH=os.devnull):
+        for name in ("CC", "CXX"):
+            os.environ.pop(name, None)
+        try:
+            module = load_artifacts(artifact)
+        except ValueError as error:
+            return str(error)
+    outputs: list[Any] = module(_ones())[0].tolist()
+    return outputs
+
+
+def graph(folder: str, seed: int = 0) -> dict[str, Any]:
+    """What the current engine's deploy_graph.json says of constants, and what the model has.
+
+    Returns:
+        {"inputs": how many, "input": the first one's name, "parameters": {name: shape} of main's,
+        "constants": {name: SHA-256}, "expected": SHA-256 of the model's own, a weight's
+        transposed too}.
+    """
+    import tvm
+
+    graph_module = compiled(seed)
+    main = tvm.ir.load_json((Path(folder) / whole.GRAPH).read_text())["main"]
+    return {
+        "inputs": int(main.attrs["num_input"]),
+        "input": str(main.params[0].name),
+        "parameters": {
+            str(each.name): [int(extent) for extent in each.ty.shape] for each in main.params
+        },
+        "constants": {str(name): str(digest) for name, digest in main.attrs["constants"].items()},
+        "expected": _digests(seed),
+        "weight_bytes": graph_module.weight_bytes,
+    }
+
+
+def _digests(seed: int) -> list[str]:
+    import torch
+
+    torch.manual_seed(seed)
+    torch.randn(2, WIDTH)
+    layer = torch.nn.Linear(WIDTH, 3)
+    arrays = [each.detach().numpy() for each in (layer.weight, layer.weight.T, layer.bias)]
+    return [hashlib.sha256(np.ascontiguousarray(each).tobytes()).hexdigest() for each in arrays]
 
 
 def failing(folder: str, how: str, step: int = 0, seed: int = 1) -> str:
@@ -184,10 +234,40 @@ def load_error(folder: str) -> str:
 
 
 def export_job(
-    folder: str, tuner: str | None = None, trials: int = 0, *, reuse: bool = False
+    folder: str,
+    tuner: str | None = None,
+    trials: int = 0,
+    *,
+    reuse: bool = False,
+    single_file: bool = False,
 ) -> dict[str, Any]:
     """What `run_autotvm` calls, on the small model."""
     from tvm_practice.tvm_export.pipeline import export_model
 
     asked = {"tuner": tuner, "tuning_trials": trials, "reuse": reuse, "warmup": 1, "repeats": 3}
-    return export_model({"model": MODEL, "artifacts": folder, **asked})
+    given = {"model": MODEL, "artifacts": folder, "single_file": single_file, **asked}
+    return export_model(given)
+
+
+def peak_of_writing(folder: str) -> dict[str, int]:
+    """Bytes of 200 MB of weights, of their graph, and of the most memory that writing them takes.
+
+    The compiled model, which is there before, is not counted.
+    """
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = torch.nn.Embedding(400_000, 128).eval()
+    config = ExportConfig(example_input=torch.tensor([[1, 2]]), engine=engines.active())
+    built = compile_pytorch_module(model, config)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = _memory("VmRSS")
+    export_artifacts(built, folder)
+    graph = (Path(folder) / whole.GRAPH).stat().st_size
+    return {"weights": built.weight_bytes, "graph": graph, "peak": _memory("VmHWM") - before}
+
+
+def _memory(name: str) -> int:
+    [line] = [each for each in Path("/proc/self/status").read_text().splitlines() if name in each]
+    return 1024 * int(line.split()[1])

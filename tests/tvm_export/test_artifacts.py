@@ -93,7 +93,11 @@ def test_an_export_from_the_command_line(session: engines.Session, tmp_path: Pat
         summary = json.loads((folder / "summary.json").read_text())
         whole = json.loads(text)
         assert summary == {name: whole[name] for name in Summary.model_fields}
-        again = session.call(f"{FUNCTIONS}:export_job", {**given, "reuse": True})
+        assert not (folder / "model.tvmp").exists()
+        asked = {**given, "reuse": True, "single_file": True}
+        again = session.call(f"{FUNCTIONS}:export_job", asked)
+        assert again["single_file"] == str(folder / "model.tvmp")
+        assert (folder / "model.tvmp").stat().st_size > 0
         assert again["unchanged_since"] == whole["environment"]["date"]
         assert again["tuning"] == whole["tuning"] and (folder / "metadata.json").read_text() == text
 
@@ -488,3 +492,32 @@ def test_the_guide_names_every_field() -> None:
     page = PAGE.read_text()
     missing = [name for name in Metadata.model_fields if f"`{name}`" not in page]
     assert not missing
+
+
+def test_the_graph_has_the_weights_by_name_and_digest_only(
+    session: engines.Session, made: Path
+) -> None:
+    """The classic engine's has none; they are in deploy_params.bin."""
+    if session.engine == engines.CLASSIC:
+        assert metadata(made)["files"]["deploy_params.bin"]["bytes"] > 4 * 18
+        return
+    found = session.call(f"{FUNCTIONS}:graph", {"folder": str(made)})
+    weight, turned, bias = found["expected"]
+    assert set(found["constants"].values()) in ({weight, bias}, {turned, bias})
+    assert found["parameters"].keys() - found["constants"].keys() == {found["input"]}
+    assert sorted(found["parameters"].values())[-1] in ([3, 5], [5, 3])
+    assert found["inputs"] == 1 and found["weight_bytes"] == 4 * 18
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are Linux's")
+@pytest.mark.parametrize("engine", engines.ENGINES)
+def test_writing_takes_at_most_four_copies_of_the_weights(
+    engine: engines.Engine, tmp_path: Path
+) -> None:
+    """TVM serializes them, has LLVM hold them as a constant, and emits an object of them."""
+    if reason := engines.unavailable_reason(engine):
+        pytest.skip(reason)
+    found = engines.call(engine, f"{FUNCTIONS}:peak_of_writing", {"folder": str(tmp_path / "new")})
+    assert found["weights"] >= 200e6 and found["graph"] < 1e6
+    assert found["peak"] <= 4.2 * found["weights"], f"{found['peak'] / found['weights']:.2f}"

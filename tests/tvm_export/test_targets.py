@@ -10,7 +10,7 @@ import pytest
 
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.targets import to_dictionary
+from tvm_practice.tvm_export.targets import BOARDS, to_dictionary
 
 FUNCTIONS = "tests.tvm_export.targets_functions"
 on_linux_x86 = pytest.mark.skipif(
@@ -241,3 +241,61 @@ def test_a_cuda_device_older_than_the_code(session: engines.Session) -> None:
         "code for sm_86, the CUDA device is sm_80",
         "code for sm_90a, the CUDA device is sm_80",
     ]
+
+
+def test_what_clang_calls_a_processor(session: engines.Session) -> None:
+    """LLVM's own list lacks clang's names of the same processors."""
+    texts = ["llvm -mtriple=arm64-apple-macos -mcpu=apple-m1", "llvm -mtriple=aarch64-linux-gnu "]
+    texts[1] += "-mcpu=grace"
+    if session.engine == engines.CURRENT:
+        found = [session.call(f"{FUNCTIONS}:attributes", {"text": each}) for each in texts]
+        assert [each["mcpu"] for each in found] == ["apple-a14", "grace"]
+        return
+    found = session.call(f"{FUNCTIONS}:resolved", {"texts": texts})
+    assert "nearest that it has is apple-a13" in found[0] and "neoverse-n1" in found[1]
+
+
+def test_a_board_by_its_name(session: engines.Session) -> None:
+    processors = {"raspberry-pi-3": "cortex-a53", "raspberry-pi-4": "cortex-a72"}
+    for name, processor in {**processors, "raspberry-pi-5": "cortex-a76"}.items():
+        found = session.call(f"{FUNCTIONS}:attributes", {"text": name})
+        assert (found["mcpu"], found["num-cores"]) == (processor, 4)
+        assert found["mtriple"] == "aarch64-linux-gnu"
+    [said] = session.call(f"{FUNCTIONS}:resolved", {"texts": ["raspberry-pi-6"]})
+    assert "did you mean raspberry-pi-" in said
+    if session.engine == engines.CURRENT:
+        names = [name for name in BOARDS if name.startswith("jetson")]
+        found = [session.call(f"{FUNCTIONS}:attributes", {"text": each}) for each in names]
+        assert [each["arch"] for each in found] == ["sm_53", "sm_72", "sm_87", "sm_87"]
+
+
+@on_linux_x86
+def test_a_gpu_beside_another_processor(session: engines.Session) -> None:
+    if session.engine == engines.CLASSIC:
+        pytest.skip("its exports are for processors")
+    given = {"texts": ["jetson-orin-nano"], "compute_version": "8.7"}
+    [reason] = session.call(f"{FUNCTIONS}:on_a_cuda_device", given)
+    assert reason == "code for aarch64, this machine is x86_64"
+
+
+def test_what_no_export_is_for(session: engines.Session) -> None:
+    reasons = {
+        "hexagon": "exports are for llvm, cuda,",
+        "vulkan": "no code generator for Vulkan",
+        "cuda": "name it, cuda -arch=sm_80",
+    }
+    if session.engine == engines.CLASSIC:
+        reasons = dict.fromkeys(("cuda", "metal"), "the classic engine exports for processors only")
+    for text, reason in reasons.items():
+        given = {"texts": [text], "engine": session.engine, "tuned": False}
+        with pytest.raises(BadInput, match=reason):
+            session.call("tvm_practice.tvm_export.targets:require_all_buildable", given)
+
+
+@on_linux_x86
+def test_tuning_for_another_machine_needs_one(session: engines.Session) -> None:
+    function = "tvm_practice.tvm_export.targets:require_all_buildable"
+    given = {"texts": ["raspberry-pi-4"], "engine": session.engine, "tuned": True}
+    with pytest.raises(BadInput, match="--rpc-tracker measures on a machine that can"):
+        session.call(function, given)
+    session.call(function, given | {"remote": True})

@@ -99,6 +99,11 @@ class ExportSettings(BaseModel):
         return self.chosen_tuner is not None and self.tuning_trials > 0
 
     @property
+    def measures_elsewhere(self) -> bool:
+        """Whether a search may be for a target that this machine cannot run."""
+        return self.chosen_tuner == "metaschedule" and self.search.tracker is not None
+
+    @property
     def chosen_engine(self) -> Engine:
         """The TVM that the export runs on."""
         if self.chosen_tuner is not None:

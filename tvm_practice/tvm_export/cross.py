@@ -18,26 +18,27 @@ What is missing for any of this is a `Missing`, whose one line says how to get i
 """
 
 import importlib.metadata
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tvm_practice.engines.host import architecture, own_architecture
-from tvm_practice.tvm_export.artifacts import LIBRARY, read_metadata, require_whole
+from tvm_practice.tvm_export.artifacts import LIBRARY, opened, read_metadata, require_whole
+from tvm_practice.tvm_export.artifacts.packing import extracted
+from tvm_practice.tvm_export.artifacts.whole import LINKED, library_of
 from tvm_practice.tvm_export.errors import Missing
+from tvm_practice.tvm_export.linking import GLIBC, is_own
+from tvm_practice.tvm_export.linking import compiler as compiler
 from tvm_practice.tvm_export.targets import to_dictionary
 
-# manylinux's oldest C library among the wheels of TVM 0.27, and so of what is linked with them.
-_WHEEL = "manylinux_2_28"
-_GLIBC = "2.28"
+_WHEEL = f"manylinux_{GLIBC.replace('.', '_')}"
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi")
 _RUN_MODEL = Path(__file__).with_name("run_model.c")
 # DLPack's codes of numpy's kinds of types.
@@ -53,31 +54,6 @@ const module_ = new WebAssembly.Module(readFileSync(program));
 const instance = new WebAssembly.Instance(module_, { wasi_snapshot_preview1: wasi.wasiImport });
 process.exitCode = wasi.start(instance);
 """
-
-
-def compiler(triple: str, *, shared: bool = False) -> list[str]:
-    """A command that compiles C and links for `triple`.
-
-    It is this machine's `cc` for its own architecture, else zig, which carries the C libraries of
-    many machines. Programs of zig's are static and so need nothing of the machine they run on.
-
-    Args:
-        triple: LLVM's name of the machine, as in a target's mtriple.
-        shared: whether shared libraries are linked or linked with, which needs the C library that
-            they were made for: glibc.
-
-    Raises:
-        Missing: there is neither.
-    """
-    name = architecture(triple)
-    if _is_own(triple) and (native := shutil.which("cc")):
-        return [native]
-    if importlib.util.find_spec("ziglang") is None:
-        raise Missing(
-            f"no compiler for {name}: python -m pip install -c constraints.txt '.[cross-compile]'"
-        )
-    system = "wasi" if name == "wasm32" else f"linux-gnu.{_GLIBC}" if shared else "linux-musl"
-    return [sys.executable, "-m", "ziglang", "cc", "-target", f"{name}-{system}"]
 
 
 def link(
@@ -119,7 +95,7 @@ def launcher(triple: str) -> list[str]:
         Missing: nothing here runs such programs.
     """
     name = architecture(triple)
-    if _is_own(triple):
+    if is_own(triple):
         return []
     if name == "wasm32":
         # A Node that was installed by pip is beside the interpreter.
@@ -209,7 +185,7 @@ def why_no_artifact(triple: str) -> str | None:
     return None
 
 
-def run_artifact(folder: Path | str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+def run_artifact(artifact: Path | str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Run an artifact of the current engine for another machine, with that machine's TVM runtime.
 
     Its objects are linked to a library, as a C compiler of that machine would; a program of 150
@@ -217,7 +193,7 @@ def run_artifact(folder: Path | str, inputs: Sequence[np.ndarray]) -> list[np.nd
     outputs are right, and nothing about time.
 
     Args:
-        folder: what `export_artifacts` wrote.
+        artifact: the folder that `export_artifacts` wrote, or a single file.
         inputs: in the model's order.
 
     Returns:
@@ -228,21 +204,28 @@ def run_artifact(folder: Path | str, inputs: Sequence[np.ndarray]) -> list[np.nd
         FileNotFoundError, ValueError: the artifact, see `artifacts.load_artifacts`.
         RuntimeError: linking or the program failed.
     """
-    folder = Path(folder)
-    metadata = read_metadata(folder)
-    require_whole(folder, metadata)
+    with opened(artifact) as folder:
+        metadata = read_metadata(folder)
+        require_whole(folder, metadata)
+        return _run_artifact(folder, metadata, inputs)
+
+
+def _run_artifact(
+    folder: Path, metadata: dict[str, Any], inputs: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """`run_artifact` of a folder whose files are whole."""
     triple = str(
         to_dictionary(metadata["target"]).get("mtriple", f"{own_architecture()}-linux-gnu")
     )
     root, libraries = system_root(triple), runtime(triple)
     with tempfile.TemporaryDirectory() as made:
         here = Path(made)
-        with tarfile.open(folder / LIBRARY) as archive:
-            for member in archive:  # extractall's filter is not in every Python 3.10 and 3.11
-                if content := archive.extractfile(member):
-                    (here / Path(member.name).name).write_bytes(content.read())
-        library, program = here / "model.so", here / "run_model"
-        link(sorted(here.glob("*.o")), triple, library, shared=True, options=["-shared"])
+        library, program = folder / LINKED, here / "run_model"
+        if library_of(metadata) == LIBRARY:
+            library, objects = here / LINKED, here / "objects"
+            objects.mkdir()
+            files = extracted(folder / LIBRARY, objects)
+            link(files, triple, library, shared=True, options=["-shared"])
         # The program calls nothing of the runtime by name: it is loaded for what it registers.
         needed = ["-Wl,--no-as-needed", *map(str, libraries), "-Wl,--allow-shlib-undefined"]
         link([_RUN_MODEL], triple, program, shared=True, options=needed)
@@ -279,11 +262,6 @@ def decode(data: bytes) -> list[np.ndarray]:
         tensors.append(np.frombuffer(data[:size], dtype).reshape(shape))
         data = data[size:]
     return tensors
-
-
-def _is_own(triple: str) -> bool:
-    """Whether programs for `triple` are this machine's own; LLVM and Python share these names."""
-    return architecture(triple) == own_architecture() and sys.platform in triple
 
 
 def _runtime_folder(name: str) -> Path:

@@ -30,9 +30,11 @@ class GraphModule:
         tuner: the tuner whose records it was built with; None if untuned.
         runner: runs it; None for a target that this machine cannot run, `run` then raises.
         compiled: classic: the graph executor factory; current: the Relax executable.
-        graph_json: classic: the executor's graph; current: the Relax module as JSON.
+        graph_json: classic: the executor's graph; current: the Relax module as JSON,
+            see `graph_json`.
         target: what it was compiled for.
         inputs: what it takes, in the model's order.
+        weight_bytes: of the weights of a model that was compiled here.
         seconds: what each stage took: import, optimize, tune, build.
         tuning: what the tuner did: tasks, trials, errors, seconds; empty if untuned.
         rules: current: which default rule scheduled each function that no record is applied to.
@@ -47,6 +49,7 @@ class GraphModule:
     graph_json: str
     target: str
     inputs: tuple[Input, ...]
+    weight_bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, str] = field(default_factory=dict)

@@ -37,7 +37,7 @@ def export_model(request: Request) -> dict[str, Any]:
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
         eager, interleaved), "tuners_own" (see `artifacts.schema`), "verification", "not_run",
-        "artifacts", "seconds", "rules", "declined", "functions", "notes", "size",
+        "artifacts", "single_file", "seconds", "rules", "declined", "functions", "notes", "size",
         "unchanged_since"}, latencies in ms, the library's size in bytes, the date of an export
         that was reused or None. For a target that this machine cannot run "not_run" says why, and
         what needs a run is None. Where the outputs are wrong nothing is written, unless with
@@ -46,7 +46,7 @@ def export_model(request: Request) -> dict[str, Any]:
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
     """
-    from tvm_practice.tvm_export.artifacts import origin
+    from tvm_practice.tvm_export.artifacts import SINGLE, linker, origin, pack
 
     request = ExportRequest.model_validate(request)
     folder = request.artifacts
@@ -55,9 +55,14 @@ def export_model(request: Request) -> dict[str, Any]:
     loaded = load(request)
     made_from = origin.of(loaded)
     if request.reuse and (date := origin.unchanged_since(folder, request, made_from)):
+        if request.single_file and not (folder / SINGLE).exists():
+            pack(folder, folder / SINGLE)
         return _told(folder, unchanged_since=date)
     engines.activate(loaded.engine)
-    built = build(schedule(tune(import_model(loaded))))
+    imported = import_model(loaded)
+    if request.single_file:
+        linker(str(imported.target))  # before hours of tuning
+    built = build(schedule(tune(imported)))
     if request.dump_ir:
         _write_stages(built.stages, folder / "ir")
     measured = measure(verify(built))
@@ -203,7 +208,9 @@ def import_model(export: Export) -> Export:
     from tvm_practice.tvm_export.targets import require_buildable, resolve_target
 
     target = export.settings.target
-    require_buildable(target, export.engine, tuned=export.tuner is not None)
+    tuned = export.tuner is not None
+    remote = export.settings.measures_elsewhere
+    require_buildable(target, export.engine, tuned=tuned, remote=remote)
     resolved = resolve_target(target)
     if export.engine == CLASSIC:
         from tvm_practice.tvm_export.importers.trace import import_traced
@@ -346,6 +353,7 @@ def write(export: Export, request: ExportRequest, *, origin: dict[str, Any] | No
         report=report,
         replace=request.replace,
         force=request.force,
+        single_file=request.single_file,
     )
 
 
@@ -574,7 +582,7 @@ def _write_stages(stages: Mapping[str, Any], folder: Path) -> None:
 
 def _told(folder: Path, *, unchanged_since: str | None = None) -> dict[str, Any]:
     """What `export_model` returns of the export in `folder`."""
-    from tvm_practice.tvm_export.artifacts import LIBRARY, read_metadata
+    from tvm_practice.tvm_export.artifacts import LIBRARY, SINGLE, read_metadata
 
     metadata = read_metadata(folder)
     same = ("engine", "target", "tuner", "tuning", "latency", "verification", "not_run")
@@ -587,6 +595,7 @@ def _told(folder: Path, *, unchanged_since: str | None = None) -> dict[str, Any]
         "ratio": metadata["ratio_to_pytorch"],
         "artifacts": str(folder),
         "size": (folder / LIBRARY).stat().st_size,
+        "single_file": str(folder / SINGLE) if (folder / SINGLE).exists() else None,
         "unchanged_since": unchanged_since,
     }
 
@@ -612,5 +621,6 @@ def _told_of_wrong(export: Export) -> dict[str, Any]:
         "ratio": export.ratio,
         "artifacts": None,
         "size": None,
+        "single_file": None,
         "unchanged_since": None,
     }

@@ -1,8 +1,10 @@
 """The current engine's part of an export: MetaSchedule, default schedules, virtual machine."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
@@ -17,13 +20,14 @@ from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu import mark_constants
+from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
 from tvm_practice.tvm_export.rules.first_match import Decision
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
 from tvm_practice.tvm_export.truth import truth_in_bytes
-from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, summary
+from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, remote, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records
 from tvm_practice.tvm_export.tuners.history import MadeBy
@@ -45,20 +49,27 @@ def tune(export: Export) -> Export:
     log, tuner = export.log, export.tuner
     assert log is not None and tuner is not None
     watch = Stopwatch(export.seconds)
+    search = export.settings.search
+    remotely = search.tracker is not None
     default = export.default or _untuned(export)
     with exclusively(log):
         require_own(log, tuner, export.target)
         metaschedule.recover(log)
         before = require_own(log, tuner, export.target)
         with watch("profile"):
-            times = _profile(default, _inputs(export))
+            times = _shares_on_a_server(export) if remotely else _profile(default, _inputs(export))
         with watch("tune"), native_stderr_to(log / "stderr"):
             tasks = _measure_schedules(export, log, before, times)
         if not tasks:
             tuning = nothing_to_tune("MetaSchedule")
             return replace(export, default=default, tuning=tuning, seconds=watch.seconds)
         with watch("choose"):
-            found = fastest_records(export.module, metaschedule.open_database(log), export.target)
+            found = fastest_records(
+                export.module,
+                metaschedule.open_database(log),
+                export.target,
+                times=partial(remote.function_times, search=search) if remotely else None,
+            )
             apply = export.steps.apply_metaschedule
             module = apply(export.module, found.chosen, export.target)
             own = apply(export.module, found.best, export.target) if found.slower else None
@@ -95,6 +106,36 @@ def _profile(built: GraphModule, inputs: list[Any]) -> dict[str, float]:
     """The share of a run's time by the name of the function before it was scheduled."""
     built(*inputs)
     return {plain_name(each.name): each.share for each in profile_operators(built.runner)}
+
+
+def _shares_on_a_server(export: Export) -> dict[str, float]:
+    """What `_profile` gives, of every function alone on a server of the search."""
+    import tvm
+    import tvm_ffi
+    from tvm import relax
+
+    calls: Counter[str] = Counter()
+
+    def count(expression: Any) -> None:
+        called = next(iter(getattr(expression, "args", ())), None)
+        if isinstance(called, tvm.ir.GlobalVar):
+            calls[str(called.name_hint)] += 1
+
+    relax.analysis.post_order_visit(export.module["main"], count)
+    seconds: dict[int, float] = {}
+    times = {}
+    for name, function in export.module.functions_items():
+        if not isinstance(function, tvm.tirx.PrimFunc):
+            continue
+        key = tvm_ffi.structural_hash(function.without_attr("global_symbol"))
+        if key not in seconds:
+            default = cpu_rules.schedule_default(function, export.target)
+            constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
+            [seconds[key]] = remote.function_times(
+                [default], constants, export.target, search=export.settings.search
+            )
+        times[str(name.name_hint)] = calls[str(name.name_hint)] * seconds[key]
+    return {name: each / sum(times.values()) for name, each in times.items()}
 
 
 def _measure_schedules(
@@ -177,13 +218,15 @@ def _compiled(export: Export) -> GraphModule:
     level = tvm.transform.PassContext(opt_level=export.settings.opt_level)
     with native_stderr_to(os.devnull), level, compiling_kernels(target):
         executable = export.steps.build_relax(export.module, target)
+    graph, weight_bytes = graph_json(export.stages["optimized"])
     runs_here = why_not_runnable(target) is None
     return GraphModule(
         engine=CURRENT,
         tuner=export.tuner,
         runner=RelaxRunner(executable, device=device_of(target)) if runs_here else None,
         compiled=executable,
-        graph_json=tvm.ir.save_json(export.stages["optimized"]),
+        graph_json=graph,
+        weight_bytes=weight_bytes,
         target=str(target),
         inputs=export.call.inputs,
         tuning=export.tuning,
@@ -212,7 +255,12 @@ def _faster(export: Export) -> Export:
         return export
     watch = Stopwatch(export.seconds)
     with watch("choose"):
-        is_faster = _runs_faster(built, default, _inputs(export))
+        if export.settings.search.tracker is not None:
+            given = [built, default]
+            one, other = remote.model_times(given, _inputs(export), search=export.settings.search)
+            is_faster = one < other
+        else:
+            is_faster = _runs_faster(built, default, _inputs(export))
     if is_faster:
         built = replace(built, seconds=watch.seconds)
         return replace(export, built=built, seconds=watch.seconds)
@@ -252,7 +300,7 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
 
     See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.
     """
-    rules = gpu_rules if str(target.kind.name) == "cuda" else cpu_rules
+    rules = gpu_rules if "gpu" in target.keys else cpu_rules
     return rules.schedule_defaults(mod, target, report=report)
 
 

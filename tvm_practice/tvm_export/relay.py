@@ -198,6 +198,7 @@ def _compiled(export: Export, records: Any) -> GraphModule:
         runner=None if why_not_runnable(export.target) else RelayRunner(library),
         compiled=library,
         graph_json=library.get_graph_json(),
+        weight_bytes=sum(each.numpy().nbytes for each in library.get_params().values()),
         target=str(export.target),
         inputs=export.call.inputs,
         tuning=export.tuning,

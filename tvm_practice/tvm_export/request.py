@@ -45,6 +45,7 @@ class ExportRequest(ExportSettings):
         warmup: calls of the artifact that are not kept.
         repeats: calls of the artifact that are.
         dump_ir: write the model's IR after each stage to `artifacts`/ir.
+        single_file: write `artifacts`/model.tvmp too, see `artifacts.packing`.
         replace: write over any artifacts of the same model, an untuned export over a tuned one.
         force: write over another model's artifacts too, and artifacts whose outputs are wrong.
         reuse: make nothing anew where `artifacts` holds an export of the same.
@@ -59,6 +60,7 @@ class ExportRequest(ExportSettings):
     warmup: int = Field(default=50, ge=0, le=MOST_CALLS)
     repeats: int = Field(default=1000, ge=1, le=MOST_CALLS)
     dump_ir: bool = False
+    single_file: bool = False
     replace: bool = False
     force: bool = False
     reuse: bool = False

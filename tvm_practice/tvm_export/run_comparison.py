@@ -17,7 +17,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tvm_practice.tvm_export.artifacts.packing import SUFFIX, opened
 from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, OwnRecord
+from tvm_practice.tvm_export.artifacts.whole import METADATA
 from tvm_practice.tvm_export.errors import BadInput
 
 # The fields that tell how an artifact was made, where its metadata has no configuration.
@@ -141,6 +143,9 @@ def latency_of(file: Path) -> dict[str, Any]:
 
 
 def _read(file: Path) -> dict[str, Any]:
+    if file.suffix == SUFFIX and file.is_file():
+        with opened(file) as folder:
+            return _read(folder / METADATA)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except IsADirectoryError:

@@ -67,6 +67,13 @@ _MORE_ARCHITECTURES = re.compile(
     r"|i[3-6]86|amd64|arm64|ppc|ppc64|ppc64le"
 )
 _OFTEN = ("x86_64-linux-gnu", "aarch64-linux-gnu", "riscv64-linux-gnu")
+# What clang calls a processor that LLVM's code generators, and so TVM, know by another name.
+_ALIASES = {
+    "apple-m1": "apple-a14",
+    "apple-m2": "apple-a15",
+    "apple-m3": "apple-a16",
+    "grace": "neoverse-v2",
+}
 _SYSTEMS = {  # what a triple may say, the more particular first
     "android": "android",
     "linux": "Linux",
@@ -77,8 +84,32 @@ _SYSTEMS = {  # what a triple may say, the more particular first
     "wasi": "WASI",
     "none": "no operating system",
 }
-_DEVICES = {"cuda": "CUDA", "nvptx": "CUDA", "rocm": "ROCm", "opencl": "OpenCL"}
+# Kinds that exports are for besides processors, and what their devices are called.
+_DEVICES = {
+    "cuda": "CUDA",
+    "rocm": "ROCm",
+    "opencl": "OpenCL",
+    "vulkan": "Vulkan",
+    "metal": "Metal",
+}
 _CPU = 1  # DLDeviceType kDLCPU
+
+
+def _board(processor: str, cores: int, gpu: str | None = None) -> dict[str, Any]:
+    """A target for a board that runs Linux on aarch64, or for the NVIDIA GPU on it."""
+    own = {"kind": "llvm", "mtriple": _OFTEN[1], "mcpu": processor, "num-cores": cores}
+    return own if gpu is None else {"kind": "cuda", "arch": gpu, "host": own}
+
+
+BOARDS = {
+    "raspberry-pi-3": _board("cortex-a53", 4),
+    "raspberry-pi-4": _board("cortex-a72", 4),
+    "raspberry-pi-5": _board("cortex-a76", 4),
+    "jetson-nano": _board("cortex-a57", 4, "sm_53"),
+    "jetson-agx-xavier": _board("carmel", 8, "sm_72"),
+    "jetson-orin-nano": _board("cortex-a78ae", 6, "sm_87"),
+    "jetson-agx-orin": _board("cortex-a78ae", 12, "sm_87"),
+}
 
 
 def resolve_target(text: str) -> Any:
@@ -86,9 +117,9 @@ def resolve_target(text: str) -> Any:
 
     Args:
         text: "llvm", which is this machine's processor with its vector width; a kind with
-            options, "llvm -mcpu=core-avx2 -num-cores=4"; a dictionary as JSON; or a tag of the
-            engine, "nvidia/nvidia-a100". Without -mcpu, further options of llvm are for the
-            oldest processor of the architecture. An llvm target without -num-cores gets this
+            options, "llvm -mcpu=core-avx2 -num-cores=4"; a dictionary as JSON; one of BOARDS; or a
+            tag of the engine, "nvidia/nvidia-a100". Without -mcpu, further options of llvm are for
+            the oldest processor of the architecture. An llvm target without -num-cores gets this
             machine's threads, which MetaSchedule needs.
 
     Raises:
@@ -122,6 +153,8 @@ def to_dictionary(text: str) -> dict[str, Any]:
 
     Values stay text, but for those of a text that is a JSON dictionary. Raises BadInput.
     """
+    if text in BOARDS:
+        return dict(BOARDS[text])
     if text.lstrip().startswith("{"):
         try:
             described: dict[str, Any] = json.loads(text)
@@ -153,7 +186,9 @@ def _checked(described: dict[str, Any]) -> dict[str, Any]:
         raise BadInput("no kind in it, such as llvm")
     kind = described["kind"]
     if kind not in kinds:
-        near = did_you_mean(str(kind), [*kinds, *tags]) or f"; there are {', '.join(kinds)}"
+        near = (
+            did_you_mean(str(kind), [*kinds, *BOARDS, *tags]) or f"; there are {', '.join(kinds)}"
+        )
         raise BadInput(f"no target kind {kind!r}{near}")
     types = {
         str(key): str(value) for key, value in tvm.target.TargetKind.options_from_name(kind).items()
@@ -211,6 +246,8 @@ def _check_llvm(described: dict[str, Any]) -> None:
         raise BadInput(f"LLVM {version} has no architecture {machine!r}{near}")
     processors = _processors(described.get("mtriple"))
     mcpu = described.get("mcpu")
+    if mcpu is not None and mcpu not in processors and _ALIASES.get(mcpu) in processors:
+        mcpu = described["mcpu"] = _ALIASES[mcpu]
     if mcpu is not None and mcpu not in processors:
         elsewhere = [triple for triple in _OFTEN if mcpu in _processors(triple)]
         near = did_you_mean(mcpu, processors)
@@ -259,41 +296,49 @@ def _unknown_feature(described: dict[str, Any]) -> str | None:
     return found[1] if found else None
 
 
-def require_all_buildable(texts: list[str], engine: engines.Engine, *, tuned: bool) -> None:
+def require_all_buildable(
+    texts: list[str], engine: engines.Engine, *, tuned: bool, remote: bool = False
+) -> None:
     """`require_buildable` of each, in a process that has loaded no engine yet."""
     engines.activate(engine)
     for text in texts:
-        require_buildable(text, engine, tuned=tuned)
+        require_buildable(text, engine, tuned=tuned, remote=remote)
 
 
-def require_buildable(text: str, engine: str, *, tuned: bool) -> None:
+def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = False) -> None:
     """Raises BadInput where `engine` makes no export, or no tuned one, for the target `text`.
 
-    Processors are for both engines, tuning for those that this machine can run code for; CUDA is
-    for the current engine, without tuning.
+    Processors are for both engines, tuning for those that this machine, or a `remote` one, can run
+    code for. GPUs are for the current engine, without tuning, as far as it generates code for them.
     """
     import tvm
 
     target = resolve_target(text)
     kind = str(target.kind.name)
     if kind == "llvm":
-        if tuned and (reason := why_not_runnable(target)):
-            raise BadInput(f"target {text!r} cannot be tuned for here: {reason}")
+        if tuned and not remote and (reason := why_not_runnable(target)):
+            raise BadInput(
+                f"target {text!r} cannot be tuned for here: {reason}; --tuner metaschedule "
+                "--rpc-tracker measures on a machine that can"
+            )
         return
-    if kind != "cuda":
-        raise BadInput(f"target {text!r}: exports are for llvm and cuda")
+    if kind not in _DEVICES:
+        known = ", ".join(("llvm", *_DEVICES))
+        raise BadInput(f"target {text!r}: exports are for {known}, not for {kind}")
     if engine == engines.CLASSIC:
         raise BadInput(
             f"target {text!r}: the classic engine exports for processors only, the current one "
-            "for CUDA too"
+            f"for {_DEVICES[kind]} too"
         )
+    if tvm.get_global_func(f"target.build.{kind}", allow_missing=True) is None:
+        raise BadInput(f"target {text!r}: this TVM has no code generator for {_DEVICES[kind]}")
     if tuned:
         raise BadInput(
-            f"target {text!r}: tuning is for processors; without trials CUDA gets TVM's default "
-            "schedules"
+            f"target {text!r}: tuning is for processors; without trials {_DEVICES[kind]} gets "
+            "TVM's default schedules"
         )
     arch_given = text in map(str, tvm.target.list_tags() or ()) or "arch" in to_dictionary(text)
-    if not arch_given and not tvm.cuda(0).exist:
+    if kind == "cuda" and not arch_given and not tvm.cuda(0).exist:
         raise BadInput(
             f"target {text!r}: there is no CUDA device to ask for its architecture; name it, "
             "cuda -arch=sm_80"
@@ -304,7 +349,8 @@ def device_of(target: Any) -> Any:
     """The first `tvm.device` that runs code for `target`."""
     import tvm
 
-    return tvm.cuda(0) if str(target.kind.name) == "cuda" else tvm.cpu(0)
+    kind = str(target.kind.name)
+    return tvm.device(kind, 0) if kind in _DEVICES else tvm.cpu(0)
 
 
 def why_not_runnable(target: Any) -> str | None:
@@ -318,10 +364,10 @@ def why_not_runnable(target: Any) -> str | None:
     kind = str(target.kind.name)
     device_type = int(target.get_target_device_type())
     if device_type != _CPU:
-        device = tvm.device(_DEVICES.get(kind, kind).lower(), 0)
+        device = tvm.device(kind, 0)
         if not device.exist:
             return f"no {_DEVICES.get(kind, kind)} device"
-        return _older_device(target, device)
+        return _older_device(target, device) or (target.host and why_not_runnable(target.host))
     if kind != "llvm":
         return None
     from tvm.target import codegen

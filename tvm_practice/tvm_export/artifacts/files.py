@@ -4,7 +4,6 @@ docs/artifacts.md says what each file is; `schema`, what metadata.json holds.
 """
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -13,32 +12,38 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
+from typing import Any
 
 from tvm_practice import engines
 from tvm_practice.measure import environment
-from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Metadata, Summary
+from tvm_practice.tvm_export.artifacts.packing import SINGLE, opened, pack
+from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Summary
+from tvm_practice.tvm_export.artifacts.whole import (
+    DEPLOYED,
+    GRAPH,
+    LIBRARY,
+    METADATA,
+    PARAMETERS,
+    SUMMARY,
+    as_json,
+    fingerprint,
+    library_of,
+    problems_of,
+    read_metadata,
+    require_whole,
+    said,
+)
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.inputs import Input
 from tvm_practice.tvm_export.quiet import native_stderr_to
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-LIBRARY = "deploy_lib.tar"
-GRAPH = "deploy_graph.json"
-PARAMETERS = "deploy_params.bin"
-METADATA = "metadata.json"
-SUMMARY = "summary.json"
-_DEPLOYED = (LIBRARY, GRAPH, PARAMETERS)
-_FILES = (*_DEPLOYED, SUMMARY, METADATA)
+_FILES = (*DEPLOYED, SINGLE, SUMMARY, METADATA)  # of these SINGLE need not be there
 _PREFIX = ".export-"  # of the folder within the artifacts' in which an export is made
 _LOCK = "lock"  # in that folder; held while the export is made
 _WITHOUT_LOCK_SECONDS = 60
 _ROOM_FOR_CODE = 2**24  # bytes
+_COPIES = 3  # of the weights, on the way to the library
 
 
 def export_artifacts(
@@ -48,10 +53,11 @@ def export_artifacts(
     report: dict[str, Any] | None = None,
     replace: bool = False,
     force: bool = False,
+    single_file: bool = False,
 ) -> Path:
     """Write a compiled model and its records to `folder`.
 
-    The five files are made within the folder, under a name of their own, and then put in place
+    The files are made within the folder, under a name of their own, and then put in place
     of a former export's, all of them or none. A process that is killed in that moment leaves a
     folder without metadata.json, never one beside another export's files. Whatever else is in
     the folder stays.
@@ -62,6 +68,7 @@ def export_artifacts(
             ratio_to_pytorch, tuners_own, not_run, notes, origin.
         replace: replace any export of the same model, an untuned one a tuned one, say.
         force: replace what `require_free` refuses to.
+        single_file: write model.tvmp too, see `packing.pack`; without, a former one is removed.
 
     Returns:
         The folder.
@@ -70,6 +77,7 @@ def export_artifacts(
         BadInput: the folder holds something else, see `require_free`.
         ValueError: the report does not fit the schema; nothing was written.
         OSError: the folder cannot be written or the disk is full; a former export is as it was.
+        Missing, DoesNotCompile: model.tvmp cannot be linked; a former export is as it was.
     """
     folder = Path(folder)
     metadata = _metadata(graph_module) | (report or {})
@@ -80,8 +88,8 @@ def export_artifacts(
         made=None if replace else metadata,
         force=force,
     )
-    if problems := _problems(metadata):
-        raise ValueError(f"{METADATA} would not be as its schema says: {_said(problems[0])}")
+    if problems := problems_of(metadata):
+        raise ValueError(f"{METADATA} would not be as its schema says: {said(problems[0])}")
     summary = {name: metadata[name] for name in Summary.model_fields}
     with _writing(folder) as (making, former):
         _require_room(graph_module, making)
@@ -89,9 +97,11 @@ def export_artifacts(
             _write_classic(graph_module, making)
         else:
             _write_current(graph_module, making)
-        metadata["files"] = {name: _fingerprint(making / name) for name in _DEPLOYED}
-        (making / SUMMARY).write_text(_as_json(summary), encoding="utf-8")
-        (making / METADATA).write_text(_as_json(metadata), encoding="utf-8")
+        metadata["files"] = {name: fingerprint(making / name) for name in DEPLOYED}
+        (making / SUMMARY).write_text(as_json(summary), encoding="utf-8")
+        (making / METADATA).write_text(as_json(metadata), encoding="utf-8")
+        if single_file:
+            pack(making, making / SINGLE)
         _replace(folder, making, former)
     return folder
 
@@ -242,23 +252,6 @@ def _is_in_use(left: Path) -> bool:
         return True
 
 
-def _problems(metadata: dict[str, Any]) -> "list[ErrorDetails]":
-    """In what `metadata` is not as its schema says."""
-    try:
-        Metadata.model_validate(metadata)
-    except ValidationError as error:
-        return error.errors()
-    return []
-
-
-def _said(problem: "ErrorDetails") -> str:
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-
-
-def _as_json(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
-
-
 @contextmanager
 def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
     """Two empty folders within `folder`, which is made if need be. Raises OSError in one line.
@@ -294,10 +287,10 @@ def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
 def _require_room(graph_module: GraphModule, folder: Path) -> None:
     """Raises OSError where the disk is nearly full: LLVM would end the process.
 
-    The current engine's graph holds the weights, and so does its library, which is made in the
-    folder for temporary files first.
+    The current engine's library holds the weights. It is made in the folder for temporary files,
+    where tar copies it before it is in `folder`.
     """
-    needed = 2 * len(graph_module.graph_json) + _ROOM_FOR_CODE
+    needed = _COPIES * graph_module.weight_bytes + _ROOM_FOR_CODE
     for place in (folder, Path(tempfile.gettempdir())):
         free = shutil.disk_usage(place).free
         if free < needed:
@@ -314,7 +307,8 @@ def _replace(folder: Path, making: Path, former: Path) -> None:
         for name in reversed(present):  # metadata.json first: without it, nothing is loaded
             (folder / name).replace(former / name)
         for name in _FILES:
-            (making / name).replace(folder / name)
+            if name != SINGLE or (making / SINGLE).exists():
+                (making / name).replace(folder / name)
     except BaseException:
         for name in _FILES:
             if (former / name).exists():
@@ -346,31 +340,35 @@ def _write_current(graph_module: GraphModule, folder: Path) -> None:
     tvm.runtime.save_param_dict_to_file({}, str(folder / PARAMETERS))
 
 
-def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphModule:
+def load_artifacts(artifact: Path | str, *, sha256: str | None = None) -> GraphModule:
     """Load what `export_artifacts` wrote; needs numpy and the engine, not PyTorch.
 
     Loading runs the library's native code, with this process's rights: load what you trust.
-    Activates the artifact's engine in this process. To load a library, TVM links it with the
-    machine's C compiler; nothing is written to `folder`.
+    Activates the artifact's engine in this process. To load a folder's library, TVM links it with
+    the machine's C compiler; a single file has it linked. Nothing is written to `artifact`.
 
     Args:
-        folder: of the artifacts.
-        sha256: digest of metadata.json, in hexadecimal digits, as its maker told you. As
-            metadata.json holds the digests of the other files, it vouches for them too.
+        artifact: the folder, or a single file, see `packing.pack`.
+        sha256: digest of the folder's metadata.json or of the single file, in hexadecimal digits,
+            as its maker told you. As metadata.json holds the digests of the other files, it
+            vouches for them too.
 
     Raises:
-        BadInput: metadata.json has another digest; nothing was loaded.
+        BadInput: another digest, or a single file that is damaged; nothing was loaded.
         FileNotFoundError: a file is missing; the error names it.
         ValueError: a file is damaged, the metadata is of another schema, or the engine cannot
             load the library on this machine; one line that names the file.
         engines.EngineUnavailable: the engine is not installed, or the process holds the other.
     """
-    folder = Path(folder)
-    if sha256 is not None:
-        require_digest(folder / METADATA, sha256)
-    metadata = read_metadata(folder)
-    require_whole(folder, metadata)
-    engines.activate(metadata["engine"])
+    with opened(artifact, sha256=sha256) as folder:
+        metadata = read_metadata(folder)
+        require_whole(folder, metadata)
+        engines.activate(metadata["engine"])
+        return _loaded(folder, metadata)
+
+
+def _loaded(folder: Path, metadata: dict[str, Any]) -> GraphModule:
+    """What a folder whose files are whole holds. Raises ValueError, as `load_artifacts`."""
     import tvm
 
     from tvm_practice.tvm_export import running
@@ -378,10 +376,11 @@ def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphMod
     from tvm_practice.tvm_export.targets import device_of, to_dictionary
 
     graph_json = (folder / GRAPH).read_text(encoding="utf-8")
+    file = folder / library_of(metadata)
     runner: Any
     try:
         # It says "Scope Loaded" for each constant.
-        with _linked_elsewhere(folder / LIBRARY) as library, native_stderr_to(os.devnull):
+        with _linked_elsewhere(file) as library, native_stderr_to(os.devnull):
             if metadata["engine"] == engines.CLASSIC:
                 parameters = (folder / PARAMETERS).read_bytes()
                 runner = running.RelayRunner.from_files(library, graph_json, parameters)
@@ -391,7 +390,7 @@ def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphMod
                     runner = running.RelaxRunner.from_file(library, device=device_of(target))
     except (RuntimeError, ValueError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-        raise ValueError(f"{folder / LIBRARY} does not load on this machine: {reason}") from error
+        raise ValueError(f"{file} does not load on this machine: {reason}") from error
     return GraphModule(
         engine=metadata["engine"],
         tuner=metadata["tuner"],
@@ -408,15 +407,6 @@ def load_artifacts(folder: Path | str, *, sha256: str | None = None) -> GraphMod
     )
 
 
-def require_digest(file: Path, sha256: str) -> None:
-    """Raise BadInput if a file has another SHA-256 than the one given in hexadecimal digits."""
-    found = _fingerprint(file)["sha256"]
-    if found != sha256.strip().lower():
-        raise BadInput(
-            f"{file} has the SHA-256 {found}, not {sha256}: it is not the one you expect"
-        )
-
-
 @contextmanager
 def _linked_elsewhere(library: Path) -> Iterator[str]:
     """Another path of the library, in a folder that is removed after the block.
@@ -431,52 +421,3 @@ def _linked_elsewhere(library: Path) -> Iterator[str]:
         except OSError:  # on another file system, mostly
             shutil.copyfile(library, elsewhere)
         yield str(elsewhere)
-
-
-def read_metadata(folder: Path) -> dict[str, Any]:
-    """What metadata.json holds; fields that a later version added are let be.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is not of this schema.
-    """
-    file = folder / METADATA
-    try:
-        metadata = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise ValueError(f"{file} is not JSON") from None
-    version = metadata.get("schema_version") if isinstance(metadata, dict) else None
-    if version != SCHEMA_VERSION:
-        raise ValueError(
-            f"{file} has schema_version {version}, this version of the project reads "
-            f"{SCHEMA_VERSION}"
-        )
-    problems = [each for each in _problems(metadata) if each["type"] != "extra_forbidden"]
-    if problems:
-        raise ValueError(f"{file} is not as its schema says; export again: {_said(problems[0])}")
-    content: dict[str, Any] = metadata
-    return content
-
-
-def _fingerprint(file: Path) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(2**20):
-            digest.update(block)
-    return {"bytes": file.stat().st_size, "sha256": digest.hexdigest()}
-
-
-def require_whole(folder: Path, metadata: dict[str, Any]) -> None:
-    """Raises FileNotFoundError, or ValueError for a file that is not the one exported."""
-    for name in _DEPLOYED:
-        _require_file(folder / name, metadata["files"].get(name))
-
-
-def _require_file(file: Path, exported: dict[str, Any] | None) -> None:
-    size = file.stat().st_size
-    if exported is None:
-        raise ValueError(f"{file.with_name(METADATA)} does not say what {file.name} must be")
-    if size != exported["bytes"]:
-        raise ValueError(f"{file} is damaged: it has {size} bytes, not {exported['bytes']}")
-    if _fingerprint(file) != exported:
-        raise ValueError(f"{file} is damaged: it is not the file that {METADATA} was written for")

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from tvm_practice import engines
 from tvm_practice.engines.host import flags
 from tvm_practice.measure import environment
-from tvm_practice.tvm_export.artifacts.files import SUMMARY, read_metadata, require_whole
 from tvm_practice.tvm_export.artifacts.schema import Summary
+from tvm_practice.tvm_export.artifacts.whole import SUMMARY, read_metadata, require_whole
 
 if TYPE_CHECKING:
     import torch

@@ -12,48 +12,65 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.engines import CLASSIC, Engine
-from tvm_practice.tvm_export.artifacts.files import (
-    METADATA,
-    load_artifacts,
-    read_metadata,
-    require_digest,
-    require_whole,
-)
+from tvm_practice.tvm_export.artifacts.files import load_artifacts, require_writable
+from tvm_practice.tvm_export.artifacts.packing import SINGLE, opened, pack
+from tvm_practice.tvm_export.artifacts.whole import fingerprint, read_metadata, require_whole
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.inputs import Input, drawn, fitted, read_npz
 
 
-def described(folder: Path, *, sha256: str | None = None) -> dict[str, Any]:
+def described(artifact: Path, *, sha256: str | None = None) -> dict[str, Any]:
     """What metadata.json of an artifact holds, once all files are found whole.
 
     Loads no native code and no TVM.
 
     Args:
-        folder: of the artifact.
-        sha256: what metadata.json's digest must be, see `load_artifacts`.
+        artifact: a folder, or a single file.
+        sha256: what its digest must be, see `load_artifacts`.
 
-    Raises BadInput for a folder that is none, or is damaged, or has another digest.
+    Raises BadInput for what is no artifact, or is damaged, or has another digest.
     """
-    with _in_a_line(folder):
-        if sha256 is not None:
-            require_digest(folder / METADATA, sha256)
+    with _in_a_line(artifact), opened(artifact, sha256=sha256) as folder:
         metadata = read_metadata(folder)
         require_whole(folder, metadata)
         return metadata
 
 
-def engine_of(folder: Path, *, sha256: str | None = None) -> Engine:
+def engine_of(artifact: Path, *, sha256: str | None = None) -> Engine:
     """The engine that runs an artifact; see `described`."""
-    engine: Engine = described(folder, sha256=sha256)["engine"]
+    engine: Engine = described(artifact, sha256=sha256)["engine"]
     return engine
 
 
-def run(folder: str, inputs: str, outputs: str, *, sha256: str | None = None) -> dict[str, Any]:
-    """Call the artifact once, arrays from a file, and write its outputs to another.
+def packed(folder: Path, file: Path | None = None) -> dict[str, Any]:
+    """Write the artifact in a folder to a single file.
 
     Args:
         folder: of the artifact.
+        file: to write; None: model.tvmp in the folder.
+
+    Returns:
+        {"file", "bytes", "sha256"}.
+
+    Raises:
+        BadInput: for the artifact, or a file that cannot be written.
+        Missing, DoesNotCompile: see `packing.pack`.
+    """
+    file = file or folder / SINGLE
+    with _in_a_line(folder):
+        if not folder.is_dir():
+            raise BadInput(f"{folder}: not a folder")
+        require_writable(file.parent, f"{file.name} ")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return {"file": str(pack(folder, file)), **fingerprint(file)}
+
+
+def run(artifact: str, inputs: str, outputs: str, *, sha256: str | None = None) -> dict[str, Any]:
+    """Call the artifact once, arrays from a file, and write its outputs to another.
+
+    Args:
+        artifact: a folder, or a single file.
         inputs: an .npz file of its inputs by name.
         outputs: the .npz file to write: output_0, output_1, … in the model's order. numpy has no
             bfloat16: such outputs are written as float32, which holds all its values.
@@ -65,7 +82,7 @@ def run(folder: str, inputs: str, outputs: str, *, sha256: str | None = None) ->
     Raises BadInput for the artifact, for inputs that are not the model's, or if `outputs` cannot
     be written.
     """
-    module, _ = _ready(folder, sha256, inputs)
+    module, _ = _ready(artifact, sha256, inputs)
     found = {f"output_{index}": each for index, each in enumerate(module.outputs())}
     arrays = {
         name: each.astype("float32") if str(each.dtype) == "bfloat16" else each
@@ -85,7 +102,7 @@ def run(folder: str, inputs: str, outputs: str, *, sha256: str | None = None) ->
 
 
 def bench(
-    folder: str,
+    artifact: str,
     inputs: str | None = None,
     *,
     extents: Mapping[str, int] | None = None,
@@ -96,19 +113,19 @@ def bench(
     """The artifact's latency in milliseconds; see `measure.Latency`.
 
     Args:
-        folder: of the artifact.
+        artifact: a folder, or a single file.
         inputs: an .npz file of its inputs; None: drawn ones, see `inputs.drawn`.
         extents: of drawn inputs, where the model leaves some open.
         warmup: calls that are not kept.
         repeats: calls that are.
         sha256: see `described`.
     """
-    module, _ = _ready(folder, sha256, inputs, extents)
+    module, _ = _ready(artifact, sha256, inputs, extents)
     return module.benchmark(warmup=warmup, repeats=repeats)
 
 
 def profile(
-    folder: str,
+    artifact: str,
     inputs: str | None = None,
     *,
     extents: Mapping[str, int] | None = None,
@@ -118,7 +135,7 @@ def profile(
     """Where one call's time and memory go, and what made each function.
 
     Args:
-        folder, inputs, extents, sha256: as for `bench`.
+        artifact, inputs, extents, sha256: as for `bench`.
         runs: calls that are timed.
 
     Returns:
@@ -129,7 +146,7 @@ def profile(
     """
     from tvm_practice.tvm_export import profiling
 
-    module, arrays = _ready(folder, sha256, inputs, extents)
+    module, arrays = _ready(artifact, sha256, inputs, extents)
     outputs = module.outputs()
     if module.engine == CLASSIC:
         operators = profiling.profile_graph(module.runner, runs=runs)
@@ -155,14 +172,14 @@ def _maker(module: GraphModule, name: str) -> dict[str, str | None]:
 
 
 def _ready(
-    folder: str,
+    artifact: str,
     sha256: str | None,
     inputs: str | None,
     extents: Mapping[str, int] | None = None,
 ) -> tuple[GraphModule, dict[str, np.ndarray]]:
     """The loaded artifact after one call, and the inputs of that call."""
-    with _in_a_line(Path(folder)):
-        module = load_artifacts(folder, sha256=sha256)
+    with _in_a_line(Path(artifact)):
+        module = load_artifacts(artifact, sha256=sha256)
     if inputs is None:
         arrays = drawn(module.inputs, extents or {})
     else:
@@ -186,14 +203,16 @@ def _read(file: Path, wanted: tuple[Input, ...]) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def _in_a_line(folder: Path) -> Iterator[None]:
+def _in_a_line(artifact: Path) -> Iterator[None]:
     """Raise what is wrong with an artifact's files as BadInput."""
-    if not folder.is_dir():
-        raise BadInput(f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}")
+    if not (artifact.is_dir() or artifact.is_file()):
+        there = artifact.exists()
+        said = "neither a folder nor a file" if there else "no such folder or file"
+        raise BadInput(f"{artifact}: {said}")
     try:
         yield
     except FileNotFoundError as error:
-        raise BadInput(f"{folder} is not a whole export: {error.filename} is missing") from None
+        raise BadInput(f"{artifact} is not a whole export: {error.filename} is missing") from None
     except BadInput:
         raise
     except (ValueError, OSError) as error:

@@ -9,7 +9,7 @@ at another. So a record is judged by two moments, its trial's and this one's.
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ _FEWEST, _MOST, _IN_ALL, _CLOSE = 3, 8, 24, 1.4
 _ROUNDS, _SAMPLE_SECONDS = 11, 0.01
 # Weights that pass between two uses of one: more than a core's own caches hold.
 _PASSING_BYTES, _MOST_COPIES = 64 << 20, 256
+# The seconds of a call of each module's "main", which of whose parameters are weights, on a target.
+Times = Callable[[list[Any], set[int], Any], list[float]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Finalists:
         return found
 
 
-def fastest_records(module: Any, database: Any, target: Any) -> Finalists:
+def fastest_records(
+    module: Any, database: Any, target: Any, *, times: Times | None = None
+) -> Finalists:
     """Time the best records of each function in turns with its default schedule.
 
     The best is the one with the least product of its trial's time and the time taken here. It has
@@ -66,8 +70,8 @@ def fastest_records(module: Any, database: Any, target: Any) -> Finalists:
     Args:
         module: an IRModule of unscheduled PrimFuncs; equal functions in it are timed once.
         database: a meta_schedule.Database; it is only read.
-        target: what it was tuned for, this machine's processor.
-
+        target: what it was tuned for.
+        times: see `Times`; None: here, on this machine's processor.
     """
     from tvm.s_tir import meta_schedule as ms
 
@@ -79,7 +83,7 @@ def fastest_records(module: Any, database: Any, target: Any) -> Finalists:
         records = _contenders(database, alone, most)
         if not records:
             continue
-        record, is_faster = _winner(function, alone, records, target)
+        record, is_faster = _winner(function, alone, records, target, times or _times)
         kept, slower = kept + is_faster, slower + (not is_faster)
         for each in (best, chosen) if is_faster else (best,):
             each.commit_tuning_record(
@@ -109,21 +113,23 @@ def _searched(module: Any, database: Any) -> list[tuple[Any, Any]]:
     return list(found.values())
 
 
-def _winner(function: Any, alone: Any, records: list[Any], target: Any) -> tuple[Any, bool]:
+def _winner(
+    function: Any, alone: Any, records: list[Any], target: Any, times: Times
+) -> tuple[Any, bool]:
     """The best of a function's records, and whether it is faster than the default schedule."""
     programs = [schedule_candidate(_applied(each, alone), target) for each in records]
     default = schedule_default(function, target)
     if not any(_same(default, each) for each in programs):  # else a record speaks for it
         programs.append(default)
     constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
-    times = _times(programs, constants, target)
+    seconds = times(programs, constants, target)
     products = [
         now * mean_seconds(record.run_secs)
-        for now, record in zip(times[: len(records)], records, strict=True)
+        for now, record in zip(seconds[: len(records)], records, strict=True)
     ]
     winner = products.index(min(products))
-    has_default = len(times) > len(records)
-    return records[winner], not (has_default and times[-1] < times[winner])
+    has_default = len(seconds) > len(records)
+    return records[winner], not (has_default and seconds[-1] < seconds[winner])
 
 
 def _contenders(database: Any, module: Any, most: int) -> list[Any]:
@@ -195,17 +201,11 @@ def _seconds_of(run: Any, arguments: Iterator[list[Any]], *, calls: int) -> floa
 def _arguments(function: Any, constants: set[int]) -> Iterator[list[Any]]:
     """Tensors for a PrimFunc's parameters, without end, its constants other copies each time.
 
-    Normal values, or zeros where a tensor holds indices.
+    See `values_for`.
     """
-    import numpy as np
     import tvm
 
-    random = np.random.default_rng(0)
-    values = []
-    for buffer in function.params:
-        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
-        value = random.standard_normal(shape) if "float" in dtype else np.zeros(shape)
-        values.append(value.astype(dtype))
+    values = values_for(function)
     weights = sum(values[each].nbytes for each in constants)
     copies = min(_MOST_COPIES, math.ceil(_PASSING_BYTES / weights)) if weights else 1
     given = [tvm.runtime.tensor(each) for each in values]
@@ -218,3 +218,16 @@ def _arguments(function: Any, constants: set[int]) -> Iterator[list[Any]]:
             for copy in range(copies)
         ]
     )
+
+
+def values_for(function: Any) -> list[Any]:
+    """An array for each parameter of a PrimFunc: normal values, or zeros where it holds indices."""
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    values = []
+    for buffer in function.params:
+        shape, dtype = [int(extent) for extent in buffer.shape], str(buffer.dtype)
+        value = random.standard_normal(shape) if "float" in dtype else np.zeros(shape)
+        values.append(value.astype(dtype))
+    return values

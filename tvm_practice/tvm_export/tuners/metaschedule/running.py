@@ -26,7 +26,7 @@ def open_runner(
     """A runner, and the pool of processes it keeps.
 
     With an RPC tracker it is MetaSchedule's own, which runs as many candidates at a time as there
-    are servers. `recorder` is given nothing then.
+    are servers.
 
     Args:
         recorder: is given each result.
@@ -35,7 +35,8 @@ def open_runner(
     """
     search = going().search
     if search.tracker is not None:
-        return _runner_on_farm(*search.tracker, search.rpc_key)
+        runner, pool = _runner_on_farm(*search.tracker, search.rpc_key)
+        return _recorded(runner, recorder, built), pool
     return _runner_here(recorder, built, progress)
 
 
@@ -52,6 +53,46 @@ def _runner_on_farm(host: str, port: int, key: str) -> tuple[Any, Any]:
         trial_seconds=1.5 * _SESSION_SECONDS,  # a server that says nothing costs a trial
     )
     return runner, runner.pool
+
+
+def _recorded(runner: Any, recorder: Recorder, built: dict[str, tuple[Any, Any]]) -> Any:
+    """`runner`, whose results are written down as soon as they are asked for.
+
+    MetaSchedule asks whether they are there each time that it is done with another task.
+    """
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.runner import PyRunner
+    from tvm.s_tir.meta_schedule.runner.runner import PyRunnerFuture
+
+    @derived_object
+    class Recorded(PyRunnerFuture):  # type: ignore[misc]
+        def __init__(self, future: Any, module: Any, candidate: Any):
+            super().__init__()
+            self._future, self._of = future, (module, candidate)
+            self._result: Any = None
+
+        def done(self) -> bool:
+            if not self._future.done():
+                return False
+            self.result()
+            return True
+
+        def result(self) -> Any:
+            if self._result is None:
+                self._result = found = self._future.result()
+                error = last_line(str(found.error_msg)) if found.error_msg else None
+                recorder.add(*self._of, found.run_secs, error)
+                recorder.times.clear()  # several tasks are measured at a time: no round is one's
+            return self._result
+
+    @derived_object
+    class Recording(PyRunner):  # type: ignore[misc]
+        def run(self, runner_inputs: Sequence[Any]) -> list[Any]:
+            of = [built.pop(str(each.artifact_path)) for each in runner_inputs]
+            futures = runner.run(runner_inputs)
+            return [Recorded(each, *its) for each, its in zip(futures, of, strict=True)]
+
+    return Recording()
 
 
 def _runner_here(

@@ -1,0 +1,41 @@
+"""Tuning for a machine that this one is not: measured, and judged, on a farm's server."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.tuners.remote_functions"
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("elsewhere") / "artifacts"
+    found: dict[str, Any] = engines.call(
+        engines.CURRENT, f"{FUNCTIONS}:tuned_elsewhere", {"folder": str(folder)}
+    )
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.pages
+def test_a_target_that_this_machine_cannot_run_is_tuned_on_a_server(tuned: dict[str, Any]) -> None:
+    tuning = tuned["tuning"]
+    assert tuned["not_run"] == "code for a board" and tuned["latency"] is None
+    assert tuning["trials"] >= 6 and tuning["errors"] == 0
+    assert tuning["records_kept"] + tuning["records_slower_than_default"] == tuning["tasks"] == 1
+    assert set(tuned["functions"].values()) <= {"record", "fallback", "rule"}
+    assert (Path(tuned["artifacts"]) / "deploy_lib.tar").stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.pages
+def test_a_servers_trials_are_in_the_journal_before_the_log(tuned: dict[str, Any]) -> None:
+    assert tuned["journalled"] == tuned["tuning"]["trials"]
+
+
+def test_a_tracker_without_such_a_server_is_said() -> None:
+    said = engines.call(engines.CURRENT, f"{FUNCTIONS}:without_a_server")
+    assert "has no server 'board'" in said and "\n" not in said

@@ -1,0 +1,136 @@
+"""Functions and models timed in turns on the machine that measures: a server of a farm.
+
+What a search on a farm's servers found is judged on one of them, not here: this machine may be
+another, or unable to run the code at all.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.tuners.search import Search
+
+if TYPE_CHECKING:
+    from tvm_practice.tvm_export.graph_module import GraphModule
+
+_SESSION_SECONDS = 600
+_ROUNDS, _SAMPLE_SECONDS, _MOST_CALLS = 11, 0.01, 1000
+# Written between two calls of a function with weights: in a model other layers' weights pass.
+_PASSING_BYTES = 64 << 20
+_MOST_CALLS_PASSING = 5  # writing these bytes takes ten milliseconds or more
+
+
+@contextmanager
+def session(search: Search) -> Iterator[Any]:
+    """A session of one of the servers that measure for a search.
+
+    Raises BadInput: the tracker does not answer, or has no such server.
+    """
+    from tvm import rpc
+
+    assert search.tracker is not None
+    host, port = search.tracker
+    try:
+        tracker = rpc.connect_tracker(host, port)
+        queue = tracker.summary()["queue_info"].get(search.rpc_key)
+        if queue is None:
+            raise BadInput(f"the tracker {search.rpc_tracker} has no server {search.rpc_key!r}")
+        opened = tracker.request(search.rpc_key, session_timeout=_SESSION_SECONDS)
+    except (RuntimeError, OSError) as error:
+        reason = (str(error).strip().splitlines() or ["no message"])[-1]
+        raise BadInput(
+            f"no session of a server {search.rpc_key!r} of the tracker {search.rpc_tracker}: "
+            f"{reason}"
+        ) from None
+    yield opened
+
+
+def function_times(
+    modules: Sequence[Any], constants: set[int], target: Any, *, search: Search
+) -> list[float]:
+    """The seconds of a call of each module's "main" on a server, timed in turns.
+
+    Args:
+        modules: of one PrimFunc each, scheduled.
+        constants: which of its parameters are weights; these are not in the cache at a call.
+        target: to compile for.
+        search: whose servers measure.
+
+    Raises BadInput, see `session`.
+    """
+    import tvm
+
+    from tvm_practice.tvm_export.tuners.finals import values_for
+
+    with session(search) as remote:
+        device, samples = remote.cpu(0), []
+        for number, module in enumerate(modules):
+            run = _sent(remote, tvm.compile(module, target=target), f"function{number}.tar")
+            values = values_for(module["main"])
+            arguments = [tvm.runtime.tensor(each, device) for each in values]
+            samples.append(_sampler(run, device, arguments, passing=bool(constants)))
+        return _medians_in_turns(samples)
+
+
+def model_times(
+    models: "Sequence[GraphModule]", inputs: Sequence[Any], *, search: Search
+) -> list[float]:
+    """The seconds of a call of each compiled model on a server, timed in turns.
+
+    Args:
+        models: of the current engine.
+        inputs: arrays, in the models' order.
+        search: whose servers measure.
+
+    Raises BadInput, see `session`.
+    """
+    import tvm
+    from tvm import relax
+
+    with session(search) as remote:
+        device, samples = remote.cpu(0), []
+        for number, model in enumerate(models):
+            library = _sent(remote, model.compiled, f"model{number}.tar")
+            machine = relax.VirtualMachine(library, device)
+            machine.set_input("main", *(tvm.runtime.tensor(each, device) for each in inputs))
+            timer = machine.time_evaluator("invoke_stateful", device, number=1, repeat=1)
+            samples.append(lambda timer=timer: float(timer("main").mean))
+        return _medians_in_turns(samples)
+
+
+def _sent(remote: Any, built: Any, name: str) -> Any:
+    """A compiled module on the server, which links it there."""
+    with tempfile.TemporaryDirectory() as made:
+        file = Path(made) / name
+        built.export_library(str(file))
+        remote.upload(str(file))
+    return remote.load_module(name)
+
+
+def _sampler(
+    run: Any, device: Any, arguments: Sequence[Any], *, passing: bool
+) -> Callable[[], float]:
+    """A function that takes one sample, the mean of calls on the server, in seconds."""
+
+    def timer(calls: int) -> Any:
+        if not passing:
+            return run.time_evaluator("main", device, number=calls, repeat=1)
+        return run.time_evaluator(
+            "main", device, number=1, repeat=calls, cache_flush_bytes=_PASSING_BYTES
+        )
+
+    most = _MOST_CALLS_PASSING if passing else _MOST_CALLS
+    once = float(timer(1)(*arguments).mean)
+    timed = timer(min(most, max(1, math.ceil(_SAMPLE_SECONDS / once))))
+    return lambda: float(timed(*arguments).mean)
+
+
+def _medians_in_turns(samples: Sequence[Callable[[], float]]) -> list[float]:
+    import numpy as np
+
+    rounds = [[sample() for sample in samples] for _ in range(_ROUNDS)]
+    return [float(each) for each in np.median(rounds, axis=0)]
