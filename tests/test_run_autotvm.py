@@ -187,7 +187,7 @@ def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
         (["mymodule:load_nan", "--target", "cuda -arch=80"], "of the form sm_80"),
         (["mymodule:load_nan", "--converters", "mymodul:own"], "did you mean mymodule?"),
         (["mymodule:load_nan", "--converters", "mymodule:load_nan"], "not a dictionary of conv"),
-        (["mymodule:load_nan", "--target", "opencl"], "exports are for llvm and cuda"),
+        (["mymodule:load_nan", "--target", "hexagon"], "exports are for llvm, cuda,"),
         (
             ["mymodule:load_nan", "--tuner", "autotvm", "--target", "cuda -arch=sm_80"]
             + ["--tuning-trials", "4"],

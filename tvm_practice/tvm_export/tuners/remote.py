@@ -9,13 +9,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.tuners.search import Search
-
-if TYPE_CHECKING:
-    from tvm_practice.tvm_export.graph_module import GraphModule
 
 _SESSION_SECONDS = 600
 _ROUNDS, _SAMPLE_SECONDS, _MOST_CALLS = 11, 0.01, 1000
@@ -77,12 +74,12 @@ def function_times(
 
 
 def model_times(
-    models: "Sequence[GraphModule]", inputs: Sequence[Any], *, search: Search
+    models: Sequence[Any], inputs: Sequence[Any], *, search: Search
 ) -> list[float]:
     """The seconds of a call of each compiled model on a server, timed in turns.
 
     Args:
-        models: of the current engine.
+        models: `GraphModule`s of the current engine.
         inputs: arrays, in the models' order.
         search: whose servers measure.
 
