@@ -73,9 +73,7 @@ def function_times(
         return _medians_in_turns(samples)
 
 
-def model_times(
-    models: Sequence[Any], inputs: Sequence[Any], *, search: Search
-) -> list[float]:
+def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search) -> list[float]:
     """The seconds of a call of each compiled model on a server, timed in turns.
 
     Args:
