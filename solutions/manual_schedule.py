@@ -56,8 +56,70 @@ def parallelize(schedule: Any, block: Any) -> None:
     schedule.parallel(schedule.fuse(i_outer, j_outer))
 
 
+def tile_with_k(schedule: Any, block: Any, rows: int, columns: int, unroll_k: int) -> list[Any]:
+    """`tile` with k split too: i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, all serial.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: the matmul block. Its last three loops are i, j and k; others stay as they are.
+        rows: the extent of i_inner.
+        columns: the extent of j_inner.
+        unroll_k: the extent of k_inner. None of the three need divide its loop.
+
+    Returns:
+        Those six loops in a list.
+    """
+    i, j, k = schedule.get_loops(block)[-3:]
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    k_outer, k_inner = schedule.split(k, [None, unroll_k])
+    loops = [i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]
+    schedule.reorder(*loops)
+    return loops
+
+
+def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
+    """Let a tiled sum accumulate in a local buffer, and copy it to C once per step of a loop.
+
+    The block writes to a buffer of scope "local" instead of C. A new block copies the buffer to
+    C inside `loop`, after the loops of the sum. Its own two loops, rows and columns, are there
+    even if they have one iteration; the columns are vectorized. The sum's loops stay as they are.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: a block whose loops are as `tile_with_k` leaves them.
+        loop: the loop for the copy; j_outer for one copy per tile.
+
+    Returns:
+        The block that copies.
+    """
+    write_back = schedule.cache_write(block, 0, "local")
+    # TVM would drop a loop of one iteration, and another loop of the copy would be the last.
+    schedule.reverse_compute_at(write_back, loop, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    return write_back
+
+
+def fill_registers(schedule: Any, block: Any) -> None:
+    """Write a tile out for registers: columns vectorized, rows and k_inner unrolled, zeroed before.
+
+    The block's last four loops are k_outer, k_inner, i_inner, j_inner. A separate statement
+    before k_outer sets the block's buffer to zero. Its loops run as the tile's do: give each
+    primitive its loop first, and call decompose_reduction last.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: a block that accumulates in a local buffer.
+    """
+    k_outer, k_inner, i_inner, j_inner = schedule.get_loops(block)[-4:]
+    schedule.vectorize(j_inner)
+    schedule.unroll(i_inner)
+    schedule.unroll(k_inner)
+    schedule.decompose_reduction(block, k_outer)
+
+
 def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k: int) -> None:
-    """Keep a tile of C in registers while all of k is added to it.
+    """Keep a tile of C in registers while all of k is added to it: the three steps above.
 
     The block's last three loops are i, j and k; loops outside i stay as they are. Tile them to
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
@@ -72,25 +134,127 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
         columns: columns of a tile, the extent of j_inner.
         unroll_k: the extent of k_inner. None of the three need divide its loop.
     """
-    i, j, k = schedule.get_loops(block)[-3:]
-    write_back = schedule.cache_write(block, 0, "local")
-    i_outer, i_inner = schedule.split(i, [None, rows])
-    j_outer, j_inner = schedule.split(j, [None, columns])
+    loops = tile_with_k(schedule, block, rows, columns, unroll_k)
+    accumulate_locally(schedule, block, loops[1])  # once per step of j_outer
+    fill_registers(schedule, block)
+
+
+def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tensor
+    """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
+
+    Blocks of `width` rows of X (axis 0) or columns of X (axis 1). Block b has at [r, w] the
+    element r of row or column b * width + w. Where X has no such element, it has 0.0:
+    te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
+
+    Args:
+        X: a te.Tensor of two dimensions: A (m, k) with axis 0, B (k, n) with axis 1.
+        axis: which of X's axes is cut into blocks; the sum runs along the other one.
+        width: rows or columns per block; it need not divide them.
+        depth: steps of the sum, k or more.
+
+    Returns:
+        The te.Tensor [blocks][depth][width], named as X with "_packed" after it.
+    """
+    from tvm import te
+
+    size, k = int(X.shape[axis]), int(X.shape[1 - axis])
+
+    def element(b: Any, r: Any, w: Any) -> Any:
+        at = b * width + w
+        value = X[at, r] if axis == 0 else X[r, at]
+        return te.if_then_else(te.all(at < size, r < k), value, 0.0)
+
+    return te.compute((-(-size // width), depth, width), element, name=f"{X.op.name}_packed")
+
+
+def packed_product(A_packed: Any, B_packed: Any, m: int, n: int) -> Any:  # a te.Tensor
+    """Declare the product of two operands of `pack_operand`, one tile after the other.
+
+    Stage "T" [row blocks][column blocks][rows][columns] holds the tiles: T[bi, bj, i, j] is the
+    sum over all steps r of A_packed[bi, r, i] * B_packed[bj, r, j], without a condition. Stage
+    "C" (m, n) reads each of its elements from T, and leaves out what lies past m and n.
+
+    Args:
+        A_packed: a te.Tensor [row blocks][depth][rows].
+        B_packed: a te.Tensor [column blocks][depth][columns].
+        m: rows of C.
+        n: columns of C.
+
+    Returns:
+        The te.Tensor C.
+    """
+    from tvm import te
+
+    row_blocks, depth, rows = (int(extent) for extent in A_packed.shape)
+    column_blocks, _, columns = (int(extent) for extent in B_packed.shape)
+    r = te.reduce_axis((0, depth), name="k")
+    T = te.compute(
+        (row_blocks, column_blocks, rows, columns),
+        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
+        name="T",
+    )
+    return te.compute(
+        (m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], name="C"
+    )
+
+
+def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
+    """Schedule the tiles of `packed_product`: loops, threads, the buffer and its copy to C.
+
+    The loops of block "T" become, outermost first: column blocks, in parallel; row blocks;
+    k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
+    rows_first, row blocks are outermost and in parallel, column blocks inside them. T's own
+    buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
+    k_outer, its last loop vectorized. The other loops are serial.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule of the stages, nothing scheduled yet; changed in place.
+        unroll_k: the extent of k_inner.
+        rows_first: whether the parallel loop is over row blocks.
+
+    Returns:
+        The parallel loop.
+    """
+    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
+    row_block, column_block, i, j, k = schedule.get_loops(block)
     k_outer, k_inner = schedule.split(k, [None, unroll_k])
-    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
-    # TVM would drop a loop of one iteration, and another loop of the copy would be the last.
-    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)
+    outer, inner = (row_block, column_block) if rows_first else (column_block, row_block)
+    schedule.reorder(outer, inner, k_outer, k_inner, i, j)
+    # T is declared tile by tile, so that its own buffer can be the accumulator; no cache_write.
+    schedule.set_scope(block, 0, "local")
+    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=True)
     schedule.vectorize(schedule.get_loops(write_back)[-1])
-    schedule.vectorize(j_inner)
-    schedule.unroll(i_inner)
-    schedule.unroll(k_inner)
-    schedule.decompose_reduction(block, k_outer)
+    schedule.parallel(outer)
+    return outer
+
+
+def place_copies(schedule: Any, outer: Any, rows_first: bool) -> None:
+    """Pack one operand in the parallel loop of `order_packed`, the other before it.
+
+    Block "B_packed" moves into `outer`: each thread packs a column block just before all row
+    blocks use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
+    and B change places. The last loop of B_packed, its columns, is vectorized either way, also if
+    it has one iteration. The loops of the sum stay as they are.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule as `order_packed` leaves it, changed in place.
+        outer: the parallel loop.
+        rows_first: whether `outer` is over row blocks.
+    """
+    A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
+    near, before = (A_pack, B_pack) if rows_first else (B_pack, A_pack)
+    schedule.compute_at(near, outer, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(B_pack)[-1])
+    # All threads pack this operand before any of them multiplies: each tile reads it.
+    schedule.parallel(schedule.get_loops(before)[0])
 
 
 def packed_matmul(
     m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int = 4, rows_first: bool = False
 ) -> Any:  # a tvm.s_tir.Schedule
     """A matmul near the processor's peak: packed inputs, a register block, all threads.
+
+    Call the four steps above and `fill_registers`, or write it in one piece.
 
     Declare and schedule a PrimFunc main(A, B, C) of float32 buffers (m, k), (k, n), (m, n):
 
@@ -122,57 +286,16 @@ def packed_matmul(
     import tvm
     from tvm import te
 
-    row_blocks, column_blocks, steps = -(-m // rows), -(-n // columns), -(-k // unroll_k)
+    depth = -(-k // unroll_k) * unroll_k
     A = te.placeholder((m, k), name="A")
     B = te.placeholder((k, n), name="B")
-    A_packed = te.compute(
-        (row_blocks, steps * unroll_k, rows),
-        lambda b, r, i: te.if_then_else(te.all(b * rows + i < m, r < k), A[b * rows + i, r], 0.0),
-        name="A_packed",
-    )
-    B_packed = te.compute(
-        (column_blocks, steps * unroll_k, columns),
-        lambda b, r, j: te.if_then_else(
-            te.all(b * columns + j < n, r < k), B[r, b * columns + j], 0.0
-        ),
-        name="B_packed",
-    )
-    r = te.reduce_axis((0, steps * unroll_k), name="k")
-    T = te.compute(  # the tiles of C
-        (row_blocks, column_blocks, rows, columns),
-        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
-        name="T",
-    )
-    C = te.compute(
-        (m, n),
-        lambda i, j: T[i // rows, j // columns, i % rows, j % columns],
-        name="C",
-    )
-
+    A_packed, B_packed = pack_operand(A, 0, rows, depth), pack_operand(B, 1, columns, depth)
+    C = packed_product(A_packed, B_packed, m, n)
     function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
     schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
-    row_block, column_block, i, j, k_loop = schedule.get_loops(block)
-    k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
-    A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
-    outer, near, inner, before = column_block, B_pack, row_block, A_pack
-    if rows_first:
-        outer, near, inner, before = row_block, A_pack, column_block, B_pack
-    schedule.reorder(outer, inner, k_outer, k_inner, i, j)
-    # T is declared tile by tile, so that its own buffer can be the accumulator; no cache_write.
-    schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, inner)
-    schedule.compute_at(near, outer)
-    if columns > 1:  # TVM drops a loop of one iteration, and another would be the last
-        schedule.vectorize(schedule.get_loops(write_back)[-1])
-        schedule.vectorize(schedule.get_loops(B_pack)[-1])
-    schedule.vectorize(j)
-    schedule.unroll(i)
-    schedule.unroll(k_inner)
-    schedule.parallel(outer)
-    # All threads pack this operand before any of them multiplies: each tile reads it.
-    schedule.parallel(schedule.get_loops(before)[0])
-    schedule.decompose_reduction(block, k_outer)
+    outer = order_packed(schedule, unroll_k, rows_first)
+    place_copies(schedule, outer, rows_first)
+    fill_registers(schedule, schedule.get_sblock("T"))
     return schedule
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.mutants import Mutant, mutants, right_answers
+from tests.mutants import Mutant, mutants, pasted, right_answers, steps_of
 from tests.mutants.promises import PROMISES
 from tvm_practice.course.catalog import MINE, Exercise, exercises, phase
 from tvm_practice.course.editing import (
     function_source,
     is_stub,
-    replace_function,
     signature,
     stubbed,
 )
@@ -55,9 +54,9 @@ def _solution(exercise: Exercise) -> str:
 def _grade_pasted(
     grader: Grader, exercise: Exercise, source: str, folder: Path
 ) -> dict[str, Verdict]:
-    """Verdicts of the exercise's whole phase with `source` pasted in place of its stub."""
+    """Verdicts of the exercise's whole phase with `source`, and its steps, in place of stubs."""
     file = folder / f"{phase(exercise.phase).name}.py"
-    file.write_text(replace_function(_stub_text(exercise.phase), exercise.name, source))
+    file.write_text(pasted(_stub_text(exercise.phase), exercise, source))
     return {each.name: grader.grade(each, str(file)) for each in phase(exercise.phase).exercises}
 
 
@@ -79,12 +78,14 @@ def test_mine(grader: Grader, exercise: Exercise) -> None:
 
 @each_exercise()
 def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
-    """The reference solution pasted into the stub turns exactly that exercise green."""
+    """The reference solution pasted into the stub turns it and its steps green, no other."""
     verdicts = _grade_pasted(grader, exercise, _solution(exercise), tmp_path)
     _skip_without_engine(verdicts[exercise.name])
     assert verdicts.pop(exercise.name).message == ""
+    steps = {each.name for each in steps_of(exercise, _solution(exercise))}
     others = {name: each.status for name, each in verdicts.items() if each.status != "unavailable"}
-    assert set(others.values()) <= {"todo"}, others
+    assert {name for name, status in others.items() if status == "passed"} == steps, others
+    assert set(others.values()) <= {"todo", "passed"}, others
 
 
 def _pasted(answers: list[Mutant]) -> Any:

@@ -35,11 +35,8 @@ the primitives are methods of the stage:
     outer, inner = schedule[C].split(i, factor=8)         schedule[C].reorder(outer, k, inner)
     fused = schedule[C].fuse(outer, j)                    schedule[C].parallel(fused)
 
-The worked example is a transposition: its expression, a schedule, and tiles, in both TVMs. Write
-the functions below it, then run
-
-    python -m tvm_practice.manual_schedule
-    pytest -m phase2
+The worked example is a transposition, scheduled and tiled in both TVMs. Write the functions below
+it, then run `python -m tvm_practice.manual_schedule` and `pytest -m phase2`.
 """
 
 from typing import Any
@@ -53,14 +50,7 @@ from tvm_practice.engines.blocking import register_tile as register_tile
 
 
 def transpose(n: int) -> list[Any]:
-    """The worked example's expression: Y[i, j] = X[j, i].
-
-    Args:
-        n: rows and columns of X and Y.
-
-    Returns:
-        The tensors [X, Y], float32.
-    """
+    """The worked example's expression: [X, Y], n rows and n columns each, Y[i, j] = X[j, i]."""
     from tvm import te
 
     X = te.placeholder((n, n), name="X")
@@ -69,16 +59,10 @@ def transpose(n: int) -> list[Any]:
 
 
 def fresh_schedule(tensors: list[Any]) -> tuple[Any, Any]:
-    """Worked example: a schedule in current TVM, its loops as the expression declares them.
+    """Worked example: a schedule of [inputs…, output] in current TVM, and the output's block.
 
-    te.create_prim_func turns an expression into a PrimFunc, a function of loops over buffers. An
-    IRModule holds functions by name; a Schedule changes the functions of a module.
-
-    Args:
-        tensors: the inputs and then the output, as `transpose` returns them.
-
-    Returns:
-        The tvm.s_tir.Schedule and the block of the output.
+    An expression becomes a PrimFunc, a function of loops over buffers. An IRModule holds functions
+    by name; a Schedule changes the functions of a module.
     """
     import tvm
     from tvm import te
@@ -92,13 +76,8 @@ def in_blocks(schedule: Any, block: Any, size: int) -> None:
     """Worked example: run the two loops of `transpose` tile by tile.
 
     Writing Y row by row reads X column by column: every read is in another cache line, and the
-    line is evicted before its next element is needed. In tiles of size x size, the lines of a
-    tile of X stay in the cache until all their elements are used.
-
-    Args:
-        schedule: a tvm.s_tir.Schedule, changed in place.
-        block: the block of Y.
-        size: rows and columns of a tile.
+    line is evicted before its next element is needed. In tiles of size x size it stays until
+    all its elements are used.
     """
     i, j = schedule.get_loops(block)
     i_outer, i_inner = schedule.split(i, [None, size])
@@ -166,8 +145,56 @@ def parallelize(schedule: Any, block: Any) -> None:
     raise NotImplementedError("schedule.fuse of the two tile loops, then schedule.parallel")
 
 
+def tile_with_k(schedule: Any, block: Any, rows: int, columns: int, unroll_k: int) -> list[Any]:
+    """`tile` with k split too: i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, all serial.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: the matmul block. Its last three loops are i, j and k; others stay as they are.
+        rows: the extent of i_inner.
+        columns: the extent of j_inner.
+        unroll_k: the extent of k_inner. None of the three need divide its loop.
+
+    Returns:
+        Those six loops in a list.
+    """
+    raise NotImplementedError("split i, j and k, then schedule.reorder")
+
+
+def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
+    """Let a tiled sum accumulate in a local buffer, and copy it to C once per step of a loop.
+
+    The block writes to a buffer of scope "local" instead of C. A new block copies the buffer to
+    C inside `loop`, after the loops of the sum. Its own two loops, rows and columns, are there
+    even if they have one iteration; the columns are vectorized. The sum's loops stay as they are.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: a block whose loops are as `tile_with_k` leaves them.
+        loop: the loop for the copy; j_outer for one copy per tile.
+
+    Returns:
+        The block that copies.
+    """
+    raise NotImplementedError("cache_write, reverse_compute_at, vectorize the copy's last loop")
+
+
+def fill_registers(schedule: Any, block: Any) -> None:
+    """Write a tile out for registers: columns vectorized, rows and k_inner unrolled, zeroed before.
+
+    The block's last four loops are k_outer, k_inner, i_inner, j_inner. A separate statement
+    before k_outer sets the block's buffer to zero. Its loops run as the tile's do: give each
+    primitive its loop first, and call decompose_reduction last.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: a block that accumulates in a local buffer.
+    """
+    raise NotImplementedError("vectorize, unroll twice, then decompose_reduction")
+
+
 def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k: int) -> None:
-    """Keep a tile of C in registers while all of k is added to it.
+    """Keep a tile of C in registers while all of k is added to it: the three steps above.
 
     The block's last three loops are i, j and k; loops outside i stay as they are. Tile them to
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
@@ -187,10 +214,86 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
     )
 
 
+def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tensor
+    """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
+
+    Blocks of `width` rows of X (axis 0) or columns of X (axis 1). Block b has at [r, w] the
+    element r of row or column b * width + w. Where X has no such element, it has 0.0:
+    te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
+
+    Args:
+        X: a te.Tensor of two dimensions: A (m, k) with axis 0, B (k, n) with axis 1.
+        axis: which of X's axes is cut into blocks; the sum runs along the other one.
+        width: rows or columns per block; it need not divide them.
+        depth: steps of the sum, k or more.
+
+    Returns:
+        The te.Tensor [blocks][depth][width], named as X with "_packed" after it.
+    """
+    raise NotImplementedError("one te.compute of three indices, with te.if_then_else")
+
+
+def packed_product(A_packed: Any, B_packed: Any, m: int, n: int) -> Any:  # a te.Tensor
+    """Declare the product of two operands of `pack_operand`, one tile after the other.
+
+    Stage "T" [row blocks][column blocks][rows][columns] holds the tiles: T[bi, bj, i, j] is the
+    sum over all steps r of A_packed[bi, r, i] * B_packed[bj, r, j], without a condition. Stage
+    "C" (m, n) reads each of its elements from T, and leaves out what lies past m and n.
+
+    Args:
+        A_packed: a te.Tensor [row blocks][depth][rows].
+        B_packed: a te.Tensor [column blocks][depth][columns].
+        m: rows of C.
+        n: columns of C.
+
+    Returns:
+        The te.Tensor C.
+    """
+    raise NotImplementedError("two calls of te.compute: T with te.sum, and C of T's elements")
+
+
+def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
+    """Schedule the tiles of `packed_product`: loops, threads, the buffer and its copy to C.
+
+    The loops of block "T" become, outermost first: column blocks, in parallel; row blocks;
+    k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
+    rows_first, row blocks are outermost and in parallel, column blocks inside them. T's own
+    buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
+    k_outer, its last loop vectorized. The other loops are serial.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule of the stages, nothing scheduled yet; changed in place.
+        unroll_k: the extent of k_inner.
+        rows_first: whether the parallel loop is over row blocks.
+
+    Returns:
+        The parallel loop.
+    """
+    raise NotImplementedError("split, reorder, set_scope, reverse_compute_at, parallel, vectorize")
+
+
+def place_copies(schedule: Any, outer: Any, rows_first: bool) -> None:
+    """Pack one operand in the parallel loop of `order_packed`, the other before it.
+
+    Block "B_packed" moves into `outer`: each thread packs a column block just before all row
+    blocks use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
+    and B change places. The last loop of B_packed, its columns, is vectorized either way, also if
+    it has one iteration. The loops of the sum stay as they are.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule as `order_packed` leaves it, changed in place.
+        outer: the parallel loop.
+        rows_first: whether `outer` is over row blocks.
+    """
+    raise NotImplementedError("compute_at one copy, parallel on the other, vectorize B_packed's")
+
+
 def packed_matmul(
     m: int, n: int, k: int, *, rows: int, columns: int, unroll_k: int = 4, rows_first: bool = False
 ) -> Any:  # a tvm.s_tir.Schedule
     """A matmul near the processor's peak: packed inputs, a register block, all threads.
+
+    Call the four steps above and `fill_registers`, or write it in one piece.
 
     Declare and schedule a PrimFunc main(A, B, C) of float32 buffers (m, k), (k, n), (m, n):
 

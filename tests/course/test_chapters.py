@@ -1,6 +1,8 @@
 """The chapters' form, and answers that were written in chapters of an older form."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.course.conftest import ROOT, Tree
+from tests.mutants import right_answers, steps_of
 from tvm_practice.course.catalog import MODULES, Exercise, find, phase
 from tvm_practice.course.editing import function_source, is_stub, parse, replace_function, stubbed
 from tvm_practice.course.grading import Grader
@@ -44,6 +47,8 @@ def report(results: Mapping[str, Any], folder: Path) -> None:
 
 
 '''
+# Answers in one piece to exercises that were split into steps.
+SPLIT = {"manual_schedule.packed_matmul": "as_one_function"}
 ANSWERED = (
     "te_basics.softmax",
     "schedule_analysis.parallel_pays_from",
@@ -99,18 +104,57 @@ def test_an_answer_is_merged_into_a_new_chapter(answered: str, tmp_path: Path) -
     """What `git pull` does with an answer, an old chapter and a new one, has no conflict."""
     exercise = find(answered)
     new = _shipped(exercise.phase)
-    files = {
-        "mine": _answered(exercise, _old_style(new)), "old": _old_style(new), "new": new
-    }  # fmt: skip
+    old = _old_style(new)
+    merged = _merged(tmp_path, _answered(exercise, old), old, new)
+    assert function_source(merged, exercise.name) == reference(exercise)
+    assert not is_stub(merged, exercise.name)
+    assert stubbed(merged, exercise.name) == new
+
+
+@pytest.mark.parametrize("whole", SPLIT)
+def test_an_answer_in_one_piece_survives_the_split_into_steps(
+    whole: str, grader: Grader, tmp_path: Path
+) -> None:
+    """Written when the chapter had no steps, merged into the one that has them, it passes."""
+    exercise = find(whole)
+    new = _shipped(exercise.phase)
+    steps = steps_of(exercise, reference(exercise))
+    assert len(steps) >= 3
+    old = re.sub(r"    Call .* in one piece\.\n\n", "", new)
+    for step in steps:
+        old = replace_function(old, step.name, "")
+    named = (exercise.phase, exercise.name, SPLIT[whole])
+    [answer] = [each for each in right_answers() if (each.phase, each.exercise, each.name) == named]
+    # As a learner writes it: the docstring stays.
+    mine = stubbed(old, exercise.name).replace(
+        f'    raise NotImplementedError("{exercise.name} is to do")', _body(answer.source)
+    )
+    assert mine != old
+    merged = _merged(tmp_path, mine, old, new)
+    file = tmp_path / "merged.py"
+    file.write_text(merged)
+    verdict = grader.grade(exercise, str(file))
+    assert verdict.status == "passed", verdict.message
+    assert all(is_stub(merged, step.name) for step in steps)
+
+
+def _body(source: str) -> str:
+    """The lines of a function without a docstring below its `def`."""
+    (function,) = parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    return "\n".join(source.split("\n")[function.body[0].lineno - 1 :])
+
+
+def _merged(folder: Path, mine: str, old: str, new: str) -> str:
+    """What `git pull` makes of the three, without a conflict."""
+    files = {"mine": mine, "old": old, "new": new}
     for name, text in files.items():
-        (tmp_path / name).write_text(text)
+        (folder / name).write_text(text)
     merged = subprocess.run(
-        ["git", "merge-file", "-p", *files], cwd=tmp_path, capture_output=True, text=True
+        ["git", "merge-file", "-p", *files], cwd=folder, capture_output=True, text=True
     )
     assert merged.returncode == 0, merged.stdout + merged.stderr
-    assert function_source(merged.stdout, exercise.name) == reference(exercise)
-    assert not is_stub(merged.stdout, exercise.name)
-    assert stubbed(merged.stdout, exercise.name) == new
+    return merged.stdout
 
 
 @pytest.mark.pages

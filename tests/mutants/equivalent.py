@@ -18,11 +18,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "te.max(biased[i, j], -0.0)": "0 and -0 are equal",
     },
     "te_basics.softmax": {"te.reduce_axis((0, columns))": _NAME},
-    "manual_schedule.register_block": {
-        "schedule.unroll(schedule.get_loops(write_back)[-1])": _COPY,
-        "schedule.vectorize(schedule.get_loops(write_back)[-1]) -> pass": _COPY,
-    },
-    "manual_schedule.packed_matmul": {"name='kx'": _NAME},
+    "manual_schedule.packed_product": {"name='kx'": _NAME},
     "schedule_analysis.compare_interleaved": {
         "(1999, rounds)": "one resample less moves no end by more than the resampling does",
     },

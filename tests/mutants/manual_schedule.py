@@ -123,6 +123,7 @@ edited(
         "    schedule.vectorize(schedule.get_loops(write_back)[-1])\n": "",
     },
     message="add up in a buffer of scope",
+    of="in_one_piece",
 )
 
 
@@ -131,6 +132,7 @@ edited(
     "writes_back_at_the_end",
     {"    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)\n": ""},
     message="the whole of C waits in the buffer",
+    of="in_one_piece",
 )
 
 
@@ -139,6 +141,7 @@ edited(
     "writes_back_at_every_k",
     {"reverse_compute_at(write_back, j_outer,": "reverse_compute_at(write_back, k_outer,"},
     message="written again at every step of k",
+    of="in_one_piece",
 )
 
 
@@ -147,6 +150,7 @@ edited(
     "leaves_the_zeroing_inside",
     {"    schedule.decompose_reduction(block, k_outer)": ""},
     message="tests at every step whether k is 0",
+    of="in_one_piece",
 )
 
 
@@ -159,6 +163,7 @@ edited(
         "    schedule.vectorize(j_inner)",
     },
     message="decompose_reduction is the last primitive",
+    of="in_one_piece",
 )
 
 
@@ -167,6 +172,7 @@ edited(
     "does_not_unroll_the_rows",
     {"    schedule.unroll(i_inner)\n": ""},
     message="unroll of both inner loops",
+    of="in_one_piece",
 )
 
 
@@ -205,6 +211,7 @@ edited(
         "B[r, b * columns + j]": "B[te.min(r, k - 1), te.min(b * columns + j, n - 1)]",
     },
     message="zeros in A_packed past the matrix's edge",
+    of="as_one_function",
 )
 
 
@@ -244,6 +251,7 @@ edited(
     "packs_all_of_b_first",
     {"schedule.compute_at(near, outer)": "schedule.parallel(schedule.get_loops(near)[0])"},
     message="B is packed inside the loop over column blocks",
+    of="as_one_function",
 )
 
 
@@ -255,6 +263,7 @@ edited(
         "    schedule.parallel(schedule.get_loops(before)[0])\n": "",
     },
     message=r"the outermost loop is parallel\(6\), the column blocks",
+    of="as_one_function",
 )
 
 
@@ -263,6 +272,7 @@ edited(
     "knows_one_order",
     {"    if rows_first:\n": "    if False:\n"},
     message="the row blocks, with rows_first=True",
+    of="as_one_function",
 )
 
 
@@ -381,24 +391,28 @@ edited(
     "the_sizes_of_the_check",
     {"[None, rows]": "[None, 6]", "[None, columns]": "[None, 16]", "[None, unroll_k]": "[None, 4]"},
     message="(columns|rows|unroll)",
+    of="in_one_piece",
 )
 edited(
     "register_block",
     "drops_loops_of_one_iteration",
     {", preserve_unit_loops=True": ""},
     message="(?s)rows=1, columns=1, unroll_k=1.*preserve_unit_loops",
+    of="in_one_piece",
 )
 edited(
     "register_block",
     "rows_outside_the_steps",
     {"k_outer, k_inner, i_inner, j_inner)": "k_outer, i_inner, k_inner, j_inner)"},
     message="k_inner unrolled",
+    of="in_one_piece",
 )
 edited(
     "register_block",
     "only_the_write_back_vectorized",
     {"    schedule.vectorize(j_inner)\n": ""},
     message="is vectorized",
+    of="in_one_piece",
 )
 edited(
     "packed_matmul",
@@ -409,6 +423,7 @@ edited(
         "axis=r)",
     },
     message="no guard in the loop over k",
+    of="as_one_function",
 )
 edited(
     "packed_matmul",
@@ -421,12 +436,14 @@ edited(
         "te.reduce_axis((0, steps * unroll_k)": "te.reduce_axis((0, padded)",
     },
     message="k is rounded up to a multiple of unroll_k",
+    of="as_one_function",
 )
 edited(
     "packed_matmul",
     "packs_b_float_by_float",
     {"        schedule.vectorize(schedule.get_loops(B_pack)[-1])\n": ""},
     message="columns vectorized",
+    of="as_one_function",
 )
 edited(
     "packed_matmul",
@@ -436,6 +453,7 @@ edited(
         "schedule.split(k_loop, [None, unroll_k])": "schedule.split(k_loop, [None, 2])",
     },
     message="unroll",
+    of="as_one_function",
 )
 edited(
     "packed_matmul",
@@ -445,6 +463,7 @@ edited(
         "A[b * rows + i, r], 0.0)": 'A[b * rows + i, r].astype("float32"), 0.0)',
     },
     message="float32",
+    of="as_one_function",
 )
 edited(
     "tile_classic",
@@ -498,6 +517,7 @@ right_edited(
     "packed_matmul",
     "by_an_accumulator_of_its_own_name",
     {'name="T",\n    )': 'name="tiles",\n    )', 'get_sblock("T")': 'get_sblock("tiles")'},
+    of="as_one_function",
 )
 
 
@@ -520,6 +540,7 @@ edited(
     "reads_past_the_last_row",
     {"te.all(b * rows + i < m, r < k)": "te.all(b * rows - i < m, r < k)"},
     message="zeros in A_packed past the matrix's edge",
+    of="as_one_function",
 )
 edited(
     "packed_matmul",
@@ -528,4 +549,543 @@ edited(
         "(row_blocks, steps * unroll_k, rows)": "(row_blocks, (steps + 1) * unroll_k, rows)",
     },
     message="k is rounded up to a multiple of unroll_k",
+    of="as_one_function",
 )
+
+
+@right("register_block")
+def in_one_piece(schedule, block, rows, columns, unroll_k):
+    i, j, k = schedule.get_loops(block)[-3:]
+    write_back = schedule.cache_write(block, 0, "local")
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    k_outer, k_inner = schedule.split(k, [None, unroll_k])
+    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
+    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.vectorize(j_inner)
+    schedule.unroll(i_inner)
+    schedule.unroll(k_inner)
+    schedule.decompose_reduction(block, k_outer)
+
+
+@right("packed_matmul")
+def as_one_function(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
+    import tvm
+    from tvm import te
+
+    row_blocks, column_blocks, steps = -(-m // rows), -(-n // columns), -(-k // unroll_k)
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    A_packed = te.compute(
+        (row_blocks, steps * unroll_k, rows),
+        lambda b, r, i: te.if_then_else(te.all(b * rows + i < m, r < k), A[b * rows + i, r], 0.0),
+        name="A_packed",
+    )
+    B_packed = te.compute(
+        (column_blocks, steps * unroll_k, columns),
+        lambda b, r, j: te.if_then_else(
+            te.all(b * columns + j < n, r < k), B[r, b * columns + j], 0.0
+        ),
+        name="B_packed",
+    )
+    r = te.reduce_axis((0, steps * unroll_k), name="k")
+    T = te.compute(  # the tiles of C
+        (row_blocks, column_blocks, rows, columns),
+        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
+        name="T",
+    )
+    C = te.compute(
+        (m, n),
+        lambda i, j: T[i // rows, j // columns, i % rows, j % columns],
+        name="C",
+    )
+
+    function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
+    row_block, column_block, i, j, k_loop = schedule.get_loops(block)
+    k_outer, k_inner = schedule.split(k_loop, [None, unroll_k])
+    A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
+    outer, near, inner, before = column_block, B_pack, row_block, A_pack
+    if rows_first:
+        outer, near, inner, before = row_block, A_pack, column_block, B_pack
+    schedule.reorder(outer, inner, k_outer, k_inner, i, j)
+    schedule.set_scope(block, 0, "local")
+    schedule.reverse_compute_at(write_back, inner)
+    schedule.compute_at(near, outer)
+    if columns > 1:
+        schedule.vectorize(schedule.get_loops(write_back)[-1])
+        schedule.vectorize(schedule.get_loops(B_pack)[-1])
+    schedule.vectorize(j)
+    schedule.unroll(i)
+    schedule.unroll(k_inner)
+    schedule.parallel(outer)
+    schedule.parallel(schedule.get_loops(before)[0])
+    schedule.decompose_reduction(block, k_outer)
+    return schedule
+
+
+edited(
+    "tile_with_k",
+    "steps_inside_the_rows",
+    {
+        "i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]": "i_outer, j_outer, k_outer, "
+        "i_inner, k_inner, j_inner]"
+    },
+    message="both loops over k outside",
+)
+edited(
+    "tile_with_k",
+    "rows_and_columns_exchanged",
+    {"(i, [None, rows])": "(i, [None, columns])", "(j, [None, columns])": "(j, [None, rows])"},
+    message="rows are i, columns are j",
+)
+edited(
+    "tile_with_k",
+    "a_k_of_four_steps",
+    {"[None, unroll_k]": "[None, 4]"},
+    message=r"k is split by \[None, unroll_k\]",
+)
+edited(
+    "tile_with_k",
+    "takes_the_first_three",
+    {"get_loops(block)[-3:]": "get_loops(block)[:3]"},
+    message="get_loops",
+)
+edited(
+    "tile_with_k",
+    "keeps_the_loops_to_itself",
+    {"    return loops": "    return None"},
+    message="the return statement",
+)
+edited(
+    "tile_with_k",
+    "unrolls_as_well",
+    {"    return loops": "    schedule.unroll(k_inner)\n    return loops"},
+    message="every loop stays as it is",
+)
+
+
+@right("tile_with_k")
+def k_first_and_in_two_orders(schedule, block, rows, columns, unroll_k):
+    *_, i, j, k = schedule.get_loops(block)
+    k_0, k_1 = schedule.split(k, factors=[None, unroll_k])
+    j_0, j_1 = schedule.split(j, factors=[None, columns])
+    i_0, i_1 = schedule.split(i, factors=[None, rows])
+    schedule.reorder(i_0, j_0, i_1, j_1)
+    schedule.reorder(k_0, k_1, i_1, j_1)
+    return tuple(schedule.get_loops(block)[-6:])
+
+
+@mutant("accumulate_locally", message="add up in a buffer of scope")
+def accumulates_in_c(schedule, block, loop):
+    return block
+
+
+edited(
+    "accumulate_locally",
+    "accumulates_in_memory",
+    {'0, "local"': '0, "global"'},
+    message='(?s)a buffer of scope "local".*of scope "global"',
+)
+edited(
+    "accumulate_locally",
+    "copies_at_the_end",
+    {"    schedule.reverse_compute_at(write_back, loop, preserve_unit_loops=True)\n": ""},
+    message="the loop given, after the loops of the sum",
+)
+edited(
+    "accumulate_locally",
+    "knows_one_loop",
+    {"(write_back, loop,": "(write_back, schedule.get_loops(block)[1],"},
+    message="copied inside i_0, the loop given",
+)
+edited(
+    "accumulate_locally",
+    "drops_unit_loops",
+    {", preserve_unit_loops=True": ""},
+    message="(the copy's own loops|the last of get_loops)",
+)
+edited(
+    "accumulate_locally",
+    "copies_float_by_float",
+    {"    schedule.vectorize(schedule.get_loops(write_back)[-1])\n": ""},
+    message="its columns, is vectorized",
+)
+edited(
+    "accumulate_locally",
+    "vectorizes_the_sum_too",
+    {
+        "    return write_back": "    schedule.vectorize(schedule.get_loops(block)[-1])\n"
+        "    return write_back"
+    },
+    message="the loops of the sum stay as they are",
+)
+edited(
+    "accumulate_locally",
+    "returns_the_sum",
+    {"return write_back": "return block"},
+    message="the block that copies",
+)
+
+
+@right("accumulate_locally")
+def found_by_its_name(schedule, block, loop):
+    name = schedule.get(block).name_hint
+    schedule.cache_write(block, 0, "local")
+    copy = schedule.get_sblock(f"{name}_local")
+    schedule.reverse_compute_at(copy, loop, True)
+    *_, columns = schedule.get_loops(copy)
+    schedule.vectorize(columns)
+    return copy
+
+
+edited(
+    "fill_registers",
+    "tests_at_every_step",
+    {"    schedule.decompose_reduction(block, k_outer)": ""},
+    message="tests at every step whether k is 0",
+)
+edited(
+    "fill_registers",
+    "zeroes_at_every_step",
+    {"decompose_reduction(block, k_outer)": "decompose_reduction(block, k_inner)"},
+    message="the outermost loop of the sum",
+)
+edited(
+    "fill_registers",
+    "unrolls_after_decomposing",
+    {
+        "    schedule.unroll(i_inner)\n": "",
+        "    schedule.decompose_reduction(block, k_outer)": "    "
+        "schedule.decompose_reduction(block, k_outer)\n    schedule.unroll(i_inner)",
+    },
+    message="(?s)in loops that run as the tile's do.*decompose_reduction copies",
+)
+edited(
+    "fill_registers",
+    "leaves_k_serial",
+    {"    schedule.unroll(k_inner)\n": ""},
+    message="unroll of both inner loops",
+)
+edited(
+    "fill_registers",
+    "vectorizes_the_rows",
+    {"vectorize(j_inner)": "vectorize(i_inner)", "unroll(i_inner)": "unroll(j_inner)"},
+    message="is vectorized",
+)
+edited(
+    "fill_registers",
+    "counts_from_the_outside",
+    {"get_loops(block)[-4:]": "get_loops(block)[2:6]"},
+    message="expected: ",
+)
+
+
+@right("fill_registers")
+def unrolled_from_the_outside(schedule, block):
+    *_, k_outer, k_inner, i_inner, j_inner = schedule.get_loops(block)
+    for loop in (k_inner, i_inner):
+        schedule.unroll(loop)
+    schedule.vectorize(j_inner)
+    schedule.decompose_reduction(block, k_outer)
+
+
+edited(
+    "pack_operand",
+    "cuts_rows_only",
+    {"value = X[at, r] if axis == 0 else X[r, at]": "value = X[at, r]"},
+    message="columns .axis 1. of X are cut into blocks",
+)
+edited(
+    "pack_operand",
+    "rounds_the_blocks_down",
+    {"-(-size // width)": "size // width"},
+    message="blocks rounded up",
+)
+edited(
+    "pack_operand",
+    "width_before_depth",
+    {"width), depth, width)": "width), width, depth)", "(b: Any, r: Any, w": "(b: Any, w: Any, r"},
+    message="then depth, then width",
+)
+edited(
+    "pack_operand",
+    "depth_is_k",
+    {"width), depth, width)": "width), k, width)"},
+    message="then depth, then width",
+)
+edited(
+    "pack_operand",
+    "repeats_the_last_row",
+    {
+        "te.all(at < size, r < k)": "r < k",
+        "at = b * width + w": "at = te.min(b * width + w, size - 1)",
+    },
+    message="the two conditions of te.all",
+)
+edited(
+    "pack_operand",
+    "reads_past_k",
+    {"te.all(at < size, r < k)": "at < size"},
+    message="the two conditions of te.all",
+)
+edited(
+    "pack_operand",
+    "one_name_for_both",
+    {'f"{X.op.name}_packed"': '"packed"'},
+    message="named A_packed",
+)
+
+
+@right("pack_operand")
+def by_two_formulas(X, axis, width, depth):
+    from tvm import te
+
+    if axis == 0:
+        rows, k = X.shape
+        blocks = (int(rows) + width - 1) // width
+        return te.compute(
+            (blocks, depth, width),
+            lambda *at: te.if_then_else(
+                te.all(at[1] < k, at[0] * width + at[2] < rows),
+                X[at[0] * width + at[2], at[1]],
+                te.const(0, "float32"),
+            ),
+            name=X.name + "_packed",
+        )
+    k, columns = X.shape
+    blocks = (int(columns) + width - 1) // width
+    return te.compute(
+        (blocks, depth, width),
+        lambda b, step, j: te.if_then_else(
+            step < k, te.if_then_else(b * width + j < columns, X[step, b * width + j], 0.0), 0.0
+        ),
+        name=X.name + "_packed",
+    )
+
+
+edited(
+    "packed_product",
+    "column_blocks_first",
+    {
+        "(row_blocks, column_blocks, rows, columns)": "(column_blocks, row_blocks, rows, columns)",
+        "lambda bi, bj, i, j:": "lambda bj, bi, i, j:",
+        "T[i // rows, j // columns,": "T[j // columns, i // rows,",
+    },
+    message="row blocks first",
+)
+edited(
+    "packed_product",
+    "leaves_the_last_step_out",
+    {"te.reduce_axis((0, depth)": "te.reduce_axis((0, depth - 1)"},
+    message="over all of the depth",
+)
+edited(
+    "packed_product",
+    "tests_each_step",
+    {
+        "te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r)": "te.sum(te.if_then_else("
+        "r < depth - 1, A_packed[bi, r, i] * B_packed[bj, r, j], 0.0), axis=r)"
+    },
+    message="a sum without a condition",
+)
+edited(
+    "packed_product",
+    "takes_the_place_for_the_tile",
+    {
+        "T[i // rows, j // columns, i % rows, j % columns]": "T[i % -(-m // rows), "
+        "j % -(-n // columns), i // -(-m // rows), j // -(-n // columns)]"
+    },
+    message="which tile, and where in it",
+)
+edited(
+    "packed_product",
+    "c_of_whole_tiles",
+    {"(m, n), lambda": "(row_blocks * rows, column_blocks * columns), lambda"},
+    message="C of shape",
+)
+edited(
+    "packed_product",
+    "returns_the_tiles",
+    {
+        "    return te.compute(": "    te.compute(",
+        'name="C"\n    )': 'name="C"\n    )\n    return T',
+    },
+    message="stages T of shape",
+)
+
+
+@right("packed_product")
+def divided_before(A_packed, B_packed, m, n):
+    from tvm import te
+
+    x, depth, rows = A_packed.shape
+    y, _, columns = B_packed.shape
+    step = te.reduce_axis((0, depth), name="step")
+    T = te.compute(
+        (x, y, rows, columns),
+        lambda p, q, r, c: te.sum(B_packed[q, step, c] * A_packed[p, step, r], axis=[step]),
+        name="T",
+    )
+
+    def element(i, j):
+        tile_row, row = te.indexdiv(i, rows), te.indexmod(i, rows)
+        tile_column, column = te.indexdiv(j, columns), te.indexmod(j, columns)
+        return T[tile_row, tile_column, row, column]
+
+    return te.compute((m, n), element, name="C")
+
+
+edited(
+    "order_packed",
+    "always_column_blocks_first",
+    {"if rows_first else": "if False else"},
+    message="rows_first=True",
+)
+edited(
+    "order_packed",
+    "k_of_the_check",
+    {"[None, unroll_k]": "[None, 7]"},
+    message=r"split of k by \[None, unroll_k\]",
+)
+edited(
+    "order_packed",
+    "one_thread",
+    {"    schedule.parallel(outer)\n": ""},
+    message="schedule.parallel of the outermost loop",
+)
+edited(
+    "order_packed",
+    "tiles_in_memory",
+    {'    schedule.set_scope(block, 0, "local")\n': ""},
+    message="add up in a buffer of scope",
+)
+edited(
+    "order_packed",
+    "writes_c_at_the_end",
+    {
+        "    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=True)\n": "",
+    },
+    message="C written inside the second loop",
+)
+edited(
+    "order_packed",
+    "writes_c_once_per_column_of_tiles",
+    {"(write_back, inner,": "(write_back, outer,"},
+    message="C written inside the second loop",
+)
+edited(
+    "order_packed",
+    "writes_float_by_float",
+    {"    schedule.vectorize(schedule.get_loops(write_back)[-1])\n": ""},
+    message="the columns vectorized",
+)
+edited(
+    "order_packed",
+    "keeps_no_unit_loop",
+    {", preserve_unit_loops=True": ""},
+    message="the others stay serial",
+)
+edited(
+    "order_packed",
+    "vectorizes_the_tile",
+    {"    return outer": "    schedule.vectorize(j)\n    return outer"},
+    message="the others stay serial",
+)
+edited(
+    "order_packed",
+    "packs_in_parallel",
+    {
+        "    return outer": '    copy = schedule.get_sblock("A_packed")\n'
+        "    schedule.parallel(schedule.get_loops(copy)[0])\n    return outer"
+    },
+    message="the copies are place_copies' work",
+)
+edited(
+    "order_packed",
+    "returns_the_second_loop",
+    {"return outer": "return inner"},
+    message="the return statement",
+)
+
+
+@right("order_packed")
+def parallel_before_the_buffer(schedule, unroll_k, rows_first):
+    tile = schedule.get_sblock("T")
+    first, second, i, j, k = schedule.get_loops(tile)
+    if not rows_first:
+        first, second = second, first
+        schedule.reorder(first, second)
+    schedule.parallel(first)
+    steps = schedule.split(k, factors=[None, unroll_k])
+    schedule.reorder(*steps, i, j)
+    back = schedule.get_sblock("C")
+    schedule.reverse_compute_at(back, second, preserve_unit_loops=True)
+    *_, columns = schedule.get_loops(back)
+    schedule.vectorize(columns)
+    schedule.set_scope(tile, 0, "local")
+    return first
+
+
+edited(
+    "place_copies",
+    "always_b_inside",
+    {"if rows_first else": "if False else"},
+    message="rows_first=True",
+)
+edited(
+    "place_copies",
+    "packs_both_before",
+    {"    schedule.compute_at(near, outer, preserve_unit_loops=True)\n": ""},
+    message="B is packed inside the loop over column blocks",
+)
+edited(
+    "place_copies",
+    "packs_for_every_tile",
+    {"(near, outer,": '(near, schedule.get_loops(schedule.get_sblock("T"))[1],'},
+    message="outside that over row blocks",
+)
+edited(
+    "place_copies",
+    "the_other_on_one_thread",
+    {"    schedule.parallel(schedule.get_loops(before)[0])": ""},
+    message="by all threads",
+)
+edited(
+    "place_copies",
+    "packs_float_by_float",
+    {"    schedule.vectorize(schedule.get_loops(B_pack)[-1])\n": ""},
+    message="the last loop of B_packed is vectorized",
+)
+edited(
+    "place_copies",
+    "vectorizes_the_near_one",
+    {"get_loops(B_pack)[-1]": "get_loops(near)[-1]"},
+    message="the last loop of B_packed is vectorized",
+)
+edited(
+    "place_copies",
+    "vectorizes_both",
+    {
+        "get_loops(B_pack)[-1])\n": "get_loops(B_pack)[-1])\n"
+        "    schedule.vectorize(schedule.get_loops(A_pack)[-1])\n"
+    },
+    message="the last loop of A_packed is serial",
+)
+edited(
+    "place_copies",
+    "loses_a_column_of_one",
+    {", preserve_unit_loops=True": ""},
+    message=r"(?s)the last loop of B_packed is vectorized\(1\).*preserve_unit_loops",
+)
+
+
+@right("place_copies")
+def parallel_first(schedule, outer, rows_first):
+    copies = [schedule.get_sblock(name) for name in ("A_packed", "B_packed")]
+    inside, before = copies if rows_first else reversed(copies)
+    schedule.parallel(schedule.get_loops(before)[0])
+    schedule.compute_at(inside, outer, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(copies[1])[-1])

@@ -132,14 +132,15 @@ def expect_register_block(
     """
     nest = loop_nest(schedule.mod["main"])
     found = _RegisterBlock(nest, *accumulation(nest))
-    _expect_local(schedule, found.update)
+    expect_local(schedule, found.update)
     _expect_in_registers(found, rows, columns, unroll_k)
     _expect_zeroed_before(found)
     _expect_written_once(found)
     return found.loops
 
 
-def _expect_local(schedule: Any, update: Statement) -> None:
+def expect_local(schedule: Any, update: Statement) -> None:
+    """The products add up in a buffer of scope "local"."""
     buffer = allocated(schedule).get(update.writes)
     scope = str(buffer.scope()) if buffer is not None else None
     expect(
@@ -148,6 +149,20 @@ def _expect_local(schedule: Any, update: Statement) -> None:
         seen=f"{update.name} adds up in {update.writes}"
         + (f' of scope "{scope}"' if scope else ", the function's output"),
         look='cache_write(block, 0, "local"), or set_scope for a buffer that is there already',
+    )
+
+
+def expect_block(schedule: Any, returned: Any, name: str, what: str) -> None:
+    """`returned` is the handle of the block `name`, which `what` says in words."""
+    try:
+        seen = str(getattr(schedule.get(returned), "name_hint", type(returned).__name__))
+    except Exception:  # of TVM or of Python, whatever was given
+        seen = type(returned).__name__
+    expect(
+        seen == name,
+        expected=f"{what}, {name}, returned",
+        seen=seen,
+        look="the return statement",
     )
 
 

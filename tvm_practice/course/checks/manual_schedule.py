@@ -5,21 +5,34 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
     draw_distinct,
+    draw_normal,
     expect,
+    expect_close,
     expect_type,
     fail,
     path_to,
     show,
     statements,
 )
-from tvm_practice.course.lowering import build_module, build_schedule
+from tvm_practice.course.lowering import (
+    build_expression,
+    build_expressions,
+    build_module,
+    build_schedule,
+    lower_expression,
+    stages_of,
+)
 from tvm_practice.course.nests import (
     accepted,
     accumulation,
     allocated,
+    expect_block,
+    expect_local,
     expect_loops,
     expect_nest,
     expect_register_block,
@@ -147,23 +160,24 @@ def _check_tiled(
         kinds="tile only splits and reorders; every loop stays as it is: vectorize and "
         "parallelize are exercises of their own",
     )
-    _expect_returned(returned, schedule, block)
+    _expect_returned(returned, schedule, block, "[i_outer, j_outer, k, i_inner, j_inner]")
     if m % rows:  # guarded; the others differ in numbers only
         a, b = (*outer, m, k), (*outer, k, n)
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
 
 
-def _expect_returned(returned: Any, schedule: Any, block: Any) -> None:
-    """`returned` is a list of the block's last five loops."""
-    now = schedule.get_loops(block)[-5:]
-    is_list = isinstance(returned, list | tuple) and len(returned) == 5
+def _expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> None:
+    """`returned` is a list of the block's last loops, which are called `names`."""
+    count = names.count(",") + 1
+    now = schedule.get_loops(block)[-count:]
+    is_list = isinstance(returned, list | tuple) and len(returned) == count
     expect(
         is_list
         and all(
             schedule.get(loop).loop_var.same_as(schedule.get(other).loop_var)
             for loop, other in zip(returned, now, strict=True)
         ),
-        expected="the list [i_outer, j_outer, k, i_inner, j_inner] returned",
+        expected=f"the list {names} returned",
         seen="other loops, or another order" if is_list else f"{type(returned).__name__} returned",
         look="the return statement: what split and get_loops gave, in the new order",
     )
@@ -290,18 +304,277 @@ def check_parallelize(parallelize: Function) -> None:
         expect_product(build_module(schedule.mod), *shape, look="the primitives")
 
 
+_SIX = "[i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]"
+
+
+@PHASE.exercise(
+    "tile_with_k",
+    engine=CURRENT,
+    title="split k as well, and put the loops of a tile innermost",
+    hints=(
+        "Like tile, with a third loop that is split. Of the six loops, which count tiles, which "
+        "steps of the sum, and which are inside a tile?",
+        "schedule.get_loops(block)[-3:] are i, j and k. Split each by [None, its inner extent]: "
+        "rows, columns and unroll_k.",
+        "schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner), then return "
+        "these six in a list.",
+    ),
+    looks_like="""
+        for i_0 in serial(8):
+            for j_0 in serial(3):
+                for k_0 in serial(8):
+                    for k_1 in serial(4):
+                        for i_1 in serial(8):
+                            for j_1 in serial(16):
+                                C: C <- A, B, C
+    """,
+    demonstrate=lambda tile_with_k: _shown(matmul_schedule(64, 48, 32), tile_with_k, 8, 16, 4),
+)
+def check_tile_with_k(tile_with_k: Function) -> None:
+    rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 9, 11])
+    m, n, k = draw_distinct(3, range(23, 60))
+    for sizes, tiles, batch in (
+        ((m, n, k), (rows, columns, steps), None),
+        ((m, n, k), (columns, steps, rows), 2),
+        ((4 * rows, 3 * columns, 2 * steps), (rows, columns, steps), None),
+        ((rows, columns, 3), (rows + 3, columns + 1, 5), None),
+        ((m, n, 1), (1, 1, 1), 3),
+    ):
+        names = "ABC" if batch is None else "PQR"
+        schedule, block = matmul_schedule(*sizes, batch, names=names)
+        if batch is not None:
+            schedule.parallel(schedule.get_loops(block)[0])
+        returned = accepted(tile_with_k, schedule, block, *tiles)
+        wanted = _six_loops(sizes, tiles)
+        expect_nest(
+            path_to(_nest(schedule), names[-1], look="the primitives"),
+            wanted if batch is None else f"batch parallel({batch}) > {wanted}",
+            f"{_SPLIT}; k is split by [None, unroll_k]",
+            order="the order of the loops given to schedule.reorder: both loops over k outside "
+            "those over the tile's rows and columns",
+            kinds="tile_with_k only splits and reorders; every loop stays as it is",
+        )
+        _expect_returned(returned, schedule, block, _SIX)
+        if m % rows and sizes[0] == m and n % columns and k % steps:
+            outer = () if batch is None else (batch,)
+            a, b = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
+            expect_product(build_module(schedule.mod), a, b, look="the primitives")
+
+
+def _six_loops(sizes: Sequence[int], tiles: Sequence[int]) -> str:
+    """The loops of `tile_with_k`, as `expect_nest` takes them."""
+    outer = [f"serial({_ceil(*each)})" for each in zip(sizes, tiles, strict=True)]
+    rows, columns, steps = (f"serial({each})" for each in tiles)
+    return (
+        f"i_outer {outer[0]} > j_outer {outer[1]} > k_outer {outer[2]} > k_inner {steps} > "
+        f"i_inner {rows} > j_inner {columns}"
+    )
+
+
+def _tiled_with_k(
+    sizes: Sequence[int], tiles: Sequence[int], *, names: str = "ABC", apart: int | None = None
+) -> tuple[Any, Any, list[Any]]:
+    """A schedule of a matmul, its block, and the six loops of `tile_with_k`.
+
+    With `apart`, tasks of that many rows run in parallel around them.
+    """
+    from solutions.manual_schedule import tile_with_k
+
+    schedule, block = matmul_schedule(*sizes, names=names)
+    if apart is not None:
+        outer, _ = schedule.split(schedule.get_loops(block)[0], [None, apart])
+        schedule.parallel(outer)
+    return schedule, block, tile_with_k(schedule, block, *tiles)
+
+
+@PHASE.exercise(
+    "accumulate_locally",
+    engine=CURRENT,
+    title="add a tile of C up in a local buffer, copy it to C once",
+    hints=(
+        "Two primitives of the file's table: one puts a buffer between a block and its output, "
+        "one moves a consumer, here the new copy, into a loop of its producer.",
+        'schedule.cache_write(block, 0, "local") returns the copying block; '
+        "schedule.reverse_compute_at(copy, loop, preserve_unit_loops=True) moves it.",
+        "schedule.vectorize(schedule.get_loops(copy)[-1]) after that, since moving a block makes "
+        "its loops anew; return the copy.",
+    ),
+    looks_like="""
+        for i_0 in serial(8):
+            for j_0 in serial(3):
+                for k_0 in serial(8):
+                    for k_1 in serial(4):
+                        for i_1 in serial(8):
+                            for j_1 in serial(16):
+                                C: C_local <- A, B, C_local
+                for ax0 in serial(8):
+                    for ax1 in vectorized(16):
+                        C_local: C <- C_local
+    """,
+    demonstrate=lambda accumulate_locally: _accumulated(accumulate_locally),
+)
+def check_accumulate_locally(accumulate_locally: Function) -> None:
+    rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 8])
+    whole = (4 * rows, 3 * columns, 2 * steps)
+    for sizes, tiles, at, names in (
+        (whole, (rows, columns, steps), 1, "ABC"),
+        (whole, (rows, columns, steps), 0, "ABC"),
+        ((4 * rows - 1, 3 * columns - 2, 2 * steps + 1), (rows, columns, steps), 1, "PQR"),
+        ((4, 5, 6), (1, 1, 1), 1, "ABC"),
+    ):
+        schedule, block, loops = _tiled_with_k(sizes, tiles, names=names)
+        copy = accepted(accumulate_locally, schedule, block, loops[at])
+        own = (tiles[0], tiles[1] if at else sizes[1])
+        _expect_copied(schedule, copy, names[-1], at + 1, own)
+        expect_nest(
+            accumulation(_nest(schedule))[0],
+            _six_loops(sizes, tiles),
+            "what else the function changes: the loops of the sum stay as they are",
+        )
+        a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
+        expect_product(build_module(schedule.mod), a, b, look="the primitives")
+
+
+def _accumulated(accumulate_locally: Function) -> str:
+    schedule, block, loops = _tiled_with_k((64, 48, 32), (8, 16, 4))
+    accumulate_locally(schedule, block, loops[1])
+    return format_nest(_nest(schedule))
+
+
+def _expect_copied(
+    schedule: Any, returned: Any, output: str, depth: int, own: tuple[int, int]
+) -> None:
+    """The sum is in a local buffer, which the block `returned` copies to C in `depth` loops.
+
+    `own` are the extents of the copy's own loops, the last one vectorized.
+    """
+    nest = _nest(schedule)
+    around, update = accumulation(nest)
+    expect_local(schedule, update)
+    copies = [
+        each for each in paths(nest) if each[1].reads == (update.writes,) and each[1] != update
+    ]
+    expect(
+        len(copies) == 1 and copies[0][1].writes == output,
+        expected=f"one statement copies {update.writes} to {output}",
+        seen=f"{len(copies)} of them",
+        look='the block that cache_write(block, 0, "local") returns',
+    )
+    loops, statement = copies[0]
+    where = around[depth - 1].name
+    expect(
+        shared_loops(loops, around) == depth,
+        expected=f"{update.writes} is copied inside {where}, the loop given, after the loops of "
+        "the sum",
+        seen=f"copied in {show(loops)}, added up in {show(around)}",
+        look="schedule.reverse_compute_at(copy, loop)",
+    )
+    expect_loops(
+        [loop.extent for loop in loops[depth:]] == list(own),
+        loops,
+        f"the copy's own loops inside {where}: {own[0]} rows and {own[1]} columns",
+        "preserve_unit_loops=True of reverse_compute_at: without it a loop of one iteration is "
+        "dropped, and the last of get_loops is another",
+    )
+    expect_loops(
+        [loop.kind for loop in loops[depth:]] == ["serial", "vectorized"],
+        loops,
+        "the copy's last loop, its columns, is vectorized",
+        "schedule.vectorize of the last of get_loops(copy), after the copy was moved",
+    )
+    expect_block(schedule, returned, statement.name, "the block that copies")
+
+
+@PHASE.exercise(
+    "fill_registers",
+    engine=CURRENT,
+    title="vectorize, unroll, and set to zero before the sum",
+    hints=(
+        "Four primitives, one for each of the last four loops. Which of them must come last, and "
+        "what happens to loops that are changed after it?",
+        "k_outer, k_inner, i_inner, j_inner are the last four of get_loops(block). A loop that is "
+        "unrolled or vectorized before schedule.decompose_reduction is so in both statements.",
+        "schedule.vectorize(j_inner), schedule.unroll(i_inner), schedule.unroll(k_inner), then "
+        "schedule.decompose_reduction(block, k_outer).",
+    ),
+    looks_like="""
+        for i_0 in serial(8):
+            for j_0 in serial(3):
+                for i_1_init in unrolled(8):
+                    for j_1_init in vectorized(16):
+                        C_init: C_local <- constant
+                for k_0 in serial(8):
+                    for k_1 in unrolled(4):
+                        for i_1 in unrolled(8):
+                            for j_1 in vectorized(16):
+                                C_update: C_local <- A, B, C_local
+                for ax0 in serial(8):
+                    for ax1 in vectorized(16):
+                        C_local: C <- C_local
+    """,
+    demonstrate=lambda fill_registers: _shown(
+        _to_fill((64, 48, 32), (8, 16, 4), names="ABC", apart=None), fill_registers
+    ),
+)
+def check_fill_registers(fill_registers: Function) -> None:
+    rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 8])
+    for sizes, names, apart in (
+        ((4 * rows, 3 * columns, 2 * steps), "ABC", None),
+        ((7 * rows, 3 * columns - 1, 2 * steps + 1), "PQR", 4 * rows),
+    ):
+        schedule, block = _to_fill(sizes, (rows, columns, steps), names=names, apart=apart)
+        before = accumulation(_nest(schedule))[0]
+        accepted(fill_registers, schedule, block)
+        loops = expect_register_block(schedule, rows, columns, steps)
+        outer = " > ".join(f"{each.name} {each.kind}({each.extent})" for each in before[:-3])
+        expect_nest(
+            loops,
+            f"{outer} > k_inner unrolled({steps}) > i_inner unrolled({rows}) > "
+            f"j_inner vectorized({columns})",
+            "which loops: k_inner, i_inner and j_inner are the last three of get_loops(block)",
+        )
+        _expect_zeroed_alike(schedule)
+        a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
+        expect_product(build_module(schedule.mod), a, b, look="the primitives")
+
+
+def _to_fill(
+    sizes: Sequence[int], tiles: Sequence[int], *, names: str, apart: int | None
+) -> tuple[Any, Any]:
+    """A schedule and its block, as `accumulate_locally` leaves them."""
+    from solutions.manual_schedule import accumulate_locally
+
+    schedule, block, loops = _tiled_with_k(sizes, tiles, names=names, apart=apart)
+    accumulate_locally(schedule, block, loops[1])
+    return schedule, block
+
+
+def _expect_zeroed_alike(schedule: Any) -> None:
+    """The loops of the statement that sets to zero run as those of the tile do."""
+    nest = _nest(schedule)
+    around, update = accumulation(nest)
+    zeroing = next(path for path, each in paths(nest) if each.writes == update.writes)
+    own = zeroing[shared_loops(zeroing, around) :]
+    expect_loops(
+        [(loop.kind, loop.extent) for loop in own]
+        == [(loop.kind, loop.extent) for loop in around[-2:]],
+        own,
+        f"{update.writes} set to zero in loops that run as the tile's do: {show(around[-2:])}",
+        "the order: what decompose_reduction copies is unrolled and vectorized before it",
+    )
+
+
 @PHASE.exercise(
     "register_block",
     engine=CURRENT,
     title="add a tile of C up in registers, write it back once",
     hints=(
-        "Like tile, but split k too and change the inner order. New: cache_write puts a buffer "
-        "between the block and C and returns the block that copies it to C; do it first.",
-        "reverse_compute_at(write_back, j_outer) moves that copy into the tile's loops. "
-        "vectorize(j_inner), unroll(i_inner), unroll(k_inner); the copy's own last loop can be "
-        "vectorized too.",
-        "Last, schedule.decompose_reduction(block, k_outer) moves the zeroing before k_outer. "
-        "The order is reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner).",
+        "The three steps above, one after the other. Which loop does the first hand on?",
+        "tile_with_k returns six loops; accumulate_locally takes j_outer: one copy per tile. "
+        "In one piece the order of primitives is cache_write, split, reorder, reverse_compute_at, "
+        "vectorize, unroll, decompose_reduction.",
+        "loops = tile_with_k(schedule, block, rows, columns, unroll_k), then accumulate_locally("
+        "schedule, block, loops[1]), then fill_registers(schedule, block).",
     ),
     looks_like="""
         for i_0 in serial(8):
@@ -423,36 +696,407 @@ def _value_at(schedule: Any, statement: Statement, at: tuple[int, ...]) -> str:
 
 
 @PHASE.exercise(
-    "packed_matmul",
+    "pack_operand",
     engine=CURRENT,
-    title="a matmul near the processor's peak",
+    title="declare a copy of A or B in the order in which tiles read it",
     hints=(
-        "The inputs A and B, then four stages: A_packed, B_packed, the sum over k, and C. The "
-        "packed ones use te.if_then_else to put zeros where a block reaches past the matrix. If "
-        "the sum is a te.compute T of shape (row blocks, column blocks, rows, columns), its loops "
-        "are tiled from the start.",
-        "A_packed[b, r, i] is te.if_then_else(te.all(b * rows + i < m, r < k), A[b * rows + i, r], "
-        "0.0), where r runs over k rounded up to steps of unroll_k. "
-        "C reads T[i // rows, j // columns, i % rows, j % columns]. set_scope(block, 0, "
-        '"local") makes the sum\'s own buffer the accumulator, and C, moved to the loop over '
-        "row blocks by reverse_compute_at, is the write-back.",
-        "Begin as fresh_schedule does, with [A, B, C]; get_loops of T's block are row blocks, "
-        "column blocks, i, j and k. Split k, then reorder(outer, inner, k_outer, k_inner, i, j), "
-        "outer being the column blocks. "
-        "compute_at(B_packed's block, the column-block loop) packs B where it is used. Parallel on "
-        "the column-block loop and on A_packed's outermost; vectorize and unroll as in "
-        "register_block; decompose_reduction last. rows_first swaps the two loops, and which of "
-        "the copies is packed inside.",
+        "One te.compute of three indices: block, step of the sum, and row or column of the block. "
+        "First work out which row or column of X such an element comes from.",
+        "It is row or column b * width + w: X[b * width + w, r] with axis 0, X[r, b * width + w] "
+        "with axis 1. The number of blocks is the extent of that axis over width, rounded up.",
+        "te.compute((blocks, depth, width), lambda b, r, w: te.if_then_else(te.all("
+        "b * width + w < size, r < k), X[…], 0.0), name=…); X.op.name is X's name.",
+    ),
+    looks_like="""
+        A_packed of A (5, 3), axis 0, width 2, depth 4
+        block 0: 0.0 1.0 | 0.1 1.1 | 0.2 1.2 | 0.0 0.0
+        block 1: 2.0 3.0 | 2.1 3.1 | 2.2 3.2 | 0.0 0.0
+        block 2: 4.0 0.0 | 4.1 0.0 | 4.2 0.0 | 0.0 0.0
+    """,
+    demonstrate=lambda pack_operand: _shown_packing(pack_operand),
+)
+def check_pack_operand(pack_operand: Function) -> None:
+    from tvm import te
+
+    rows, columns = draw_distinct(2, [3, 4, 5, 6])
+    m, n, k = draw_distinct(3, range(13, 30))
+    for name, axis, size, steps, width, depth in (
+        ("A", 0, m, k, rows, k + 3),
+        ("B", 1, n, k, columns, k + 2),
+        ("Q", 0, 3 * rows, k, rows, k),
+        ("P", 1, 2, 3, 5, 4),
+    ):
+        shape = (size, steps) if axis == 0 else (steps, size)
+        X = te.placeholder(shape, name=name)
+        packed = pack_operand(X, axis, width, depth)
+        what = f"pack_operand({name} {shape}, {axis}, {width}, {depth})"
+        expect_type(packed, te.Tensor, f"{what} returns the te.Tensor of te.compute")
+        expect(
+            str(packed.op.name) == f"{name}_packed",
+            expected=f"{what} named {name}_packed",
+            seen=str(packed.op.name),
+            look='the name= of te.compute: X.op.name with "_packed" after it',
+        )
+        found, wanted = tuple(map(int, packed.shape)), (_ceil(size, width), depth, width)
+        expect(
+            found == wanted,
+            expected=f"{what} of shape {wanted}: blocks, depth, width",
+            seen=str(found),
+            look="the shape given to te.compute: blocks rounded up, then depth, then width",
+        )
+        (x,) = draw_normal(shape)
+        expect_close(
+            build_expression([X, packed])(x),
+            _packed_values(x, axis, width, depth),
+            what=what,
+            look="whether rows (axis 0) or columns (axis 1) of X are cut into blocks, and the two "
+            "conditions of te.all: b * width + w inside the axis, r less than k",
+        )
+
+
+def _packed_values(x: np.ndarray, axis: int, width: int, depth: int) -> np.ndarray:
+    """What `pack_operand` makes of these values."""
+    by_step = x.T if axis == 0 else x  # [step][row or column]
+    steps, size = by_step.shape
+    blocks = _ceil(size, width)
+    padded = np.zeros((depth, blocks * width), "float32")
+    padded[:steps, :size] = by_step
+    return padded.reshape(depth, blocks, width).transpose(1, 0, 2)
+
+
+def _shown_packing(pack_operand: Function) -> str:
+    from tvm import te
+
+    A = te.placeholder((5, 3), name="A")
+    packed = pack_operand(A, 0, 2, 4)
+    values = np.add.outer(np.arange(5), np.arange(3) / 10).astype("float32")
+    lines = [f"{packed.op.name} of A (5, 3), axis 0, width 2, depth 4"]
+    for index, block in enumerate(build_expression([A, packed])(values)):
+        said = " | ".join(" ".join(f"{each:.1f}" for each in step) for step in block)
+        lines.append(f"block {index}: {said}")
+    return "\n".join(lines)
+
+
+@PHASE.exercise(
+    "packed_product",
+    engine=CURRENT,
+    title="declare the product of packed operands, tile by tile",
+    hints=(
+        "Two stages. T has four indices: two say which tile, two where in it, and its sum runs "
+        "over the second axis of both operands. Then C: which tile holds row i and column j?",
+        "r = te.reduce_axis((0, depth)); T is the te.sum of A_packed[bi, r, i] * "
+        "B_packed[bj, r, j]. The shapes of both operands give all extents.",
+        "C = te.compute((m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], "
+        'name="C"), and name="T" for the other.',
+    ),
+    looks_like="""
+        for bi in serial(8):
+            for bj in serial(3):
+                for i in serial(8):
+                    for j in serial(16):
+                        for k in serial(32):
+                            T: T <- A_packed, B_packed, T
+        for i in serial(64):
+            for j in serial(48):
+                C: C <- T
+    """,
+    demonstrate=lambda packed_product: format_nest(
+        loop_nest(lower_expression(_product_of(packed_product, (64, 48), (8, 16), 32)))
+    ),
+)
+def check_packed_product(packed_product: Function) -> None:
+    from tvm import te
+
+    rows, columns = draw_distinct(2, [2, 3, 4, 5])
+    (depth,) = draw_distinct(1, range(7, 20))
+    for m, n in ((3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)):
+        tensors = _product_of(packed_product, (m, n), (rows, columns), depth)
+        expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")
+        stages = stages_of(tensors[-1])
+        shapes = {name: tuple(map(int, each.shape)) for name, each in stages.items()}
+        tiles = (_ceil(m, rows), _ceil(n, columns), rows, columns)
+        expect(
+            shapes == {"T": tiles, "C": (m, n)},
+            expected=f"stages T of shape {tiles} and C of shape {(m, n)}",
+            seen=str(shapes),
+            look="the shapes and names of both te.compute: T has the tiles, row blocks first",
+        )
+        formula = str(stages["T"].op.body)
+        expect(
+            "if_then_else" not in formula and "Select" not in formula,
+            expected="a sum without a condition: past the edges both operands hold zeros",
+            seen=formula,
+            look="what is inside te.sum: the product alone",
+        )
+        a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
+        got_t, got_c = build_expressions(tensors[:2], [stages["T"], stages["C"]])(a, b)
+        want = np.einsum("xri,yrj->xyij", a, b)
+        look = "the indices of A_packed and B_packed, and te.reduce_axis over all of the depth"
+        expect_close(got_t, want, what=f"T of {tiles}", look=look)
+        look = "which tile, and where in it: T[i // rows, j // columns, i % rows, j % columns]"
+        flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * rows, tiles[1] * columns)
+        expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look)
+
+
+def _product_of(
+    packed_product: Function, sizes: tuple[int, int], tile: tuple[int, int], depth: int
+) -> list[Any]:
+    """[A_packed, B_packed, C], both operands placeholders."""
+    from tvm import te
+
+    blocks = [_ceil(*each) for each in zip(sizes, tile, strict=True)]
+    operands = [
+        te.placeholder((count, depth, width), name=name)
+        for name, count, width in zip(("A_packed", "B_packed"), blocks, tile, strict=True)
+    ]
+    return [*operands, packed_product(*operands, *sizes)]
+
+
+def _packed_stages(sizes: Sequence[int], tile: tuple[int, int], unroll_k: int) -> Any:
+    """A schedule of the four stages of a packed matmul, nothing scheduled yet."""
+    import tvm
+    from tvm import te
+
+    from solutions.manual_schedule import pack_operand, packed_product
+
+    m, n, k = sizes
+    depth = _ceil(k, unroll_k) * unroll_k
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    packed = pack_operand(A, 0, tile[0], depth), pack_operand(B, 1, tile[1], depth)
+    tensors = [A, B, packed_product(*packed, m, n)]
+    function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
+    return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+
+
+def _ordered_loops(
+    sizes: Sequence[int], tile: tuple[int, int], unroll_k: int, rows_first: bool
+) -> str:
+    """The loops of T as `order_packed` leaves them, as `expect_nest` takes them."""
+    m, n, k = sizes
+    blocks = [("row blocks", _ceil(m, tile[0])), ("column blocks", _ceil(n, tile[1]))]
+    outer, inner = blocks if rows_first else blocks[::-1]
+    return (
+        f"{outer[0]} parallel({outer[1]}) > {inner[0]} serial({inner[1]}) > "
+        f"k_outer serial({_ceil(k, unroll_k)}) > k_inner serial({unroll_k}) > "
+        f"rows serial({tile[0]}) > columns serial({tile[1]})"
+    )
+
+
+@PHASE.exercise(
+    "order_packed",
+    engine=CURRENT,
+    title="schedule the tiles of a packed product",
+    hints=(
+        "T is declared in tiles: only k is left to split. Its own buffer is the accumulator, so "
+        "no new block is needed: the file's table has a primitive that changes a buffer's scope.",
+        "get_loops of block T are row blocks, column blocks, rows, columns and k. After split and "
+        'reorder: schedule.set_scope(block, 0, "local"), and schedule.reverse_compute_at of block '
+        "C into the second loop, with preserve_unit_loops=True.",
+        "schedule.reorder(outer, inner, k_outer, k_inner, i, j), where (outer, inner) are column "
+        "and row blocks, or with rows_first row and column blocks. Vectorize the last of "
+        "get_loops(C's block), schedule.parallel(outer), return outer.",
+    ),
+    looks_like="""
+        for b in serial(8):
+            for r in serial(32):
+                for w in serial(8):
+                    A_packed: A_packed <- A
+        for b in serial(3):
+            for r in serial(32):
+                for w in serial(16):
+                    B_packed: B_packed <- B
+        for bj in parallel(3):
+            for bi in serial(8):
+                for k_0 in serial(8):
+                    for k_1 in serial(4):
+                        for i in serial(8):
+                            for j in serial(16):
+                                T: T_local <- A_packed, B_packed, T_local
+                for ax0 in serial(8):
+                    for ax1 in vectorized(16):
+                        C: C <- T_local
+    """,
+    demonstrate=lambda order_packed: _shown_ordered(order_packed),
+)
+def check_order_packed(order_packed: Function) -> None:
+    rows, columns, steps = draw_distinct(3, [2, 3, 4, 5])
+    for sizes, tile, rows_first in (
+        ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), False),
+        ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
+        ((3, 5, 7), (1, 1), False),
+    ):
+        schedule = _packed_stages(sizes, tile, steps)
+        returned = accepted(order_packed, schedule, steps, rows_first)
+        nest = _nest(schedule)
+        loops, update = accumulation(nest)
+        expect_nest(
+            loops,
+            _ordered_loops(sizes, tile, steps, rows_first),
+            f"with rows_first={rows_first}: split of k by [None, unroll_k], schedule.reorder",
+            order=f"schedule.reorder, with rows_first={rows_first}",
+            kinds="schedule.parallel of the outermost loop; the others stay serial",
+        )
+        expect_local(schedule, update)
+        _expect_loop(schedule, returned, 0)
+        copied, _ = next(each for each in paths(nest) if each[1].writes == "C")
+        _expect_tile_written(loops, copied, tile)
+        others = [path for path, each in paths(nest) if each.writes.endswith("_packed")]
+        expect(
+            all(loop.kind == "serial" for path in others for loop in path),
+            expected="the loops of A_packed and B_packed as they were, serial",
+            seen="; ".join(show(path) for path in others),
+            look="what else the function changes: the copies are place_copies' work",
+        )
+        a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
+        expect_product(build_module(schedule.mod), a, b, look="the primitives")
+
+
+def _shown_ordered(order_packed: Function) -> str:
+    schedule = _packed_stages((64, 48, 32), (8, 16), 4)
+    order_packed(schedule, 4, False)
+    return format_nest(_nest(schedule))
+
+
+def _expect_loop(schedule: Any, returned: Any, at: int) -> None:
+    """`returned` is loop number `at` of block T."""
+    wanted = schedule.get(schedule.get_loops(schedule.get_sblock("T"))[at]).loop_var
+    try:
+        seen = schedule.get(returned).loop_var
+    except Exception:  # of TVM or of Python, whatever was given
+        seen = type(returned).__name__
+    expect(
+        getattr(seen, "same_as", lambda _: False)(wanted),
+        expected=f"the parallel loop, {wanted}, returned",
+        seen=str(seen),
+        look="the return statement",
+    )
+
+
+def _expect_tile_written(
+    loops: Sequence[Loop], copied: Sequence[Loop], tile: tuple[int, int]
+) -> None:
+    """C is written inside the second loop, after k, its last loop vectorized."""
+    expect(
+        shared_loops(copied, loops) == 2,
+        expected="C written inside the second loop, after k_outer has ended",
+        seen=f"written in {show(copied)}, added up in {show(loops)}",
+        look='schedule.reverse_compute_at(schedule.get_sblock("C"), the second loop)',
+    )
+    expect_loops(
+        [(loop.kind, loop.extent) for loop in copied[2:]]
+        == [("serial", tile[0]), ("vectorized", tile[1])],
+        copied,
+        f"C written in {tile[0]} rows and {tile[1]} columns, the columns vectorized",
+        "schedule.vectorize of the last of get_loops(C's block) after it was moved; "
+        "preserve_unit_loops=True keeps a loop of one iteration",
+    )
+
+
+@PHASE.exercise(
+    "place_copies",
+    engine=CURRENT,
+    title="pack one operand where it is used, the other before",
+    hints=(
+        "B_packed belongs into the loop that needs another column block at each step; A_packed is "
+        "needed whole by every step. What does rows_first change in that?",
+        "schedule.compute_at(copy, outer, preserve_unit_loops=True) moves the near one; "
+        "schedule.parallel of the first of get_loops(the other) shares its work.",
+        "schedule.vectorize(schedule.get_loops(B_pack)[-1]), with B_pack = "
+        'schedule.get_sblock("B_packed"), after it was moved.',
     ),
     looks_like="""
         for b in parallel(8):
             for r in serial(32):
-                for i in serial(8):
+                for w in serial(8):
                     A_packed: A_packed <- A
         for bj in parallel(3):
-            for ax0 in serial(32):
-                for ax1 in vectorized(16):
-                    B_packed: B_packed <- B
+            for ax0 in serial(1):
+                for ax1 in serial(32):
+                    for ax2 in vectorized(16):
+                        B_packed: B_packed <- B
+            for bi in serial(8):
+                for k_0 in serial(8):
+                    for k_1 in serial(4):
+                        for i in serial(8):
+                            for j in serial(16):
+                                T: T_local <- A_packed, B_packed, T_local
+                for ax0 in serial(8):
+                    for ax1 in vectorized(16):
+                        C: C <- T_local
+    """,
+    demonstrate=lambda place_copies: _shown_placed(place_copies),
+)
+def check_place_copies(place_copies: Function) -> None:
+    from solutions.manual_schedule import order_packed
+
+    rows, columns, steps = draw_distinct(3, [2, 3, 4, 5])
+    for sizes, tile, rows_first in (
+        ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), False),
+        ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
+        ((6, 5, 7), (2, 1), False),
+    ):
+        schedule = _packed_stages(sizes, tile, steps)
+        outer = order_packed(schedule, steps, rows_first)
+        accepted(place_copies, schedule, outer, rows_first)
+        padded = _ceil(sizes[2], steps) * steps
+        around, sides = _expect_sides(schedule, (sizes[0], sizes[1], sizes[2]), tile, padded)
+        before, near = sides[::-1] if rows_first else sides
+        _expect_parallel(around, near, before, f"rows_first={rows_first}")
+        expect_nest(
+            around,
+            _ordered_loops(sizes, tile, steps, rows_first),
+            "what else the function changes: the loops of T stay as they are",
+        )
+        _expect_copy_loops(sides[1].packing, ("vectorized", tile[1]), "B_packed")
+        _expect_copy_loops(sides[0].packing, ("serial", tile[0]), "A_packed")
+        a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
+        expect_product(build_module(schedule.mod), a, b, look="the primitives")
+
+
+def _shown_placed(place_copies: Function) -> str:
+    from solutions.manual_schedule import order_packed
+
+    schedule = _packed_stages((64, 48, 32), (8, 16), 4)
+    place_copies(schedule, order_packed(schedule, 4, False), False)
+    return format_nest(_nest(schedule))
+
+
+def _expect_copy_loops(loops: Sequence[Loop], last: tuple[str, int], name: str) -> None:
+    """The last loop of a copy is this one, those between it and the outermost are serial."""
+    expect_loops(
+        (loops[-1].kind, loops[-1].extent) == last
+        and all(loop.kind == "serial" for loop in loops[1:-1]),
+        loops,
+        f"the last loop of {name} is {last[0]}({last[1]}), those before it serial",
+        "schedule.vectorize of the last loop of B_packed alone, after compute_at with "
+        "preserve_unit_loops=True",
+    )
+
+
+@PHASE.exercise(
+    "packed_matmul",
+    engine=CURRENT,
+    title="a matmul near the processor's peak",
+    hints=(
+        "Begin as fresh_schedule does, but with the stages of pack_operand and packed_product. How "
+        "deep must both packed operands be, so that the loop over k needs no guard?",
+        "The depth is k rounded up to a multiple of unroll_k. te.placeholder of A and of B, "
+        "pack_operand of each (rows of A with axis 0, columns of B with axis 1), packed_product of "
+        "both, then te.create_prim_func([A, B, C]) and its Schedule.",
+        "outer = order_packed(schedule, unroll_k, rows_first); place_copies(schedule, outer, "
+        'rows_first); and last fill_registers(schedule, schedule.get_sblock("T")). Return the '
+        "schedule.",
+    ),
+    looks_like="""
+        for b in parallel(8):
+            for r in serial(32):
+                for w in serial(8):
+                    A_packed: A_packed <- A
+        for bj in parallel(3):
+            for ax0 in serial(1):
+                for ax1 in serial(32):
+                    for ax2 in vectorized(16):
+                        B_packed: B_packed <- B
             for bi in serial(8):
                 for i_init in unrolled(8):
                     for j_init in vectorized(16):
