@@ -196,6 +196,9 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
         "COMPOSE_PROJECT_NAME": f"tvm-practice-test-{os.getpid()}",
         "TVM_PRACTICE_IMAGE": IMAGE,
         "LAB_PORT": str(free_port()),
+        # Otherwise Compose v1's `run` and `build` share no layers, and each installs everything.
+        "COMPOSE_DOCKER_CLI_BUILD": "1",
+        "TVM_PRACTICE_ACCEPT_LOAD": "1",
     }
     someone = Person(folder, uid, gid, environment)
     yield someone
