@@ -205,7 +205,7 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
     rows_first, row blocks are outermost and in parallel, column blocks inside them. T's own
     buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
-    k_outer, its last loop vectorized. The other loops are serial.
+    k_outer; its columns, if a tile has several, are vectorized. The other loops are serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule of the stages, nothing scheduled yet; changed in place.
@@ -222,8 +222,9 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     schedule.reorder(outer, inner, k_outer, k_inner, i, j)
     # T is declared tile by tile, so that its own buffer can be the accumulator; no cache_write.
     schedule.set_scope(block, 0, "local")
-    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=True)
-    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.reverse_compute_at(write_back, inner)
+    if int(schedule.get(j).extent) > 1:  # TVM drops a loop of one iteration, and another is last
+        schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.parallel(outer)
     return outer
 

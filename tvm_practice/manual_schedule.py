@@ -259,7 +259,7 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
     rows_first, row blocks are outermost and in parallel, column blocks inside them. T's own
     buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
-    k_outer, its last loop vectorized. The other loops are serial.
+    k_outer; its columns, if a tile has several, are vectorized. The other loops are serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule of the stages, nothing scheduled yet; changed in place.

@@ -110,10 +110,89 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
     return {"rms_norm_gate.default": convert}
 
 
+def register_operator(name: str) -> Any:  # a tvm.ir.Op
+    """Classic TVM: put an operator into Relay's registry, with what the graph must know of it.
+
+    It has three inputs. Its type relation, a function of the inputs' types and the call's
+    attributes, gives the result the type of the first input. Its pattern is OPAQUE, so that it is
+    not fused with its neighbours.
+
+    Args:
+        name: the operator's name, such as "practice.rms_norm_gate". A process can register a
+            name only once.
+
+    Returns:
+        The operator.
+    """
+    from tvm.relay.op import op as registry
+
+    registry.register(name, "Gated RMS normalization.")
+    operator = registry.get(name)
+    operator.set_num_inputs(3)
+    operator.add_type_rel(name, lambda types, attrs: types[0])
+    registry.register_pattern(name, registry.OpPattern.OPAQUE)
+    return operator
+
+
+def give_strategy(
+    name: str, compute: Callable[..., Any], schedule: Callable[[Sequence[Any]], Any]
+) -> None:
+    """Classic TVM: register how relay.build makes loops of a call of an operator.
+
+    A strategy takes (attrs, inputs, out_type, target) and returns an OpStrategy with one
+    implementation: a function of (attrs, inputs, out_type) that returns a list of the output
+    tensors, and one of (attrs, outputs, target) that returns their schedule. The call's attribute
+    "eps" is the number that `compute` is given.
+
+    Args:
+        name: the name of an operator of `register_operator`.
+        compute: `rms_norm_gate`: takes X, Z, W and eps, returns Y.
+        schedule: takes the output tensors in a sequence, returns their te.Schedule.
+    """
+    import tvm
+    from tvm.relay.op import op as registry
+
+    @tvm.target.override_native_generic_func(f"{name}_strategy")  # type: ignore[untyped-decorator]
+    def strategy(attrs: Any, inputs: Any, out_type: Any, target: Any) -> Any:
+        chosen = registry.OpStrategy()
+        chosen.add_implementation(
+            lambda attrs, inputs, out_type: [compute(*inputs, eps=float(attrs["eps"]))],
+            lambda attrs, outputs, target: schedule(outputs),
+            name=f"{name}.cpu",
+        )
+        return chosen
+
+    registry.register_strategy(name, strategy)
+
+
+def call_converter(operator: Any) -> dict[str, Any]:
+    """Classic TVM: a converter for from_pytorch's custom_convert_map that calls an operator.
+
+    The converter takes [x, z, weight, eps] and their types. It returns a relay.Call of the
+    operator with x, z and weight as arguments, and eps in the call's attributes, a "DictAttrs".
+
+    Args:
+        operator: as `register_operator` returns it.
+
+    Returns:
+        {"tvm_practice::rms_norm_gate": the converter}: the operator's name in a trace.
+    """
+    import tvm
+    from tvm import relay
+
+    def convert(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        *tensors, eps = inputs
+        return relay.Call(operator, tensors, tvm.ir.make_node("DictAttrs", eps=float(eps)))
+
+    return {"tvm_practice::rms_norm_gate": convert}
+
+
 def convert_relay(
     name: str, compute: Callable[..., Any], schedule: Callable[[Sequence[Any]], Any]
 ) -> dict[str, Any]:
     """Classic TVM: register a Relay operator, and return a converter for custom_convert_map.
+
+    Call the three steps above, or write it in one piece.
 
     A Relay operator is a name in a registry with attributes: three inputs; a type relation, a
     function of the inputs' types and the call's attributes that returns the result's type; the
@@ -131,33 +210,9 @@ def convert_relay(
         {"tvm_practice::rms_norm_gate": the converter}: the operator's name in a trace. The
         converter takes [x, z, weight, eps] and their types, and returns a relay.Call.
     """
-    import tvm
-    from tvm import relay
-    from tvm.relay.op import op as registry
-
-    registry.register(name, "Gated RMS normalization.")
-    operator = registry.get(name)
-    operator.set_num_inputs(3)
-    operator.add_type_rel(name, lambda types, attrs: types[0])
-    registry.register_pattern(name, registry.OpPattern.OPAQUE)
-
-    @tvm.target.override_native_generic_func(f"{name}_strategy")  # type: ignore[untyped-decorator]
-    def strategy(attrs: Any, inputs: Any, out_type: Any, target: Any) -> Any:
-        chosen = registry.OpStrategy()
-        chosen.add_implementation(
-            lambda attrs, inputs, out_type: [compute(*inputs, eps=float(attrs["eps"]))],
-            lambda attrs, outputs, target: schedule(outputs),
-            name=f"{name}.cpu",
-        )
-        return chosen
-
-    registry.register_strategy(name, strategy)
-
-    def convert(inputs: Sequence[Any], types: Sequence[str]) -> Any:
-        *tensors, eps = inputs
-        return relay.Call(operator, tensors, tvm.ir.make_node("DictAttrs", eps=float(eps)))
-
-    return {"tvm_practice::rms_norm_gate": convert}
+    operator = register_operator(name)
+    give_strategy(name, compute, schedule)
+    return call_converter(operator)
 
 
 def extern_matmul(A: Any, B: Any, name: str) -> Any:

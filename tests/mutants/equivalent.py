@@ -59,8 +59,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "labs.tuning_farm.rpc_runner": {
         "max_workers=session_seconds": "the pool that it is for is replaced by the runner's own",
     },
-    "labs.custom_operator.convert_relay": {
+    "labs.custom_operator.register_operator": {
         "'Gated RMS normalization.x'": "the description is for people",
+    },
+    "labs.custom_operator.give_strategy": {
         "_strategyx": "the strategy is found by the operator, not by a name of its own",
     },
     "labs.compilers_compared.online_softmax": {

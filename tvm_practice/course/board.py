@@ -70,16 +70,27 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
             untouched.append(phase)
             continue
         label = (phase.label, bar(*done(phase, verdicts)))
-        marks = {each.name: _mark(by_id.get(each.id)) for each in phase.exercises}
+        marks = {each: _mark(by_id.get(each.id)) for each in phase.exercises}
         for mark in [*_MARK.values(), _UNGRADED]:
-            if names := [name for name, its in marks.items() if its == mark]:
-                table.add_row(*label, Text(*mark), ", ".join(names))
+            if its := [each for each, found in marks.items() if found == mark]:
+                table.add_row(*label, Text(*mark), ", ".join(_names(its)))
                 label = ("", "")
     if untouched:
         whole = sum(len(phase.exercises) for phase in untouched)
         keys = " ".join(phase.key for phase in untouched)
         table.add_row("more", bar(0, whole), Text(*_MARK["todo"]), keys)
     return table
+
+
+def _names(among: Collection[Exercise]) -> list[str]:
+    """The exercises' names; steps are counted with the whole where it is `among` them, too."""
+    names = {each.name for each in among}
+    steps = Counter(each.step_of for each in among)
+    return [
+        f"{each.name} (+{steps[each.name]} steps)" if steps[each.name] else each.name
+        for each in among
+        if each.step_of not in names
+    ]
 
 
 def _mark(verdict: Verdict | None) -> tuple[str, str]:

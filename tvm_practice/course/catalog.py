@@ -53,6 +53,7 @@ class Exercise:
         looks_like: what a correct answer gives: a loop nest or output, in short.
         demonstrate: takes the function; returns `looks_like` if it is right (on `engine`).
         check: takes the function; raises CheckFailed with a message that teaches.
+        step_of: the exercise of the same phase that this one is a step of; "" for none.
     """
 
     phase: str
@@ -63,6 +64,7 @@ class Exercise:
     looks_like: str
     demonstrate: Demonstrate
     check: Check
+    step_of: str = ""
 
     @property
     def id(self) -> str:
@@ -144,13 +146,16 @@ class Phase:
         hints: tuple[str, str, str],
         looks_like: str,
         demonstrate: Demonstrate,
+        step_of: str = "",
     ) -> Callable[[Check], Check]:
         """Register the decorated check as that of exercise `name`."""
 
         def register(check: Check) -> Check:
             shape = inspect.cleandoc(looks_like)
             self.exercises.append(
-                Exercise(self.module, name, engine, title, hints, shape, demonstrate, check)
+                Exercise(
+                    self.module, name, engine, title, hints, shape, demonstrate, check, step_of
+                )
             )
             return check
 

@@ -204,10 +204,62 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
     raise NotImplementedError("add the kernel to the module, emit a relax.call_tir of it")
 
 
+def register_operator(name: str) -> Any:  # a tvm.ir.Op
+    """Classic TVM: put an operator into Relay's registry, with what the graph must know of it.
+
+    It has three inputs. Its type relation, a function of the inputs' types and the call's
+    attributes, gives the result the type of the first input. Its pattern is OPAQUE, so that it is
+    not fused with its neighbours.
+
+    Args:
+        name: the operator's name, such as "practice.rms_norm_gate". A process can register a
+            name only once.
+
+    Returns:
+        The operator.
+    """
+    raise NotImplementedError("register, get, set_num_inputs, add_type_rel, register_pattern")
+
+
+def give_strategy(
+    name: str, compute: Callable[..., Any], schedule: Callable[[Sequence[Any]], Any]
+) -> None:
+    """Classic TVM: register how relay.build makes loops of a call of an operator.
+
+    A strategy takes (attrs, inputs, out_type, target) and returns an OpStrategy with one
+    implementation: a function of (attrs, inputs, out_type) that returns a list of the output
+    tensors, and one of (attrs, outputs, target) that returns their schedule. The call's attribute
+    "eps" is the number that `compute` is given.
+
+    Args:
+        name: the name of an operator of `register_operator`.
+        compute: `rms_norm_gate`: takes X, Z, W and eps, returns Y.
+        schedule: takes the output tensors in a sequence, returns their te.Schedule.
+    """
+    raise NotImplementedError("a strategy that fills an OpStrategy, then register_strategy")
+
+
+def call_converter(operator: Any) -> dict[str, Any]:
+    """Classic TVM: a converter for from_pytorch's custom_convert_map that calls an operator.
+
+    The converter takes [x, z, weight, eps] and their types. It returns a relay.Call of the
+    operator with x, z and weight as arguments, and eps in the call's attributes, a "DictAttrs".
+
+    Args:
+        operator: as `register_operator` returns it.
+
+    Returns:
+        {"tvm_practice::rms_norm_gate": the converter}: the operator's name in a trace.
+    """
+    raise NotImplementedError("a function of (inputs, types) that returns a relay.Call")
+
+
 def convert_relay(
     name: str, compute: Callable[..., Any], schedule: Callable[[Sequence[Any]], Any]
 ) -> dict[str, Any]:
     """Classic TVM: register a Relay operator, and return a converter for custom_convert_map.
+
+    Call the three steps above, or write it in one piece.
 
     A Relay operator is a name in a registry with attributes: three inputs; a type relation, a
     function of the inputs' types and the call's attributes that returns the result's type; the

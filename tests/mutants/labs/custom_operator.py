@@ -507,3 +507,187 @@ edited(
     {'is_op("relax.add")(product, is_const())': 'is_op("relax.add")(product, wildcard())'},
     message="the add of an activation",
 )
+
+
+edited(
+    "register_operator",
+    "two_inputs",
+    {"set_num_inputs(3)": "set_num_inputs(2)"},
+    message="an operator of 3 inputs",
+)
+edited(
+    "register_operator",
+    "the_type_of_the_weight",
+    {"types[0]": "types[2]"},
+    message="a result of the first input's type",
+)
+edited(
+    "register_operator",
+    "may_be_fused",
+    {"OpPattern.OPAQUE": "OpPattern.ELEMWISE"},
+    message="fused with its neighbours",
+)
+edited(
+    "register_operator",
+    "returns_the_name",
+    {"return operator": "return name"},
+    message="the return statement",
+)
+edited(
+    "register_operator",
+    "one_name",
+    {"    registry.register(name": '    name = "practice.gated"\n    registry.register(name'},
+    message="the operator graded",
+)
+
+
+@right("register_operator")
+def with_attributes_by_hand(name):
+    import tvm
+    from tvm.relay.op import op as registry
+
+    registry.register(name)
+    registry.register_pattern(name, 8)
+    operator = tvm.ir.Op.get(name)
+    operator.set_num_inputs(3)
+
+    def relation(types, attrs):
+        x, *_ = types
+        return x
+
+    operator.add_type_rel(name + ".relation", relation)
+    return operator
+
+
+edited(
+    "give_strategy",
+    "one_number",
+    {'float(attrs["eps"])': "1e-5"},
+    message="the eps of each call",
+)
+edited(
+    "give_strategy",
+    "its_own_schedule",
+    {
+        "    import tvm\n": "    import tvm\n    from tvm import te\n",
+        "schedule(outputs),": "te.create_schedule([each.op for each in outputs]),",
+    },
+    message="second argument of OpStrategy.add_implementation",
+)
+edited(
+    "give_strategy",
+    "a_tensor_for_the_sequence",
+    {"schedule(outputs),": "schedule(outputs[0]),"},
+    message="expected: ",
+)
+edited(
+    "give_strategy",
+    "x_and_z_exchanged",
+    {"compute(*inputs,": "compute(inputs[1], inputs[0], inputs[2],"},
+    message="the result of two calls",
+)
+edited(
+    "give_strategy",
+    "registers_nothing",
+    {"    registry.register_strategy(name, strategy)": ""},
+    message="a strategy that relay.build finds",
+)
+
+
+@right("give_strategy")
+def a_generic_function(name, compute, schedule):
+    import tvm
+    from tvm.relay.op import op as registry
+
+    def made(attrs, inputs, out_type):
+        x, z, w = inputs
+        return [compute(x, z, w, eps=attrs["eps"].value)]
+
+    @tvm.target.override_native_generic_func(name.replace(".", "_"))
+    def strategy(attrs, inputs, out_type, target):
+        found = registry.OpStrategy()
+        found.add_implementation(made, lambda attrs, outs, target: schedule(list(outs)), name=name)
+        return found
+
+    registry.register_strategy(name, strategy)
+
+
+edited(
+    "call_converter",
+    "no_attributes",
+    {', tvm.ir.make_node("DictAttrs", eps=float(eps))': ""},
+    message="the attribute eps",
+)
+edited(
+    "call_converter",
+    "one_eps_for_all",
+    {"float(eps)": "0.25"},
+    message="the attribute eps",
+)
+edited(
+    "call_converter",
+    "arguments_turned",
+    {"operator, tensors,": "operator, tensors[::-1],"},
+    message="x, z and weight, in this order",
+)
+edited(
+    "call_converter",
+    "named_as_exported",
+    {'{"tvm_practice::rms_norm_gate": convert}': '{"rms_norm_gate.default": convert}'},
+    message="the key, which is what the frontend calls",
+)
+
+
+@mutant("call_converter", message="a relay.Call of graded")
+def calls_a_sum(operator):
+    import tvm
+    from tvm import relay
+
+    def convert(inputs, types):
+        attributes = tvm.ir.make_node("DictAttrs", eps=float(inputs[3]))
+        return relay.Call(relay.op.get("add"), inputs[:3], attributes)
+
+    return {"tvm_practice::rms_norm_gate": convert}
+
+
+@right("call_converter")
+def by_position(operator):
+    import tvm
+    from tvm import relay
+
+    def convert(inputs, types):
+        attributes = tvm.ir.make_node("DictAttrs", eps=inputs[3])
+        return relay.Call(op=operator, args=list(inputs[:3]), attrs=attributes)
+
+    return {"tvm_practice::rms_norm_gate": convert}
+
+
+@right("convert_relay")
+def in_one_piece(name, compute, schedule):
+    import tvm
+    from tvm import relay
+    from tvm.relay.op import op as registry
+
+    registry.register(name, "Gated RMS normalization.")
+    operator = registry.get(name)
+    operator.set_num_inputs(3)
+    operator.add_type_rel(name, lambda types, attrs: types[0])
+    registry.register_pattern(name, registry.OpPattern.OPAQUE)
+
+    @tvm.target.override_native_generic_func(f"{name}_strategy")
+    def strategy(attrs, inputs, out_type, target):
+        chosen = registry.OpStrategy()
+        chosen.add_implementation(
+            lambda attrs, inputs, out_type: [compute(*inputs, eps=float(attrs["eps"]))],
+            lambda attrs, outputs, target: schedule(outputs),
+            name=f"{name}.cpu",
+        )
+        return chosen
+
+    registry.register_strategy(name, strategy)
+
+    def convert(inputs, types):
+        *tensors, eps = inputs
+        return relay.Call(operator, tensors, tvm.ir.make_node("DictAttrs", eps=float(eps)))
+
+    return {"tvm_practice::rms_norm_gate": convert}
