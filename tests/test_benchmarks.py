@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_command_lines import quick_help
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
@@ -16,15 +18,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
-    code = (
-        f"import sys, runpy; sys.argv = ['x', '--help']; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
-        f"try: runpy.run_module({name!r}, run_name='__main__')\n"
-        "except SystemExit as end: assert end.code in (0, None)\n"
-        "slow = {'tvm', 'torch', 'numpy', 'scipy'} & set(sys.modules)\n"
-        "assert not slow, slow"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "Examples:" in shown.stdout
+    quick_help(name, folder=BENCHMARKS)
 
 
 @pytest.mark.parametrize("name", NAMES[:7])

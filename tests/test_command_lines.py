@@ -38,22 +38,33 @@ def run(
     )
 
 
-@pytest.mark.real_processes
-@pytest.mark.parametrize("module", COMMANDS)
-def test_help_has_examples_and_needs_no_tvm(module: str, tmp_path: Path) -> None:
-    """`--help` is quick because nothing slow is imported for it."""
-    name = f"{module}.__main__" if module in PACKAGES else module
+def quick_help(module: str, *arguments: str, folder: Path) -> str:
+    """What `--help` prints; asserts that it has examples and imports nothing slow.
+
+    Args:
+        module: its whole name, which Python finds from `folder`.
+        arguments: before `--help`.
+        folder: the working directory.
+    """
     code = (
-        f"import sys, runpy; sys.argv = ['x', '--help']\n"
-        f"try: runpy.run_module('tvm_practice.{name}', run_name='__main__')\n"
+        f"import sys, runpy; sys.argv = ['x', *{arguments}, '--help']\n"
+        f"try: runpy.run_module({module!r}, run_name='__main__')\n"
         "except SystemExit as end: assert end.code in (0, None)\n"
-        "slow = {'tvm', 'torch', 'numpy', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "slow = {'tvm', 'torch', 'numpy', 'scipy', 'matplotlib', 'omegaconf'} & set(sys.modules)\n"
         "assert not slow, slow"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
     )
     assert "Examples:" in shown.stdout
+    return shown.stdout
+
+
+@pytest.mark.real_processes
+@pytest.mark.parametrize("module", COMMANDS)
+def test_help_has_examples_and_needs_no_tvm(module: str, tmp_path: Path) -> None:
+    name = f"{module}.__main__" if module in PACKAGES else module
+    quick_help(f"tvm_practice.{name}", folder=tmp_path)
 
 
 @pytest.mark.pages  # the README's commands
