@@ -282,6 +282,7 @@ def test_what_no_export_is_for(session: engines.Session) -> None:
     reasons = {
         "hexagon": "exports are for llvm, cuda,",
         "vulkan": "no code generator for Vulkan",
+        "rocm": "install ROCm or set ROCM_PATH",
         "cuda": "name it, cuda -arch=sm_80",
     }
     if session.engine == engines.CLASSIC:

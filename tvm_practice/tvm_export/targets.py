@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ def resolve_target(text: str) -> Any:
         if described == {"kind": "llvm"}:
             return engines.host_target()
         described = _checked(described)
-        with native_stderr_to(os.devnull):  # it warns of a default arch for cuda
+        # It warns of a default arch for cuda, and for rocm prints.
+        with native_stderr_to(os.devnull), redirect_stdout(None):
             return tvm.target.Target(described)
     except BadInput as error:
         raise BadInput(f"target {text!r}: {error}") from None
@@ -332,6 +334,11 @@ def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = Fal
         )
     if tvm.get_global_func(f"target.build.{kind}", allow_missing=True) is None:
         raise BadInput(f"target {text!r}: this TVM has no code generator for {_DEVICES[kind]}")
+    if kind == "rocm" and not _has_rocm():
+        raise BadInput(
+            f"target {text!r}: TVM links ROCm's device libraries, which are not here; install ROCm "
+            "or set ROCM_PATH"
+        )
     if tuned:
         raise BadInput(
             f"target {text!r}: tuning is for processors; without trials {_DEVICES[kind]} gets "
@@ -343,6 +350,15 @@ def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = Fal
             f"target {text!r}: there is no CUDA device to ask for its architecture; name it, "
             "cuda -arch=sm_80"
         )
+
+
+def _has_rocm() -> bool:
+    from tvm.support.rocm import find_rocm_path
+
+    try:
+        return Path(find_rocm_path()).is_dir()
+    except RuntimeError:
+        return False
 
 
 def device_of(target: Any) -> Any:
