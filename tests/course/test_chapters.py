@@ -51,6 +51,7 @@ def report(results: Mapping[str, Any], folder: Path) -> None:
 SPLIT = {
     "manual_schedule.packed_matmul": "as_one_function",
     "labs.custom_operator.convert_relay": "in_one_piece",
+    "labs.gpu_schedule.tensor_cores": "in_one_piece",
 }
 ANSWERED = (
     "te_basics.softmax",

@@ -44,10 +44,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
     },
-    "labs.gpu_schedule.tensor_cores": {
-        "(load_b, 'load_b'), (load_a, 'load_a')": "the copies are tensorized in any order",
-        "(load_a, 'load_a'), (store, 'store'), (load_b": "the copies are tensorized in any order",
-    },
     "labs.deploy_cpp.image_to_label": {"relax.Var('', ": _NAME},
     "labs.cross_compile.compile_object": {
         "write_to_file(path)": "an object file is what is written unless told",

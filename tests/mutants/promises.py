@@ -295,6 +295,22 @@ PROMISES: dict[str, dict[str, str]] = {
         "`offset` elements past a multiple of 32": "always_one",
         "offset: elements past a multiple of 32": "too_far",
     },
+    "labs.gpu_schedule.fragment_loops": {
+        "rows and columns, by 16": "of_32",
+        "row blocks, column blocks, 16 rows, 16 columns": "fragments_inside",
+        "16 rows, 16 columns": "columns_before_rows",
+        "The loop of 16 rows": "returns_the_outer_rows",
+    },
+    "labs.gpu_schedule.tensorize_copies": {
+        "Replace the copies of fragments": "loads_only",
+        "names for `tensorize` by purpose": "names_of_its_own",
+    },
+    "labs.gpu_schedule.tensorize_product": {
+        "decompose the reduction at k_outer first": "zeroes_outside_k_and_the_warps",
+        "and the zeroing before it, by instructions": "leaves_the_zeroing_as_loops",
+        "Tensorize those inner blocks": "tensorizes_the_outer_block",
+        "names for `tensorize` by purpose": "compute_by_its_own_name",
+    },
     "labs.gpu_schedule.tensor_cores": {
         "Decompose the reduction at k_outer": "zeroes_outside_the_warps",
         "tensorize five blocks": "forgets_the_store",

@@ -205,6 +205,57 @@ def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
     raise NotImplementedError("schedule.storage_align of the buffer's rows")
 
 
+def fragment_loops(schedule: Any, block: Any) -> Any:
+    """Make the loops of one fragment the innermost ones of a copy.
+
+    Split the last two loops, rows and columns, by 16, and reorder them to row blocks, column
+    blocks, 16 rows, 16 columns. Loops outside them stay as they are.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        block: a block that copies fragments; 16 divides both loops.
+
+    Returns:
+        The loop of 16 rows.
+    """
+    raise NotImplementedError("split both loops by 16, then schedule.reorder")
+
+
+def tensorize_copies(
+    schedule: Any, load_a: Any, load_b: Any, store: Any, intrinsics: dict[str, str]
+) -> None:
+    """Replace the copies of fragments by instructions: each from its `fragment_loops` inwards.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        load_a: the block that copies A to fragments.
+        load_b: the block that copies B to fragments.
+        store: the block that copies the sum to C.
+        intrinsics: names for `tensorize` by purpose, here "load_a", "load_b" and "store".
+    """
+    raise NotImplementedError("schedule.tensorize of what fragment_loops returns, three times")
+
+
+def tensorize_product(
+    schedule: Any, product: Any, k_outer: Any, intrinsics: dict[str, str]
+) -> None:
+    """Replace the product of fragments, and the zeroing before it, by instructions.
+
+    The multiply instruction only accumulates: decompose the reduction at k_outer first, which
+    creates a block that sets the accumulators to zero. Each of the two blocks contains another
+    one (schedule.get_child_blocks). Tensorize those inner blocks: of the zeroing from its loop of
+    16 rows, of the product from the first of its three loops of 16. They are the last of
+    get_loops.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule, changed in place.
+        product: the block of one product of fragments, made by blockize.
+        k_outer: the loop whose steps are staged.
+        intrinsics: names for `tensorize` by purpose, here "init" and "compute".
+    """
+    raise NotImplementedError("decompose_reduction, get_child_blocks and tensorize, twice")
+
+
 def tensor_cores(
     schedule: Any,
     product: Any,
@@ -215,6 +266,8 @@ def tensor_cores(
     intrinsics: dict[str, str],
 ) -> None:
     """Replace the loops of a tiled matmul by tensor-core instructions.
+
+    Call the steps above, or write it in one piece.
 
     The loops are as `warp_tiles` leaves them, with A and B staged. Decompose the reduction at
     k_outer, which creates a block that sets the accumulators to zero. Then tensorize five blocks,

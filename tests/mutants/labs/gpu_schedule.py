@@ -1,6 +1,6 @@
 """Wrong solutions of lab 1."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right
 
 
 @mutant("bind_threads", message="(?s)neighbouring elements of A.*the same element of A")
@@ -337,6 +337,7 @@ edited(
     "tensor_cores",
     "names_the_intrinsics_itself",
     {'intrinsics["init"]': '"tvm_practice_init"'},
+    of="in_one_piece",
     message="the intrinsics tensorized by the names given",
 )
 edited(
@@ -356,3 +357,131 @@ edited(
     },
     message="neighbours in C",
 )
+
+
+edited(
+    "fragment_loops",
+    "fragments_inside",
+    {"(row_tiles, column_tiles, rows, columns)": "(rows, columns, row_tiles, column_tiles)"},
+    message="16 rows, 16 columns",
+)
+edited(
+    "fragment_loops",
+    "columns_before_rows",
+    {
+        "(row_tiles, column_tiles, rows, columns)": "(row_tiles, column_tiles, columns, rows)",
+        "return rows": "return columns",
+    },
+    message="tensorize recognizes",
+)
+edited(
+    "fragment_loops",
+    "does_not_reorder",
+    {"    schedule.reorder(row_tiles, column_tiles, rows, columns)\n": ""},
+    message="the order of the four",
+)
+edited(
+    "fragment_loops",
+    "of_32",
+    {"(rows, [None, 16])": "(rows, [None, 32])"},
+    message=r"split by \[None, 16\]",
+)
+edited(
+    "fragment_loops",
+    "returns_the_outer_rows",
+    {"return rows": "return row_tiles"},
+    message="the return statement",
+)
+
+
+@right("fragment_loops")
+def columns_first(schedule, block):
+    *_, i, j = schedule.get_loops(block)
+    j_0, j_1 = schedule.split(j, factors=[None, 16])
+    i_0, i_1 = schedule.split(i, factors=[None, 16])
+    schedule.reorder(j_0, i_1)
+    assert i_0 is not None and j_1 is not None
+    return schedule.get_loops(block)[-2]
+
+
+edited(
+    "tensorize_copies",
+    "loads_only",
+    {', (store, "store")': ""},
+    message="once each for load_a, load_b, store",
+)
+edited(
+    "tensorize_copies",
+    "names_of_its_own",
+    {"intrinsics[name]": 'f"tvm_practice_{name}"'},
+    message="tensorize by the names given",
+)
+edited(
+    "tensorize_copies",
+    "a_as_b",
+    {'(load_b, "load_b")': '(load_b, "load_a")'},
+    message="expected: ",
+)
+
+
+@right("tensorize_copies")
+def loops_made_first(schedule, load_a, load_b, store, intrinsics):
+    def inner(block):
+        *_, i, j = schedule.get_loops(block)
+        i_0, i_1 = schedule.split(i, factors=[None, 16])
+        j_0, j_1 = schedule.split(j, factors=[None, 16])
+        schedule.reorder(i_0, j_0, i_1, j_1)
+        return i_1
+
+    loops = {"store": inner(store), "load_b": inner(load_b), "load_a": inner(load_a)}
+    for name, loop in loops.items():
+        schedule.tensorize(loop, intrinsics[name])
+
+
+edited(
+    "tensorize_product",
+    "zeroes_outside_k_and_the_warps",
+    {"(product, k_outer)": "(product, schedule.get_loops(product)[2])"},
+    message="set to zero once, before k_outer",
+)
+edited(
+    "tensorize_product",
+    "leaves_the_zeroing_as_loops",
+    {'    schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])\n': ""},
+    message="once each for init, compute",
+)
+edited(
+    "tensorize_product",
+    "tensorizes_the_outer_block",
+    {"schedule.get_loops(inside)[-3]": "schedule.get_loops(product)[-3]"},
+    message="expected: tensorize_product to run",
+)
+edited(
+    "tensorize_product",
+    "compute_by_its_own_name",
+    {'intrinsics["compute"]': '"tvm_practice_compute"'},
+    message="tensorize by the names given",
+)
+
+
+@right("tensorize_product")
+def product_first(schedule, product, k_outer, intrinsics):
+    zero = schedule.decompose_reduction(product, k_outer)
+    for block, count, name in ((product, 3, "compute"), (zero, 2, "init")):
+        (inner,) = schedule.get_child_blocks(block)
+        schedule.tensorize(schedule.get_loops(inner)[-count], intrinsics[name])
+
+
+@right("tensor_cores")
+def in_one_piece(schedule, product, load_a, load_b, store, k_outer, intrinsics):
+    zero = schedule.decompose_reduction(product, k_outer)
+    for block, name in ((load_a, "load_a"), (load_b, "load_b"), (store, "store")):
+        rows, columns = schedule.get_loops(block)[-2:]
+        row_tiles, rows = schedule.split(rows, [None, 16])
+        column_tiles, columns = schedule.split(columns, [None, 16])
+        schedule.reorder(row_tiles, column_tiles, rows, columns)
+        schedule.tensorize(rows, intrinsics[name])
+    [inside] = schedule.get_child_blocks(zero)
+    schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])
+    [inside] = schedule.get_child_blocks(product)
+    schedule.tensorize(schedule.get_loops(inside)[-3], intrinsics["compute"])
