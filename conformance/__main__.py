@@ -1,12 +1,13 @@
 """`python -m conformance KIND`: try cases that others wrote, and say what became of them."""
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import click
 
-from conformance.cases import VERDICTS, Outcome, Verdict, counts, drawn, try_all
+from conformance.cases import VERDICTS, Case, Outcome, Verdict, counts, drawn, try_all
 from conformance.kinds import KINDS
 from conformance.page import write as write_page
 from conformance.results import Results, path_of
@@ -16,12 +17,13 @@ from conformance.results import Results, path_of
     epilog="\b\nExamples:\n  python -m conformance operators --samples 2\n"
     "  python -m conformance operators --dtype bfloat16 --draw 100\n"
     "  python -m conformance operators --only softmax --json outcomes.json\n"
-    "  python -m conformance --again outcomes.json --verdict raw"
+    "  python -m conformance --again outcomes.json --verdict raw\n"
+    "  python -m conformance --more outcomes.json --samples 6 --minutes 20"
 )
 @click.argument("kinds", metavar="KIND...", nargs=-1)
 @click.option("--dtype", help="Type of the inputs, or 'all' [default: the kind's first].")
-@click.option("--samples", type=click.IntRange(min=1), help="Samples per group [default: all].")
-@click.option("--draw", type=click.IntRange(min=1), help="Try this many cases, drawn at random.")
+@click.option("--samples", type=click.IntRange(min=0), help="Samples per group [default: all].")
+@click.option("--draw", type=click.IntRange(min=0), help="Try this many cases, drawn at random.")
 @click.option("--seed", type=int, help="Seed of the draw; the same seed draws the same cases.")
 @click.option("--only", help="Try only cases whose name starts with this.")
 @click.option("--verbose", is_flag=True, help="Print the outcome of each case.")
@@ -44,6 +46,14 @@ from conformance.results import Results, path_of
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Retry the file's cases that were wrong, raw or refused, and update the file.",
 )
+@click.option(
+    "--more",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Try the cases that the file lacks, and add them to it.",
+)
+@click.option(
+    "--minutes", type=click.FloatRange(0, min_open=True), help="Begin no case after this time."
+)
 @click.option("--page", is_flag=True, help="Then write docs/conformance.md from all outcomes kept.")
 @click.option(
     "--verdict",
@@ -63,24 +73,23 @@ def main(
     timeout: float,
     file: Path | None,
     again: Path | None,
+    more: Path | None,
+    minutes: float | None,
     page: bool,
     verdict: tuple[str, ...],
 ) -> None:
     """Try cases that others wrote; exit code 1 if one is wrong or raw."""
     if unknown := [each for each in kinds if each not in KINDS]:
         raise click.UsageError(f"no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
-    if again is not None:
-        try:
-            before = Results.read(again)
-        except (ValueError, KeyError, TypeError) as error:
-            raise click.UsageError(f"{again} holds no outcomes: {error}") from None
-        runs = [(before.kind, before.dtype, before.samples)]
-        names = before.failures(cast("tuple[Verdict, ...]", verdict))
+    before = _outcomes_of(again or more)
+    if before is not None:
+        runs = [(before.kind, before.dtype, samples if more else before.samples)]
     else:
         runs = [(kind, each, samples) for kind in kinds for each in _dtypes(kind, dtype)]
-        names = None
     if not runs or (file is not None and len(runs) > 1):
         raise click.UsageError("name one kind" if file else f"name a kind: {', '.join(KINDS)}")
+    chosen = before.failures(cast("tuple[Verdict, ...]", verdict)) if before and again else None
+    known_before = before.names() if before and more else set()
     defects = 0
     for kind, type_, most in runs:
         known = list(KINDS[kind].cases(type_, most))
@@ -88,10 +97,16 @@ def main(
             each
             for each in drawn(known, draw, seed)
             if (only is None or each.name.startswith(only))
-            and (names is None or each.name in names)
+            and (chosen is None or each.name in chosen)
+            and each.name not in known_before
         ]
         outcomes = try_all(
-            KINDS[kind].JUDGE, found, jobs=jobs, timeout=timeout, say=partial(_say, verbose)
+            KINDS[kind].JUDGE,
+            found,
+            jobs=jobs,
+            timeout=timeout,
+            limit=None if minutes is None else 60 * minutes,
+            say=partial(_say, verbose),
         )
         tally = counts(outcomes)
         click.echo(
@@ -100,15 +115,32 @@ def main(
             + _share(tally["right"], sum(tally.values()) - tally["left out"])
         )
         defects += tally["wrong"] + tally["raw"]
-        if again is not None:
+        if before is not None:
             merged = before.merged(outcomes)
-            Results.of(kind, type_, most, merged, untried=before.untried).write(file or again)
+            untried = before.untried if again else _count_of_others(known, merged)
+            kept = Results.of(kind, type_, most, merged, untried=untried)
+            kept.write(file or again or cast(Path, more))
         elif file or not (draw or only):
-            results = Results.of(kind, type_, most, outcomes, untried=len(known) - len(found))
+            results = Results.of(
+                kind, type_, most, outcomes, untried=_count_of_others(known, outcomes)
+            )
             results.write(file or path_of(kind, type_))
     if page:
         write_page()
     raise SystemExit(1 if defects else 0)
+
+
+def _outcomes_of(file: Path | None) -> Results | None:
+    """What --again or --more names."""
+    try:
+        return None if file is None else Results.read(file)
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.UsageError(f"{file} holds no outcomes: {error}") from None
+
+
+def _count_of_others(cases: Iterable[Case], outcomes: Iterable[Outcome]) -> int:
+    """How many cases have no outcome."""
+    return len({each.name for each in cases} - {each.name for each in outcomes})
 
 
 def _say(verbose: bool, outcome: Outcome) -> None:

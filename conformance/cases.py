@@ -1,7 +1,9 @@
 """A case, what became of it, and how a kind of cases is tried."""
 
+import math
 import random
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,13 +35,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case; the reason is one line, empty where it is right."""
+    """What became of a case.
+
+    Attributes:
+        reason: one line, empty where it is right.
+        seconds: that it took.
+        is_static: whether PyTorch's core decompositions make operators of core ATen with static
+            shapes of its group; None for a kind that does not ask.
+    """
 
     group: str
     name: str
     verdict: Verdict
     reason: str = ""
     seconds: float = 0.0
+    is_static: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -100,6 +110,7 @@ def try_all(
     engine: engines.Engine = engines.CURRENT,
     jobs: int = 2,
     timeout: float = 180.0,
+    limit: float | None = None,
     say: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Judge each case in a process that has the engine; a crash or a hang costs only its case.
@@ -110,11 +121,13 @@ def try_all(
         engine: which TVM.
         jobs: processes.
         timeout: seconds per case.
+        limit: seconds after which no case is begun.
         say: is told each outcome, in the order in which they end.
 
     Returns:
-        The outcomes in the order of the cases.
+        The outcomes in the order of the cases, without those that were not begun.
     """
+    end = math.inf if limit is None else time.monotonic() + limit
     waiting: SimpleQueue[tuple[int, Case]] = SimpleQueue()
     for numbered in enumerate(cases):
         waiting.put(numbered)
@@ -122,7 +135,7 @@ def try_all(
 
     def work() -> None:
         with closing(Judges(timeout)) as judged:
-            while not waiting.empty():
+            while time.monotonic() < end and not waiting.empty():
                 number, case = waiting.get()
                 answer = judged(judge, case.arguments, engine)
                 outcomes[number] = outcome = Outcome(case.group, case.name, **answer)
@@ -131,7 +144,7 @@ def try_all(
     with ThreadPoolExecutor(jobs) as workers:
         for each in [workers.submit(work) for _ in range(jobs)]:
             each.result()
-    return [outcomes[number] for number in range(len(cases))]
+    return [outcomes[number] for number in sorted(outcomes)]
 
 
 def counts(outcomes: Iterable[Outcome]) -> Counter[Verdict]:

@@ -1,11 +1,13 @@
 """PyTorch's operator database: each operator on the inputs that PyTorch tests it with."""
 
 import functools
+import operator
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from conformance import rare
 from conformance.cases import Case
 from conformance.judging import last_line
 
@@ -29,16 +31,19 @@ def database() -> dict[str, Any]:
 
 
 def cases(dtype: str, samples: int | None) -> Iterator[Case]:
-    """The first samples of each operator that has the type; None: all of them."""
+    """The first samples of each operator that has the type (None: all), and its rare ones."""
     import torch
 
-    for name, operator in database().items():
-        if getattr(torch, dtype) not in operator.dtypes:
+    for name, each in database().items():
+        if getattr(torch, dtype) not in each.dtypes:
             continue
         known = len(samples_of(name, dtype))
         for index in range(known if samples is None else min(samples, known)):
             arguments = {"name": name, "index": index, "dtype": dtype}
             yield Case(name, f"{name} {dtype} {index}", arguments)
+        for index in range(len(rare_samples_of(name, dtype))):
+            arguments = {"name": name, "index": index, "dtype": dtype, "is_rare": True}
+            yield Case(name, f"{name} {dtype} rare {index}", arguments)
 
 
 @functools.lru_cache(maxsize=4)
@@ -52,7 +57,46 @@ def samples_of(name: str, dtype: str) -> list[Any]:
         return list(found)
 
 
-def judge(name: str, index: int, dtype: str) -> dict[str, Any]:
+@functools.lru_cache(maxsize=4)
+def rare_samples_of(name: str, dtype: str) -> list[Any]:
+    """Samples with NaN and infinities; see `conformance.rare`."""
+    import torch
+
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rare.samples(database()[name], getattr(torch, dtype))
+
+
+@functools.cache
+def is_static(name: str, dtype: str) -> bool:
+    """Whether PyTorch's core decompositions make operators of core ATen of an operator.
+
+    It is its first sample that is taken apart, and all shapes must be known then.
+    """
+    import torch
+    from torch.utils import _pytree as pytree
+
+    module, tensors = _as_module(database()[name].op, samples_of(name, dtype)[0])
+    try:
+        graph = torch.export.export(module, tuple(tensors)).run_decompositions().graph
+    except Exception:  # whatever PyTorch has against it
+        return False
+    nodes = [each for each in graph.nodes if each.op == "call_function"]
+    return all(
+        torch.Tag.core in getattr(each.target, "tags", ())
+        or each.target is operator.getitem  # of an operator's outputs
+        for each in nodes
+    ) and all(
+        isinstance(extent, int)
+        for each in nodes
+        for value in pytree.tree_leaves(each.meta.get("val"))
+        if isinstance(value, torch.Tensor)
+        for extent in value.shape
+    )
+
+
+def judge(name: str, index: int, dtype: str, is_rare: bool = False) -> dict[str, Any]:
     """Compile one operator on one sample and compare its outputs with PyTorch's."""
     import torch
 
@@ -60,20 +104,23 @@ def judge(name: str, index: int, dtype: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        verdict, reason = _judged(name, index, dtype)
-    return {"verdict": verdict, "reason": reason, "seconds": time.perf_counter() - started}
+        samples = rare_samples_of(name, dtype) if is_rare else samples_of(name, dtype)
+        verdict, reason = _judged(name, samples[index])
+        seconds = time.perf_counter() - started
+        static = is_static(name, dtype)
+    return {"verdict": verdict, "reason": reason, "seconds": seconds, "is_static": static}
 
 
-def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
+def _judged(name: str, sample: Any) -> tuple[str, str]:
     import torch
 
     from tvm_practice.engines import PlainError
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
-    sample, operator = samples_of(name, dtype)[index], database()[name].op
+    function = database()[name].op
     if name in _UP_TO_SIGNS:
-        operator = _then(operator, sample.output_process_fn_grad)
-    module, tensors = _as_module(operator, sample)
+        function = _then(function, sample.output_process_fn_grad)
+    module, tensors = _as_module(function, sample)
     if not tensors:
         return "left out", "it takes no tensor"
     if any(each.is_complex() or each.layout != torch.strided for each in tensors):
@@ -144,11 +191,11 @@ def as_near(got: list[Any], expected: Any, exactly: Callable[[], Any]) -> bool:
     )
 
 
-def _then(operator: Any, process: Any) -> Any:
-    return lambda *args, **kwargs: process(operator(*args, **kwargs))
+def _then(function: Any, process: Any) -> Any:
+    return lambda *args, **kwargs: process(function(*args, **kwargs))
 
 
-def _as_module(operator: Any, sample: Any) -> tuple[Any, list[Any]]:
+def _as_module(function: Any, sample: Any) -> tuple[Any, list[Any]]:
     """A module of the sample's tensors that calls the operator, and those tensors."""
     import torch
     from torch.utils import _pytree as pytree
@@ -162,7 +209,7 @@ def _as_module(operator: Any, sample: Any) -> tuple[Any, list[Any]]:
             for place, tensor in zip(places, tensors, strict=True):
                 given[place] = tensor
             first, args, kwargs = pytree.tree_unflatten(given, shape)
-            result = pytree.tree_leaves(operator(first, *args, **kwargs))
+            result = pytree.tree_leaves(function(first, *args, **kwargs))
             return tuple(each for each in result if isinstance(each, torch.Tensor))
 
     return Operator().eval(), [leaves[place] for place in places]

@@ -100,6 +100,7 @@ def _section(kind: str, found: Sequence[Results]) -> str:
         run = f"`{each.command}`, {date}, {each.environment['processor']}; {packages}"
         untried = f"; {each.untried} more cases were not tried" if each.untried else ""
         parts.append(f"{run}{untried}.\n")
+        parts.append(_static_share(each))
     outcomes = [outcome for each in found for outcome in each.outcomes]
     parts += [
         _reasons(outcomes, "refused", "Refused, by reason"),
@@ -107,6 +108,19 @@ def _section(kind: str, found: Sequence[Results]) -> str:
         _reasons(outcomes, "left out", "Left out, by reason"),
     ]
     return "\n".join(filter(None, parts))
+
+
+def _static_share(found: Results) -> str:
+    """How many of the cases are right that an exporter of static graphs can be asked for."""
+    asked = [each for each in found.outcomes if each.is_static and each.verdict != "left out"]
+    if not asked:
+        return ""
+    right = counts(asked)["right"]
+    return (
+        f"PyTorch's core decompositions make operators of core ATen with static shapes of "
+        f"{len({each.group for each in asked})} of these operators ({found.dtype}). Of their "
+        f"{len(asked)} cases, {right} ({right / len(asked):.1%}) are right.\n"
+    )
 
 
 def _reasons(outcomes: Iterable[Outcome], verdict: Verdict, heading: str) -> str:

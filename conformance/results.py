@@ -75,9 +75,14 @@ class Results:
         return {each.name for each in self.outcomes if each.verdict in (verdicts or _AGAIN)}
 
     def merged(self, newer: Iterable[Outcome]) -> tuple[Outcome, ...]:
-        """Its outcomes, those that `newer` has replaced."""
+        """Its outcomes, those that `newer` has replaced, and those that it lacks behind them."""
         replaced = {each.name: each for each in newer}
-        return tuple(replaced.get(each.name, each) for each in self.outcomes)
+        kept = tuple(replaced.pop(each.name, each) for each in self.outcomes)
+        return (*kept, *replaced.values())
+
+    def names(self) -> set[str]:
+        """Of the cases that it has an outcome of."""
+        return {each.name for each in self.outcomes}
 
 
 def path_of(kind: str, dtype: str) -> Path:

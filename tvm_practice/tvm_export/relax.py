@@ -12,7 +12,9 @@ from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.graph_json import graph_json
+    if "gpu" in target.keys:  # whose maxima leave NaN out
+        return gpu_rules.schedule_defaults(mod, target, report=report)
+    return keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
@@ -300,8 +302,9 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
 
     See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.
     """
-    rules = gpu_rules if "gpu" in target.keys else cpu_rules
-    return rules.schedule_defaults(mod, target, report=report)
+    if "gpu" in target.keys:  # whose maxima leave NaN out
+        return gpu_rules.schedule_defaults(mod, target, report=report)
+    return keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
 
 
 def with_host(target: Any) -> Any:
@@ -329,7 +332,7 @@ def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -
     folded = fold_batch_normalization(module)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
-    module = truth_in_bytes(steps.optimize_relax(folded))
+    module = with_infinite_edges(truth_in_bytes(steps.optimize_relax(folded)))
     return mark_constants(without_empty_constants(module))
 
 

@@ -25,6 +25,8 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "special_bessel_y0.default": functools.partial(_of_the_c_library, "y0"),
         "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1"),
         "nextafter.default": functools.partial(_of_the_c_library, "nextafter"),
+        "bitwise_left_shift.Tensor": functools.partial(_shifted, False),
+        "bitwise_right_shift.Tensor": functools.partial(_shifted, True),
         "convolution.default": _convolution,
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
@@ -37,48 +39,11 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
 
 
 def _extremum(name: str, node: Any, importer: Any) -> Any:
-    """The largest or smallest element; NaN where there is one, as in PyTorch.
-
-    TVM's own reduction takes the other operand of NaN, and begins with the least finite number,
-    which is then the largest of infinities.
-    """
     from tvm import relax
 
     given, emit = settings_of(node), importer.block_builder.emit
-    x, keep = importer.env[given["self"]], given["keepdim"]
-    axes, dtype = list(given["dim"]) or None, str(x.ty.dtype)
-    if dtype not in ("float16", "bfloat16", "float32", "float64"):
-        return emit(getattr(relax.op, name)(x, axes, keep))
-    wide = emit(relax.op.astype(x, "float32")) if "16" in dtype else x
-    found = importer.block_builder.emit_te(
-        functools.partial(_te_extremum, name), wide, axes, keep, primfunc_name_hint=name
-    )
-    return found if wide is x else emit(relax.op.astype(found, dtype))
-
-
-def _te_extremum(name: str, x: Any, axes: Sequence[int] | None, keep: bool) -> Any:
-    from tvm import te, tirx
-
-    rank = len(x.shape)
-    reduced = range(rank) if axes is None else sorted(axis % rank for axis in axes)
-    loops = {axis: te.reduce_axis((0, x.shape[axis]), f"k{axis}") for axis in reduced}
-    shape = [1 if axis in loops else extent for axis, extent in enumerate(x.shape)]
-    kept = [axis for axis in range(rank) if keep or axis not in loops]
-
-    def combined(a: Any, b: Any) -> Any:
-        further = a >= b if name == "max" else a <= b
-        return tirx.Select(tirx.any(further, tirx.isnan(a)), a, b)
-
-    def identity(dtype: str) -> Any:
-        return tirx.const(-math.inf if name == "max" else math.inf, dtype)
-
-    reducer = te.comm_reducer(combined, identity, name=name)
-
-    def element(*index: Any) -> Any:
-        at = {**dict(zip(kept, index, strict=True)), **loops}
-        return reducer(x(*(at[axis] for axis in range(rank))), axis=list(loops.values()))
-
-    return te.compute([shape[axis] for axis in kept], element, name=name)
+    x, axes = importer.env[given["self"]], list(given["dim"]) or None
+    return emit(getattr(relax.op, name)(x, axes, given["keepdim"]))
 
 
 def _product(node: Any, importer: Any) -> Any:
@@ -210,17 +175,22 @@ def _largest(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Any:
-    """Tensor expressions: each window's first largest element, and its place in its image."""
+    """Tensor expressions: each window's first largest element, or last NaN, and its place."""
     from tvm import te, tirx
 
     axes = len(kernel)
     lead = len(shape) - axes
     extents = [int(each) for each in x.shape[lead:]]
-    least = te.min_value(x.dtype)
+    floats = "float" in str(x.dtype)
+    least = tirx.const(-math.inf, x.dtype) if floats else te.min_value(x.dtype)
     window = [te.reduce_axis((0, each), name=f"k{i}") for i, each in enumerate(kernel)]
 
     def better(one: Any, other: Any) -> Any:
-        return tirx.any(one[1] > other[1], tirx.all(one[1] == other[1], one[0] < other[0]))
+        known = tirx.any(one[1] > other[1], tirx.all(one[1] == other[1], one[0] < other[0]))
+        if not floats:
+            return known
+        unknown = tirx.any(other[1] == other[1], one[0] > other[0])
+        return tirx.Select(one[1] != one[1], unknown, known)
 
     largest = te.comm_reducer(
         lambda one, other: tuple(
@@ -273,6 +243,32 @@ def _of_the_c_library(name: str, node: Any, importer: Any) -> Any:
         )
 
     return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint=name)
+
+
+def _shifted(right: bool, node: Any, importer: Any) -> Any:
+    """Whole numbers shifted; by as many bits as they have, or by fewer than 0, nothing is left."""
+    import tvm
+    from tvm import te, tirx, topi
+
+    operands = [importer.env[each] for each in node.args]
+    dtype = tvm.DataType(str(operands[0].ty.dtype))
+    signed = not str(dtype).startswith("uint")
+    most = tirx.const(int(dtype.bits) - (right and signed), str(dtype))
+    shape = [int(each) for each in node.meta["val"].shape]
+
+    none = tirx.const(0, str(dtype))
+
+    def one(x: Any, by: Any) -> Any:
+        known = tirx.all(by >= none, by < most)
+        safe = tirx.Select(known, by, none)
+        beyond = x >> most if right and signed else none
+        return tirx.Select(known, x >> safe if right else x << safe, beyond)
+
+    def compute(*tensors: Any) -> Any:
+        x, by = (topi.broadcast_to(each, shape) for each in tensors)
+        return te.compute(shape, lambda *i: one(x(*i), by(*i)))
+
+    return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint="shift")
 
 
 def _convolution(node: Any, importer: Any) -> Any:

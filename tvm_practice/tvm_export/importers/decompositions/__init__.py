@@ -12,6 +12,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.importers.decompositions import (
     elementwise,
+    grouping,
     images,
     indexing,
     linear,
@@ -28,6 +29,7 @@ Rule = Callable[..., Any]
 
 _MODULES = (
     elementwise,
+    grouping,
     images,
     indexing,
     linear,

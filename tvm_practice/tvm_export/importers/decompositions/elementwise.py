@@ -32,6 +32,8 @@ _DEFAULT = [
     "bitwise_and.Scalar",
     "bitwise_or.Scalar",
     "bitwise_xor.Scalar",
+    "bitwise_left_shift.Tensor",
+    "bitwise_right_shift.Tensor",
 ]
 _TO_FLOAT = [
     "div.Tensor",
@@ -244,9 +246,13 @@ def _of_truth(operator: Any, name: str, tensors: list[Any], args: tuple[Any, ...
         return NotImplemented
     if all(map(is_tensor, args)) and name in _OF_TRUTH:
         return getattr(torch, _OF_TRUTH[name])(*args)
-    wide = [each.to(torch.int8) if is_tensor(each) else int(each) for each in args]
+    wide = [
+        each.to(torch.int8) if is_tensor(each) else each if each is None else int(each)
+        for each in args
+    ]
     found = operator(*wide)
-    return found if found.dtype == torch.bool or name not in _OF_TRUTH else found.to(torch.bool)
+    is_truth = name in _OF_TRUTH or name == "clamp"
+    return found.to(torch.bool) if is_truth else found
 
 
 def _clamped(x: Any, low: Any = None, high: Any = None) -> Any:

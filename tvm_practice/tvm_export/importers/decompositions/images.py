@@ -1,6 +1,7 @@
-"""Images made smaller with a filter: the frontend leaves the filter out."""
+"""Images made smaller with a filter, which the frontend leaves out, and sampled volumes."""
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ def rules() -> dict[Any, Rule]:
     return {
         aten._upsample_bilinear2d_aa.default: functools.partial(_filtered, _triangle, 1.0),
         aten._upsample_bicubic2d_aa.default: functools.partial(_filtered, _cubic, 2.0),
+        aten.grid_sampler_3d.default: _sampled,
     }
 
 
@@ -68,3 +70,63 @@ def _weights(
     inside = (places >= first.unsqueeze(1)) & (places < last.unsqueeze(1))
     weight = torch.where(inside, kernel(apart), 0)
     return weight / weight.sum(1, keepdim=True)
+
+
+_NEAREST = 1
+_BORDER, _REFLECTION = 1, 2
+
+
+def _sampled(x: Any, grid: Any, mode: int, padding: int, align_corners: bool) -> Any:
+    """Values of a volume at the places that a grid names, between -1 and 1 along each axis."""
+    import torch
+
+    extents = x.shape[2:]
+    at = [
+        _place(grid.select(-1, 2 - axis), extent, padding, align_corners)
+        for axis, extent in enumerate(extents)
+    ]
+    if mode == _NEAREST:
+        return _taken(x, [torch.round(each) for each in at])
+    low = [torch.floor(each) for each in at]
+    total: Any = 0.0
+    for corner in itertools.product((0, 1), repeat=3):
+        weight: Any = 1.0
+        for one, first, upper in zip(at, low, corner, strict=True):
+            weight = weight * (one - first if upper else first + 1 - one)
+        places = [first + upper for first, upper in zip(low, corner, strict=True)]
+        total = total + _taken(x, places) * weight.unsqueeze(1)
+    return total
+
+
+def _place(given: Any, extent: int, padding: int, align_corners: bool) -> Any:
+    """Where a number between -1 and 1 lies along an axis, in elements."""
+    import torch
+
+    low, high = (0.0, extent - 1.0) if align_corners else (-0.5, extent - 0.5)
+    place = low + (given + 1) * ((high - low) / 2)
+    if padding == _REFLECTION:
+        span = high - low
+        if span == 0:
+            place = torch.zeros_like(place)
+        else:
+            apart = torch.abs(place - low)
+            turns = torch.floor(apart / span)
+            rest = apart - turns * span
+            place = low + torch.where(turns % 2 == 0, rest, span - rest)
+    return torch.clamp(place, 0, extent - 1) if padding in (_BORDER, _REFLECTION) else place
+
+
+def _taken(x: Any, places: Sequence[Any]) -> Any:
+    """The elements of volumes at whole places, 0 beside the volume."""
+    import torch
+
+    extents = x.shape[2:]
+    inside = torch.ones_like(places[0], dtype=torch.bool)
+    flat = torch.zeros_like(places[0], dtype=torch.int64)
+    for place, extent in zip(places, extents, strict=True):
+        inside = inside & (place >= 0) & (place < extent)
+        flat = flat * extent + torch.clamp(place, 0, extent - 1).to(torch.int64)
+    number, channels = x.shape[:2]
+    index = flat.reshape(number, 1, -1).expand(number, channels, -1)
+    found = torch.gather(x.reshape(number, channels, -1), 2, index)
+    return torch.where(inside.unsqueeze(1), found.reshape(number, channels, *flat.shape[1:]), 0)

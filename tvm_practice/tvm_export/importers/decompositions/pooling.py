@@ -134,5 +134,7 @@ def _largest_of_parts(x: Any, size: Sequence[int]) -> tuple[Any, Any]:
     order = [*range(lead), *(lead + 2 * i for i in steps), *(lead + 2 * i + 1 for i in steps)]
     parts = torch.where(inside, values, -math.inf).permute(order).flatten(-axes)
     places = place.expand(values.shape).permute(order).flatten(-axes)
-    which = parts.argmax(-1, keepdim=True)
+    unknown = torch.isnan(parts)  # of which PyTorch names the last
+    last_unknown = parts.shape[-1] - 1 - unknown.flip(-1).to(torch.int8).argmax(-1, keepdim=True)
+    which = torch.where(unknown.any(-1, keepdim=True), last_unknown, parts.argmax(-1, keepdim=True))
     return parts.amax(-1), torch.gather(places, -1, which).squeeze(-1)

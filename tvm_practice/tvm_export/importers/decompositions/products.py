@@ -1,4 +1,4 @@
-"""Products of matrices, and distances."""
+"""Products of matrices, exponentials of matrices, and distances."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ def rules() -> dict[Any, Rule]:
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
         aten._trilinear.default: _trilinear,
+        aten.linalg_matrix_exp.default: _matrix_exp,
     }
 
 
@@ -88,3 +89,29 @@ def _transposed(
     wide = [each if each is None else each.to(torch.float32) for each in (x, weight, bias)]
     convolution = torch.ops.aten.convolution.default
     return convolution(*wide, stride, padding, dilation, *more).to(x.dtype)
+
+
+# Terms of the exponential series for matrices of norm 1, and the most squarings of what it gives.
+_TERMS, _SQUARINGS = 18, 24
+
+
+def _matrix_exp(x: Any) -> Any:
+    """The series of the matrix divided by a power of 2, squared as often; NaN for larger ones."""
+    import torch
+
+    if x.dtype in (torch.float16, torch.bfloat16):
+        return _matrix_exp(x.to(torch.float32)).to(x.dtype)
+    if not x.numel():
+        return x.clone()
+    norm = torch.abs(x).sum(-2).amax(-1)
+    often = torch.ceil(torch.log2(torch.where(norm > 1, norm, 1)))
+    scale = torch.exp(often * -math.log(2))
+    small = x * scale.unsqueeze(-1).unsqueeze(-1)
+    one = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    found = one + small / _TERMS
+    for term in range(_TERMS - 1, 0, -1):
+        found = one + (small @ found) / term
+    often = often.unsqueeze(-1).unsqueeze(-1)
+    for number in range(_SQUARINGS):
+        found = torch.where(often > number, found @ found, found)
+    return torch.where(often <= _SQUARINGS, found, math.nan)

@@ -55,6 +55,8 @@ def rules() -> dict[Any, Rule]:
         aten.prod.dim_int: _accumulated(aten.prod.dim_int),
         aten.mean.dim: _in_float32(aten.mean.dim),
         aten.var.correction: _in_float32(aten.var.correction),
+        aten.var_mean.correction: _var_mean,
+        aten.renorm.default: _renorm,
         aten.any.dim: _truth(aten.any.dim),
         aten.any.dims: _truth(aten.any.dims),
         aten.amax.default: _of_bool(aten.amax.default),
@@ -258,6 +260,30 @@ def _in_float32(operator: Any) -> Rule:
         return operator(x.to(torch.float32), *args, **kwargs).to(x.dtype)
 
     return rule
+
+
+def _var_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    import torch
+
+    if x.dtype not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    wide = x.to(torch.float32)
+    found = (
+        torch.ops.aten.var.correction(wide, dim, correction=correction, keepdim=keepdim),
+        torch.ops.aten.mean.dim(wide, dim, keepdim),
+    )
+    return tuple(each.to(x.dtype) for each in found)
+
+
+def _renorm(x: Any, p: float, dim: int, maxnorm: float) -> Any:
+    import torch
+
+    if x.dtype not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    others = [axis for axis in range(x.ndim) if axis != dim % x.ndim]
+    norm = torch.linalg.vector_norm(x.to(torch.float32), p, others, True)
+    factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
+    return x * factor.to(x.dtype)
 
 
 def _position(operator: Any, extremum: Any) -> Rule:

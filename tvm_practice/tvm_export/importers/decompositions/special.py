@@ -16,6 +16,9 @@ _PAIRS = (
     *(f"{shift}chebyshev_polynomial_{kind}" for shift in ("", "shifted_") for kind in "tuvw"),
 )
 
+# What is converted to calls of the C library, of float32 and float64.
+_OF_THE_C_LIBRARY = ("lgamma", *(f"special_bessel_{name}" for name in ("j0", "j1", "y0", "y1")))
+
 # Bernoulli numbers B2, B4, …
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)
 
@@ -37,6 +40,9 @@ def rules() -> dict[Any, Rule]:
     for name in _PAIRS:
         operator = getattr(aten, f"special_{name}").default
         found[operator] = functools.partial(_as_floats, operator)
+    for name in _OF_THE_C_LIBRARY:
+        operator = getattr(aten, name).default
+        found[operator] = functools.partial(_in_its_floats, operator)
     for name, rule in _UNARY.items():
         found[getattr(aten, name).default] = functools.partial(_in_floats, rule)
     return found
@@ -49,6 +55,14 @@ def _in_floats(rule: Rule, x: Any) -> Any:
     dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     return rule(x.to(wide)).to(dtype)
+
+
+def _in_its_floats(operator: Any, x: Any) -> Any:
+    import torch
+
+    if x.dtype in (torch.float32, torch.float64):
+        return NotImplemented
+    return _in_floats(operator, x)
 
 
 def _as_floats(operator: Any, x: Any, y: Any) -> Any:

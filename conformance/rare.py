@@ -1,0 +1,62 @@
+"""Samples with NaN, infinities and zeros of either sign, for operators with a rule for them."""
+
+import itertools
+import math
+from typing import Any
+
+# Operators beside PyTorch's elementwise ones and reductions whose results depend on such values by
+# rule, and not by the order in which a library happens to compute.
+_OTHERS = (
+    *("clamp", "cummax", "cummin", "softmax", "log_softmax", "aminmax", "where", "nan_to_num"),
+    *("max.reduction_with_dim", "min.reduction_with_dim", "max.reduction_no_dim"),
+    *("min.reduction_no_dim", "logsumexp", "nn.functional.threshold"),
+    *(f"nn.functional.max_pool{axes}d" for axes in (1, 2, 3)),
+    *(f"nn.functional.adaptive_max_pool{axes}d" for axes in (1, 2, 3)),
+)
+
+
+_VALUES = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.0)
+
+
+def samples(operator: Any, dtype: Any) -> list[Any]:
+    """None for types without NaN, and for operators that it has no sample for.
+
+    Args:
+        operator: a PyTorch OpInfo.
+    """
+    import torch
+    from torch.testing._internal.opinfo import core
+
+    if not dtype.is_floating_point:
+        return []
+    if isinstance(operator, core.UnaryUfuncInfo | core.BinaryUfuncInfo):
+        pairs = itertools.product(_VALUES, _VALUES)
+        x, y = (torch.tensor(each, dtype=dtype) for each in zip(*pairs, strict=True))
+        settings = operator.sample_kwargs("cpu", dtype, x)[0]
+        more = (y,) if isinstance(operator, core.BinaryUfuncInfo) else ()
+        made: Any = core.SampleInput
+        return [made(x, args=more, kwargs=settings)]
+    name = ".".join(filter(None, (operator.name, operator.variant_test_name)))
+    if not isinstance(operator, core.ReductionOpInfo) and name not in _OTHERS:
+        return []
+    given = operator.sample_inputs("cpu", dtype, requires_grad=False)
+    found = (_spread(each) for each in given)
+    return list(itertools.islice(filter(None, found), 2))
+
+
+def _spread(sample: Any) -> Any | None:
+    """A sample with rare values in its first tensor; None where that is too small for them."""
+    import torch
+
+    x = sample.input
+    if not isinstance(x, torch.Tensor) or x.numel() < 8 or not x.ndim:
+        return None
+    x = x.detach().clone().contiguous()
+    flat, places = x.view(-1), torch.arange(x.numel())
+    run, at = places // 6 % 5, places % 6
+    flat[run == 1] = -torch.inf  # whole windows and rows of it
+    flat[(run == 2) & (at > 2)] = torch.inf
+    flat[(run == 3) & (at == 1)] = torch.nan
+    flat[(run == 4) & (at % 2 == 0)] = -0.0
+    sample.input = x
+    return sample

@@ -1,0 +1,163 @@
+"""Maxima and minima of NaN and of infinities, as PyTorch has them.
+
+TVM's maximum of a and b is `a > b ? a : b` on a processor, which loses a NaN in `a`. Its reductions
+begin with the least finite number, which then is the maximum of minus infinities.
+
+    module = with_infinite_edges(module)    # of fused functions, not scheduled yet
+    module = keeping_nan(module)            # scheduled, for a processor
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def with_infinite_edges(module: Any) -> Any:
+    """A module whose maxima of windows are padded with minus infinity, not a finite number."""
+    import tvm
+    import tvm_ffi
+    from tvm import tirx
+
+    def edge(call: Any) -> Any:
+        dtype = str(call.ty)
+        if str(getattr(call.op, "name", "")) != "prim.if_then_else" or dtype not in _FLOATS:
+            return call
+        inside, value, beside = call.args
+        if not _is(beside, tirx.min_value(dtype)):
+            return call
+        return tirx.if_then_else(inside, value, tirx.const(-math.inf, dtype))
+
+    def padded(store: Any) -> Any:
+        if not str(store.buffer.name).startswith("pad_temp"):  # as TVM's pooling names it
+            return store
+        return tvm_ffi.structural_map(store, (tvm.ir.Call, edge))
+
+    return _changed(module, lambda body: tvm_ffi.structural_map(body, (tirx.BufferStore, padded)))
+
+
+def keeping_nan(module: Any) -> Any:
+    """A module whose maxima and minima are NaN where an operand is, and begin with infinities.
+
+    It is for scheduled functions: rules and tuners know a reduction by its plain maximum. A
+    constant operand, as relu's, costs nothing: the operands change places.
+    """
+    import tvm_ffi
+    from tvm import tirx
+
+    def kept(store: Any) -> Any:
+        replace = functools.partial(_with_nan, _mentions_bfloat16(store))
+        return tvm_ffi.structural_map(store, ((tirx.Max, tirx.Min), replace), order="post")
+
+    def changed(body: Any) -> Any:
+        begun = tvm_ffi.structural_map(body, (tirx.BufferStore, _begin(_gathered(body))))
+        return tvm_ffi.structural_map(begun, (tirx.BufferStore, kept))
+
+    return _changed(module, changed)
+
+
+def _changed(module: Any, change: Callable[[Any], Any]) -> Any:
+    """A module whose functions have other bodies."""
+    from tvm import tirx
+
+    changed = module.clone()
+    for name, func in module.functions_items():
+        if isinstance(func, tirx.PrimFunc):
+            body = change(func.body)
+            if not body.same_as(func.body):
+                changed[name] = func.with_body(body)
+    return changed
+
+
+def _gathered(body: Any) -> dict[Any, Any]:
+    """The buffers that maxima or minima gather in: which of the two each has."""
+    import tvm_ffi
+    from tvm import tirx
+
+    found = {}
+
+    def look(store: Any) -> None:
+        value = store.value
+        if isinstance(value, tirx.Max | tirx.Min) and str(value.ty) in _FLOATS:
+            operands = (value.a, value.b)
+            if any(_is_load(each) and each.source.same_as(store.buffer) for each in operands):
+                found[store.buffer] = type(value)
+
+    tvm_ffi.structural_walk(body, (tirx.BufferStore, look))
+    return found
+
+
+def _begin(gathered: dict[Any, Any]) -> Callable[[Any], Any]:
+    """What a store becomes: one of the least finite number, of an infinity."""
+    from tvm import tirx
+
+    def begun(store: Any) -> Any:
+        kind, dtype = gathered.get(store.buffer), str(store.buffer.dtype)
+        if kind is None:
+            return store
+        known, infinity = tirx.min_value(dtype), -math.inf
+        if kind is tirx.Min:
+            known, infinity = tirx.max_value(dtype), math.inf
+        if not _is(store.value, known):
+            return store
+        return tirx.BufferStore(store.buffer, tirx.const(infinity, dtype), store.indices)
+
+    return begun
+
+
+def _with_nan(unnamed: bool, operation: Any) -> Any:
+    """A maximum or minimum that is NaN where an operand is.
+
+    Args:
+        unnamed: whether operands must not get names; see `rules.cpu.bfloat16`.
+    """
+    from tvm import tirx
+
+    kind, first, second = type(operation), operation.a, operation.b
+    if str(operation.ty) not in _FLOATS:
+        return operation
+    if isinstance(second, tirx.FloatImm) or (_is_short(second) and not _is_short(first)):
+        first, second = second, first
+
+    if isinstance(first, tirx.FloatImm):
+        return operation if first.same_as(operation.a) else kind(first, second)
+
+    def of(one: Any) -> Any:
+        return tirx.Select(tirx.isnan(one), one, kind(one, second))
+
+    if unnamed or _is_short(first):
+        return of(first)
+    name = tirx.Var("x", str(first.ty))
+    return tirx.Let(name, first, of(name))
+
+
+def _mentions_bfloat16(store: Any) -> bool:
+    """Whether a store loads or stores a bfloat16."""
+    import tvm_ffi
+    from tvm.ir.expr import TensorLoad
+
+    kinds = [str(store.buffer.dtype)]
+    tvm_ffi.structural_walk(store.value, (TensorLoad, lambda load: kinds.append(str(load.ty))))
+    return "bfloat16" in kinds
+
+
+def _is_short(expression: Any) -> bool:
+    """Whether an expression costs nothing to write twice."""
+    from tvm import tirx
+
+    return _is_load(expression) or isinstance(expression, tirx.Var | tirx.FloatImm)
+
+
+def _is_load(expression: Any) -> bool:
+    from tvm.ir.expr import TensorLoad
+
+    return isinstance(expression, TensorLoad)
+
+
+def _is(expression: Any, number: Any) -> bool:
+    """Whether an expression is this constant."""
+    from tvm import tirx
+
+    return isinstance(expression, tirx.FloatImm) and float(expression.value) == float(number.value)
