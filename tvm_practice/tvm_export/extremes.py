@@ -12,6 +12,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+# Maxima that a loop over elements has little else to do than, and which LLVM would not vectorize
+# (softmax gives NaN all the same, max pooling leaves NaN out), by their buffers' names in TVM.
+_PLAIN = ("pool_max", "T_softmax_maxelem")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -48,8 +51,11 @@ def keeping_nan(module: Any) -> Any:
     from tvm import tirx
 
     def kept(store: Any) -> Any:
+        if str(store.buffer.name).startswith(_PLAIN):
+            return store
         replace = functools.partial(_with_nan, _mentions_bfloat16(store))
-        return tvm_ffi.structural_map(store, ((tirx.Max, tirx.Min), replace), order="post")
+        store = tvm_ffi.structural_map(store, ((tirx.Max, tirx.Min), replace), order="post")
+        return tvm_ffi.structural_map(store, (tirx.NE, _differs), order="post")
 
     def changed(body: Any) -> Any:
         begun = tvm_ffi.structural_map(body, (tirx.BufferStore, _begin(_gathered(body))))
@@ -125,12 +131,24 @@ def _with_nan(unnamed: bool, operation: Any) -> Any:
         return operation if first.same_as(operation.a) else kind(first, second)
 
     def of(one: Any) -> Any:
-        return tirx.Select(tirx.isnan(one), one, kind(one, second))
+        known = one >= tirx.const(-math.inf, str(one.ty))  # isnan is a call for each element
+        return tirx.Select(known, kind(one, second), one)
 
     if unnamed or _is_short(first):
         return of(first)
     name = tirx.Var("x", str(first.ty))
     return tirx.Let(name, first, of(name))
+
+
+def _differs(comparison: Any) -> Any:
+    """Whether numbers differ, which NaN does from all, in TVM from none."""
+    from tvm import tirx
+
+    operands = (comparison.a, comparison.b)
+    if str(operands[0].ty) not in _FLOATS:
+        return comparison
+    unknown = [tirx.isnan(each) for each in operands if not isinstance(each, tirx.FloatImm)]
+    return tirx.any(comparison, *unknown)
 
 
 def _mentions_bfloat16(store: Any) -> bool:

@@ -12,9 +12,8 @@ from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
-    if "gpu" in target.keys:  # whose maxima leave NaN out
-        return gpu_rules.schedule_defaults(mod, target, report=report)
-    return keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
+from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges
+from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators

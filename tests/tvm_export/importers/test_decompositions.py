@@ -13,7 +13,7 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 # Families with so many shapes and types that they take a compiler many seconds: in `make follow`.
 _LARGE = ("special", "windows", "indexing", "systems", "spectra", "complex")
 _FAMILIES = (
-    *("numbers", "norms", "reductions", "recurrences", "extremes", "float16", "bfloat16"),
+    *("numbers", "norms", "reductions", "recurrences", "extremes", "rare", "float16", "bfloat16"),
     *(pytest.param(each, marks=pytest.mark.pages) for each in _LARGE),
 )
 

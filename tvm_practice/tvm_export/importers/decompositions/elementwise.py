@@ -122,10 +122,13 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
     if rounding_mode is None:
         return x / y
     dtype = torch.result_type(x, y)
-    if is_tensor(y) and x.dtype == y.dtype == dtype and rounding_mode == "floor":
+    real = dtype in (torch.float32, torch.float64)
+    if is_tensor(y) and x.dtype == y.dtype == dtype and rounding_mode == "floor" and not real:
         return NotImplemented
     x = x.to(dtype)
     y = y.to(dtype) if is_tensor(y) else torch.scalar_tensor(y, dtype=dtype, device=x.device)
+    if rounding_mode == "floor" and real:
+        return _floor_divided(x, y)
     if rounding_mode == "floor":
         return torch.div(x, y, rounding_mode="floor")
     if dtype.is_floating_point:
@@ -145,7 +148,28 @@ def _elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> 
 def _hypot(x: Any, y: Any) -> Any:
     import torch
 
-    return torch.sqrt(x * x + y * y)
+    endless = (torch.abs(x) == math.inf) | (torch.abs(y) == math.inf)
+    return torch.where(endless, math.inf, torch.sqrt(x * x + y * y))
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """As PyTorch computes it: what is left has the divisor's sign, and x is left of an infinity."""
+    import torch
+
+    left = torch.fmod(x, y)
+    return torch.where((left != 0) & ((y < 0) != (left < 0)), left + y, left)
+
+
+def _floor_divided(x: Any, y: Any) -> Any:
+    """As PyTorch computes it: from the remainder, so that the two fit each other."""
+    import torch
+
+    left = torch.fmod(x, y)
+    down = (left != 0) & ((y < 0) != (left < 0))
+    quotient = torch.where(down, (x - left) / y - 1, (x - left) / y)
+    floor = torch.floor(quotient)
+    floor = torch.where(quotient - floor > 0.5, floor + 1, floor)
+    return torch.where(y == 0, x / y, torch.where(quotient == 0, quotient, floor))
 
 
 def _isnan(x: Any) -> Any:
@@ -181,6 +205,9 @@ _OF_TRUTH = {
 """What arithmetic on truth values is."""
 
 
+_DIVIDING = {"remainder": _remainder, "floor_divide": _floor_divided}
+
+
 def operator_of(name: str) -> Any:
     """The operator "add.Tensor" of PyTorch."""
     import torch
@@ -211,6 +238,12 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             real = [each.to(torch.float32) if is_tensor(each) else each for each in args]
             return operator(*real).to(dtype)
         alpha = kwargs.pop("alpha", 1)
+        if name in _DIVIDING and dtype in (torch.float32, torch.float64):
+            x, y = (
+                each.to(dtype) if is_tensor(each) else torch.scalar_tensor(each, dtype=dtype)
+                for each in args
+            )
+            return _DIVIDING[name](x, y)
         if all(each.dtype == dtype for each in tensors) and alpha == 1:
             return NotImplemented
         cast = [
