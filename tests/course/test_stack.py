@@ -33,10 +33,16 @@ def test_only_what_is_not_known_is_graded(cheap: Tree) -> None:
     found = statuses(phase("schedule_analysis"), {"manual_schedule.tile_classic": "failed"})
     assert found == {
         "te_basics.matmul": "passed",
+        "manual_schedule.tile": "todo",
+        "manual_schedule.vectorize": "todo",
+        "manual_schedule.parallelize": "todo",
         "manual_schedule.packed_matmul": "passed",
         "manual_schedule.tile_classic": "failed",
     }
-    assert told(found) == "your matmul, packed_matmul; the reference tile_classic (wrong)"
+    assert told(found) == (
+        "your matmul, packed_matmul; the reference tile (to do), vectorize (to do), parallelize "
+        "(to do), tile_classic (wrong)"
+    )
     assert len(cheap.graded) == 2
     statuses(phase("schedule_analysis"), {"manual_schedule.tile_classic": "failed"})
     assert len(cheap.graded) == 2, "what was graded is remembered"
@@ -59,8 +65,8 @@ def test_a_run_names_what_it_stands_on_and_all_that_is_to_do(
     run_phase("schedule_analysis", out=tmp_path)
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "From earlier phases: your matmul; the reference packed_matmul (to do), tile_classic "
-        "(to do)." in said
+        "From earlier phases: your matmul; the reference tile (to do), vectorize (to do), "
+        "parallelize (to do), packed_matmul (to do), tile_classic (to do)." in said
     )
     assert given == [["te_basics.matmul"]] * 2
     left = {each.name for each in phase("schedule_analysis").exercises} - {"time_function"}

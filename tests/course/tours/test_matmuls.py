@@ -13,3 +13,10 @@ def test_the_rooflines_schedules_are_those_of_phase_3(process_of: Processes) -> 
     for name in ("tiled", "tiled+parallel"):
         assert "vectorized(32)" in found[name] and "serial(32)" in found[name]
     assert "parallel(4)" in found["tiled+parallel"]
+
+
+def test_the_roofline_has_the_learners_schedules_where_they_pass(process_of: Processes) -> None:
+    made_by = "tests.course.tours.matmuls_functions:whose_tile"
+    call = process_of(engines.CURRENT).call
+    assert call(made_by, {"passing": ["manual_schedule.tile"]}) == ["tvm_practice"]
+    assert call(made_by, {"passing": []}) == ["solutions"]

@@ -35,6 +35,9 @@ PHASE = Phase(
     lanes=(CURRENT, CLASSIC),
     builds_on=(
         "te_basics.matmul",
+        "manual_schedule.tile",
+        "manual_schedule.vectorize",
+        "manual_schedule.parallelize",
         "manual_schedule.packed_matmul",
         "manual_schedule.tile_classic",
     ),

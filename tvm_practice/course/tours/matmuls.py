@@ -9,7 +9,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tvm_practice.course.catalog import MINE, SOLUTIONS
+from tvm_practice.course.catalog import MINE
+from tvm_practice.course.stack import earlier
 from tvm_practice.engines.blocking import register_tile
 from tvm_practice.viz.access import AccessProgram, access_program
 from tvm_practice.viz.access_picture import Window, access_svg, animation, window
@@ -28,20 +29,19 @@ def matmul_makers(
     Args:
         size: rows and columns of A, B and C.
         tile: rows and columns of a tile of C; `register_tile`'s if not given.
-        mine: by the learner's functions of phase 2, not by the reference ones; one that is still
-            to do raises NotImplementedError when its schedule is made.
+        mine: by the learner's functions of phase 2, whether they pass or not; one that is still to
+            do raises NotImplementedError when its schedule is made. Without it, by those that the
+            process stands on (see `stack`): the reference ones unless a run says otherwise.
 
     Returns:
         By name, a function without arguments that returns a tvm.s_tir.Schedule.
     """
     rows, columns = tile or register_tile()
-    steps = importlib.import_module(f"{MINE if mine else SOLUTIONS}.manual_schedule")
+    step = functools.partial(_step, mine=mine)
 
     def naive() -> Any:
         import tvm
         from tvm import te
-
-        from tvm_practice.course.stack import earlier
 
         matmul = earlier("te_basics.matmul")
         function = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
@@ -49,20 +49,28 @@ def matmul_makers(
 
     def tiled() -> Any:
         schedule = naive()
-        steps.tile(schedule, schedule.get_sblock("C"), rows, columns)
+        step("tile")(schedule, schedule.get_sblock("C"), rows, columns)
         return schedule
 
     def tiled_in_parallel() -> Any:
         schedule = tiled()
         block = schedule.get_sblock("C")
-        steps.vectorize(schedule, block)
-        steps.parallelize(schedule, block)
+        step("vectorize")(schedule, block)
+        step("parallelize")(schedule, block)
         return schedule
 
-    packed = functools.partial(steps.packed_matmul, size, size, size, rows=rows, columns=columns)
+    packed = functools.partial(step("packed_matmul"), size, size, size, rows=rows, columns=columns)
     return {
         "naive": naive, "tiled": tiled, "tiled+parallel": tiled_in_parallel, "packed": packed
     }  # fmt: skip
+
+
+def _step(name: str, *, mine: bool) -> Callable[..., Any]:
+    """Phase 2's function of that name: see `matmul_makers`."""
+    if not mine:
+        return earlier(f"manual_schedule.{name}")
+    function: Callable[..., Any] = getattr(importlib.import_module(f"{MINE}.manual_schedule"), name)
+    return function
 
 
 def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], Any]]:
@@ -75,11 +83,10 @@ def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], 
         mine: see `matmul_makers`.
     """
     in_tiles = matmul_makers(size, tile=(_PHASE_3_TILE, _PHASE_3_TILE), mine=mine)
-    steps = importlib.import_module(f"{MINE if mine else SOLUTIONS}.manual_schedule")
 
     def tiled() -> Any:
         schedule = in_tiles["tiled"]()
-        steps.vectorize(schedule, schedule.get_sblock("C"))
+        _step("vectorize", mine=mine)(schedule, schedule.get_sblock("C"))
         return schedule
 
     return {**in_tiles, "tiled": tiled, "packed": matmul_makers(size, mine=mine)["packed"]}
