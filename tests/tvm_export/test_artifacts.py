@@ -512,12 +512,11 @@ def test_the_graph_has_the_weights_by_name_and_digest_only(
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are Linux's")
 @pytest.mark.parametrize("engine", engines.ENGINES)
-def test_writing_takes_at_most_four_copies_of_the_weights(
-    engine: engines.Engine, tmp_path: Path
-) -> None:
-    """TVM serializes them, has LLVM hold them as a constant, and emits an object of them."""
+def test_writing_takes_few_copies_of_the_weights(engine: engines.Engine, tmp_path: Path) -> None:
+    """Current TVM serializes them twice, classic TVM three times."""
     if reason := engines.unavailable_reason(engine):
         pytest.skip(reason)
     found = engines.call(engine, f"{FUNCTIONS}:peak_of_writing", {"folder": str(tmp_path / "new")})
     assert found["weights"] >= 200e6 and found["graph"] < 1e6
-    assert found["peak"] <= 4.2 * found["weights"], f"{found['peak'] / found['weights']:.2f}"
+    most = 3.1 if engine == engines.CLASSIC else 2.1
+    assert found["peak"] <= most * found["weights"], f"{found['peak'] / found['weights']:.2f}"

@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_practice import engines
 from tvm_practice.measure import environment
+from tvm_practice.tvm_export.artifacts.embedding import pack_imports
 from tvm_practice.tvm_export.artifacts.packing import SINGLE, opened, pack
 from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Summary
 from tvm_practice.tvm_export.artifacts.whole import (
@@ -334,7 +335,7 @@ def _write_current(graph_module: GraphModule, folder: Path) -> None:
     # Read by its __del__, which otherwise prints a traceback where the folder could not be made.
     TempDirectory.temp_dir = None
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
-        graph_module.compiled.export_library(str(folder / LIBRARY))
+        graph_module.compiled.export_library(str(folder / LIBRARY), fpack_imports=pack_imports)
     (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
     # The weights are constants of the library, which is faster than passing them at each call.
     tvm.runtime.save_param_dict_to_file({}, str(folder / PARAMETERS))
