@@ -75,10 +75,12 @@ def page(figures: dict[str, Any]) -> str:
         "empty: `python -m tvm_practice.labs.workloads.first_result FRAMEWORK WORKLOAD`, the "
         "median of several, of one where it tunes or is interpreted. `load` is compiling, and "
         f"tuning ({figures['trials']} trials), in the process that is timed, which has had the "
-        "workloads above already. `/ eager` is time over PyTorch eager's, a process each, in "
-        "turns: the median of the rounds' ratios with its 95% interval. It is not the quotient of "
-        "the medians in `ms` where the machine's speed changed between rounds. `pays` is the calls "
-        "after which `load` has paid for itself.",
+        "workloads above already.",
+        "",
+        "`/ eager` is time over PyTorch eager's, a process each, in turns: the median of the "
+        "rounds' ratios with its 95% interval. It is not the quotient of the medians in `ms` where "
+        "the machine's speed changed between rounds. `pays` is the calls after which `load` has "
+        "paid for itself.",
     ]
     for workload, measured in figures["workloads"].items():
         lines += ["", f"### {workload}, {measured['text']}", "", f"| {' | '.join(HEADS)} |"]
