@@ -57,11 +57,12 @@ docs: $(VENV)/.docs ## Build the documentation as a site in site/
 grade: install ## Grade your own functions only
 	$(BIN)/python -m pytest tests/test_course.py -k test_mine $(ARGS)
 
-lint: install ## Check style, types and which package imports which
+lint: install ## Check style, types, prose and which package imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
+	$(BIN)/python -m tests.docs.prose
 
 format: install ## Rewrite the files in the project's style
 	$(BIN)/ruff format .

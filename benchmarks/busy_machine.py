@@ -38,7 +38,7 @@ _HEAD = """# Ratios on a busy machine
 Made by `python benchmarks/busy_machine.py`: exports of the course's models compared with PyTorch
 eager on a quiet machine, and then beside processes that use a share of a processor each. A
 comparison is made again, three times in all, when something else used the processors or one side
-was slower in turns than alone; if it does not succeed, no ratio is published and the command says
+was slower in turns than alone; if it fails, no ratio is published and the command says
 why.
 """
 # Four seconds of the smallest model: within a second a machine's speed drifts by a tenth.

@@ -26,12 +26,11 @@ _PROFILED = ("calls", "milliseconds", "alone")
 _WORTH_A_WORD = 0.05  # milliseconds
 _HEAD = """# Speed: aims and figures
 
-Made by `python benchmarks/goals.py` from what the commands in the last column measured. Unless a
-unit is given a figure is a ratio of times, the two sides called in turns in one process with the
-same threads; under 1 is faster than what it is compared with. A tuned model is the better of the
-two engines' builds with 32 to 64 trials. A column is one machine on one day; **bold** misses the
-aim. The rates tell how hard a rival is: MKL, behind `torch.matmul`, is made for Intel's
-processors.
+Made by `python benchmarks/goals.py` with figures of the commands in the last column. Unless a unit
+is given, a figure is a ratio of times, the two sides called in turns in one process with the same
+threads; under 1, the first side is faster. A tuned model is the better of the two engines' builds
+with 32 to 64 trials. A column is one machine on one day; **bold** misses the aim. The rates tell
+how hard a rival is: MKL, behind `torch.matmul`, is made for Intel's processors.
 """
 
 
@@ -425,7 +424,7 @@ def _profile(measured: Measured, goal: Goal) -> list[str]:
         f"Over ONNX Runtime, 95% interval: {low:.2f} to {high:.2f}; {between}.",
         "",
         "Alone: called again and again on the same operands, so that they are in the cache and "
-        "nothing has to be fetched from memory or from the other core. What a function takes more "
+        "nothing has to be fetched from memory or from the other core. A function's extra time "
         "in the model goes to fetching.",
         "",
         f"ONNX Runtime's own account of its operators, in ms: {theirs}.",

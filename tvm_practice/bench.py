@@ -92,7 +92,7 @@ def main(
 
     FACTORY takes no arguments and returns the module, or the module and its example inputs. What
     is not installed is a row that says so. Exit code 0 if all that is installed ran and computes
-    what PyTorch computes, 1 if one did not, 2 for a mistake in what was asked.
+    what PyTorch computes, 1 if one did not, 2 for a mistake in the request.
     """
     from tvm_practice import engines
     from tvm_practice.tvm_export.errors import BadInput

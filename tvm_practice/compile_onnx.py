@@ -74,7 +74,7 @@ def main(
     The library is called by tvm.runtime.load_module and relax.VirtualMachine, its inputs in the
     order of model.json, or from C++ by the project in cpp, which CMake builds. Exit code 0 if it
     was compiled and, where checked, computes what ONNX Runtime computes; 1 if not, 2 for a mistake
-    in what was asked.
+    in the request.
     """
     from tvm_practice.tvm_export.artifacts import require_writable
 

@@ -166,7 +166,7 @@ def main(
     artifact is written and not measured.
 
     Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
-    2 for a mistake in what was asked, 3 where an engine or a package is not installed (--json:
+    2 for a mistake in the request, 3 where an engine or a package is not installed (--json:
     status missing_dependencies), 130 after Ctrl-C.
     """
     from tvm_practice.tvm_export.errors import BadInput

@@ -39,6 +39,12 @@ edited(
 )
 edited(
     "lost_bound",
+    "tiles_in_parallel",
+    {"parallel(part)": "parallel(tile)"},
+    message="keeps the loop over parts",
+)
+edited(
+    "lost_bound",
     "written_at_every_step",
     {"reorder(part, tile, k, row, j)": "reorder(part, k, tile, row, j)"},
     message="writes each element of C once",

@@ -429,6 +429,10 @@ PROMISES: dict[str, dict[str, str]] = {
         "the inner one of `factor` iterations": "factor_outside",
         "`factor` need not divide the length": "outer_rounded_down",
         "iterations of the inner loop": "always_fours",
+        "guards the block": "guard_switched_off",
+    },
+    "puzzles.one_loop": {
+        "row by row as before": "column_by_column",
     },
     "puzzles.row_copy": {
         "Copy each row of X": "copies_all_of_it_first",
@@ -451,7 +455,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "The letter of the cause": "blames_the_rounding",
     },
     "bug_hunts.lost_bound": {
-        "The repair keeps the parallel parts": "on_one_thread",
+        "The repair keeps the parallel parts": "tiles_in_parallel",
         "tiles that add up in a local buffer": "adds_up_in_c",
         "of the thread's own": "zeroed_before_all_parts",
         "It writes each element of C once": "written_at_every_step",

@@ -23,6 +23,14 @@ def always_fours(schedule, factor):
     schedule.split(i, [None, factor])
 
 
+edited(
+    "split_loop",
+    "guard_switched_off",
+    {"[None, factor])": "[None, factor], disable_predication=True)"},
+    message="a guard around the block",
+)
+
+
 @right("split_loop")
 def outer_computed(schedule, factor):
     (i,) = schedule.get_loops("Y")
@@ -56,6 +64,14 @@ def through_a_split(schedule):
 def cut_again(schedule):
     i, j = schedule.get_loops(schedule.get_sblock("Y"))
     schedule.split(schedule.fuse(i, j), [None, 2])
+
+
+edited(
+    "one_loop",
+    "column_by_column",
+    {"schedule.fuse(i, j)": "schedule.reorder(j, i)\n    schedule.fuse(j, i)"},
+    message=r"row by row: .*\n.*Y\[1, 0\]",
+)
 
 
 @mutant("one_loop", message="line 1: `for i in serial")

@@ -165,7 +165,7 @@ def _run_command() -> click.Command:
     from tvm_practice.course.phase import phase_command
 
     def run(phase: str, **options: Any) -> None:
-        """Run a phase with what you have written.
+        """Run a phase with your functions.
 
         PHASE is its number or its name; a lab's is lab1 or its name.
         """

@@ -55,7 +55,7 @@ def word(verdict: Verdict | None) -> str:
 def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None) -> Table:
     """A table of the phases and labs, or these; an exercise without a verdict is not graded.
 
-    The labs and the practice of which everything is to do share a row, so that the table fits a
+    Labs and practice without anything done share a row, so that the table fits a
     small terminal.
     """
     by_id = {verdict.exercise.id: verdict for verdict in verdicts}

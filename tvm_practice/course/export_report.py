@@ -58,7 +58,7 @@ def failures(lanes: Sequence[Lane]) -> list[str]:
 
 
 def write_page(report: Mapping[str, Any], out: Path, *, titles: Mapping[str, str]) -> Path:
-    """Write `out`/report.html, the pictures of what `main.run` reports; returns the file.
+    """Write `out`/report.html, the pictures of `main.run`'s report; returns the file.
 
     Args:
         report: the result of `main.run`.

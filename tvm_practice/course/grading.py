@@ -38,8 +38,8 @@ class Verdict:
             last line is the command that runs the check again with the same inputs.
         seconds: what the check took.
         output: what the function printed meanwhile.
-        gives: where it is wrong, the lines of what the function gives ("- ") and of what a correct
-            answer gives ("+ "), common ones ("  ") between them; "" if that is not known.
+        gives: where it is wrong, the lines of the function's result ("- ") and of a correct
+            answer's ("+ "), common ones ("  ") between them; "" if that is not known.
     """
 
     exercise: Exercise
@@ -298,7 +298,7 @@ class Grader:
             raise
 
     def compare_results(self, exercise: Exercise) -> str:
-        """What the learner's function gives beside what a correct answer does; see Verdict.gives.
+        """The learner's function's result beside a correct answer's; see Verdict.gives.
 
         Empty where both give the same, or the function does not run.
         """

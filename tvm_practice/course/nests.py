@@ -88,7 +88,7 @@ def shared_loops(first: Sequence[Loop], second: Sequence[Loop]) -> int:
 
 
 def accumulation(nest: list[Node]) -> tuple[tuple[Loop, ...], Statement]:
-    """The statement that adds to what it writes, and the loops around it."""
+    """The statement that adds to its own output, and the loops around it."""
     for loops, statement in paths(nest):
         if statement.writes in statement.reads:
             return loops, statement

@@ -76,7 +76,7 @@ class Place:
 
     Attributes:
         label: what it is, for people.
-        after: the exercise whose docstring or hint it is; None for what is read before all.
+        after: the exercise whose docstring or hint it is; None for a text that is read before all.
     """
 
     label: str
@@ -248,7 +248,7 @@ def places_before(exercise: Exercise) -> Iterator[Place]:
 
 
 def first_place(piece: Piece, exercise: Exercise) -> str | None:
-    """Where the piece is shown first; None if the exercise asks for what nothing showed."""
+    """Where the piece is shown first; None if nothing showed it."""
     return next(
         (place.label for place in places_before(exercise) if piece.is_shown(place.text)), None
     )

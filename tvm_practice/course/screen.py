@@ -19,7 +19,7 @@ class Screen:
 
     Attributes:
         plain: no boxes, bars and colours, and one fact a line, for a screen reader.
-        console: rich's, for what is more than lines.
+        console: rich's, for tables and bars.
     """
 
     def __init__(self, *, plain: bool = False):
@@ -91,7 +91,7 @@ class Screen:
 
     @contextmanager
     def counting(self, total: int) -> Iterator[Callable[[str], None]]:
-        """A bar that disappears when it is done; takes the name of what is done next."""
+        """A bar that disappears when it is done; takes the name of the next piece of work."""
         if not self.rich or not total:
             yield lambda _: None
             return

@@ -10,7 +10,7 @@ from unittest import mock
 
 
 class Machine:
-    """A simulated machine: its clock goes on only by what is called, and a little by each look.
+    """A simulated machine: its clock goes on only by calls, and a little by each look.
 
     After a call its thread pool spins for 120 ms. Meanwhile any other thing's call takes 12 ms
     longer; a pool that is asleep takes 2 ms to wake. A call need not keep the processor busy, and

@@ -238,6 +238,13 @@ def _local_and_parallel(nest: list[Node]) -> str | None:
     return _parallel_with_own_buffers(nest) or _written_back_in_a_loop(nest)
 
 
+def _parts_in_parallel(nest: list[Node]) -> str | None:
+    if missing := _local_and_parallel(nest):
+        return missing
+    outermost = all(loops and loops[0].kind == "parallel" for loops, _ in paths(nest))
+    return None if outermost else "the loop over parts, the outermost one, in parallel"
+
+
 def _producer_inside(nest: list[Node]) -> str | None:
     """B is computed inside a loop of Y."""
     around = {each.writes: path for path, each in paths(nest)}
@@ -402,7 +409,7 @@ HUNTS = {
         symptoms.doubly_written,
         "{count} elements of C are written by two iterations of the parallel loop",
         lambda sizes: 0,
-        _local_and_parallel,
+        _parts_in_parallel,
         (
             Cause(
                 "decompose_reduction comes last, so a tile begins with the values of the tile "

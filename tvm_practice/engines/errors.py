@@ -27,7 +27,7 @@ class PlainError(Exception):
 
 
 class EngineError(PlainError):
-    """Base of what goes wrong with an engine."""
+    """Base of an engine's errors."""
 
 
 class EngineUnavailable(EngineError):
@@ -35,7 +35,7 @@ class EngineUnavailable(EngineError):
 
 
 class BadSetting(EngineError):
-    """The environment asks for what cannot be; the message names the variable."""
+    """The environment asks for the impossible; the message names the variable."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""Importing a big package without a search for garbage in what it makes."""
+"""Importing a big package without a search for garbage in its objects."""
 
 import gc
 import importlib

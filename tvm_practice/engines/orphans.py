@@ -11,7 +11,7 @@ def end_with_parent() -> None:
     """From a thread of this process, end it once its parent is gone.
 
     TVM's workers end by themselves when they next ask for work. Killed while a candidate runs past
-    its time limit, their parent leaves them waiting for a lock for ever: the thread that reports
+    its time limit, their parent leaves them waiting for a lock forever: the thread that reports
     the time-out fails to write to it, and holds the lock.
     """
     parent = os.getppid()

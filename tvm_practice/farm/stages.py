@@ -145,7 +145,7 @@ def build_seconds(
 
 
 def run_parts(farm: "LocalFarm", trials: Sequence[Any]) -> dict[str, float]:
-    """Median seconds of what a trial does with its worker, one call after the other.
+    """Median seconds of a trial's parts on its worker, one call after the other.
 
     Args:
         farm: with a free server.

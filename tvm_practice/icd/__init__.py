@@ -1,4 +1,4 @@
-"""A run: a PyTorch model measured as its configuration says, beside what TVM makes of it.
+"""A run: a PyTorch model measured as its configuration says, beside TVM's build of it.
 
     python -m tvm_practice.icd run -c configs/mlp.json --out runs/mlp
 

@@ -1,4 +1,4 @@
-"""`icd`: measure a PyTorch model as a configuration says, beside what TVM makes of it."""
+"""`icd`: measure a PyTorch model as a configuration says, beside TVM's build of it."""
 
 import os
 from pathlib import Path
@@ -79,7 +79,7 @@ def run_command(
 
     Writes OUT/metrics.json. A TVM that is missing or fails is recorded there and does not fail
     the run, nor does a reader of the output that goes away (`| head -1`). Exit code 0 when PyTorch
-    was measured, 2 for a mistake in what was given, 1 for anything else.
+    was measured, 2 for a mistake in the request, 1 for anything else.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet contradicts --verbose")

@@ -298,7 +298,7 @@ def _require_shallow(text: str, what: str) -> None:
 
 
 def keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:
-    """The dotted names of all settings, `model.example[].shape` for what is in a list."""
+    """The dotted names of all settings, `model.example[].shape` for the entries of a list."""
     for name, field in section.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from keys(field.annotation, f"{prefix}{name}.")

@@ -272,7 +272,7 @@ def measure_tvm(
 ) -> TvmBaseline:
     """Export the model to TVM in a process of its own, verified and measured beside PyTorch.
 
-    Never raises for what goes wrong there: the answer's status and reason say it.
+    Never raises for a failure there: the answer's status and reason say it.
     """
     tuner, trials = planned.tuner, planned.tuning_trials
     how = f"{tuner}, {trials} trials" if tuner else "untuned"

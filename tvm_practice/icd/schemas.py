@@ -1,4 +1,4 @@
-"""JSON Schemas of what is read and written here, as docs/schemas publishes them."""
+"""JSON Schemas of the files read and written here, as docs/schemas publishes them."""
 
 from pathlib import Path
 from typing import Any

@@ -34,7 +34,7 @@ class Variant:
         threads: PyTorch's threads.
         channels_last: whether 4-D inputs are given in that layout.
         bfloat16: whether it runs under autocast.
-        choices: names of what was done to the eager model, in order.
+        choices: names of the changes to the eager model, in order.
     """
 
     module: Callable[..., Any]

@@ -1,6 +1,6 @@
 """numpy's BLAS as a library that compiled code calls, and as a backend of Relax.
 
-`view` is a numpy array on the memory of what TVM passes. `register` makes two things known to
+`view` is a numpy array on a passed tensor's memory. `register` makes two things known to
 the current TVM of this process:
 
     tvm_practice.linear        y = x · w + b, a function that compiled code calls by its name

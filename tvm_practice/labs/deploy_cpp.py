@@ -149,7 +149,7 @@ def wrap_buffer() -> str:
                                      void (*release)(void*), void* owner)
 
     data: shape[0] * shape[1] * ... floats on the CPU, row by row without gaps. They stay valid
-    until release(owner), which the tensor's deleter calls once, when the tensor's holder is done
+    until release(owner). The tensor's deleter calls that once, when the tensor's holder is done
     with it. `shape` belongs to the caller and may be gone right after the call, so the tensor
     needs extents of its own, which the deleter frees together with the DLManagedTensor.
 

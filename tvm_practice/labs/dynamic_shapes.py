@@ -185,7 +185,7 @@ def bucketed(artifacts: Mapping[int, Callable[..., Any]], x: Any) -> Any:  # an 
         x: an array of tokens (batch, length, width), float32; it is only read.
 
     Returns:
-        (batch, length, width), as an artifact of that very length would return it.
+        (batch, length, width), as an artifact of exactly that length would return it.
 
     Raises:
         ValueError: x is longer than the longest bucket; it names both lengths.

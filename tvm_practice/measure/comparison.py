@@ -78,7 +78,7 @@ class Ratio:
         """What may be said of the first of the two.
 
         `faster`, `slower`, `no significant difference` when the interval holds 1, `too few rounds`
-        for an interval, or `not measured: …` with what disturbed the measurement.
+        for an interval, or `not measured: …` with the cause of the disturbance.
         """
         if not self.measured:
             return f"not measured: {self.disturbance}"
@@ -228,7 +228,7 @@ def compare_samples(
     warmup: int = 3,
     time_limit: float | None = None,
 ) -> Comparison:
-    """`compare_interleaved` of what takes its samples itself, in a process of its own say.
+    """`compare_interleaved` of sides that take their own samples, in a process say.
 
     Args:
         takers: by name, a function that takes one sample and returns it in milliseconds.

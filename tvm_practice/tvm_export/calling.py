@@ -16,7 +16,7 @@ from tvm_practice.tvm_export.nested import flattened, mapped, require_open
 
 @dataclass(frozen=True)
 class Call:
-    """How a model is called, with what was nested laid flat.
+    """How a model is called, with nested arguments laid flat.
 
     Attributes:
         module: takes `tensors` by position and returns a tuple of tensors, in the order of

@@ -35,7 +35,7 @@ class ExportSettings(BaseModel):
         search: how the tuner is to search, see `tuners.search.Search`.
         opt_level: of TVM's passes, 0 to 3.
         converters: of PyTorch operators that TVM lacks: by operator's name, or "module:function"
-            of what returns them, see `converters.find_converters`.
+            of their factory, see `converters.find_converters`.
         atol, rtol: how far an output may be from PyTorch's: atol + rtol * |PyTorch's|.
         verify_data: an .npz file of inputs to verify on, see `draws.read_data`; None: drawn ones.
         steps: package of functions that replace the product's own, see `steps.Steps`.

@@ -19,7 +19,7 @@ OTHER_TVM = "--tuner autotvm or ansor import by Relay, from a trace"
 
 
 class ExportError(PlainError):
-    """Base of what goes wrong with an export."""
+    """Base of an export's errors."""
 
 
 class BadInput(ExportError, ValueError):

@@ -130,7 +130,7 @@ class GraphModule:
 
 
 def _as_array(value: Any) -> np.ndarray:
-    """An array of what may be a torch tensor, one that requires a gradient perhaps."""
+    """An array of a value, which may be a torch tensor that requires a gradient."""
     if hasattr(value, "detach"):
         from tvm_practice.tvm_export.calling import as_array  # which imports PyTorch
 

@@ -26,7 +26,7 @@ def flattened(given: Any) -> "list[torch.Tensor]":
 
 
 def mapped(on_tensor: "OnTensor", given: Any) -> Any:
-    """`given` with each tensor replaced by what `on_tensor` makes of it, in `flattened`'s order.
+    """`given` with each tensor replaced by `on_tensor`'s result, in `flattened`'s order.
 
     The containers keep their kind; `given` itself stays as it is.
     """

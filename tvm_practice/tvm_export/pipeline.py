@@ -1,7 +1,7 @@
 """An export, stage by stage: load, import, tune, schedule, build, verify, measure, write.
 
 Each stage is a function from an `Export` to an `Export` that holds more. Default schedules come
-after the tuner because they are for what no record is applied to. `export_model` and
+after the tuner because they are for functions without a record. `export_model` and
 `export_variants` are calls with JSON in and out (engines.call).
 """
 
@@ -234,7 +234,7 @@ def tune(export: Export) -> Export:
 def schedule(export: Export) -> Export:
     """The default schedules applied; those of Relay are chosen when it builds.
 
-    Raises DoesNotCompile for what TVM meets: one line.
+    Raises DoesNotCompile where TVM fails: one line.
     """
     if export.engine == CLASSIC:
         return export
@@ -248,7 +248,7 @@ def schedule(export: Export) -> Export:
 def build(export: Export) -> Export:
     """The model compiled, its inputs those of the example.
 
-    Raises DoesNotCompile for what TVM meets: one line.
+    Raises DoesNotCompile where TVM fails: one line.
     """
     from tvm_practice.tvm_export.calling import as_array
     from tvm_practice.tvm_export.loading import in_a_line
@@ -469,7 +469,7 @@ def _noting(failing: list[str], name: str, run: Callable[[], Any]) -> Callable[[
 
 
 def _finish_variant(export: Export, variant: dict[str, Any], request: ExportRequest) -> None:
-    """Add where the time goes to what is said of a variant, and write it if it is right."""
+    """Add where the time goes to a variant's record, and write it if it is right."""
     from tvm_practice.tvm_export.profiling import operators_of
 
     if export.engine == CURRENT:

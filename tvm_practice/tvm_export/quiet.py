@@ -1,4 +1,4 @@
-"""Silence for what the frontends say about themselves at every import of a model."""
+"""Silence for the frontends' remarks at every import of a model."""
 
 import logging
 import os

@@ -321,7 +321,7 @@ def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -
     Args:
         module: as imported, the weights constants of its graph; it is left as it was.
         steps: whose optimize_relax is called.
-        names: of main's inputs, for what an index that is out of bounds is told with.
+        names: of main's inputs, which the error for an index out of bounds tells.
         target: what it is to be compiled for. Code for a GPU cannot raise errors, so indices are
             not checked there.
 

@@ -38,7 +38,7 @@ class RelayRunner:
     def from_files(
         cls, library: str, graph_json: str, parameters: bytes, *, device: Any = None
     ) -> "RelayRunner":
-        """A runner of what was saved: a library's path, the graph, `relay.save_param_dict`."""
+        """A runner of a saved build: a library's path, the graph, `relay.save_param_dict`."""
         import tvm
         from tvm.contrib import graph_executor
 

@@ -211,7 +211,7 @@ def _checked(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(key: str, value: Any, kind: str) -> Any:
-    """An option's value as what the engine calls `kind`: the two have their own words."""
+    """An option's value as the engine's word for `kind`: the two have their own words."""
     if "Array" in kind:
         values = value.split(",") if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
@@ -413,7 +413,7 @@ def _older_device(target: Any, device: Any) -> str | None:
 
 
 def _needed(target: Any) -> set[str]:
-    """LLVM's names of what code for `target` may use of a processor."""
+    """LLVM's names of the features that code for `target` may use."""
     from tvm.target import codegen
 
     mattr = [str(each) for each in target.attrs.get("mattr", ())]
@@ -425,7 +425,7 @@ def _needed(target: Any) -> set[str]:
 
 
 def _available() -> set[str]:
-    """LLVM's names of what this processor has, as Linux says; elsewhere, as LLVM does."""
+    """LLVM's names of this processor's features, as Linux says; elsewhere, as LLVM does."""
     import tvm
     from tvm.target import codegen
 

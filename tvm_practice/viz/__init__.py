@@ -1,1 +1,1 @@
-"""Pictures of what a schedule does."""
+"""Pictures of schedules, models and tuning."""

@@ -43,7 +43,7 @@ class AccessedBuffer:
     """A buffer of a function.
 
     Attributes:
-        shape: extents; those of a buffer inside the function after TVM has cut it to what is used.
+        shape: extents; those of a buffer inside the function after TVM has cut it.
         item_bytes: of an element.
         scope: "global"; "local" for registers; "shared" on a GPU.
         address: of its first element, in bytes.
@@ -110,7 +110,7 @@ def access_program(
 
 
 def plain_loops(function: Any) -> Any:
-    """To plain loops over buffers that are cut to what is used; annotations stay on the loops."""
+    """To plain loops over buffers cut to the part in use; annotations stay on the loops."""
     import tvm
     from tvm import s_tir, tirx
 

@@ -30,7 +30,7 @@ class Window:
 
     @property
     def buffers(self) -> list[BufferTrace]:
-        """The buffers that are touched in it, by name: copies beside what they are copies of."""
+        """The buffers that are touched in it, by name: copies beside their originals."""
         touched = [each for each in self.trace.in_memory() if each.elements.size]
         return sorted(touched, key=lambda each: each.buffer.name)
 

@@ -20,7 +20,7 @@ _EXPECTED = {
 
 
 class Mistake(click.ClickException):
-    """A mistake in what was asked for, said in a line."""
+    """A mistake in the request, said in a line."""
 
     exit_code = 2
 
@@ -115,7 +115,7 @@ def made(name: str, make: Callable[[], Any]) -> Any:
 
 
 def programs(makers: Makers, engine: str) -> "dict[str, AccessProgram]":
-    """The access programs of what is made.
+    """The access programs of the functions made.
 
     Raises:
         Mistake: one makes something else than a schedule, or one that cannot be followed.

@@ -14,7 +14,7 @@ from tvm_practice.viz.studies import kernel_pictures
 def export_with_pictures(
     request: Mapping[str, Any], tuners: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """`pipeline.export_variants`, and pictures of what it made.
+    """`pipeline.export_variants`, and pictures of its results.
 
     Returns:
         What that returns, and where it could be drawn "graph", see viz.graph.fusion, and on the

@@ -1,4 +1,4 @@
-"""report.html: one page that needs nothing beside it, made from what a run wrote down.
+"""report.html: one page that needs nothing beside it, made from a run's files.
 
 A page is a title, facts, and sections of blocks; `page/report.html.j2` draws each kind of block.
 Styles, scripts and pictures are inside: it opens from a disk without network, in light and dark,

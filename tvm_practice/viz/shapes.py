@@ -1,4 +1,4 @@
-"""Pictures of what symbolic shapes cost: memory over a call, and time by shape."""
+"""Pictures of the cost of symbolic shapes: memory over a call, and time by shape."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trials per second of a tuning farm over its workers, with what bounds them."""
+"""Trials per second of a tuning farm over its workers, with their bounds."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -159,6 +159,20 @@ def forgets_the_bounds(model, example, axes, bounds):
     return from_exported_program(exported, unwrap_unit_return_tuple=True)
 
 
+edited(
+    "import_dynamic",
+    "repeats_one_axis_of_two",
+    {"dim=axis)": "dim=axis)\n                break"},
+    message="(?s)batch 1 and length 1.*repeat_interleave",
+)
+edited(
+    "import_dynamic",
+    "extents_from_two",
+    {"min=1": "min=2"},
+    message="extents from 1 to the bounds",
+)
+
+
 @mutant("import_dynamic", message="unwrap_unit_return_tuple")
 def returns_a_tuple_of_one(model, example, axes, bounds):
     import torch

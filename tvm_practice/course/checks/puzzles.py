@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.catalog import Check, Phase
-from tvm_practice.course.expect import draw_normal, expect_close
+from tvm_practice.course.expect import draw_normal, expect, expect_close
 from tvm_practice.course.lowering import build_module, to_device
 from tvm_practice.course.nests import accepted
 from tvm_practice.course.puzzle_loops import EXAMPLE, PUZZLES, Puzzle, expect_picture
@@ -46,8 +46,8 @@ def _shown(puzzle: Puzzle, function: Function) -> str:
     return puzzle.picture(schedule)
 
 
-def _check(name: str, function: Function) -> None:
-    """Two instances have the wanted loops, and the last one gives numpy's values."""
+def _check(name: str, function: Function) -> Any:  # a tvm.s_tir.Schedule
+    """Two instances have the wanted loops, and the last one, which it returns, numpy's values."""
     puzzle = PUZZLES[name]
     for sizes in puzzle.draw():
         schedule = puzzle.start(sizes)
@@ -55,6 +55,12 @@ def _check(name: str, function: Function) -> None:
         expect_picture(puzzle, schedule, sizes)
     if puzzle.runs:
         _expect_values(puzzle, schedule)
+    return schedule
+
+
+def _innermost(schedule: Any) -> Any:  # a tvm.tirx.For
+    """The loop around the block of Y; its body has indices and a guard, not in the pictures."""
+    return schedule.get(schedule.get_loops(schedule.get_sblock("Y"))[-1])
 
 
 def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
@@ -78,7 +84,15 @@ def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
     ),
 )
 def check_split_loop(split_loop: Function) -> None:
-    _check("split_loop", split_loop)
+    from tvm.tirx import IntImm
+
+    guard = _innermost(_check("split_loop", split_loop)).body.predicate
+    expect(
+        not isinstance(guard, IntImm),
+        expected="a guard around the block, since `factor` does not divide the length",
+        seen="no guard: the last iterations would write past the end of Y",
+        look="split(loop, [None, factor]) guards the block unless it is told not to",
+    )
 
 
 @_puzzle(
@@ -106,7 +120,16 @@ def check_columns_first(columns_first: Function) -> None:
     ),
 )
 def check_one_loop(one_loop: Function) -> None:
-    _check("one_loop", one_loop)
+    loop = _innermost(_check("one_loop", one_loop))
+    # TVM prints its integer expressions in Python's words.
+    second = {str(loop.loop_var): 1}
+    indices = [eval(str(each), {}, second) for each in loop.body.iter_values]
+    expect(
+        indices == [0, 1],
+        expected="row by row: the second iteration computes Y[0, 1]",
+        seen=f"it computes Y[{', '.join(map(str, indices))}]",
+        look="fuse takes the loop over rows first; no reorder is needed",
+    )
 
 
 @_puzzle(

@@ -138,7 +138,7 @@ Stages = dict[str, np.ndarray]
 
 
 def _runner(tensors: list[Any], stages: dict[str, Any]) -> Callable[..., Stages]:
-    """A function from the inputs to what each stage holds."""
+    """A function from the inputs to each stage's values."""
     outputs = [stage.output(0) for name, stage in stages.items() if name != tensors[-1].op.name]
     run = build_expressions(tensors[:-1], [*outputs, tensors[-1]])
     names = [str(each.op.name) for each in (*outputs, tensors[-1])]

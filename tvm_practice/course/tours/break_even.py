@@ -1,4 +1,4 @@
-"""From which size on a parallel loop pays: a part of what phase 3 shows."""
+"""From which size on a parallel loop pays: a part of phase 3's run."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -9,8 +9,8 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
     """Show the active engine's wrong schedules, and what the functions that are written repair.
 
     Returns:
-        {name: {"before", "after"}} of the functions that are written: how much of what shows the
-        bug there is in the wrong schedule, and in the learner's.
+        {name: {"before", "after"}} of the functions that are written: the
+        bug's symptom, counted in the wrong schedule, and in the learner's.
     """
     from tvm_practice import engines
     from tvm_practice.course.suspects import HUNTS, report

@@ -105,7 +105,7 @@ def matmul_windows(programs: Mapping[str, AccessProgram]) -> dict[str, Window]:
     Packing is left out: it is done once, and the window begins where its copies are read.
 
     Args:
-        programs: of what `small_matmul_makers` make.
+        programs: of the functions of `small_matmul_makers`.
     """
     work = _SMALL_TILE * _SMALL_TILE * _SMALL_SIZE
     windows = {}

@@ -104,7 +104,7 @@ class AccessCount:
         requests: instructions of a warp.
         transactions: sectors of global memory, wavefronts of shared memory.
         fewest: what the same requests would cost at best: sectors that are full, no conflicts.
-        misaligned: requests with an address that is no multiple of what the thread asks for. A
+        misaligned: requests with an address that is no multiple of the bytes asked for. A
             GPU stops with an error there.
     """
 
@@ -174,7 +174,7 @@ class KernelCounts:
 def count_accesses(function: Any, *, block: tuple[int, int, int] = (0, 0, 0)) -> KernelCounts:
     """Count what one block of a scheduled function asks of memory. Current engine.
 
-    wmma fragments are counted as what tensor cores are fed by: loads as `ldmatrix`, eight rows of
+    wmma fragments are counted as the loads of tensor cores: loads as `ldmatrix`, eight rows of
     16 bytes at a time, stores as pairs of floats in the layout of `mma`; CUDA leaves both open.
 
     Args:

@@ -60,7 +60,7 @@ def matmul_on_cpu(schedule: Any, m: int, n: int, k: int) -> tuple[Any, Any]:
     """C of a scheduled matmul on new inputs, and numpy's.
 
     Args:
-        schedule: of what `declare` gives for m, n and k.
+        schedule: of the tensors that `declare` gives for m, n and k.
         m: rows of A and C.
         n: columns of B and C.
         k: columns of A, rows of B.

@@ -156,7 +156,7 @@ def tvm_facts() -> Iterator[Fact]:
 
 
 class _Said:
-    """What came of one target: called with what came out, else the reason is kept."""
+    """What came of one target: called with the result, else the reason is kept."""
 
     def __init__(self, target: str):
         self.fact: Fact = (target, False, "")

@@ -41,7 +41,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def of(export: "Export") -> dict[str, str | None]:
-    """Digests of what an export is about to be made from, its configuration apart.
+    """Digests of the sources of an export to be made, its configuration apart.
 
     Args:
         export: its model loaded and not imported: importers may change it.
@@ -103,7 +103,7 @@ def former(folder: Path) -> dict[str, Any] | None:
 def difference(
     former: Mapping[str, Any], configuration: Mapping[str, Any], origin: Mapping[str, str | None]
 ) -> str | None:
-    """In what an export that is asked for differs from the one that is there; None if in nothing.
+    """How a requested export differs from the one that is there; None if it does not.
 
     Args:
         former: its metadata.
@@ -125,7 +125,7 @@ def difference(
 
 
 def damage(folder: Path, metadata: dict[str, Any], *, dump_ir: bool) -> str | None:
-    """In what the files in `folder` are not those that its metadata tells of; None if in nothing.
+    """How the files in `folder` differ from its metadata's; None if they do not.
 
     Args:
         folder: of the export.
@@ -151,7 +151,7 @@ def damage(folder: Path, metadata: dict[str, Any], *, dump_ir: bool) -> str | No
 
 
 def software(engine: engines.Engine, *, steps: str | None, own: Iterable[str | None] = ()) -> str:
-    """Digest of all that decides how a model is compiled, but for what is asked for.
+    """Digest of all that decides how a model is compiled, but for the request.
 
     These are the versions, the processor and its threads, and the code of the exporter and the
     steps: an upgrade of the course counts, and so does an edit of a learner's function.

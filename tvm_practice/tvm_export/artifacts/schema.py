@@ -166,7 +166,7 @@ class OwnRecord(Record):
 
 
 class OriginRecord(Record):
-    """Digests of what an export was made from, its configuration apart; see `origin`."""
+    """Digests of the sources of an export, its configuration apart; see `origin`."""
 
     software: str = Field(description="Versions, code, processor, threads.")
     records: str | None = Field(description="The tuning log as it was left; null if untuned.")
@@ -198,7 +198,7 @@ class Summary(Record):
 
 
 class Metadata(Summary):
-    """metadata.json: how the artifact was made, on what, and how it did."""
+    """metadata.json: how the artifact was made, on which machine, and how it did."""
 
     engine_facts: EngineRecord
     environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")

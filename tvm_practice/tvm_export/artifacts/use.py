@@ -29,7 +29,7 @@ def described(artifact: Path, *, sha256: str | None = None) -> dict[str, Any]:
         artifact: a folder, or a single file.
         sha256: what its digest must be, see `load_artifacts`.
 
-    Raises BadInput for what is no artifact, or is damaged, or has another digest.
+    Raises BadInput for a path that is no artifact, or is damaged, or has another digest.
     """
     with _in_a_line(artifact), opened(artifact, sha256=sha256) as folder:
         metadata = read_metadata(folder)

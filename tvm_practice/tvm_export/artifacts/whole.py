@@ -51,7 +51,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def problems_of(metadata: dict[str, Any]) -> "list[ErrorDetails]":
-    """In what `metadata` is not as its schema says."""
+    """How `metadata` breaks its schema."""
     try:
         Metadata.model_validate(metadata)
     except ValidationError as error:
@@ -97,7 +97,7 @@ def fingerprint(file: Path) -> dict[str, Any]:
 
 
 def digest_of(stream: IO[bytes]) -> str:
-    """The SHA-256 of what is left of a stream, in hexadecimal digits."""
+    """The SHA-256 of the rest of a stream, in hexadecimal digits."""
     digest = hashlib.sha256()
     while block := stream.read(2**20):
         digest.update(block)

@@ -27,7 +27,7 @@ def import_exported(export: Export) -> Export:
     """The model as a Relax module of fused functions, none of them scheduled.
 
     Raises:
-        BadInput: for what the importer cannot take: one line that names the operator.
+        BadInput: the importer refuses it: one line that names the operator.
         DoesNotCompile: what TVM's passes meet after it.
     """
     call, steps = export.call, export.steps

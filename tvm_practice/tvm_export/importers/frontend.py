@@ -1,4 +1,4 @@
-"""TVM's PyTorch frontend, held to what PyTorch says of every operator.
+"""TVM's PyTorch frontend, held to PyTorch's own record of every operator.
 
 The frontend ignores arguments that it does not know, and further outputs. Here every converter's
 result has the type and shape that PyTorch gave the operator, or the model is refused.

@@ -16,7 +16,7 @@ class Refused(Exception):
 
 @contextmanager
 def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
-    """Raise what a frontend says of a model as BadInput, with what to try instead.
+    """Raise a frontend's error as BadInput, with a hint at another way.
 
     A step that is still to do is not a mistake of the model and passes through.
     """

@@ -17,7 +17,7 @@ _WAY_OUT = "--converters can give what it lacks; --tuner metaschedule imports by
 def import_traced(export: Export) -> Export:
     """The model as an optimized Relay module, its weights constants.
 
-    Raises BadInput for what the importer cannot take: one line that names the operator or the
+    Raises BadInput where the importer refuses: one line that names the operator or the
     line of the model at fault.
     """
     call, steps = export.call, export.steps

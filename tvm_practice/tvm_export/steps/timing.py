@@ -1,4 +1,4 @@
-"""The latency of what was built."""
+"""The latency of a build."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -37,7 +37,7 @@ def compiled(call: Call, options: Options, *, name: str) -> Any:
         options: of the backend.
         name: the folder within `options.records` that this part's records go to.
 
-    Raises BadInput for what the importer cannot take, and whatever TVM raises after it.
+    Raises BadInput where the importer refuses, and whatever TVM raises after it.
     """
     settings = ExportSettings(
         target=options.target,

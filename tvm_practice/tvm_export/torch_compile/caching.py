@@ -76,7 +76,7 @@ class Cache:
             self._folder = home / "tvm-practice" / "torch_compile"
 
     def find(self, name: str) -> Entry | None:
-        """What is kept under a digest; None of nothing, or of what cannot be read."""
+        """The build kept under a digest; None where there is none, or it cannot be read."""
         if self._folder is None:
             return None
         folder = self._folder / name

@@ -129,8 +129,8 @@ def has_open_extents(graph: fx.GraphModule) -> bool:
 def output_orders(graph: fx.GraphModule) -> list[list[int] | None]:
     """Of each output, the order of its axes by stride; None where it is contiguous.
 
-    One whose elements overlap, as those of `expand` do, counts as contiguous: what PyTorch may
-    do with it it may do with a contiguous one.
+    One whose elements overlap, as those of `expand` do, counts as contiguous: PyTorch may do
+    the same with it.
     """
     [output] = graph.graph.find_nodes(op="output")
     made = output.args[0]

@@ -252,7 +252,7 @@ class Part(nn.Module):
     def _without(
         self, arguments: Sequence[Any], weights: frozenset[int], error: Exception
     ) -> Callable[..., Any]:
-        """The part with PyTorch for what the exporter does not take, which the log says."""
+        """The part with PyTorch for the nodes that the exporter refuses, which the log names."""
         from torch._dynamo.utils import counters
 
         counters["tvm_practice"]["refused"] += 1

@@ -1,7 +1,7 @@
 """How well a tuner's cost model foresaw what was measured: its log, gone through again in order.
 
 A tuner measures in rounds. Before each it ranks candidates by its model, after each it fits the
-model to what it measured. Going through the log again with a fresh model of the same kind gives
+model to its measurements. Going through the log again with a fresh model of the same kind gives
 the prediction that the search could have had of each trial: made from the rounds before, never
 from the trial itself. All trials of a log must be of one task.
 """

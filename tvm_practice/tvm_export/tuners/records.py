@@ -54,7 +54,7 @@ def require_own(log: Path, tuner: str, target: Any) -> int:
     """How many records `log` holds, all of `tuner` on `target`.
 
     A last line that was cut short is not counted; the tuner will drop it. Raises BadInput in one
-    line for records of another tuner or target, and for what is no log at all.
+    line for records of another tuner or target, and for a file that is no log at all.
 
     Args:
         log: a file, or for MetaSchedule a folder; it need not exist.

@@ -41,7 +41,7 @@ class Search(BaseModel):
         samples: least number of candidates, drawn anew, that a round begins with.
         space: MetaSchedule's design space: "register-tiles" (contractions, see `tile_space`),
             "post-order-apply" (its own), or "module:function" of a function that takes a
-            Schedule. None: the first for contractions, the second for what is left.
+            Schedule. None: the first for contractions, the second for the others.
         rpc_tracker: "host:port" of a tracker whose servers measure; None measures here.
         rpc_key: of those servers.
     """

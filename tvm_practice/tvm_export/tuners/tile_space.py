@@ -67,7 +67,7 @@ def next_choices(
 
     Args:
         ranked: the tiles in the order of their predicted time.
-        times: seconds of what was measured, infinite if it failed.
+        times: seconds of each choice measured, infinite if it failed.
         count: how many to return; fewer if the space has no more.
     """
     beside: list[TileChoice] = []

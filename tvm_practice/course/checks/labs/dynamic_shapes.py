@@ -385,7 +385,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(10, 20))}
     axes = ({0: first, 1: second}, {0: first})
     model = _network(width, features)
-    for batch, length in ((3, 4), (1, 4)):
+    for batch, length in ((3, 4), (1, 4), (1, 1)):
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
         try:
             with quiet_frontends():
@@ -449,6 +449,14 @@ def _expect_symbols(
         all(limits.get(str(symbols[name])) == most for name, most in bounds.items()),
         expected=f"the attribute tir_var_upper_bound with {dict(bounds)}",
         seen=f"{limits or 'none'}, where {', '.join(f'{v} is {k}' for k, v in symbols.items())}",
+        look="torch.export.Dim(name, min=1, max=bound)",
+    )
+    given = (main.attrs or {}).get("tir_var_lower_bound") or {}
+    least = {str(name): int(value) for name, value in given.items()}
+    expect(
+        all(least.get(str(each), 0) <= 1 for each in symbols.values()),
+        expected="extents from 1 to the bounds",
+        seen=f"the attribute tir_var_lower_bound with {least}",
         look="torch.export.Dim(name, min=1, max=bound)",
     )
     expect(

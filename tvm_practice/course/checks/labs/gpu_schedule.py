@@ -302,7 +302,7 @@ def _expect_staged(
 
 
 def _name(schedule: Any, block: Any) -> str:
-    """Name of what a handle stands for, or its type if it is no handle."""
+    """Name of the block or loop behind a handle, or its type if it is no handle."""
     try:
         found = schedule.get(block)
     except Exception:  # of TVM or of Python, whatever was given

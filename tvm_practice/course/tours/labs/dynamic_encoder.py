@@ -316,7 +316,7 @@ def _runs(
     compiled: Mapping[str, Callable[..., Any]],
     artifacts: Mapping[int, Callable[..., Any]],
 ) -> dict[str, Callable[[], Any]]:
-    """Calls on tokens of one shape: of what is compiled, of PyTorch, and of buckets."""
+    """Calls on tokens of one shape: of the artifacts, of PyTorch, and of buckets."""
     import numpy as np
 
     x, _ = encoders.draw(*shape)

@@ -56,7 +56,7 @@ class _Lab:
     """The farm, and the learner's functions on it.
 
     Attributes:
-        parts: seconds of what a trial does on its worker, by name.
+        parts: seconds of a trial's parts on its worker, by name.
         uploads: seconds of an upload, by bytes.
     """
 

@@ -13,7 +13,7 @@ def find_converters(given: str | Converters | None) -> dict[str, Callable[..., A
     """A person's own converters, for the engine that is active.
 
     Args:
-        given: "module:function" of what returns them, called without arguments; or themselves, by
+        given: "module:function" of their factory, called without arguments; or themselves, by
             operator's name: "rms_norm.default" on the current engine, which calls a converter with
             (node, importer), "mylibrary::rms_norm" on the classic one, which calls it with
             (inputs, types). One dictionary may have both.

@@ -1,4 +1,4 @@
-"""Converters for what mixtures of experts are made of, on current TVM: a product per expert."""
+"""Converters for the parts of a mixture of experts, on current TVM: a product per expert."""
 
 from typing import Any
 

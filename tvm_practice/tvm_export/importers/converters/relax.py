@@ -124,7 +124,7 @@ def _counted_from_the_beginning(importer: Any, indices: Any, extent: int) -> Any
 def passing_over_nothing() -> Iterator[None]:
     """Inside the block, let a concatenation pass over vectors of no element, as PyTorch does.
 
-    A language model's cache begins as one, whatever the rank of what is added to it.
+    A language model's cache begins as one, whatever the rank of a tensor added to it.
     """
 
     def concat(original: Any, tensors: Any, axis: int | None = 0) -> Any:

@@ -1,7 +1,7 @@
 """Converters for classic TVM, given to `from_pytorch` as its custom_convert_map.
 
 Each takes the operator's inputs, converted, and their types, as TVM's own converters do. And a
-correction of what TVM makes of them.
+correction of TVM's own conversion.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ def diff(inputs: Sequence[Any], types: Sequence[str]) -> Any:
 def sums_as_products(module: Any) -> Any:
     """A Relay module with 2 * x in place of x + x.
 
-    relay.build would do so itself, but its SimplifyExpr fails on what x is computed from.
+    relay.build would do so itself, but its SimplifyExpr fails on the expression of x.
     """
     import tvm
     from tvm import relay

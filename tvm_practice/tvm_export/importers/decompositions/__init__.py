@@ -1,7 +1,7 @@
 """PyTorch operators taken apart into those that TVM's frontend converts, and converts rightly.
 
 PyTorch has rules of its own for most operators; they apply wherever the frontend has no converter.
-The rules of this package come before both: they are for what neither has, and for arguments and
+The rules of this package come before both: they serve operators that neither has, and arguments and
 types of which the frontend's converter makes something else. Such a rule returns NotImplemented
 where the converter is right, and the operator stays.
 """

@@ -301,7 +301,7 @@ def _exp2(x: Any) -> Any:
 
 
 def _erfc(x: Any) -> Any:
-    """Through erfcx, for what 1 - erf(x) would lose."""
+    """Through erfcx, for the digits that 1 - erf(x) would lose."""
     import torch
 
     return torch.where(x < 0.5, 1 - torch.erf(x), _erfcx(torch.abs(x)) * torch.exp(-x * x))

@@ -1,6 +1,6 @@
 """Reductions: softmax, normalizations, pooling, means, depthwise convolutions.
 
-Two kinds, by what lies contiguous in memory:
+Two kinds, by the axis that lies contiguous in memory:
 
     along the sum      row sums and maxima, softmax, layer norm: each lane of a vector register
                        takes every n-th element of a row, and the lanes are joined at the end

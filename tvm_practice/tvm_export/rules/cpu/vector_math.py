@@ -3,7 +3,7 @@
 LLVM leaves these functions to the C library, one element a call. Here they become arithmetic, a
 vector register at a time. Against float64 they are right to a few units in the last place (the
 tests hold them to it); NaN stays NaN, exp overflows to infinity, and results of exp below the
-smallest normal number become 0. log takes those numbers for what they are.
+smallest normal number become 0. log takes those numbers as they are.
 """
 
 import functools
@@ -82,7 +82,7 @@ def _is_expandable(store: Any, func: Any) -> bool:
 
 
 def called(call: Any) -> str:
-    """The name of what an expression calls, without its dialect: "exp", "if_then_else"."""
+    """The function that an expression calls, without its dialect: "exp", "if_then_else"."""
     return str(getattr(call.op, "name", "")).rpartition(".")[2]
 
 

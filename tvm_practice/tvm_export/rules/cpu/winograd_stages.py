@@ -23,7 +23,7 @@ _OUTPUT = ((1, 1, 1, 0), (0, 1, -1, -1))  # A^T
 
 
 def stage_names(block: str) -> dict[str, str]:
-    """Of the stages' blocks, and of what they write: by part the name, made of the block's."""
+    """The names of the stages' blocks and of their buffers, by part, made of the block's."""
     parts = ("phases", "columns", "patches", "weights", "products", "tiles")
     return {each: f"{block}_{each}" for each in parts} | {"copy": block}
 

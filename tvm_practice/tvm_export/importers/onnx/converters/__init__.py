@@ -1,7 +1,7 @@
 """Converters of ONNX operators to Relax that TVM lacks, or that are wrong in it.
 
 A converter takes a `base.Node` and returns a Relax expression, a tuple where the node has several
-outputs. The modules are by what the operators do.
+outputs. The modules are named after the operators' purposes.
 """
 
 from collections.abc import Callable

@@ -21,7 +21,7 @@ class Node:
         opset: the version of ONNX's operators that the model is written in.
         outputs: how many the node has.
         from_tvm: TVM's own converter: (operator, inputs, attributes) to a Relax expression. It
-            raises CannotImport for what it would ignore.
+            raises CannotImport for a part that it would ignore.
     """
 
     operator: str
