@@ -205,7 +205,7 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
 
 
 def register_operator(name: str) -> Any:  # a tvm.ir.Op
-    """Classic TVM: put an operator into Relay's registry, with its arity, type relation and pattern.
+    """Classic TVM: put an operator into Relay's registry, with its type and pattern.
 
     It has three inputs. Its type relation, a function of the inputs' types and the call's
     attributes, gives the result the type of the first input. Its pattern is OPAQUE, so that it is
