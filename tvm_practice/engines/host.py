@@ -20,6 +20,13 @@ _LEVELS: tuple[tuple[str, set[str], str], ...] = (
 _VECTOR_BITS = {"x86-64-v4": 512, "x86-64-v3": 256}
 OLD_NAMES = {level: old for level, _, old in _LEVELS}
 _SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}
+# Instructions that only schedules call for: LLVM's names, and Linux's. LLVM's processors have them
+# by their names alone; a hypervisor may hide them, or show them under an older processor's name.
+_CALLED_FOR = {
+    **{f"avx512{each}": f"avx512_{each}" for each in ("bf16", "vnni")},
+    "avxvnni": "avx_vnni",
+    **{f"amx-{each}": f"amx_{each}" for each in ("tile", "int8", "bf16")},
+}
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ def host_target() -> Any:
     mcpu = _current_mcpu(here)
     if mcpu:
         description["mcpu"] = mcpu
+    mattr += _otherwise_than(mcpu)
     if mattr:
         description["mattr"] = mattr
     return tvm.target.Target(description)
@@ -114,3 +122,18 @@ def _current_mcpu(here: Host) -> str | None:
     ]
     missing = [each for each in promised if each.replace(".", "_") not in flags()]
     return here.level if missing and flags() else name
+
+
+def _otherwise_than(mcpu: str | None) -> list[str]:
+    """What of `_CALLED_FOR` this processor has, or lacks, other than LLVM's `mcpu`, as -mattr."""
+    import tvm
+
+    if not flags() or own_architecture() != "x86_64":
+        return []
+    named = tvm.target.Target({"kind": "llvm", **({"mcpu": mcpu} if mcpu else {})})
+    has = tvm.target.codegen.llvm_cpu_has_features
+    return [
+        f"{'+' if linux in flags() else '-'}{name}"
+        for name, linux in _CALLED_FOR.items()
+        if (linux in flags()) != bool(has(name, named))
+    ]

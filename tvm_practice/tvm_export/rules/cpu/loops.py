@@ -17,6 +17,9 @@ SPATIAL, REDUCTION = "S", "R"
 # The attribute that names those parameters of a PrimFunc that are constants of the model.
 CONSTANTS = "layout_free_buffers"
 
+# Instructions for products of 8-bit numbers, see `dot_products`.
+_FOR_PRODUCTS = ("avx512vnni", "avxvnni")
+
 # Bytes of the second cache of a usual core, by the bits of its vectors.
 _USUAL_CACHE = {512: 1 << 20, 256: 1 << 19, 128: 1 << 19}
 
@@ -33,12 +36,14 @@ class Cpu:
         registers: how many there are.
         threads: how many threads will run.
         cache_bytes: of a core's second cache.
+        instructions: which sets of `_FOR_PRODUCTS` it has, by LLVM's names.
     """
 
     vector_bits: int
     registers: int
     threads: int
     cache_bytes: int
+    instructions: frozenset[str] = frozenset()
 
     def lanes(self, dtype: Any) -> int:
         """Elements of `dtype` in a vector register, at least 4."""
@@ -61,11 +66,13 @@ def cpu_of(target: Any) -> Cpu:
         has = tvm.target.codegen.llvm_cpu_has_features
         bits = 512 if has("avx512f", target) else 256 if has("avx2", target) else 128
         registers = 32 if bits == 512 else 16
+        instructions = frozenset(each for each in _FOR_PRODUCTS if has(each, target))
     else:
-        bits, registers = 128, 32
+        bits, registers, instructions = 128, 32, frozenset[str]()
     threads = int(target.attrs.get("num-cores", 0)) or engines.thread_count()
     here = cache_bytes() if _is_this_machine(target) else {}
-    return Cpu(bits, registers, threads, here.get("L2", _USUAL_CACHE[bits]))
+    cache = here.get("L2", _USUAL_CACHE[bits])
+    return Cpu(bits, registers, threads, cache, instructions)
 
 
 def _is_this_machine(target: Any) -> bool:
@@ -174,6 +181,14 @@ def constant(expression: Any) -> int | None:
     """The value of an integer constant; None for any other expression."""
     value = getattr(expression, "value", expression)
     return int(value) if isinstance(value, int) else None
+
+
+def both_orders(expression: Any, kind: type) -> list[tuple[Any, Any]]:
+    """The operands of a commutative expression of that kind, in both orders; else none."""
+    if not isinstance(expression, kind):
+        return []
+    a, b = expression.a, expression.b  # type: ignore[attr-defined]
+    return [(a, b), (b, a)]
 
 
 def loads(expression: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     ranked_tiles,
     tile_of,
 )
+from tvm_practice.tvm_export.rules.cpu.dot_products import in_groups
 from tvm_practice.tvm_export.rules.cpu.loops import (
     CONSTANTS,
     REDUCTION,
@@ -351,8 +352,8 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     """
     import tvm
 
-    # Phase 1. Write the contraction anew, in the tile that was chosen.
-    found = find_contraction(func, cpu)
+    # Phase 1. Write the contraction anew, for an instruction and in the tile that was chosen.
+    func, found = in_groups(func, find_contraction(func, cpu), cpu)
     choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
     written = Rewriter(func, found, tile_of(found, cpu, choice), choice)
     schedule = tvm.s_tir.Schedule(written.func)

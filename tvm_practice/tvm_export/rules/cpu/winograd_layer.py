@@ -11,6 +11,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
     SPATIAL,
     Cpu,
+    both_orders,
     constant,
     kind_of,
     loads,
@@ -84,8 +85,8 @@ def _require_multiply_add(found: Contraction) -> None:
 
     step, start = found.value, found.block.init.value
     total = tirx.BufferLoad(found.block.body.buffer, _written_at(found))
-    for own, product in _both_orders(step, tirx.Add):
-        for one, other in _both_orders(product, tirx.Mul):
+    for own, product in both_orders(step, tirx.Add):
+        for one, other in both_orders(product, tirx.Mul):
             if (
                 tvm_ffi.structural_equal(own, total)
                 and tvm_ffi.structural_equal(one, found.packed)
@@ -101,14 +102,6 @@ def _written_at(found: Contraction) -> list[Any]:
     out = found.block.body.buffer
     own = [each for each in loads(found.value) if each.source.same_as(out)]
     return list(own[0].indices) if own else []
-
-
-def _both_orders(expression: Any, kind: type) -> list[tuple[Any, Any]]:
-    """The operands of a commutative expression of that kind, in both orders; else none."""
-    if not isinstance(expression, kind):
-        return []
-    a, b = expression.a, expression.b  # type: ignore[attr-defined]
-    return [(a, b), (b, a)]
 
 
 def _require_convolution(found: Contraction) -> tuple[int, int, int, int, int]:

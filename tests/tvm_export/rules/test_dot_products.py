@@ -1,0 +1,72 @@
+"""Products of 8-bit numbers: exact values, and instructions of the target alone."""
+
+import platform
+
+import pytest
+
+from tests.conftest import Processes
+from tvm_practice import engines
+from tvm_practice.engines.host import flags
+
+FUNCTIONS = "tests.tvm_export.rules.dot_products_functions"
+pytestmark = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="not an x86-64 machine"
+)
+HERE = "avx512_vnni" in flags() or "avx_vnni" in flags()
+
+
+@pytest.fixture(scope="module")
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    ("left", "right", "sizes"),
+    [
+        ("uint8", "int8", (13, 70, 64)),
+        ("uint8", "int8", (5, 33, 27)),  # no tile divides, and no group
+        ("int8", "uint8", (8, 48, 20)),
+        ("int8", "int8", (9, 40, 33)),
+        ("uint8", "int8", (1, 64, 128)),
+    ],
+)
+def test_products_are_exact(
+    session: engines.Session, left: str, right: str, sizes: tuple[int, int, int], constant: bool
+) -> None:
+    arguments = {"left": left, "right": right, "sizes": sizes, "constant": constant}
+    made = session.call(f"{FUNCTIONS}:product", arguments)
+    assert made["error"] == 0
+    expected = "dot_int16" if left == right else "dot_uint8_int8"
+    assert made["calls"] == ([expected] if HERE else [])
+
+
+@pytest.mark.parametrize(("channels", "padding"), [(16, 1), (6, 0)])
+def test_convolutions_are_exact(session: engines.Session, channels: int, padding: int) -> None:
+    made = session.call(f"{FUNCTIONS}:convolution", {"channels": channels, "padding": padding})
+    assert made["error"] == 0 and made["calls"] == (["dot_uint8_int8"] if HERE else [])
+
+
+def test_instructions_are_the_targets_and_not_the_hosts(session: engines.Session) -> None:
+    given = {"left": "uint8", "right": "int8", "sizes": (8, 64, 64), "constant": True}
+    for mcpu, calls in (
+        ("skylake-avx512", []),
+        ("haswell", []),
+        ("cascadelake", ["dot_uint8_int8"]),
+        ("alderlake", ["dot_uint8_int8"]),  # vectors of 256 bits
+    ):
+        made = session.call(f"{FUNCTIONS}:product", {**given, "mcpu": mcpu})
+        assert made["calls"] == calls, mcpu
+
+
+def test_what_the_processor_has_beside_its_name(session: engines.Session) -> None:
+    def added(flags: list[str], mcpu: str) -> list[str]:
+        found = session.call(f"{FUNCTIONS}:host_with", {"flags": flags, "mcpu": mcpu})
+        return list(found)
+
+    shown = ["avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"]
+    amx = ["+amx-tile", "+amx-int8", "+amx-bf16"]
+    assert added(shown, "rocketlake") == ["+avx512bf16", *amx]
+    assert added(["avx512_vnni"], "znver4") == ["-avx512bf16"]
+    assert added(["avx512_vnni", "avx512_bf16"], "znver4") == []
+    assert added([], "znver4") == []
