@@ -73,6 +73,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "j, i = C.op.axis": _REPAIR,
         "schedule[C].parallel(j)": _REPAIR,
     },
+    "bug_hunts.lost_bound": {
+        "schedule.reorder(part, tile, ": _REPAIR,
+        "schedule.split(rows, [3, None])": _REPAIR,
+        "schedule.decompose_reduction(block, k) -> pass": "where the zeroing stands is left open",
+        "i, k, j = schedule.get_loops(": "the order of the loops in a tile is left open",
+    },
     "bug_hunts.column_walk": {
         "i_outer, i_inner = schedule.split(": _REPAIR,
         "j_outer, j_inner = schedule.split(": _REPAIR,
