@@ -73,14 +73,23 @@ def run_blocks(
     return printed
 
 
+def environment(root: Path = ROOT) -> dict[str, str]:
+    """Variables by which a shell's `python` is the tests' own, and is forked if it can be."""
+    path = [str(forks.BIN), str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{forks.SITE}{os.pathsep}{root}",
+        "PATH": os.pathsep.join(path),
+        forks.PYTHON: sys.executable,
+    }
+
+
 def run(command: list[str], folder: Path, *, root: Path = ROOT) -> str:
     """What `command` printed, run in `folder` with the project at `root`."""
-    # `python` is that of the environment that runs the tests, activated or not.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{forks.SITE}{os.pathsep}{root}", "PATH": path},
+        env=environment(root),
         capture_output=True,
         text=True,
         timeout=570,

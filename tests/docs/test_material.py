@@ -5,7 +5,6 @@ of it, or which test has it.
 """
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forks
+from tests import pages
 from tests.pages import ROOT
 from tvm_practice import engines
 
@@ -78,9 +77,7 @@ def _missing(needs: str | None) -> bool:
 
 def _run(entry: Entry, folder: Path) -> "subprocess.CompletedProcess[str]":
     environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(forks.SITE), str(ROOT)]),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        **pages.environment(),
         "WITHOUT_CLASSIC": str(ROOT / "tests" / "without_classic"),
         "COLUMNS": "80",
     }

@@ -27,6 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 # On PYTHONPATH, has a process that is started for real fork what it starts.
 SITE = Path(__file__).with_name("site")
+# On PATH, has a shell fork its `python`, which is the one that PYTHON names.
+BIN = Path(__file__).with_name("bin")
+PYTHON = "TVM_PRACTICE_TEST_PYTHON"
 # Where the servers listen; the processes that a run starts find it here.
 ADDRESS = "TVM_PRACTICE_TEST_FORKS"
 PLAIN = "plain"
@@ -63,6 +66,57 @@ def server_for(command: Any, environment: dict[str, str]) -> str | None:
     return PLAIN if command[1] in ("-m", "-c") else None
 
 
+def ask(
+    command: Any,
+    environment: dict[str, str],
+    files: dict[int, int],
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    session: bool = False,
+) -> tuple[int, socket.socket] | None:
+    """Have a server fork a process; None if none can.
+
+    Args:
+        command: its program and arguments.
+        environment: its variables.
+        files: by its descriptors, those of this process that they are.
+        folder: its working directory; None: this process's.
+        session: whether it leads a session of its own.
+
+    Returns:
+        The process's number, and the connection that tells `status_of` how it ended. The process is
+        ended when that is closed.
+    """
+    server, address = server_for(command, environment), os.environ.get(ADDRESS)
+    if server is None or address is None:
+        return None
+    request = {
+        "command": [os.fspath(each) for each in command[1:]],
+        "folder": os.fspath(folder or Path.cwd()),
+        "environment": environment | {ADDRESS: address},
+        "files": list(files),
+        "session": session,
+        "parent": os.getpid(),
+    }
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(f"{address}/{server}")
+    message = json.dumps(request).encode()
+    socket.send_fds(connection, [_NUMBER.pack(len(message))], list(files.values()))
+    connection.sendall(message)
+    answer = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+    if not answer:  # the server cannot give it this environment
+        connection.close()
+        return None
+    (pid,) = _NUMBER.unpack(answer)
+    return pid, connection
+
+
+def status_of(connection: socket.socket) -> int:
+    """How the process that `ask` had forked ended, as `os.waitpid` says it; waits for that."""
+    answer = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+    return int(_NUMBER.unpack(answer)[0]) if len(answer) == _NUMBER.size else 9
+
+
 class Forked(_STARTED):
     """A `subprocess.Popen` whose process is forked by a server where that makes no difference."""
 
@@ -73,37 +127,22 @@ class Forked(_STARTED):
         method = super()._execute_child  # type: ignore[misc]
         given = inspect.signature(method).bind(*positional).arguments
         environment = dict(os.environ if given["env"] is None else given["env"])
-        server = server_for(given["args"], environment)
-        folder = os.environ.get(ADDRESS)
-        unusual = any(given[each] for each in ("executable", "preexec_fn", "shell"))
-        if server is None or folder is None or unusual:
-            method(*positional)
-            return
         pipes = {0: given["p2cread"], 1: given["c2pwrite"], 2: given["errwrite"]}
         files = {number: number if file == -1 else file for number, file in pipes.items()}
         files |= {number: number for number in given["pass_fds"]}
-        request = {
-            "command": [os.fspath(each) for each in given["args"][1:]],
-            "folder": os.fspath(given["cwd"] or Path.cwd()),
-            "environment": environment | {ADDRESS: folder},
-            "files": list(files),
-            "session": bool(given["start_new_session"]),
-            "parent": os.getpid(),
-        }
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(f"{folder}/{server}")
-        message = json.dumps(request).encode()
-        socket.send_fds(connection, [_NUMBER.pack(len(message))], list(files.values()))
-        connection.sendall(message)
-        answer = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
-        if not answer:  # the server cannot give it this environment
-            connection.close()
+        unusual = any(given[each] for each in ("executable", "preexec_fn", "shell"))
+        session = bool(given["start_new_session"])
+        asked = (
+            None
+            if unusual
+            else ask(given["args"], environment, files, folder=given["cwd"], session=session)
+        )
+        if asked is None:
             method(*positional)
             return
-        (self.pid,) = _NUMBER.unpack(answer)
-        self._connection = connection
+        self.pid, self._connection = asked
         # Closed with this process alone: a server ends what has nobody to wait for it.
-        _connections.append(connection)
+        _connections.append(self._connection)
         self._child_created = True
         self._close_pipe_fds(  # type: ignore[attr-defined]
             *(given[f"{name}{end}"] for name in ("p2c", "c2p", "err") for end in ("read", "write"))
@@ -114,11 +153,11 @@ class Forked(_STARTED):
         assert self._connection is not None
         if not wait and not select.select([self._connection], [], [], 0)[0]:
             return None
-        answer = self._connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+        status = status_of(self._connection)
         if self._connection in _connections:
             _connections.remove(self._connection)
         self._connection.close()
-        return int(_NUMBER.unpack(answer)[0]) if len(answer) == _NUMBER.size else 9
+        return status
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         if self._connection is None:
