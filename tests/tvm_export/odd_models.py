@@ -122,6 +122,17 @@ def added_to_itself() -> Made:
     return _model(body, torch.randn(2, 4))
 
 
+def asks_whether_it_is_compiled() -> Made:
+    """As some of transformers': what is missing stays so where it is compiled."""
+
+    def body(layer: Any, x: torch.Tensor, scale: torch.Tensor | None = None) -> torch.Tensor:
+        if scale is None and not torch.compiler.is_compiling():
+            scale = torch.full((4,), 2.0)
+        return layer(x) * scale[None]  # type: ignore[index,no-any-return]
+
+    return _model(body, torch.randn(2, 4))
+
+
 def attention_then_a_view() -> Made:
     """As in GPT-2: the strides of a fused kernel's output, of a batch, and a view of it."""
 

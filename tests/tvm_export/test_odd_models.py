@@ -40,6 +40,7 @@ EXPECTED = {
     "random_numbers": ("rand_like", "rand_like"),
     "added_to_itself": ("^ok$", "^ok$"),
     "attention_then_a_view": ("^ok$", "^ok$"),
+    "asks_whether_it_is_compiled": ("^ok$", "^ok$"),
     "text_output": ("BadInput: .*returns str, no tensor", "BadInput: .*returns str"),
     "on_the_meta_device": ("BadInput: .*meta device", "BadInput: .*meta device"),
     "not_a_number": ("ValueError: output 0", "ValueError: output 0"),

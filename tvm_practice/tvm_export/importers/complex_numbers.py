@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.importers.decompositions import pairwise
 from tvm_practice.tvm_export.importers.refusals import Refused, place_of
+from tvm_practice.tvm_export.importers.tracing import inlined
 from tvm_practice.tvm_export.loading import describe
 
 Rule = Callable[..., Any]
@@ -142,7 +143,7 @@ def _replace(graph: Any, node: Any, pairs: dict[Any, Any]) -> None:
         raise Refused(f"{_told(node)} of complex numbers: {describe(error)}") from error
     if any(each.op == "get_attr" or any(map(_is_complex, _values(each))) for each in traced.nodes):
         raise Refused(f"{_told(node)} of complex numbers")
-    results = _inlined(graph, node, traced, given)
+    results = inlined(graph, node, traced, given)
     if not isinstance(made[-1], (list, tuple)):
         [results] = results
     if any(map(_is_complex, _values(node))):
@@ -150,23 +151,6 @@ def _replace(graph: Any, node: Any, pairs: dict[Any, Any]) -> None:
     else:
         node.replace_all_uses_with(results)
         graph.erase_node(node)
-
-
-def _inlined(graph: Any, node: Any, traced: Any, given: list[Any]) -> list[Any]:
-    """Copy a traced graph before a node that it stands for; the nodes of its results."""
-    from torch.utils import _pytree as pytree
-
-    places = [each for each in traced.nodes if each.op == "placeholder"]
-    known = dict(zip(places, given, strict=True))
-    with graph.inserting_before(node):
-        for each in traced.nodes:
-            if each.op == "call_function":
-                known[each] = graph.node_copy(each, known.__getitem__)
-                known[each].meta["stack_trace"] = node.meta.get("stack_trace")
-    found: list[Any] = pytree.tree_map(
-        lambda each: known.get(each, each), list(traced.output_node().args[0]), is_leaf=_is_node
-    )
-    return found
 
 
 def _told(node: Any) -> str:

@@ -13,12 +13,13 @@ from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
-from tvm_practice.tvm_export.importers.converters.relax import corrections
+from tvm_practice.tvm_export.importers.converters.relax import as_if_run, corrections
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
+from tvm_practice.tvm_export.steps import Steps
 
 _WAY_OUT = f"--converters can give what it lacks, --how OPERATOR prints a template; {OTHER_TVM}"
 
@@ -45,16 +46,28 @@ def import_exported(export: Export) -> Export:
         corrections(),
         checked_frontend(),
     ):
-        if any(call.dynamic):
-            imported = _import_dynamic(call, converters)
-        else:
-            imported = steps.import_relax(call.module, call.tensors, converters=converters)
+        imported = _import(call, steps, converters)
         _require_host(imported, export.target)
     unfit = in_a_line("TVM cannot optimize the model", DoesNotCompile, OTHER_TVM)
     with watch("optimize"), unfit, native_stderr_to(os.devnull):
         module = optimized(imported, steps, names=call.names, target=export.target)
     stages = {"imported": imported, "optimized": module}
     return replace(export, module=module, stages=stages, seconds=watch.seconds)
+
+
+def _import(call: Call, steps: Steps, converters: Converters) -> Any:
+    """The model in Relax, as its phase's step imports it."""
+
+    def imported() -> Any:
+        if any(call.dynamic):
+            return _import_dynamic(call, converters)
+        return steps.import_relax(call.module, call.tensors, converters=converters)
+
+    try:
+        return imported()
+    except (AttributeError, TypeError):  # perhaps of what a model does when it is compiled alone
+        with as_if_run():
+            return imported()
 
 
 def _require_host(imported: Any, target: Any) -> None:

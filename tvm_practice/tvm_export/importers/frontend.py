@@ -14,6 +14,7 @@ from tvm_practice.tvm_export.importers import complex_numbers
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.own_relax import own_converters
 from tvm_practice.tvm_export.importers.decompositions import decompositions
+from tvm_practice.tvm_export.importers.experts import keep_rows_together
 from tvm_practice.tvm_export.importers.refusals import Refused, place_of
 from tvm_practice.tvm_export.loading import describe
 
@@ -35,6 +36,7 @@ def checked_frontend() -> Iterator[None]:
     @functools.wraps(run)
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
+        keep_rows_together(program)
         chosen = decompositions(checked.names()) if table is None else table
         program = run(program, complex_numbers.leaving_complex(chosen), **settings)
         if not complex_numbers.has_complex(program):

@@ -40,6 +40,22 @@ def attention_as_products() -> AbstractContextManager[None]:
 
 
 @contextmanager
+def as_if_run() -> Iterator[None]:
+    """Inside the block, a model that asks whether it is being compiled is told that it is not.
+
+    Some of transformers' leave out what they do about an argument that is missing then.
+    """
+    import torch
+
+    original = torch.compiler.is_compiling
+    torch.compiler.is_compiling = lambda: False
+    try:
+        yield
+    finally:
+        torch.compiler.is_compiling = original
+
+
+@contextmanager
 def keeping_types() -> Iterator[None]:
     """Inside the block, let products and convolutions have their operands' type.
 
