@@ -296,6 +296,8 @@ def _position(operator: Any, extremum: Any) -> Rule:
             return operator(x.to(torch.int8), dim, keepdim)
         if not x.is_floating_point():
             return NotImplemented
+        if x.dtype == torch.bfloat16:  # TVM has no isnan of it
+            return operator(x.to(torch.float32), dim, keepdim)
         largest = extremum(x, list(range(x.ndim)) if dim is None else [dim], True)
         places = torch.logical_or(x == largest, torch.isnan(x)).to(torch.int8)
         return torch.argmax(places, dim, keepdim)
