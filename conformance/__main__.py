@@ -22,7 +22,7 @@ from conformance.results import Results, path_of
 )
 @click.argument("kinds", metavar="KIND...", nargs=-1)
 @click.option("--dtype", help="Type of the inputs, or 'all' [default: the kind's first].")
-@click.option("--samples", type=click.IntRange(min=0), help="Samples per group [default: all].")
+@click.option("--samples", type=click.IntRange(min=1), help="Samples per group [default: all].")
 @click.option("--draw", type=click.IntRange(min=0), help="Try this many cases, drawn at random.")
 @click.option("--seed", type=int, help="Seed of the draw; the same seed draws the same cases.")
 @click.option("--only", help="Try only cases whose name starts with this.")

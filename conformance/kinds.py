@@ -7,6 +7,7 @@ from conformance import (
     memory,
     onnx_backend,
     operators,
+    rare,
     timm_models,
     torch_compile,
     transformers_models,
@@ -34,6 +35,7 @@ class Kind(Protocol):
 
 KINDS: dict[str, Kind] = {
     "operators": operators,
+    "rare": rare,
     "memory": memory,
     "onnx": onnx_backend,
     "transformers": transformers_models,

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance import rare
 from conformance.cases import Case
 from conformance.judging import last_line
 
@@ -31,7 +30,7 @@ def database() -> dict[str, Any]:
 
 
 def cases(dtype: str, samples: int | None) -> Iterator[Case]:
-    """The first samples of each operator that has the type (None: all), and its rare ones."""
+    """The first samples of each operator that has the type (None: all)."""
     import torch
 
     for name, each in database().items():
@@ -41,9 +40,6 @@ def cases(dtype: str, samples: int | None) -> Iterator[Case]:
         for index in range(known if samples is None else min(samples, known)):
             arguments = {"name": name, "index": index, "dtype": dtype}
             yield Case(name, f"{name} {dtype} {index}", arguments)
-        for index in range(len(rare_samples_of(name, dtype))):
-            arguments = {"name": name, "index": index, "dtype": dtype, "is_rare": True}
-            yield Case(name, f"{name} {dtype} rare {index}", arguments)
 
 
 @functools.lru_cache(maxsize=4)
@@ -55,17 +51,6 @@ def samples_of(name: str, dtype: str) -> list[Any]:
         warnings.simplefilter("ignore")
         found = database()[name].sample_inputs("cpu", getattr(torch, dtype), requires_grad=False)
         return list(found)
-
-
-@functools.lru_cache(maxsize=4)
-def rare_samples_of(name: str, dtype: str) -> list[Any]:
-    """Samples with NaN and infinities; see `conformance.rare`."""
-    import torch
-
-    torch.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return rare.samples(database()[name], getattr(torch, dtype))
 
 
 @functools.cache
@@ -96,16 +81,20 @@ def is_static(name: str, dtype: str) -> bool:
     )
 
 
-def judge(name: str, index: int, dtype: str, is_rare: bool = False) -> dict[str, Any]:
-    """Compile one operator on one sample and compare its outputs with PyTorch's."""
+def judge(
+    name: str,
+    index: int,
+    dtype: str,
+    samples: Callable[[str, str], list[Any]] = samples_of,
+) -> dict[str, Any]:
+    """Compile one operator on one of its samples and compare its outputs with PyTorch's."""
     import torch
 
     started = time.perf_counter()
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        samples = rare_samples_of(name, dtype) if is_rare else samples_of(name, dtype)
-        verdict, reason = _judged(name, samples[index])
+        verdict, reason = _judged(name, samples(name, dtype)[index])
         seconds = time.perf_counter() - started
         static = is_static(name, dtype)
     return {"verdict": verdict, "reason": reason, "seconds": seconds, "is_static": static}

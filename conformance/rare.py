@@ -1,8 +1,18 @@
 """Samples with NaN, infinities and zeros of either sign, for operators with a rule for them."""
 
+import functools
 import itertools
 import math
+import warnings
+from collections.abc import Iterator
 from typing import Any
+
+from conformance.cases import Case
+from conformance.operators import database, judge
+
+TITLE = "PyTorch's operator database, with NaN and infinities"
+JUDGE = "conformance.rare:judge_rare"
+DTYPES: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
 
 # Operators beside PyTorch's elementwise ones and reductions whose results depend on such values by
 # rule, and not by the order in which a library happens to compute.
@@ -16,6 +26,34 @@ _OTHERS = (
 
 
 _VALUES = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.0)
+
+
+def cases(dtype: str, samples: int | None) -> Iterator[Case]:
+    """At most so many samples of each operator that has one."""
+    for name in database():
+        known = len(rare_samples_of(name, dtype))
+        for index in range(known if samples is None else min(samples, known)):
+            arguments = {"name": name, "index": index, "dtype": dtype}
+            yield Case(name, f"{name} {dtype} rare {index}", arguments)
+
+
+def judge_rare(name: str, index: int, dtype: str) -> dict[str, Any]:
+    """As `operators.judge`."""
+    return judge(name, index, dtype, samples=rare_samples_of)
+
+
+@functools.lru_cache(maxsize=4)
+def rare_samples_of(name: str, dtype: str) -> list[Any]:
+    """An operator's samples of rare values."""
+    import torch
+
+    operator, kind = database()[name], getattr(torch, dtype)
+    if kind not in operator.dtypes:
+        return []
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return samples(operator, kind)
 
 
 def samples(operator: Any, dtype: Any) -> list[Any]:

@@ -189,8 +189,8 @@ def _largest(
         known = tirx.any(one[1] > other[1], tirx.all(one[1] == other[1], one[0] < other[0]))
         if not floats:
             return known
-        unknown = tirx.any(other[1] == other[1], one[0] > other[0])
-        return tirx.Select(one[1] != one[1], unknown, known)
+        unknown = tirx.any(tirx.Not(tirx.isnan(other[1])), one[0] > other[0])
+        return tirx.Select(tirx.isnan(one[1]), unknown, known)
 
     largest = te.comm_reducer(
         lambda one, other: tuple(
