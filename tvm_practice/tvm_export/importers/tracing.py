@@ -1,4 +1,4 @@
-"""Nodes of an exported program, replaced by what a function of their inputs does."""
+"""Nodes of an exported program, replaced by the trace of a function of their inputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -45,7 +45,7 @@ class Instruction:
     Attributes:
         operator: of TVM, by which a scalar step is written.
         llvm: the name of LLVM's intrinsic, without the bits of its vectors.
-        operands: types of what is multiplied, in the intrinsic's order.
+        operands: types of the two factors, in the intrinsic's order.
         element: type of an element in a group, in the same order.
         argument: type of LLVM's arguments, by element.
         total: type of the sums.
