@@ -1,16 +1,15 @@
 """`python -m conformance KIND`: try cases that others wrote, and say what became of them."""
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import click
 
-from conformance.cases import VERDICTS, Case, Outcome, Verdict, counts, drawn, try_all
+from conformance.cases import VERDICTS, Outcome, Verdict, counts, drawn, try_all
 from conformance.kinds import KINDS
 from conformance.page import write as write_page
-from conformance.results import Results, path_of
+from conformance.results import Kept, Results, path_of
 
 
 @click.command(
@@ -39,7 +38,8 @@ from conformance.results import Results, path_of
     "--json",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Outcomes [default: runs/conformance/KIND-DTYPE.json, unless only some cases are tried].",
+    help="Outcomes, written after each case [default: runs/conformance/KIND-DTYPE.json, unless "
+    "only some cases are tried].",
 )
 @click.option(
     "--again",
@@ -89,7 +89,7 @@ def main(
     if not runs or (file is not None and len(runs) > 1):
         raise click.UsageError("name one kind" if file else f"name a kind: {', '.join(KINDS)}")
     chosen = before.failures(cast("tuple[Verdict, ...]", verdict)) if before and again else None
-    known_before = before.names() if before and more else set()
+    known_before = before.tried if before and more else frozenset()
     defects = 0
     for kind, type_, most in runs:
         known = list(KINDS[kind].cases(type_, most))
@@ -100,13 +100,18 @@ def main(
             and (chosen is None or each.name in chosen)
             and each.name not in known_before
         ]
+        kept = Kept(
+            Results.of(kind, type_, most, before.outcomes if before else ()),
+            file or again or more or (None if draw or only else path_of(kind, type_)),
+            [each.name for each in known],
+        )
         outcomes = try_all(
             KINDS[kind].JUDGE,
             found,
             jobs=jobs,
             timeout=timeout,
             limit=None if minutes is None else 60 * minutes,
-            say=partial(_say, verbose),
+            say=partial(_keep, kept, verbose),
         )
         tally = counts(outcomes)
         click.echo(
@@ -115,16 +120,6 @@ def main(
             + _share(tally["right"], sum(tally.values()) - tally["left out"])
         )
         defects += tally["wrong"] + tally["raw"]
-        if before is not None:
-            merged = before.merged(outcomes)
-            untried = before.untried if again else _count_of_others(known, merged)
-            kept = Results.of(kind, type_, most, merged, untried=untried)
-            kept.write(file or again or cast(Path, more))
-        elif file or not (draw or only):
-            results = Results.of(
-                kind, type_, most, outcomes, untried=_count_of_others(known, outcomes)
-            )
-            results.write(file or path_of(kind, type_))
     if page:
         write_page()
     raise SystemExit(1 if defects else 0)
@@ -138,12 +133,8 @@ def _outcomes_of(file: Path | None) -> Results | None:
         raise click.UsageError(f"{file} holds no outcomes: {error}") from None
 
 
-def _count_of_others(cases: Iterable[Case], outcomes: Iterable[Outcome]) -> int:
-    """How many cases have no outcome."""
-    return len({each.name for each in cases} - {each.name for each in outcomes})
-
-
-def _say(verbose: bool, outcome: Outcome) -> None:
+def _keep(kept: Kept, verbose: bool, outcome: Outcome) -> None:
+    kept.add(outcome)
     if verbose or outcome.verdict in ("wrong", "raw"):
         click.echo(f"{outcome.verdict:8} {outcome.name}: {outcome.reason}")
 

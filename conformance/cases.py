@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 from tvm_practice import engines
@@ -135,8 +135,11 @@ def try_all(
 
     def work() -> None:
         with closing(Judges(timeout)) as judged:
-            while time.monotonic() < end and not waiting.empty():
-                number, case = waiting.get()
+            while time.monotonic() < end:
+                try:
+                    number, case = waiting.get_nowait()
+                except Empty:  # another worker has the last one
+                    return
                 answer = judged(judge, case.arguments, engine)
                 outcomes[number] = outcome = Outcome(case.group, case.name, **answer)
                 say(outcome)

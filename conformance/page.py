@@ -9,6 +9,8 @@ from conformance.cases import Outcome, Verdict, counts
 from conformance.kinds import KINDS
 from conformance.results import FOLDER, Results, reasons
 
+_COUNTED: tuple[Verdict, ...] = ("refused", "wrong", "raw", "left out")
+_HEADINGS = ("kind", "type", "applicable", "right", *_COUNTED, "not tried", "date")
 PAGE = Path("docs/conformance.md")
 _HEAD = """# Conformance
 
@@ -28,8 +30,10 @@ line that says why, before anything ran; *raw*, where something failed with an e
 wrote for a person, or crashed; or *left out*, where it is no case for an exporter: it draws random
 numbers, say, or PyTorch refuses it.
 
-`--again` judges the cases of some verdicts anew. The other outcomes stay from the run before, which
-may have been of an earlier version; a date is that of the last run.
+`--again` judges the cases of some verdicts anew, and `--more` those without an outcome. The
+other outcomes stay from the run before, which may have been of an earlier version; a date is that
+of the last run. Outcomes are kept in runs/conformance/. Where a kind or type has none there, its
+row on this page stays as it was, with its date; so do the reasons, where a whole kind has none.
 """
 # What differs between cases that are refused for one reason.
 _PARTICULAR = (
@@ -52,37 +56,60 @@ _NOTES = {
 
 
 def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
-    """Write the page from every file of outcomes in a folder."""
+    """Write the page from every file of outcomes in a folder, and from the page as it is."""
     found = [Results.read(file) for file in sorted(folder.glob("*.json"))]
-    page.write_text(text(found))
+    page.write_text(text(found, page.read_text() if page.exists() else ""))
 
 
-def text(found: Sequence[Results]) -> str:
-    """The page: one table of counts, then what each kind's failures are."""
-    ordered = [each for kind in KINDS for each in found if each.kind == kind]
-    parts = [_HEAD, _overview(ordered)]
-    parts += [_section(kind, [each for each in ordered if each.kind == kind]) for kind in KINDS]
+def text(found: Sequence[Results], before: str = "") -> str:
+    """The page: one table of counts, then what each kind's failures are.
+
+    Args:
+        found: the outcomes.
+        before: the page as it was: what it says of types and kinds that are not in `found` stays.
+    """
+    parts = [_HEAD, _overview(found, before)]
+    for kind in KINDS:
+        outcomes = [each for each in found if each.kind == kind]
+        parts.append(_section(kind, outcomes) if outcomes else _section_of(before, kind))
     return "\n".join(filter(None, parts)).rstrip() + "\n"
 
 
-def _overview(found: Iterable[Results]) -> str:
-    rows = []
-    for each in found:
-        tally = counts(each.outcomes)
-        applicable = len(each.outcomes) - tally["left out"]
-        rows.append(
-            [
-                KINDS[each.kind].TITLE,
-                each.dtype,
-                f"{applicable}",
-                f"{tally['right']} ({tally['right'] / max(applicable, 1):.1%})",
-                *(f"{tally[verdict]}" for verdict in _COUNTED),
-            ]
-        )
-    return _table(["kind", "type", "applicable", "right", *_COUNTED], rows)
+def _overview(found: Iterable[Results], before: str) -> str:
+    rows = _rows_of(before) | {(each.kind, each.dtype): _row(each) for each in found}
+    known = [(kind, dtype) for kind in KINDS for dtype in KINDS[kind].DTYPES]
+    return _table(_HEADINGS, [rows[each] for each in known if each in rows])
 
 
-_COUNTED: tuple[Verdict, ...] = ("refused", "wrong", "raw", "left out")
+def _row(found: Results) -> list[str]:
+    tally = counts(found.outcomes)
+    applicable = len(found.outcomes) - tally["left out"]
+    return [
+        KINDS[found.kind].TITLE,
+        found.dtype,
+        f"{applicable}",
+        f"{tally['right']} ({tally['right'] / max(applicable, 1):.1%})",
+        *(f"{tally[verdict]}" for verdict in _COUNTED),
+        f"{found.untried}",
+        str(found.environment["date"])[:10],
+    ]
+
+
+def _rows_of(page: str) -> dict[tuple[str, str], list[str]]:
+    """The rows of a page's table of counts, by kind and type."""
+    kinds = {kind.TITLE: name for name, kind in KINDS.items()}
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return {
+        (kinds[line[0]], line[1]): line
+        for line in lines
+        if line[0] in kinds and len(line) == len(_HEADINGS)
+    }
+
+
+def _section_of(page: str, kind: str) -> str:
+    """A page's section on a kind; empty where it has none."""
+    _, _, found = page.partition(f"\n## {KINDS[kind].TITLE}\n")
+    return f"## {KINDS[kind].TITLE}\n{found.partition(chr(10) + '## ')[0]}" if found else ""
 
 
 def _section(kind: str, found: Sequence[Results]) -> str:

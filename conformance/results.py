@@ -1,9 +1,10 @@
 """The outcomes of a kind in one type, as a file that is read again."""
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Results:
         *,
         untried: int = 0,
     ) -> "Results":
-        """The record of a run that has just ended."""
+        """The record of a run as it is now."""
         return cls(
             kind=kind,
             dtype=dtype,
@@ -70,19 +71,49 @@ class Results:
         part.write_text(json.dumps(asdict(self), indent=1))
         part.replace(file)
 
-    def failures(self, verdicts: Sequence[Verdict] = ()) -> set[str]:
+    @property
+    def tried(self) -> frozenset[str]:
+        """Names of the cases that have an outcome."""
+        return frozenset(each.name for each in self.outcomes)
+
+    def failures(self, verdicts: Sequence[Verdict] = ()) -> frozenset[str]:
         """Names of the cases with such a verdict; none given: wrong, raw and refused."""
-        return {each.name for each in self.outcomes if each.verdict in (verdicts or _AGAIN)}
+        return frozenset(
+            each.name for each in self.outcomes if each.verdict in (verdicts or _AGAIN)
+        )
 
     def merged(self, newer: Iterable[Outcome]) -> tuple[Outcome, ...]:
-        """Its outcomes, those that `newer` has replaced, and those that it lacks behind them."""
-        replaced = {each.name: each for each in newer}
-        kept = tuple(replaced.pop(each.name, each) for each in self.outcomes)
-        return (*kept, *replaced.values())
+        """Its outcomes, each replaced by the newer one of its case, and then those of new cases."""
+        newest = {each.name: each for each in newer}
+        kept = tuple(newest.pop(each.name, each) for each in self.outcomes)
+        return (*kept, *newest.values())
 
-    def names(self) -> set[str]:
-        """Of the cases that it has an outcome of."""
-        return {each.name for each in self.outcomes}
+
+class Kept:
+    """The outcomes of a run under way, in a file that is up to date and whole after each of them.
+
+    Args:
+        results: that outcomes are added to.
+        file: where they are kept; None: nowhere.
+        known: names of all cases there are, of which those without an outcome count as untried.
+
+    Attributes:
+        results: with the outcomes that were added.
+    """
+
+    def __init__(self, results: Results, file: Path | None, known: Collection[str]):
+        self.results = results
+        self._file = file
+        self._known = frozenset(known)
+        self._one_at_a_time = threading.Lock()
+
+    def add(self, outcome: Outcome) -> None:
+        """Put an outcome in place of the earlier one of its case, or after the others."""
+        with self._one_at_a_time:
+            merged = replace(self.results, outcomes=self.results.merged([outcome]))
+            self.results = replace(merged, untried=len(self._known - merged.tried))
+            if self._file is not None:
+                self.results.write(self._file)
 
 
 def path_of(kind: str, dtype: str) -> Path:

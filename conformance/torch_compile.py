@@ -56,6 +56,22 @@ def _judged(library: str, arguments: Mapping[str, Any]) -> Judged:
         with torch.inference_mode():
             found = [flattened(run(*args, **kwargs)) for _ in range(2)]
     except Exception as error:
+        if reason := _without_tvm(model, args, kwargs):
+            return Judged("left out", f"torch.compile refuses it without TVM: {reason}")
         return Judged("raw", f"{type(error).__name__}: {last_line(error)}")
     verdicts = [compared([each.numpy() for each in got], expected) for got in found]
     return Judged(*next((each for each in verdicts if each[0] != "right"), verdicts[0]))
+
+
+def _without_tvm(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Why torch.compile fails on a model with a backend that compiles nothing; empty if it runs."""
+    import torch
+
+    torch._dynamo.reset()
+    run: Any = torch.compile(model, backend="eager")
+    try:
+        with torch.inference_mode():
+            run(*args, **kwargs)
+    except Exception as error:
+        return last_line(error)
+    return ""

@@ -39,3 +39,21 @@ def test_the_page_is_written_from_the_files_of_a_folder(tmp_path: Path) -> None:
     text = (tmp_path / "page.md").read_text()
     assert text.count("| 1 (100.0%) | 0 | 0 | 0 | 0 |") == 2
     assert "## PyTorch's operator database" in text and "### Wrong" not in text
+
+
+def test_what_was_not_run_here_stays_as_it_was() -> None:
+    both = [Results.of(kind, "float32", None, _OUTCOMES) for kind in ("operators", "timm")]
+    narrow = Results.of("operators", "bool", None, _OUTCOMES[:2])
+    before = page.text([*both, narrow])
+    assert page.text([], before) == page.text([*both, narrow], "other") == before
+
+    newer = Results.of("operators", "float32", None, _OUTCOMES[1:])
+    after = page.text([newer], before)
+    [head] = after.split("## PyTorch's operator database")[:-1]
+    for line in (
+        "| PyTorch's operator database | float32 | 4 | 1 (25.0%) | 2 | 1 | 0 | 1 | 0 | 2",
+        "| PyTorch's operator database | bool | 2 | 2 (100.0%) | 0 | 0 | 0 | 0 | 0 | 2",
+        "| timm's families | float32 | 5 | 2 (40.0%) | 2 | 1 | 0 | 1 | 0 | 2",
+    ):
+        assert line in head
+    assert after.partition("## timm")[2] == before.partition("## timm")[2]
