@@ -131,7 +131,7 @@ def refused_operator(file: Path) -> Path:
         (refused_operator, [], 1, "--value k="),
         (convolution, [], 2, "batch×3×height×height"),
         (convolution, [*SHAPE, "--target", "llvmm"], 2, "llvmm"),
-        (convolution, [*SHAPE, "--target", "opencl"], 2, "for llvm and cuda"),
+        (convolution, [*SHAPE, "--target", "hexagon"], 2, "for llvm, cuda"),
         (convolution, [*SHAPE, "--target", "llvm -mtriple=riscv64-linux-gnu"], 1, "set CXX"),
     ],
 )

@@ -65,7 +65,7 @@ def test_its_controls_work(made: tuple[Path, dict[str, Any]]) -> None:
         box = page.locator(".steps .tab:visible")
         assert "decompose_reduction" in box.locator("output").inner_text()
         box.get_by_label("step before").click()
-        assert "parallel(b)" in box.locator("output").inner_text()
+        assert "unroll(k_1)" in box.locator("output").inner_text()
         assert box.locator(".step:visible").count() == 1
         assert "its body runs" in (box.locator(".step:visible title").first.text_content() or "")
 

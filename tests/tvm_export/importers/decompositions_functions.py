@@ -305,7 +305,7 @@ def _rare(x: torch.Tensor, y: torch.Tensor) -> Outputs:
         *(x.clamp(-1, 1), x.clamp(min=y), F.relu(x), F.relu6(x), F.hardtanh(x), F.elu(x)),
         *(F.hardswish(x), F.threshold(x, 0, 5), x != y, x != x, x == y, x < y),
         *(torch.remainder(x, y), torch.floor_divide(x, y), torch.fmod(x, y), torch.hypot(x, y)),
-        F.max_pool1d(windows, 3, 2, 1),
+        *(torch.isfinite(x), torch.isinf(x), torch.isnan(x), F.max_pool1d(windows, 3, 2, 1)),
     )
 
 

@@ -46,16 +46,25 @@ def _shown(puzzle: Puzzle, function: Function) -> str:
     return puzzle.picture(schedule)
 
 
-def _check(name: str, function: Function) -> Any:  # a tvm.s_tir.Schedule
-    """Two instances have the wanted loops, and the last one, which it returns, numpy's values."""
+def _check(
+    name: str, function: Function, further: Callable[[Any], None] = lambda schedule: None
+) -> None:
+    """Two instances have the wanted loops, and the last one numpy's values.
+
+    Args:
+        name: of the puzzle.
+        function: the answer.
+        further: a check of the last instance, a tvm.s_tir.Schedule, before it runs: a wrong one may
+            write beside its buffers.
+    """
     puzzle = PUZZLES[name]
     for sizes in puzzle.draw():
         schedule = puzzle.start(sizes)
         accepted(function, schedule, *puzzle.arguments(sizes))
         expect_picture(puzzle, schedule, sizes)
+    further(schedule)
     if puzzle.runs:
         _expect_values(puzzle, schedule)
-    return schedule
 
 
 def _innermost(schedule: Any) -> Any:  # a tvm.tirx.For
@@ -84,11 +93,14 @@ def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
     ),
 )
 def check_split_loop(split_loop: Function) -> None:
+    _check("split_loop", split_loop, _expect_guard)
+
+
+def _expect_guard(schedule: Any) -> None:
     from tvm.tirx import IntImm
 
-    guard = _innermost(_check("split_loop", split_loop)).body.predicate
     expect(
-        not isinstance(guard, IntImm),
+        not isinstance(_innermost(schedule).body.predicate, IntImm),
         expected="a guard around the block, since `factor` does not divide the length",
         seen="no guard: the last iterations would write past the end of Y",
         look="split(loop, [None, factor]) guards the block unless it is told not to",
@@ -120,7 +132,11 @@ def check_columns_first(columns_first: Function) -> None:
     ),
 )
 def check_one_loop(one_loop: Function) -> None:
-    loop = _innermost(_check("one_loop", one_loop))
+    _check("one_loop", one_loop, _expect_row_by_row)
+
+
+def _expect_row_by_row(schedule: Any) -> None:
+    loop = _innermost(schedule)
     # TVM prints its integer expressions in Python's words.
     second = {str(loop.loop_var): 1}
     indices = [eval(str(each), {}, second) for each in loop.body.iter_values]

@@ -93,6 +93,7 @@ def rules() -> dict[Any, Rule]:
         aten.hypot.default: _hypot,
         aten.isnan.default: _isnan,
         aten.isinf.default: _isinf,
+        aten.isfinite.default: _isfinite,
         aten.trunc.default: _whole(aten.trunc.default),
         aten.floor.default: _whole(aten.floor.default),
         aten.ceil.default: _whole(aten.ceil.default),
@@ -184,6 +185,14 @@ def _isinf(x: Any) -> Any:
     import torch
 
     return _isnan(x) if not x.is_floating_point() else torch.abs(x) == math.inf
+
+
+def _isfinite(x: Any) -> Any:
+    import torch
+
+    if not x.is_floating_point():
+        return torch.full_like(x, True, dtype=torch.bool)
+    return torch.abs(x) < math.inf
 
 
 def _whole(operator: Any) -> Rule:
