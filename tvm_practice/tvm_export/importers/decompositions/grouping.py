@@ -124,7 +124,7 @@ def _histogram_of_count(
     import torch
 
     scalar = functools.partial(torch.scalar_tensor, dtype=x.dtype, device=x.device)
-    low, high = scalar(0.0), scalar(0.0)
+    low, high = scalar(0.0), scalar(1.0)
     if range is not None:
         low, high = scalar(range[0]), scalar(range[1])
     elif x.numel():
