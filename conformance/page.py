@@ -139,8 +139,9 @@ def _section(kind: str, found: Sequence[Results]) -> str:
 
 def _static_share(found: Results) -> str:
     """How many of the cases are right that an exporter of static graphs can be asked for."""
-    asked = [each for each in found.outcomes if each.is_static and each.verdict != "left out"]
-    if not asked:
+    applicable = [each for each in found.outcomes if each.verdict != "left out"]
+    asked = [each for each in applicable if each.is_static]
+    if not asked or any(each.is_static is None for each in applicable):
         return ""
     right = counts(asked)["right"]
     return (
