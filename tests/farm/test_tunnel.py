@@ -99,7 +99,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine
 @pytest.fixture(scope="module")
 def ssh(machines: tuple[Machine, Machine]) -> Iterator[list[str]]:
     """Options with which `ssh` gets from the measuring machine to the tracker's."""
-    tracker, _ = machines
+    tracker, measuring = machines
     folder = tracker.folder
     for key in ("host_key", "user_key"):
         subprocess.run(
@@ -115,6 +115,9 @@ def ssh(machines: tuple[Machine, Machine]) -> Iterator[list[str]]:
     program = shutil.which("sshd")
     assert program is not None
     with tracker.running([program, "-D", "-e", "-f", str(configuration)]):
+        end = time.monotonic() + 60
+        while not measuring.answers(tracker.address, int(SSH_PORT)) and time.monotonic() < end:
+            time.sleep(0.1)
         known = ["-o", f"UserKnownHostsFile={folder}/known", "-o", "StrictHostKeyChecking=no"]
         login = ["-p", SSH_PORT, "-i", str(folder / "user_key")]
         yield [*known, *login, "-o", "ExitOnForwardFailure=yes"]
