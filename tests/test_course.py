@@ -6,6 +6,7 @@ pytest -k tile          one exercise
 
 import os
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,18 @@ def _grade_pasted(
     """Verdicts of the exercise's whole phase with `source`, and its steps, in place of stubs."""
     file = folder / f"{phase(exercise.phase).name}.py"
     file.write_text(pasted(_stub_text(exercise.phase), exercise, source))
-    return {each.name: grader.grade(each, str(file)) for each in phase(exercise.phase).exercises}
+    return {
+        each.name: grader.grade(each, str(file), seed=_seed(each.id))
+        for each in phase(exercise.phase).exercises
+    }
+
+
+def _seed(answer: str) -> int:
+    """One seed for each answer, so that a run finds what the run before found.
+
+    scripts/try-seeds grades the same answers with as many new seeds as one likes.
+    """
+    return zlib.crc32(answer.encode()) % 1_000_000
 
 
 def _skip_without_engine(verdict: Verdict) -> None:
@@ -102,7 +114,8 @@ def _grade_answer(grader: Grader, answer: Mutant, folder: Path) -> Verdict:
     """The verdict of `answer`, pasted into the stub."""
     file = folder / f"{phase(answer.phase).name}.py"
     file.write_text(answer.paste(_stub_text(answer.phase)))
-    verdict = grader.grade(BY_ID[f"{answer.phase}.{answer.exercise}"], str(file))
+    exercise = BY_ID[f"{answer.phase}.{answer.exercise}"]
+    verdict = grader.grade(exercise, str(file), seed=_seed(f"{exercise.id}-{answer.name}"))
     _skip_without_engine(verdict)
     return verdict
 

@@ -235,16 +235,26 @@ class Grader:
         self._cancelled = threading.Event()
         self._output = tempfile.TemporaryFile("w+b")  # noqa: SIM115  # closed by close()
 
-    def grade(self, exercise: Exercise, source: str = MINE, *, timeout: float = 180) -> Verdict:
+    def grade(
+        self,
+        exercise: Exercise,
+        source: str = MINE,
+        *,
+        timeout: float = 180,
+        seed: int | None = None,
+    ) -> Verdict:
         """Run the exercise's check on the function of that name in `source`.
 
-        A stub, or a file that does not parse, starts no engine. Raises GradingCancelled after
-        `cancel`.
+        `seed` is for a grader that has none. A stub, or a file that does not parse, starts no
+        engine. Raises GradingCancelled after `cancel`.
         """
         if (verdict := grade_unrun(exercise, source)) is not None:
             return verdict
         self._cancelled.clear()
-        seed = new_seed() if self._seed is None else self._seed
+        if self._seed is not None:
+            seed = self._seed
+        elif seed is None:
+            seed = new_seed()
         before = self._output.seek(0, 2)
         started = time.perf_counter()
         try:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,12 +132,21 @@ def check_tile(tile: Function) -> None:
 
 
 def _drawn_sizes_and_tiles() -> tuple[tuple[int, int, int], tuple[int, int]]:
-    """Extents of a product and a tile whose rows and columns, exchanged, make other loops."""
+    """Extents of a product and a tile that no mistake gives other loops of the same extents.
+
+    Neither rows and columns exchanged, nor a number of tiles rounded down: 41 rows in 41 // 6
+    tiles would be loops of 6 and 7, where loops of 7 and 6 are wanted.
+    """
     while True:
         m, n, k = draw_distinct(3, range(23, 60))
         rows, columns = draw_distinct(2, [5, 6, 7, 9, 10, 11])
         tiles = {_ceil(m, rows), _ceil(n, columns)}
-        if tiles != {_ceil(m, columns), _ceil(n, rows)}:
+        pairs = list(product((m, n), (rows, columns)))
+        if (
+            tiles != {_ceil(m, columns), _ceil(n, rows)}
+            and all(extent % size for extent, size in pairs)
+            and not {extent // size for extent, size in pairs} & {rows, columns}
+        ):
             return (m, n, k), (rows, columns)
 
 

@@ -232,10 +232,11 @@ def _expect_number(seen: Any, want: float, *, what: str, look: str) -> None:
 
 
 def _draw_sizes() -> list[tuple[int, int, int]]:
-    """m, n and k: some of them drawn, a single element, and large ones."""
+    """m, n and k: some of them drawn, a single element, large ones, more than 2³¹ operations."""
     rng = fresh_rng()
     drawn = [tuple(int(each) for each in rng.integers(3, 3000, 3)) for _ in range(3)]
-    return [*drawn, (1, 1, 1), (1, 70_001, 1), (90_001, 1, 3), (2, 1, 80_001)]  # type: ignore[list-item]
+    long = [(1, 70_001, 1), (90_001, 1, 3), (2, 1, 80_001), (3001, 3011, 3023)]
+    return [*drawn, (1, 1, 1), *long]  # type: ignore[list-item]
 
 
 @PHASE.exercise(
