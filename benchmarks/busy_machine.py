@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,8 @@ def load_of(shares: Sequence[float]) -> Iterator[None]:
         yield
     finally:
         for pid in shown.split():
-            psutil.Process(int(pid)).kill()
+            with suppress(psutil.NoSuchProcess):  # it has ended already
+                psutil.Process(int(pid)).kill()
 
 
 def measure(factory: str, runs: int, seconds: float) -> dict[str, Any]:
