@@ -302,15 +302,8 @@ def test_mistakes_of_the_person_are_a_line(made: Path, programs: Path, tmp_path:
         assert len(done.stderr.splitlines()) == 1
 
 
-@in_project
-def test_wrong_inputs_are_refused(tmp_path: Path, process_of: Processes) -> None:
-    """A gather of rows from table [n, 4], scaled by scale [n], with open extents."""
-    process_of("current").call(
-        "tests.tvm_export.index_functions:open_extents", {"folder": str(tmp_path)}
-    )
-    project = write_project(tmp_path)
-    (project / "main.cpp").write_text(
-        """
+# A program that calls a model with inputs of which most do not fit.
+_CALLS = """
 #include <cstdio>
 #include <functional>
 #include "tvm_model.h"
@@ -349,7 +342,16 @@ int main(int, char** arguments) {
   }
 }
 """
+
+
+@in_project
+def test_wrong_inputs_are_refused(tmp_path: Path, process_of: Processes) -> None:
+    """A gather of rows from table [n, 4], scaled by scale [n], with open extents."""
+    process_of("current").call(
+        "tests.tvm_export.index_functions:open_extents", {"folder": str(tmp_path)}
     )
+    project = write_project(tmp_path)
+    (project / "main.cpp").write_text(_CALLS)
     lists = project / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("(programs main patterns)", "(programs main)"))
     said = ran(tmp_path, str(build_project(tmp_path) / "main"), str(tmp_path)).splitlines()

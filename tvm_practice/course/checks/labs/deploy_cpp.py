@@ -161,8 +161,6 @@ def _expect_export(
     look: str,
 ) -> list[str]:
     """Export, load the library again, compare with `want`; returns how its loops run."""
-    import tvm
-
     from tvm_practice.tvm_export.running import RelaxRunner
 
     with tempfile.TemporaryDirectory() as parent:
@@ -202,6 +200,14 @@ def _expect_export(
         runner.set_inputs([x.numpy()])
         runner.run()
         expect_close(runner.outputs()[0], want, what="the library's output", look=look)
+    _expect_imported(mod, want)
+    return scheduled
+
+
+def _expect_imported(mod: Any, want: np.ndarray) -> None:
+    """`mod` is a module of operators whose main returns `want`'s shape."""
+    import tvm
+
     expect(
         isinstance(mod, tvm.IRModule) and "main" in {each.name_hint for each in mod.functions},
         expected="the IRModule that was compiled is returned",
@@ -221,7 +227,6 @@ def _expect_export(
         seen="calls of kernels",
         look="which of the modules is returned: what `ends` gave, or what was imported",
     )
-    return scheduled
 
 
 @contextlib.contextmanager

@@ -605,20 +605,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         f"lost each time: {runner.runs[hopeless]}",
         look="what is left for the next attempt",
     )
-    rounds = [each for each in runner.rounds if each]
-    expect(
-        len(rounds) <= 3,
-        expected="the lost trials run again together, in 2 more calls of runner.run",
-        seen=f"{len(rounds) - 1} more calls: the other workers idle",
-        look="one call of runner.run with all that is left",
-    )
-    once = [index for index in range(count) if losing[index] == 0]
-    expect(
-        all(runner.runs[index] == 1 for index in once),
-        expected="what was measured is not run again",
-        seen=f"{sum(runner.runs[index] for index in once)} runs of {len(once)} such trials",
-        look="what is left for the next attempt",
-    )
+    _expect_no_more_than_needed(runner, [each for each in range(count) if losing[each] == 0])
     wanted = " ".join("failed" if index in (wrong, hopeless) else str(index + 1) for index in order)
     expect(
         _show_results(results) == wanted,
@@ -634,6 +621,23 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         look="what is kept when a trial has failed again",
     )
     _expect_attempts_counted(survive_lost_worker)
+
+
+def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) -> None:
+    rounds = [each for each in runner.rounds if each]
+    expect(
+        len(rounds) <= 3,
+        expected="the lost trials run again together, in 2 more calls of runner.run",
+        seen=f"{len(rounds) - 1} more calls: the other workers idle",
+        look="one call of runner.run with all that is left",
+    )
+    expect(
+        all(runner.runs[index] == 1 for index in never_lost),
+        expected="what was measured is not run again",
+        seen=f"{sum(runner.runs[index] for index in never_lost)} runs of {len(never_lost)} such "
+        "trials",
+        look="what is left for the next attempt",
+    )
 
 
 def _expect_attempts_counted(survive_lost_worker: Function) -> None:
