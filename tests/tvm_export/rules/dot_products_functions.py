@@ -1,14 +1,19 @@
-"""Functions that the tests of products of 8-bit numbers call in a process of the current engine."""
+"""Functions that the tests of 16-bit and 8-bit products call in a process of the current engine."""
 
+import itertools
 from typing import Any
 
+import ml_dtypes  # noqa: F401  # which gives numpy the name bfloat16
 import numpy as np
 
 _BOUNDS = {"uint8": (0, 256), "int8": (-128, 128)}
 
 
 def _drawn(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(7).integers(*_BOUNDS[dtype], shape).astype(dtype)
+    rng = np.random.default_rng(7)
+    if dtype in _BOUNDS:
+        return rng.integers(*_BOUNDS[dtype], shape).astype(dtype)
+    return rng.standard_normal(shape, "float32").astype(dtype)
 
 
 def _target(mcpu: str | None) -> Any:
@@ -63,6 +68,8 @@ def product(
 ) -> dict[str, Any]:
     """A matrix product's largest error where it can run, and the instructions that it calls.
 
+    The error is of an element over the largest sum of the products' magnitudes.
+
     Args:
         left, right: the operands' types.
         sizes: m, n, k.
@@ -77,7 +84,7 @@ def product(
 
     def build(x: Any, y: Any = None) -> Any:
         y = relax.const(b) if y is None else y
-        return relax.op.matmul(x, y, out_dtype="int32")
+        return relax.op.matmul(x, y, out_dtype="int32" if left in _BOUNDS else "float32")
 
     shapes: list[tuple[Any, str]] = [(a.shape, left), (b.shape, right)]
     target = _target(mcpu)
@@ -88,29 +95,59 @@ def product(
     machine = relax.VirtualMachine(made, tvm.cpu())
     given = [tvm.runtime.tensor(each) for each in ([a] if constant else [a, b])]
     out = machine["main"](*given).numpy()
-    exact = a.astype("int64") @ b.astype("int64")
-    return {"error": int(np.abs(out - exact).max()), "calls": _calls(module)}
+    one, other = a.astype("float64"), b.astype("float64")
+    error = np.abs(out - one @ other).max() / (abs(one) @ abs(other)).max()
+    return {"error": float(error), "calls": _calls(module)}
 
 
-def convolution(channels: int, padding: int) -> dict[str, Any]:
-    """The same of a convolution of bytes whose result is scaled, against PyTorch in int32."""
+def convolution(types: tuple[str, str], channels: int, padding: int) -> dict[str, Any]:
+    """The same of a convolution and a ReLU, against PyTorch in float64."""
     import torch
     import tvm
     from tvm import relax
 
-    x, w = _drawn("uint8", (2, channels, 9, 11)), _drawn("int8", (24, channels, 3, 3))
+    x, w = _drawn(types[0], (2, channels, 9, 11)), _drawn(types[1], (24, channels, 3, 3))
+    total = "int32" if types[0] in _BOUNDS else "float32"
 
     def build(data: Any) -> Any:
-        out = relax.op.nn.conv2d(data, relax.const(w), padding=padding, out_dtype="int32")
-        return relax.op.maximum(out, relax.const(0, "int32"))
+        out = relax.op.nn.conv2d(data, relax.const(w), padding=padding, out_dtype=total)
+        return relax.op.maximum(out, relax.const(0, total))
 
     target = _target(None)
-    module = _scheduled(build, [(x.shape, "uint8")], target)
+    module = _scheduled(build, [(x.shape, types[0])], target)
     machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
     out = machine["main"](tvm.runtime.tensor(x)).numpy()
     data, weight = (torch.from_numpy(each.astype("float64")) for each in (x, w))
     exact = torch.nn.functional.conv2d(data, weight, padding=padding).clamp(min=0).numpy()
-    return {"error": float(np.abs(out - exact).max()), "calls": _calls(module)}
+    error = np.abs(out - exact).max() / np.abs(exact).max()
+    return {"error": float(error), "calls": _calls(module)}
+
+
+def perceptron(sizes: list[int]) -> dict[str, Any]:
+    """The same of products in a row, each of what the one before rounded to bfloat16.
+
+    Args:
+        sizes: the features of the input and of each product's result.
+    """
+    import tvm
+    from tvm import relax
+
+    x = _drawn("bfloat16", (6, sizes[0]))
+    weights = [_drawn("bfloat16", each) for each in itertools.pairwise(sizes)]
+
+    def build(data: Any) -> Any:
+        for weight in weights:
+            product = relax.op.matmul(data, relax.const(weight), out_dtype="float32")
+            data = relax.op.astype(relax.op.tanh(product), "bfloat16")
+        return relax.op.astype(data, "float32")
+
+    module = _scheduled(build, [(x.shape, "bfloat16")], _target(None))
+    out = relax.VirtualMachine(tvm.compile(module, _target(None)), tvm.cpu())["main"]
+    exact = x
+    for weight in weights:
+        exact = np.tanh(exact.astype("float32") @ weight.astype("float32")).astype(x.dtype)
+    error = np.abs(out(tvm.runtime.tensor(x)).numpy() - exact.astype("float32")).max()
+    return {"error": float(error), "calls": _calls(module)}
 
 
 def host_with(flags: list[str], mcpu: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Products of 8-bit numbers: exact values, and instructions of the target alone."""
+"""Products of 16-bit and 8-bit numbers: values, and instructions of the target alone."""
 
 import platform
 
@@ -13,6 +13,8 @@ pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64"), reason="not an x86-64 machine"
 )
 HERE = "avx512_vnni" in flags() or "avx_vnni" in flags()
+BFLOAT16_HERE = "avx512_bf16" in flags()
+BFLOAT16 = ("bfloat16", "bfloat16")
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +43,36 @@ def test_products_are_exact(
     assert made["calls"] == ([expected] if HERE else [])
 
 
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("sizes", [(13, 70, 64), (5, 33, 27), (1, 64, 128), (4, 16, 1)])
+def test_products_of_bfloat16_add_in_float32(
+    session: engines.Session, sizes: tuple[int, int, int], constant: bool
+) -> None:
+    arguments = {"left": "bfloat16", "right": "bfloat16", "sizes": sizes, "constant": constant}
+    made = session.call(f"{FUNCTIONS}:product", arguments)
+    assert made["error"] < 1e-6
+    grouped = BFLOAT16_HERE and sizes[2] > 1
+    assert made["calls"] == (["dot_bfloat16"] if grouped else [])
+
+
+def test_products_in_a_row_round_what_they_read(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:perceptron", {"sizes": [33, 64, 48, 20]})
+    assert made["error"] <= 2**-7  # a value beside a boundary of rounding
+    assert made["calls"] == (["dot_bfloat16"] if BFLOAT16_HERE else [])
+
+
 @pytest.mark.parametrize(("channels", "padding"), [(16, 1), (6, 0)])
-def test_convolutions_are_exact(session: engines.Session, channels: int, padding: int) -> None:
-    made = session.call(f"{FUNCTIONS}:convolution", {"channels": channels, "padding": padding})
-    assert made["error"] == 0 and made["calls"] == (["dot_uint8_int8"] if HERE else [])
+@pytest.mark.parametrize("types", [("uint8", "int8"), BFLOAT16])
+def test_convolutions(
+    session: engines.Session, types: tuple[str, str], channels: int, padding: int
+) -> None:
+    given = {"types": types, "channels": channels, "padding": padding}
+    made = session.call(f"{FUNCTIONS}:convolution", given)
+    if types == BFLOAT16:
+        assert made["error"] < 1e-6
+        assert made["calls"] == (["dot_bfloat16"] if BFLOAT16_HERE else [])
+    else:
+        assert made["error"] == 0 and made["calls"] == (["dot_uint8_int8"] if HERE else [])
 
 
 def test_instructions_are_the_targets_and_not_the_hosts(session: engines.Session) -> None:
@@ -54,6 +82,14 @@ def test_instructions_are_the_targets_and_not_the_hosts(session: engines.Session
         ("haswell", []),
         ("cascadelake", ["dot_uint8_int8"]),
         ("alderlake", ["dot_uint8_int8"]),  # vectors of 256 bits
+    ):
+        made = session.call(f"{FUNCTIONS}:product", {**given, "mcpu": mcpu})
+        assert made["calls"] == calls, mcpu
+    given |= {"left": "bfloat16", "right": "bfloat16"}
+    for mcpu, calls in (
+        ("cascadelake", []),
+        ("cooperlake", ["dot_bfloat16"]),
+        ("znver4", ["dot_bfloat16"]),
     ):
         made = session.call(f"{FUNCTIONS}:product", {**given, "mcpu": mcpu})
         assert made["calls"] == calls, mcpu

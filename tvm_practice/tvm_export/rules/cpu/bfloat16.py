@@ -81,7 +81,17 @@ def _loaded(load: Any) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    """A float32 rounded to the nearest bfloat16, of two equally near ones to the even one."""
+    """A float32 as the nearest bfloat16."""
+    from tvm import tirx
+
+    return tirx.reinterpret("bfloat16", rounded_bits(value))
+
+
+def rounded_bits(value: Any) -> Any:
+    """The bits of a float32 rounded to the nearest bfloat16, to the even one of two equally near.
+
+    `value` is written three times.
+    """
     from tvm import tirx
 
     def bits(number: int) -> Any:
@@ -91,4 +101,4 @@ def _rounded(value: Any) -> Any:
     even = (own >> bits(_HALF)) & bits(1)
     rounded = (own + bits((1 << (_HALF - 1)) - 1) + even) >> bits(_HALF)
     kept = tirx.Select(value == value, rounded, bits(_NOT_A_NUMBER))
-    return tirx.reinterpret("bfloat16", kept.astype("uint16"))
+    return kept.astype("uint16")

@@ -1,8 +1,8 @@
-"""Contractions of 8-bit numbers on the instructions made for them.
+"""Contractions of 16-bit and 8-bit numbers on the instructions made for them.
 
-Such an instruction adds to each of its sums, which are int32, the products of a *group* of
-neighbours: four pairs of bytes, or two pairs of 16-bit numbers. A contraction is written anew over
-groups of steps of its sum. Its operands then hold a group's elements side by side in 32 bits:
+Such an instruction adds the products of a *group* of neighbours to each of its sums: two pairs of
+bfloat16 to a float32, four pairs of bytes to an int32. A contraction is written anew over groups of
+steps of its sum. Its operands then hold a group's elements side by side in 32 bits:
 
     Y[i, j] = sum_k X[i, k] W[k, j]
     Y[i, j] = sum_g dot(X'[i, g], W'[g, j])       X'[i, g] the bits of X[i, 4g] to X[i, 4g + 3]
@@ -12,7 +12,9 @@ and packed at compile time. An X whose innermost axis is summed is read as it li
 such as an image, the groups are formed at every call.
 
 `dot` is an operator of TVM's that is registered here. TVM widens it to whole vectors with the loop
-around it, and makes the instruction of it when it lowers intrinsics.
+around it, and makes the instruction of it when it lowers intrinsics. TVM has no vectors of bfloat16
+for LLVM: that instruction is called through a function of LLVM's own language, which takes 32-bit
+words and is inlined.
 """
 
 import functools
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
+from tvm_practice.tvm_export.rules.cpu.bfloat16 import is_bfloat16, rounded_bits
 from tvm_practice.tvm_export.rules.cpu.contraction import Contraction, find_contraction
 from tvm_practice.tvm_export.rules.cpu.loops import (
     SPATIAL,
@@ -36,6 +39,19 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 )
 
 _WORD = 32  # bits of a group
+_ZMM = 512  # bits of the vectors of AVX-512
+# For an instruction whose arguments TVM cannot write: a function of words around it.
+_WRAPPER = """
+declare <{lanes} x float> @{llvm}(<{lanes} x float>, <{count} x bfloat>, <{count} x bfloat>)
+
+define <{lanes} x float> @{name}(<{lanes} x float> %sum, <{lanes} x i32> %a, <{lanes} x i32> %b) {{
+  %x = bitcast <{lanes} x i32> %a to <{count} x bfloat>
+  %y = bitcast <{lanes} x i32> %b to <{count} x bfloat>
+  %result = call <{lanes} x float> @{llvm}(
+    <{lanes} x float> %sum, <{count} x bfloat> %x, <{count} x bfloat> %y)
+  ret <{lanes} x float> %result
+}}
+"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Instruction:
         llvm: the name of LLVM's intrinsic, without the bits of its vectors.
         operands: types of the two factors, in the intrinsic's order.
         element: type of an element in a group, in the same order.
-        argument: type of LLVM's arguments, by element.
+        argument: type of LLVM's arguments, by element; bfloat16: it is called through `_WRAPPER`.
         total: type of the sums.
         features: what a processor needs for vectors of so many bits, by LLVM's names.
     """
@@ -74,13 +90,22 @@ class Instruction:
 
 INSTRUCTIONS = (
     Instruction(
+        "tvm_practice.dot_bfloat16",
+        "llvm.x86.avx512bf16.dpbf16ps",
+        operands=("bfloat16", "bfloat16"),
+        element=("bfloat16", "bfloat16"),
+        argument="bfloat16",
+        total="float32",
+        features=((_ZMM, "avx512bf16"),),
+    ),
+    Instruction(
         "tvm_practice.dot_uint8_int8",
         "llvm.x86.avx512.vpdpbusd",
         operands=("uint8", "int8"),
         element=("uint8", "int8"),
         argument="int8",
         total="int32",
-        features=((512, "avx512vnni"), (256, "avxvnni")),
+        features=((_ZMM, "avx512vnni"), (256, "avxvnni")),
     ),
     # Both signed: there are 16-bit products only, of half as many at once.
     Instruction(
@@ -90,7 +115,7 @@ INSTRUCTIONS = (
         element=("int16", "int16"),
         argument="int16",
         total="int32",
-        features=((512, "avx512vnni"), (256, "avxvnni")),
+        features=((_ZMM, "avx512vnni"), (256, "avxvnni")),
     ),
 )
 
@@ -297,7 +322,13 @@ class _Grouping:
         from tvm import tirx
 
         element = self._step.instruction.element[number]
-        value = tirx.BufferLoad(self._step.operands[number].source, at)
+        source = self._step.operands[number].source
+        value = tirx.BufferLoad(source, at)
+        if is_bfloat16(element):
+            if any(source.same_as(each) for each in self._given.params):
+                return tirx.reinterpret("uint16", value)
+            # TVM keeps what a function allocates as float32, and does not round it.
+            return rounded_bits(value.astype("float32"))
         return tirx.reinterpret(f"uint{_bits(element)}", value.astype(element))
 
     def _sum_nest(self, words: list[Any]) -> Any:
@@ -325,6 +356,28 @@ class _Grouping:
 
         name = str(block.name_hint)
         return nest(name, axes, store, init=init, annotations=block.annotations)
+
+
+def wrapper_of(found: Contraction) -> str | None:
+    """LLVM's text of the function that a contraction in groups calls; None if it calls none."""
+    import tvm
+    import tvm_ffi
+
+    called: list[str] = []
+    tvm_ffi.structural_walk(
+        found.block.body.value,
+        (tvm.ir.Call, lambda call: called.append(str(getattr(call.op, "name", "")))),
+    )
+    for each in INSTRUCTIONS:
+        if each.operator in called and is_bfloat16(each.argument):
+            lanes = _ZMM // _WORD
+            names = {"name": _wrapper_name(each), "llvm": f"{each.llvm}.{_ZMM}"}
+            return _WRAPPER.format(lanes=lanes, count=lanes * each.group, **names)
+    return None
+
+
+def _wrapper_name(instruction: Instruction) -> str:
+    return instruction.operator.replace(".", "_")
 
 
 def _dot(instruction: Instruction, total: Any, first: Any, second: Any) -> Any:
@@ -359,6 +412,8 @@ def _lowered(instruction: Instruction, call: Any) -> Any:
     bits = _WORD * int(tvm.DataType(dtype).lanes)
     total, *words = call.args
     argument = f"{instruction.argument}x{bits // _bits(instruction.argument)}"
+    if is_bfloat16(instruction.argument):
+        return tirx.call_pure_extern(dtype, _wrapper_name(instruction), total, *words)
     given = [tirx.reinterpret(argument, each) for each in words]
     return tirx.call_llvm_pure_intrin(dtype, f"{instruction.llvm}.{bits}", total, *given)
 

@@ -17,8 +17,8 @@ SPATIAL, REDUCTION = "S", "R"
 # The attribute that names those parameters of a PrimFunc that are constants of the model.
 CONSTANTS = "layout_free_buffers"
 
-# Instructions for products of 8-bit numbers, see `dot_products`.
-_FOR_PRODUCTS = ("avx512vnni", "avxvnni")
+# Instructions for products of 16-bit and 8-bit numbers, see `dot_products`.
+_FOR_PRODUCTS = ("avx512bf16", "avx512vnni", "avxvnni")
 
 # Bytes of the second cache of a usual core, by the bits of its vectors.
 _USUAL_CACHE = {512: 1 << 20, 256: 1 << 19, 128: 1 << 19}

@@ -15,7 +15,7 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     ranked_tiles,
     tile_of,
 )
-from tvm_practice.tvm_export.rules.cpu.dot_products import in_groups
+from tvm_practice.tvm_export.rules.cpu.dot_products import in_groups, wrapper_of
 from tvm_practice.tvm_export.rules.cpu.loops import (
     CONSTANTS,
     REDUCTION,
@@ -391,6 +391,8 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     tasks = panels if packs_panels else [*panels, *others]
     parallelize(schedule, tasks, None if work is None else work // WORK_AN_ELEMENT)
     schedule.decompose_reduction(total, sums[0])
+    if wrapper := wrapper_of(found):
+        schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", wrapper)
 
     # Phase 8. Ask for constant weights ahead of their use.
     if written.packs != "constant":
