@@ -359,7 +359,7 @@ edited(
         "    return [": "    for loop in schedule.get_loops(block)[:-5]:\n"
         "        schedule.unroll(loop)\n    return ["
     },
-    message="batch parallel",
+    message="b parallel",
 )
 edited(
     "vectorize",
@@ -469,7 +469,7 @@ edited(
     "tile_classic",
     "the_sizes_of_the_check",
     {"factor=tile_m": "factor=7", "factor=tile_n": "factor=11"},
-    message="whose factor is",
+    message="tile_m",
 )
 
 

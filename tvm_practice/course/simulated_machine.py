@@ -26,11 +26,13 @@ class Machine:
         self._set_by = 0.0
         self._ended: dict[str, float] = {}
         self.calls: list[str] = []
+        self._changes = 0
 
     def call(
         self, name: str, milliseconds: float, *, pool: bool = False, busy: float = 1.0
     ) -> None:
         """Let `name` run for so long, a part of which, `busy`, it computes and does not wait."""
+        self._changes = self.changes_with(name)
         self.calls.append(name)
         spinning = {each for each, end in self._ended.items() if self.now < end + self._SPIN}
         seconds = milliseconds / 1e3
@@ -41,6 +43,10 @@ class Machine:
             self._ended[name] = self.now + seconds
         self.now += seconds
         self._working += seconds * busy
+
+    def changes_with(self, name: str) -> int:
+        """How often another thing was called than just before, if `name` is called next."""
+        return self._changes + (self.calls[-1:] not in ([], [name]))
 
     def clock(self) -> float:
         self.now += self._LOOK
@@ -105,9 +111,9 @@ def pair(
 
     def turn(name: str, milliseconds: Callable[[int], float]) -> Callable[[], None]:
         def run() -> None:
-            changes = sum(a != b for a, b in itertools.pairwise([*machine.calls, name]))
             busy = 1.0 if name == "first" else 0.5
-            machine.call(name, milliseconds(changes // 2), pool=True, busy=busy)
+            at = machine.changes_with(name) // 2
+            machine.call(name, milliseconds(at), pool=True, busy=busy)
 
         return run
 

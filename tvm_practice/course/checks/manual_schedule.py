@@ -164,7 +164,7 @@ def _check_tiled(
     wanted += f"k serial({k}) > i_inner serial({rows}) > j_inner serial({columns})"
     expect_nest(
         path_to(_nest(schedule), names[-1], look="the primitives"),
-        wanted if batch is None else f"batch parallel({batch}) > {wanted}",
+        wanted if batch is None else f"b parallel({batch}) > {wanted}",
         _SPLIT,
         order="the order of the loops given to schedule.reorder: all of k within a tile",
         kinds="tile only splits and reorders; every loop stays as it is: vectorize and "
@@ -359,7 +359,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
         wanted = _six_loops(sizes, tiles)
         expect_nest(
             path_to(_nest(schedule), names[-1], look="the primitives"),
-            wanted if batch is None else f"batch parallel({batch}) > {wanted}",
+            wanted if batch is None else f"b parallel({batch}) > {wanted}",
             f"{_SPLIT}; k is split by [None, unroll_k]",
             order="the order of the loops given to schedule.reorder: both loops over k outside "
             "those over the tile's rows and columns",
@@ -1338,9 +1338,8 @@ def check_tile_classic(tile_classic: Function) -> None:
             "whose: tile_m is of rows (i), tile_n of columns (j)",
         )
         expect_nest(
-            loops,
-            f"tiles parallel(20) > k serial({k}) > i_inner serial({rows}) > "
-            f"j_inner vectorized({columns})",
+            loops[1:],
+            f"k serial({k}) > i_inner serial({rows}) > j_inner vectorized({columns})",
             "schedule[C].split(i, factor=tile_m) and (j, factor=tile_n); `factor` is the extent "
             "of the inner loop",
             order="the order given to schedule[C].reorder: all of k within a tile",
