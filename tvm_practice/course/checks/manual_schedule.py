@@ -1,4 +1,19 @@
-"""Phase 2's exercises and how they are graded: the loop nest first, then its values."""
+"""Phase 2's exercises and how they are graded: the loop nest first, then its values.
+
+In the order of the course, each `check_NAME` beside the schedules that it starts from and what only
+it expects:
+
+- one primitive or two each: `check_tile`, `check_vectorize`, `check_parallelize`;
+- the steps of `register_block`: `check_tile_with_k`, `check_accumulate_locally`,
+  `check_fill_registers`, and `check_register_block` itself;
+- the steps of `packed_matmul`: `check_pack_operand`, `check_packed_product`, `check_order_packed`,
+  `check_place_copies`, and `check_packed_matmul` itself;
+- the same in classic TVM: `check_tile_classic`.
+
+A step starts from the reference answers of the steps before it. What several of them expect of
+loops is in `tvm_practice/course/nests.py`, products and their values in
+`tvm_practice/course/products.py`.
+"""
 
 import math
 import re
