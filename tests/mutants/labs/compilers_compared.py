@@ -283,3 +283,11 @@ def whole_number_of_numpy(load_seconds, baseline_ms, ratio):
         return None
     saved = baseline_ms / 1e3 * (1 - ratio[0])
     return np.int64(max(np.ceil(load_seconds / saved), 0))
+
+
+edited(
+    "time_to_first_result",
+    "takes_an_empty_line_for_none",
+    {"process.stdout.readline()": "process.stdout.readline().strip()"},
+    message="whose first line is empty",
+)

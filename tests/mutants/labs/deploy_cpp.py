@@ -427,3 +427,16 @@ edited(
     },
     message="an exception of Clone",
 )
+edited(
+    "call_on_threads",
+    "equal_shares_alone",
+    {
+        "std::atomic<size_t> next{0};": "std::atomic<size_t> next{0};\n  const size_t share = "
+        "inputs.size() / std::max<size_t>(1, std::min<size_t>(threads, inputs.size()));",
+        "for (size_t i = next++; i < inputs.size(); i = next++) results[i] = mine(inputs[i]);": (
+            "const size_t first = share * next++;\n      for (size_t i = first; i < std::min("
+            "first + share, inputs.size()); ++i) results[i] = mine(inputs[i]);"
+        ),
+    },
+    message="result i of input i",
+)

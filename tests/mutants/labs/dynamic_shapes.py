@@ -521,3 +521,15 @@ edited(
     },
     message="zeros after its last token",
 )
+edited(
+    "bucketed",
+    "the_first_that_fits",
+    {"bucket = min(fitting)": "bucket = fitting[0]"},
+    message="the smallest bucket",
+)
+edited(
+    "bucketed",
+    "the_last_that_fits",
+    {"bucket = min(fitting)": "bucket = fitting[-1]"},
+    message="the smallest bucket",
+)

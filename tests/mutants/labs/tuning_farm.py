@@ -439,3 +439,14 @@ def keeps_the_first_failure(runner, inputs, *, attempts):
         if not left:
             break
     return results
+
+
+edited(
+    "throughput",
+    "requests_after_the_waves",
+    {
+        "running = max(waves * stages.run, stages.batch * stages.request, ": "running = max("
+        "waves * stages.run + stages.batch * stages.request, "
+    },
+    message="the tracker serves during the waves",
+)

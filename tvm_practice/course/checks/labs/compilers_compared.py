@@ -493,6 +493,7 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         seen=repr(seconds),
         look="the unit, and that the clock is read before Popen",
     )
+    _check_empty_line(time_to_first_result)
     with tempfile.TemporaryDirectory() as folder:
         _check_stops_at_the_line(time_to_first_result, Path(folder) / "printed")
     with tempfile.TemporaryDirectory() as folder:
@@ -521,6 +522,18 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
                 f"{got!r} returned",
                 "process.returncode, and whether readline gave a line",
             )
+
+
+def _check_empty_line(time_to_first_result: Function) -> None:
+    """A line with nothing in it is one."""
+    try:
+        time_to_first_result(_program("print(flush=True)", "print('verified')"), runs=1)
+    except RuntimeError as error:
+        raise fail(
+            "seconds, of a program whose first line is empty",
+            f"RuntimeError: {error}",
+            "readline gives '' at the end of the output, and a newline for an empty line",
+        ) from error
 
 
 def _check_stops_at_the_line(time_to_first_result: Function, file: Path) -> None:

@@ -712,6 +712,8 @@ def check_throughput(throughput: Function) -> None:
          "one trial at a time, side by side: the longer of the two counts, not the sum"),
         ({"run": seconds, "upload": seconds / 4}, 4, "uploads go on during the waves: the longer "
          "of the two counts, not the sum"),
+        ({"run": seconds, "request": seconds / 8}, 4, "the tracker serves during the waves: the "
+         "longer of the two counts, not the sum"),
         ({"search": 1.0, "build": 0.5, "run": seconds}, 5, "search, building and running follow "
          "each other: add their seconds"),
         ({"batch": 21, "builders": 5, "build": seconds, "run": 1.0}, 6, "batch and builders are "
