@@ -11,7 +11,7 @@ from tests.test_command_lines import quick_help
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
-    "torch_compile",
+    *("torch_compile", "low_precision"),
     *("busy_machine", "goals", "rivals", "compilers", "runtime_checks"),
 )
 
@@ -21,7 +21,7 @@ def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
     quick_help(name, folder=BENCHMARKS)
 
 
-@pytest.mark.parametrize("name", NAMES[:7])
+@pytest.mark.parametrize("name", NAMES[:8])
 def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, str(BENCHMARKS / f"{name}.py"), "--table"],
