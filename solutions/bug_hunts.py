@@ -25,8 +25,8 @@ def parallel_sum(schedule: Any, C: Any) -> str:
 def lost_bound(schedule: Any) -> str:
     """A matmul in parts of rows and tiles of a part; rows next to a part's end may be wrong.
 
-    The repair keeps the parallel parts, and tiles that add up in a local buffer of the thread's
-    own. It writes each element of C once.
+    The repair keeps the parallel parts of rows, and tiles that add up in a local buffer of the
+    thread's own. It writes each element of C once.
 
     Args:
         schedule: a fresh tvm.s_tir.Schedule of C = A · B, changed in place.

@@ -55,6 +55,12 @@ edited(
     {"decompose_reduction(block, k)": "decompose_reduction(block, part)"},
     message="keeps every use of the local buffer inside one parallel loop",
 )
+edited(
+    "lost_bound",
+    "parts_of_columns",
+    {"i, j, k = schedule.get_loops(": "j, i, k = schedule.get_loops("},
+    message="keeps the loop over parts of rows",
+)
 
 
 @mutant("lost_bound", message="sum in a buffer of scope")

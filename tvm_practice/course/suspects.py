@@ -241,8 +241,11 @@ def _local_and_parallel(nest: list[Node]) -> str | None:
 def _parts_in_parallel(nest: list[Node]) -> str | None:
     if missing := _local_and_parallel(nest):
         return missing
-    outermost = all(loops and loops[0].kind == "parallel" for loops, _ in paths(nest))
-    return None if outermost else "the loop over parts, the outermost one, in parallel"
+    outermost = [loops[0] if loops else None for loops, _ in paths(nest)]
+    of_rows = all(
+        loop and loop.kind == "parallel" and loop.name.startswith("i") for loop in outermost
+    )
+    return None if of_rows else "the loop over parts of rows, the outermost one, in parallel"
 
 
 def _producer_inside(nest: list[Node]) -> str | None:
