@@ -291,3 +291,9 @@ edited(
     {"process.stdout.readline()": "process.stdout.readline().strip()"},
     message="whose first line is empty",
 )
+edited(
+    "pays_after",
+    "the_nearest_number",
+    {"math.ceil(load_seconds * 1e3 / saved_ms)": "round(load_seconds * 1e3 / saved_ms)"},
+    message="rounded up",
+)

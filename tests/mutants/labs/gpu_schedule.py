@@ -485,3 +485,14 @@ def in_one_piece(schedule, product, load_a, load_b, store, k_outer, intrinsics):
     schedule.tensorize(schedule.get_loops(inside)[-2], intrinsics["init"])
     [inside] = schedule.get_child_blocks(product)
     schedule.tensorize(schedule.get_loops(inside)[-3], intrinsics["compute"])
+
+
+edited(
+    "stage_shared",
+    "lanes_a_row_of_threads_apart",
+    {
+        "thread_x, vector = schedule": "vector, thread_x = schedule",
+        "threads_x, lanes])": "lanes, threads_x])\n    schedule.reorder(thread_x, vector)",
+    },
+    message="a thread's lanes next to each other",
+)

@@ -641,7 +641,9 @@ def check_pays_after(pays_after: Function) -> None:
     ratio = (0.75, 0.7, 0.8)
     whole = calls * saved / 1e3
     look = "seconds to milliseconds, baseline_ms * (1 - ratio) saved a call, rounded up"
-    for seconds, wanted in ((whole - saved / 2e3, calls), (whole - 1.5 * saved / 1e3, calls - 1)):
+    # A quarter of a call's savings is missing, and three quarters: the nearest number is one off.
+    for missing, wanted in ((0.25, calls), (0.75, calls), (1.25, calls - 1)):
+        seconds = whole - missing * saved / 1e3
         got = pays_after(seconds, baseline, ratio)
         expect(
             got == wanted and isinstance(got, int | np.integer),

@@ -299,6 +299,30 @@ def _expect_staged(
         seen=_name(schedule, copy),
         look="the return statement",
     )
+    if lanes > 1:
+        steps = _lane_steps(schedule, copy)
+        expect(
+            steps == (0, 1),
+            expected="a thread's lanes next to each other: one row, the next column",
+            seen=f"{steps[0]} rows and {steps[1]} columns from one lane to the next",
+            look=look,
+        )
+
+
+def _lane_steps(schedule: Any, copy: Any) -> tuple[int, ...]:
+    """How many rows and columns the second lane of a copy is from its first."""
+    import tvm
+
+    around = [schedule.get(loop) for loop in schedule.get_loops(copy)]
+
+    def at(lane: int) -> list[int]:
+        analyzer = tvm.sym.Analyzer()
+        for loop in around:
+            value = lane if loop.same_as(around[-1]) else 0
+            analyzer.bind(loop.loop_var, tvm.tirx.const(value, str(loop.loop_var.ty.dtype)))
+        return [int(analyzer.simplify(value)) for value in around[-1].body.iter_values]
+
+    return tuple(second - first for first, second in zip(at(0), at(1), strict=True))
 
 
 def _name(schedule: Any, block: Any) -> str:
