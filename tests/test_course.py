@@ -202,3 +202,4 @@ def test_each_phase_page_answers_its_question() -> None:
         text = (root / page.page).read_text()
         assert page.question in " ".join(text.split()), f"{page.page} does not ask its key question"
         assert exercise.name in text, f"{page.page} does not mention {exercise.name}"
+        assert "<summary>Answer</summary>" in text, f"{page.page} gives its answer away"

@@ -7,15 +7,20 @@ from tvm_practice.course.progress import Standing
 from tvm_practice.course.telling import page_of
 
 _HEADING = "Key question"
+_FOLD = '<details markdown="1">\n<summary>Answer</summary>\n\n', "\n\n</details>"
 
 
 def key_question(phase: Phase) -> str:
-    """The section of the phase's page with the key question and its answer. Raises OSError."""
+    """The section of the phase's page with the key question and its answer, which is folded there.
+
+    Raises OSError.
+    """
     text = page_of(phase).read_text(encoding="utf-8")
     section = re.search(rf"^## {_HEADING}\n.*?(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     if section is None:
         raise OSError(f"{phase.page} has no section {_HEADING!r}")
-    return section[0].strip()
+    opened, closed = _FOLD
+    return section[0].replace(opened, "**Answer.** ").replace(closed, "").strip()
 
 
 def missing(standing: Standing, phase: Phase) -> list[Exercise]:
