@@ -51,6 +51,12 @@ def test_what_tvm_lacks_stays_with_pytorch(call: Any) -> None:
     assert found["recurrent"][1] == {"built": 1}
 
 
+def test_a_part_without_inputs_is_tvms(call: Any) -> None:
+    found = call("without_inputs")
+    assert found["error"] == 0
+    assert found["counted"] == {"built": 2}
+
+
 @pytest.mark.parametrize(("how", "why"), [("refused", "no sigmoid today"), ("wrong", "are wrong")])
 def test_an_operator_refused_or_wrong_is_left_out(call: Any, how: str, why: str) -> None:
     found = call("not_taken", how=how)

@@ -159,6 +159,29 @@ def mixed() -> dict[str, Any]:
     return found
 
 
+class _Given(nn.Module):
+    """Returns its input beside two masks that depend on its shape alone."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        ones = torch.ones(x.shape[0], 3)
+        torch._dynamo.graph_break()
+        return x * 2, ones, torch.zeros(x.shape[0], dtype=torch.int64)
+
+
+def without_inputs() -> dict[str, Any]:
+    """A part that takes no tensor, called twice; what it returned is overwritten in between."""
+    model, x = _Given(), torch.randn(2, 4)
+    run = compiled(model)
+    with torch.no_grad():
+        errors = []
+        for _ in range(2):
+            got = run(x)
+            errors.append(differences(got, model(x)))
+            for each in got:
+                each.fill_(7)
+    return {"error": max(errors), "counted": counted()}
+
+
 class Gates(nn.Module):
     def __init__(self) -> None:
         super().__init__()

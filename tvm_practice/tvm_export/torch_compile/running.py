@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 # What TVM's code takes for granted of every tensor's address, in bytes.
 _ALIGNMENT = 64
@@ -64,7 +65,9 @@ class TensorRunner:
     def _outputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         with self._one_at_a_time:
             result = self._main(*tensors)
-        return [result] if self._single else list(result)
+        outputs = [result] if self._single else list(result)
+        # A call without a tensor of PyTorch's returns TVM's.
+        return [each if isinstance(each, torch.Tensor) else from_dlpack(each) for each in outputs]
 
 
 def _ready(tensor: torch.Tensor) -> torch.Tensor:
