@@ -227,6 +227,14 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "a branch": _branch(),
         "a weight of a computed shape": _unlike_first_dimension(),
         "Attention, causal": single("Attention", list(heads), opset=23, is_causal=1),
+        "DeformConv": single(
+            "DeformConv",
+            [_draw(2, 4, 6, 5), _draw(6, 2, 3, 2), 3 * _draw(2, 24, 5, 6), _draw(6),
+             _draw(2, 12, 5, 6)],
+            group=2, offset_group=2, pads=[1, 1, 0, 2], dilations=[1, 2],
+        ),
+        "Det": single("Det", [_draw(5, 3, 3)]),
+        "BitCast of bool": single("BitCast", [image > 0], opset=26, to=TensorProto.UINT8),
         "Celu": single("Celu", [_draw(3, 4)], alpha=2.0),
         "an old Resize": single(
             "Resize", [image], {1: np.array([1, 1, 2, 3], "float32")}, opset=10

@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.importers.onnx.converters import (
     recurrent,
     reducing,
     resizing,
+    sampling,
     signals,
 )
 from tvm_practice.tvm_export.importers.onnx.converters.base import Node
@@ -27,5 +28,6 @@ CONVERTERS: dict[str, Callable[[Node], Any]] = {
     **recurrent.CONVERTERS,
     **reducing.CONVERTERS,
     **resizing.CONVERTERS,
+    **sampling.CONVERTERS,
     **signals.CONVERTERS,
 }

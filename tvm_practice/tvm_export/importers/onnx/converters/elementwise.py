@@ -110,14 +110,16 @@ def elu(node: Node) -> Any:
 def bit_cast(node: Node) -> Any:
     """The same bits as another type of the same width."""
     import tvm
-    from tvm import te
+    from tvm import relax, te
 
     helper: Any = importlib.import_module("onnx.helper")
     x = node.inputs[0]
     given, wanted = dtype_of(x), str(helper.tensor_dtype_to_np_dtype(node.get("to")))
     bits = [8 if each == "bool" else tvm.DataType(each).bits for each in (given, wanted)]
-    if bits[0] != bits[1] or "bool" in (given, wanted):
+    if bits[0] != bits[1] or wanted == "bool" != given:
         raise node.refused(f"{given} to {wanted}")
+    if given == "bool" != wanted:
+        return relax.op.astype(x, wanted)  # false is a byte of zero, true a byte of one
 
     def reinterpreted(x: Any) -> Any:
         return te.compute(

@@ -13,6 +13,8 @@ from tvm_practice.tvm_export.importers.onnx.converters.base import (
     whole_axis,
 )
 
+_LARGEST_EXPANDED = 4  # of n x n, n! products are added
+
 
 def extreme(node: Node) -> Any:
     """ReduceMax and ReduceMin, whose value of nothing is an infinity.
@@ -115,8 +117,37 @@ def layer_normalization(node: Node) -> Any:
     return relax.Tuple([output, mean, inverse][: node.outputs])
 
 
+def determinant(node: Node) -> Any:
+    """Det of small matrices, by their first rows' cofactors."""
+    x, (*_, rows, columns) = node.inputs[0], node.shape(0)
+    if rows != columns or not 0 < rows <= _LARGEST_EXPANDED or not is_float(dtype_of(x)):
+        raise node.refused(f"{rows} x {columns} of {dtype_of(x)}")
+    return node.compute(_determinant, x, name="determinant")
+
+
+def _determinant(x: Any) -> Any:
+    from tvm import te
+
+    size = int(x.shape[-1])
+
+    def expanded(at: tuple[Any, ...], row: int, columns: list[int]) -> Any:
+        if row == size - 1:
+            return x(*at, row, columns[0])
+        found: Any = None
+        for place, column in enumerate(columns):
+            others = [each for each in columns if each != column]
+            term = x(*at, row, column) * expanded(at, row + 1, others)
+            found = term if found is None else found - term if place % 2 else found + term
+        return found
+
+    return te.compute(
+        x.shape[:-2], lambda *at: expanded(at, 0, list(range(size))), name="determinants"
+    )
+
+
 CONVERTERS = {
     "CumProd": cumulative_product,
+    "Det": determinant,
     "LayerNormalization": layer_normalization,
     "LpNormalization": lp_normalization,
     "ReduceMax": extreme,
