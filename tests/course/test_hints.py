@@ -1,13 +1,11 @@
 """Hints go from a nudge to the shape of the answer, and name what the answer is made of."""
 
-import ast
 import re
 
 import pytest
 
 from tvm_practice.course.catalog import Exercise, exercises, find
-from tvm_practice.course.editing import function_source, parse
-from tvm_practice.course.grading import reference_file
+from tvm_practice.course.difficulty import answer, unnamed
 
 each_exercise = pytest.mark.parametrize("exercise", exercises(), ids=lambda each: each.id)
 _CALL = r"[\w\]]\([^)]"  # with arguments
@@ -33,25 +31,3 @@ def test_a_line_is_named_by_what_it_calls() -> None:
     hints = find("manual_schedule.tile").hints
     assert unnamed(["    schedule.fuse(i_outer, j_outer)"], hints)
     assert not unnamed(["    schedule.reorder(i_outer, j_outer)", "    # fuse", "    )"], hints)
-
-
-def answer(exercise: Exercise) -> list[str]:
-    """The lines of the reference answer below its docstring."""
-    source = function_source(reference_file(exercise).read_text(), exercise.name)
-    (function,) = parse(source).body
-    assert isinstance(function, ast.FunctionDef)
-    return source.split("\n")[function.body[0].end_lineno :]
-
-
-def unnamed(lines: list[str], hints: tuple[str, ...]) -> list[str]:
-    """The lines of which no hint has a name that they call, or any word where they call none."""
-    said = set(re.findall(r"\w+", " ".join(hints)))
-    found = []
-    for line in lines:
-        if re.match(r"\s*(#|import |from .* import|return\b|$)", line):
-            continue
-        called = re.findall(r"(\w+)\(", line) + re.findall(r"\.([a-zA-Z_]\w+)", line)
-        words = called or re.findall(r"[A-Za-z_]\w{2,}", line)
-        if words and not said & set(words):
-            found.append(line)
-    return found

@@ -48,6 +48,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "FuseOps(), relax.transform.FoldConstant(), relax.transform.FuseTIR": _SAME_GRAPH,
     },
     "auto_tune.matmul_template": {"schedule[C].vectorize(j_inner) -> pass": _COPY},
+    "auto_tune.tune_autotvm": {
+        "feature_type='knob', num_threads": "reg is XGBTuner's loss unless told otherwise",
+        "learn_from(tuner, log) -> pass": "the docstring asks for nothing of records made before",
+    },
+    "auto_tune.tune_ansor": {
+        "trials_per_round(trials, len(weights)": "there are as many weights as tasks",
+    },
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
     },

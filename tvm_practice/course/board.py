@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tvm_practice.course.catalog import MINE, Exercise, Phase, exercises, modules
+from tvm_practice.course.difficulty import stars
 from tvm_practice.course.grading import Grader, Status, Verdict
 
 _MARK: dict[Status, tuple[str, str]] = {
@@ -73,7 +74,7 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
         marks = {each: _mark(by_id.get(each.id)) for each in phase.exercises}
         for mark in [*_MARK.values(), _UNGRADED]:
             if its := [each for each, found in marks.items() if found == mark]:
-                table.add_row(*label, Text(*mark), ", ".join(_names(its)))
+                table.add_row(*label, Text(*mark), _names(its))
                 label = ("", "")
     if untouched:
         whole = sum(len(phase.exercises) for phase in untouched)
@@ -82,15 +83,20 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
     return table
 
 
-def _names(among: Collection[Exercise]) -> list[str]:
-    """The exercises' names; steps are counted with the whole where it is `among` them, too."""
+def _names(among: Collection[Exercise]) -> str:
+    """The exercises' names, by their stars; steps are counted with the whole if it is `among` them.
+
+    Returns:
+        `★ tile, vectorize ★★ packed_matmul (+4 steps)`
+    """
     names = {each.name for each in among}
     steps = Counter(each.step_of for each in among)
-    return [
-        f"{each.name} (+{steps[each.name]} steps)" if steps[each.name] else each.name
-        for each in among
-        if each.step_of not in names
-    ]
+    by_stars: dict[str, list[str]] = {}
+    for each in among:
+        if each.step_of not in names:
+            counted = f" (+{steps[each.name]} steps)" if steps[each.name] else ""
+            by_stars.setdefault(stars(each), []).append(f"{each.name}{counted}")
+    return " ".join(f"{each} {', '.join(by_stars[each])}" for each in sorted(by_stars))
 
 
 def _mark(verdict: Verdict | None) -> tuple[str, str]:
