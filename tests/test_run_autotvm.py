@@ -134,6 +134,17 @@ def test_an_export_without_a_ratio_is_shown(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_the_accuracy_of_16_bit_products_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    latency = {"p50": 1.0, "mean": 1.0, "count": 5, "stable": True, "verdict": "measured"}
+    verification = {"verified": True, "max_error": 0.01, "pytorch_error": None, "trials": ["zeros"]}
+    accuracy = {"cosine": 0.99996, "top1": 0.97, "reference": "pytorch in float64"}
+    run_autotvm._print_run(latency, None, verification | accuracy)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "verified  on 1 input, largest error 0.01",
+        "accuracy  cosine 0.999960 to pytorch in float64, same top-1 in 97.0% of rows",
+    ]
+
+
 @pytest.mark.slow
 def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
     done = run("run_autotvm", "mymodule:load_nan", *SHORT, folder=folder)

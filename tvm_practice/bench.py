@@ -21,6 +21,7 @@ from tvm_practice.tvm_export.cli import (
     tolerances,
 )
 from tvm_practice.tvm_export.compilers import (
+    ENGINES,
     LABELS,
     TUNERS,
     Compiler,
@@ -110,10 +111,18 @@ def main(
             raise BadInput(f"--verify-data {data}: no such file")
     except BadInput as error:
         raise click.UsageError(str(error)) from None
+    without: set[Compiler] = set()
+    if own.get("precision", "float32") != "float32":
+        without = set(ENGINES["classic"])
+        if refused := without & set(names):
+            raise click.UsageError(
+                f"--only {min(refused)}: the classic engine has no --precision {own['precision']}"
+            )
     asked = [
         name
         for name in LABELS
         if name == "eager" or name in names or (not names and (trials or name not in TUNERS))
+        if name not in without
     ]
     stopped = f"\nstopped; what was finished is in {folder}"
     with one_line("bench", stopped=stopped), child_output(as_json=as_json) as output:

@@ -401,6 +401,11 @@ def _print_run(
         error += f" from float64's, PyTorch's own {verification['pytorch_error']:.2g}"
     count = len(verification["trials"])
     click.echo(f"verified  on {count} input{'s' * (count > 1)}, largest error {error}")
+    if verification.get("cosine") is not None:
+        rows = verification["top1"]
+        agree = "" if rows is None else f", same top-1 in {rows:.1%} of rows"
+        cosine = f"cosine {verification['cosine']:.6f} to {verification['reference']}"
+        click.echo(f"accuracy  {cosine}{agree}")
 
 
 def _print_ratio(name: str, ratio: dict[str, Any], what: str) -> None:

@@ -227,6 +227,11 @@ def stand_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             "current",
         ),
         (
+            {"tvm_precision": "bfloat16", "tvm_min_cosine": 0.99},
+            {"precision": "bfloat16", "min_cosine": 0.99},
+            "current",
+        ),
+        (
             {"tvm_trials": 9, "tvm_search": {"seconds": 60, "policy": "ga"}},
             {"search": Search(seconds=60, policy="ga").model_dump()},
             "classic",

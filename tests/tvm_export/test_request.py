@@ -24,6 +24,7 @@ FULL: dict[str, Any] = {
     "atol": 1e-4,
     "rtol": 0.0,
     "verify_data": "x.npz",
+    "precision": "float32",
     "steps": "tvm_practice",
     "warmup": 3,
     "repeats": 4,
@@ -58,6 +59,30 @@ def test_settings_are_those_of_a_configuration() -> None:
             kind.model_validate({**given, "use_ansor": True, "tuner": "metaschedule"})
         with pytest.raises(ValidationError, match="policy: autotvm has"):
             kind.model_validate({**given, "tuner": "autotvm", "search": {"policy": "sketch.xgb"}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"precision": "float8"}, "'float32', 'bfloat16' or 'float16'"),
+        ({"precision": "bfloat16", "engine": "classic"}, "only the current engine has bfloat16"),
+        ({"precision": "float16", "tuner": "ansor"}, "only the current engine has float16"),
+        ({"min_cosine": 0.9}, "needs precision bfloat16 or float16"),
+        ({"precision": "bfloat16", "min_cosine": 1.1}, "less than or equal to 1"),
+    ],
+)
+def test_precision_is_one_story(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ExportRequest.model_validate({**MINIMAL, **settings})
+
+
+def test_the_least_cosine() -> None:
+    def least(**settings: Any) -> float | None:
+        return ExportRequest.model_validate({**MINIMAL, **settings}).least_cosine
+
+    assert least() is None and least(precision="float32") is None
+    assert least(precision="bfloat16") == 0.999
+    assert least(precision="bfloat16", min_cosine=0.0) == 0.0
 
 
 def test_what_metadata_keeps_of_it() -> None:

@@ -214,3 +214,28 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(BadInput, match=f"{name} is not an .npz file"):
             read_data(tmp_path / name, call)
+
+
+def rounded(outputs: list[np.ndarray]) -> list[np.ndarray]:
+    """As float16 would give them."""
+    return [each.astype("float16").astype("float32") for each in outputs]
+
+
+def test_a_cosine_decides_in_place_of_the_tolerances() -> None:
+    model, x = torch.nn.Linear(40, 10), torch.randn(8, 40)
+    with pytest.raises(ValueError, match="output 0"):
+        judged(model, x, change=rounded, atol=1e-7, rtol=1e-7)
+    made = judged(model, x, change=rounded, atol=1e-7, rtol=1e-7, min_cosine=0.999)
+    assert made["verified"] and made["reference"] == "pytorch in float64"
+    assert 0.999 < made["cosine"] < 1 and 0 < made["max_error"] < 1e-2
+    assert made["top1"] > 0.9 and len(made["trials"]) == 3
+    with pytest.raises(ValueError, match=r"less than --min-cosine 0\.999.*; on "):
+        judged(model, x, change=lambda y: [-each for each in y], min_cosine=0.999)
+
+
+def test_a_cosine_does_not_excuse_another_type_or_a_missing_number() -> None:
+    model, x = torch.nn.Linear(40, 10), torch.randn(8, 40)
+    with pytest.raises(ValueError, match="float16"):
+        judged(model, x, change=lambda y: [y[0].astype("float16")], min_cosine=0.0)
+    with pytest.raises(ValueError, match=r"cosine .* is -1\.0"):
+        judged(model, x, change=lambda y: [np.full_like(y[0], np.nan)], min_cosine=0.0)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings, Tuner
+from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings, Precision, Tuner
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.example_inputs import ExampleTensor
 from tvm_practice.tvm_export.loading import did_you_mean
@@ -146,6 +146,18 @@ class MeasureSection(Section):
         description="An .npz file of inputs to verify on, arrays by the inputs' names; drawn ones "
         "if not given.",
     )
+    tvm_precision: Precision = Field(
+        default="float32",
+        description="Type of the numbers that matrix products and convolutions multiply; sums stay "
+        "float32.",
+    )
+    tvm_min_cosine: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="With 16-bit products, the least cosine between an output and float64's; "
+        "replaces the tolerances; 0.999 if not given.",
+    )
 
     @model_validator(mode="after")
     def _one_story(self) -> "MeasureSection":
@@ -173,6 +185,8 @@ class MeasureSection(Section):
             "atol": self.tvm_atol,
             "rtol": self.tvm_rtol,
             "verify_data": self.tvm_verify_data,
+            "precision": self.tvm_precision,
+            "min_cosine": self.tvm_min_cosine,
         }
 
 

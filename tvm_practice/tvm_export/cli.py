@@ -34,7 +34,7 @@ class ShapesAsWords(Command):
 
 
 def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with the options --atol, --rtol and --verify-data, whose names requests have."""
+    """A command with options for how exact an export is to be, whose names requests have."""
     options = (
         click.option(
             "--atol",
@@ -51,6 +51,18 @@ def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(path_type=Path),
             metavar="X.NPZ",
             help="Your own inputs to verify on, arrays by the inputs' names [default: drawn].",
+        ),
+        click.option(
+            "--precision",
+            type=click.Choice(["float32", "bfloat16", "float16"]),
+            help="Type of the numbers that matrix products and convolutions multiply; sums stay "
+            "float32 (current engine) [default: float32].",
+        ),
+        click.option(
+            "--min-cosine",
+            type=float,
+            help="With 16-bit products: the least cosine between an output and float64's; replaces "
+            "--atol and --rtol [default: 0.999].",
         ),
     )
     for option in reversed(options):

@@ -47,6 +47,8 @@ TUNERS: dict[Compiler, Tuner] = {
 _RIVALS: tuple[Compiler, ...] = ("compile", "onnx")  # beside eager, in a process without TVM
 _MEASURE_RIVALS = "tvm_practice.tvm_export.baselines:measure_baselines"
 _EXPORT = "tvm_practice.tvm_export.pipeline:export_variants"
+# Settings that only TVM's compilers get.
+_FOR_TVM = ("verify_data", "precision", "min_cosine")
 _VARIANTS = TypeAdapter(list[VariantRecord])
 _RIVALS_BUILDS = TypeAdapter(dict[Compiler, BuildRecord])
 
@@ -138,7 +140,7 @@ def compare_compilers(
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         out: folder; made once the model has been run.
         command: for the report.
-        tolerances: any of atol, rtol, verify_data, see `ExportSettings`; the last is for TVM.
+        tolerances: any of atol, rtol and the names in `_FOR_TVM`; see `ExportSettings`.
         export: the function, "module:name", that the process of an engine calls:
             `pipeline.export_variants`, or one that adds pictures to its result.
         output: where the children's output goes; None: this process's.
@@ -155,7 +157,8 @@ def compare_compilers(
     given: dict[str, Any] = {"model": model, "example": example}
     own = dict(tolerances or {})
     rivals = {"names": [name for name in _RIVALS if name in asked]} | own
-    rivals.pop("verify_data", None)
+    for name in _FOR_TVM:
+        rivals.pop(name, None)
     report = _with_rivals(given | rivals, command, output)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / REPORT, report.to_dict())
@@ -163,7 +166,7 @@ def compare_compilers(
     for engine, lane in ENGINES.items():
         if wanted := [name for name in lane if name in asked]:
             request = ExportRequest.model_validate(
-                given | own | {"artifacts": out / engine, "tuning_trials": trials}
+                given | own | {"artifacts": out / engine, "tuning_trials": trials, "engine": engine}
             )
             tuners = [lane[name] for name in wanted if lane[name]]
             told = _lane(engine, export, request.arguments() | {"tuners": tuners}, output)

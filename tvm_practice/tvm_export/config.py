@@ -10,11 +10,14 @@ from tvm_practice.engines import CLASSIC, CURRENT, Engine
 from tvm_practice.tvm_export.tuners.search import Search
 
 Tuner = Literal["autotvm", "ansor", "metaschedule"]
+Precision = Literal["float32", "bfloat16", "float16"]
 Extent = int | str
 
 
 # The artifacts' tolerance: what reordering sums in float32 does to logits of order one.
 ATOL = RTOL = 1e-3
+# The least cosine between outputs of 16-bit products and float64's.
+MIN_COSINE = 0.999
 
 
 class ExportSettings(BaseModel):
@@ -38,6 +41,9 @@ class ExportSettings(BaseModel):
             of their factory, see `converters.find_converters`.
         atol, rtol: how far an output may be from PyTorch's: atol + rtol * |PyTorch's|.
         verify_data: an .npz file of inputs to verify on, see `draws.read_data`; None: drawn ones.
+        precision: the type of the operands of matrix products and convolutions; see `precision`.
+        min_cosine: with 16-bit products, the least cosine between an output and the float64 output,
+            both taken as vectors; replaces `atol` and `rtol`. None: `MIN_COSINE`.
         steps: package of functions that replace the product's own, see `steps.Steps`.
     """
 
@@ -56,6 +62,8 @@ class ExportSettings(BaseModel):
     atol: float = Field(default=ATOL, ge=0, allow_inf_nan=False)
     rtol: float = Field(default=RTOL, ge=0, allow_inf_nan=False)
     verify_data: Path | None = None
+    precision: Precision = "float32"
+    min_cosine: float | None = Field(default=None, ge=0, le=1)
     steps: str | None = None
 
     @model_validator(mode="after")
@@ -68,6 +76,14 @@ class ExportSettings(BaseModel):
             raise ValueError(
                 f"input_shapes: {', '.join(self.dynamic_extents)} is no number, and the classic "
                 "engine takes numbers only"
+            )
+        if self.precision != "float32" and self.chosen_engine == CLASSIC:
+            raise ValueError(
+                f"precision: only the current engine has {self.precision}; this is the classic one"
+            )
+        if self.min_cosine is not None and self.precision == "float32":
+            raise ValueError(
+                "min_cosine: needs precision bfloat16 or float16; float32 is held to atol and rtol"
             )
         if self.dynamic_extents and self.chosen_tuner:
             raise ValueError("input_shapes: a tuner measures one shape; give numbers, or no trials")
@@ -109,6 +125,13 @@ class ExportSettings(BaseModel):
         if self.chosen_tuner is not None:
             return self._engine_of(self.chosen_tuner)
         return self.engine or CURRENT
+
+    @property
+    def least_cosine(self) -> float | None:
+        """The cosine that outputs must reach; None where they are held to `atol` and `rtol`."""
+        if self.precision == "float32":
+            return None
+        return MIN_COSINE if self.min_cosine is None else self.min_cosine
 
     @property
     def dynamic_extents(self) -> list[str]:

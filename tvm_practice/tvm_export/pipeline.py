@@ -18,6 +18,7 @@ from tvm_practice.engines import CLASSIC, CURRENT, Engine
 from tvm_practice.engines.imports import import_for_good
 from tvm_practice.measure import COMPARISON_SECONDS, ROUNDS, Comparison, Latency
 from tvm_practice.measure import compare_interleaved as compare
+from tvm_practice.tvm_export.accuracy import accuracy
 from tvm_practice.tvm_export.config import Tuner
 from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
@@ -213,6 +214,9 @@ def import_model(export: Export) -> Export:
     require_buildable(target, export.engine, tuned=tuned, remote=remote)
     resolved = resolve_target(target)
     if export.engine == CLASSIC:
+        if export.settings.precision != "float32":
+            wanted = f"--precision {export.settings.precision}"
+            raise BadInput(f"{wanted} needs the current engine; the classic one has float32 only")
         from tvm_practice.tvm_export.importers.trace import import_traced
 
         return import_traced(replace(export, target=resolved))
@@ -281,8 +285,14 @@ def _agree(export: Export) -> bool:
     atol, rtol = export.settings.atol, export.settings.rtol
     for each in (export.own, export.result):
         each.run()
-    outputs = zip(export.own.outputs(), export.result.outputs(), strict=True)
-    if all(np.allclose(*each, rtol, atol, equal_nan=True) for each in outputs):
+    outputs = list(zip(export.own.outputs(), export.result.outputs(), strict=True))
+    least = export.settings.least_cosine
+    if least is not None:
+        own, chosen = zip(*outputs, strict=True)
+        agree = accuracy(own, chosen)["cosine"] >= least
+    else:
+        agree = all(np.allclose(*each, rtol, atol, equal_nan=True) for each in outputs)
+    if agree:
         return True
     print("the tuner's own schedules compute something else: they are not timed", flush=True)
     return False
@@ -301,6 +311,7 @@ def judged(export: Export) -> dict[str, Any]:
         rtol=settings.rtol,
         bounds=_index_bounds(export),
         data=settings.verify_data,
+        min_cosine=settings.least_cosine,
     )
 
 

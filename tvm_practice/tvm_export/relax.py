@@ -11,11 +11,13 @@ from typing import Any
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
+from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
+from tvm_practice.tvm_export.precision import with_products_in
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
@@ -315,7 +317,14 @@ def with_host(target: Any) -> Any:
     return tvm.target.Target(target, host="llvm")
 
 
-def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -> Any:
+def optimized(
+    module: Any,
+    steps: Steps,
+    *,
+    names: Sequence[str],
+    target: Any,
+    precision: Precision = "float32",
+) -> Any:
     """A Relax module of fused functions, ready to be scheduled.
 
     Args:
@@ -324,11 +333,12 @@ def optimized(module: Any, steps: Steps, *, names: Sequence[str], target: Any) -
         names: of main's inputs, which the error for an index out of bounds tells.
         target: what it is to be compiled for. Code for a GPU cannot raise errors, so indices are
             not checked there.
+        precision: the type of the products' operands; see `precision`.
 
     Raises:
         CannotImport: as `with_index_checks`.
     """
-    folded = fold_batch_normalization(module)
+    folded = with_products_in(fold_batch_normalization(module), precision)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
     module = with_infinite_edges(truth_in_bytes(steps.optimize_relax(folded)))

@@ -23,6 +23,8 @@ _CONFIGURATION = {
     "atol",
     "rtol",
     "verify_data",
+    "precision",
+    "min_cosine",
     "warmup",
     "repeats",
     "steps",

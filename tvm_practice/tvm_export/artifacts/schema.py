@@ -65,7 +65,8 @@ class RatioRecord(Record):
 class VerificationRecord(Record):
     """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|.
 
-    Where rounding alone is more than that, both are held against float64.
+    Where rounding alone is more than that, both are held against float64. With 16-bit products the
+    cosine to float64 decides.
     """
 
     verified: bool
@@ -78,6 +79,18 @@ class VerificationRecord(Record):
     reference: str = Field(default="pytorch", description="What max_error is the distance from.")
     pytorch_error: float | None = Field(
         default=None, description="PyTorch's own distance from float64, if that was the judge."
+    )
+    cosine: float | None = Field(
+        default=None,
+        description="With 16-bit products: the least cosine between an output and the reference.",
+    )
+    min_cosine: float | None = Field(
+        default=None, description="The least cosine allowed; it replaces atol and rtol."
+    )
+    top1: float | None = Field(
+        default=None,
+        description="With 16-bit products: the share of output rows whose largest element is at "
+        "the same place as the reference's.",
     )
     trials: list[str] = Field(
         default_factory=list, description="Which inputs it was verified on; a line each."
@@ -131,6 +144,8 @@ class ConfigurationRecord(Record):
     atol: float | None = None
     rtol: float | None = None
     verify_data: str | None = None
+    precision: str | None = None
+    min_cosine: float | None = None
     tuning_log: str | None = None
     dump_ir: bool | None = None
 

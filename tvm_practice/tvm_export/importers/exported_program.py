@@ -50,7 +50,13 @@ def import_exported(export: Export) -> Export:
         _require_host(imported, export.target)
     unfit = in_a_line("TVM cannot optimize the model", DoesNotCompile, OTHER_TVM)
     with watch("optimize"), unfit, native_stderr_to(os.devnull):
-        module = optimized(imported, steps, names=call.names, target=export.target)
+        module = optimized(
+            imported,
+            steps,
+            names=call.names,
+            target=export.target,
+            precision=export.settings.precision,
+        )
     stages = {"imported": imported, "optimized": module}
     return replace(export, module=module, stages=stages, seconds=watch.seconds)
 
