@@ -205,9 +205,14 @@ def test_wrong_outputs_are_said_and_are_a_failure(folder: Path) -> None:
             "processors only",
         ),
         (
-            ["mymodule:load_nan", "--tuner", "metaschedule", "--target", "cuda -arch=sm_80"]
+            ["mymodule:load_nan", "--tuner", "metaschedule", "--target", "cuda -arch=sm_999"]
             + ["--tuning-trials", "4"],
-            "tuning is for processors",
+            "--rpc-tracker measures on a machine that can",
+        ),
+        (
+            ["mymodule:load_nan", "--tuner", "metaschedule", "--target", "metal"]
+            + ["--tuning-trials", "4"],
+            "tuning is for processors and CUDA",
         ),
     ],
 )

@@ -53,6 +53,7 @@ def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
 
     def watch(_function: Any, name: str, before: bool, _result: Any, *_arguments: Any) -> int:
         nonlocal started
+        runner.sync()  # a kernel is not done when its launch returns
         if before:
             started = time.perf_counter()
         elif not name.startswith("vm.builtin."):

@@ -32,7 +32,7 @@ from tvm_practice.tvm_export.targets import device_of, why_not_runnable
 from tvm_practice.tvm_export.truth import truth_in_bytes
 from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, remote, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
-from tvm_practice.tvm_export.tuners.finals import fastest_records
+from tvm_practice.tvm_export.tuners.finals import fastest_records, schedule_default
 from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import searching
@@ -132,7 +132,7 @@ def _shares_on_a_server(export: Export) -> dict[str, float]:
             continue
         key = tvm_ffi.structural_hash(function.without_attr("global_symbol"))
         if key not in seconds:
-            default = cpu_rules.schedule_default(function, export.target)
+            default = schedule_default(function, export.target)
             constants = {int(each) for each in (function.attrs or {}).get(CONSTANTS, ())}
             [seconds[key]] = remote.function_times(
                 [default], constants, export.target, search=export.settings.search

@@ -155,6 +155,10 @@ class RelaxRunner:
     def run(self) -> None:
         """One call, and on a GPU the wait for it."""
         self._result = self._main(*self._inputs)
+        self.sync()
+
+    def sync(self) -> None:
+        """Wait for a GPU's kernels."""
         if self._waits:
             self._device.sync()
 

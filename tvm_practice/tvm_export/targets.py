@@ -94,6 +94,8 @@ _DEVICES = {
     "metal": "Metal",
 }
 _CPU = 1  # DLDeviceType kDLCPU
+# What every CUDA device has at least; MetaSchedule needs both.
+_EVERY_CUDA = {"max_shared_memory_per_block": 48 << 10, "max_threads_per_block": 1024}
 
 
 def _board(processor: str, cores: int, gpu: str | None = None) -> dict[str, Any]:
@@ -205,6 +207,8 @@ def _checked(described: dict[str, Any]) -> dict[str, Any]:
     if kind == "llvm":
         _check_llvm(typed)
         typed.setdefault("num-cores", engines.thread_count())
+    elif kind == "cuda":
+        typed = {**_EVERY_CUDA, **typed}
     if not re.fullmatch(r"sm_\d+[a-z]?", typed.get("arch", "sm_0")):
         raise BadInput(f"-arch={typed['arch']} is not of the form sm_80")
     return typed
@@ -310,19 +314,16 @@ def require_all_buildable(
 def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = False) -> None:
     """Raises BadInput where `engine` makes no export, or no tuned one, for the target `text`.
 
-    Processors are for both engines, tuning for those that this machine, or a `remote` one, can run
-    code for. GPUs are for the current engine, without tuning, as far as it generates code for them.
+    Processors are for both engines, GPUs for the current one, as far as it generates code for them.
+    Tuning is for processors and CUDA, where this machine, or a `remote` one, can run the code.
     """
     import tvm
 
     target = resolve_target(text)
     kind = str(target.kind.name)
     if kind == "llvm":
-        if tuned and not remote and (reason := why_not_runnable(target)):
-            raise BadInput(
-                f"target {text!r} cannot be tuned for here: {reason}; --tuner metaschedule "
-                "--rpc-tracker measures on a machine that can"
-            )
+        if tuned and not remote:
+            _require_runnable(text, target)
         return
     if kind not in _DEVICES:
         known = ", ".join(("llvm", *_DEVICES))
@@ -339,16 +340,27 @@ def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = Fal
             f"target {text!r}: TVM links ROCm's device libraries, which are not here; install ROCm "
             "or set ROCM_PATH"
         )
-    if tuned:
+    if tuned and kind != "cuda":
         raise BadInput(
-            f"target {text!r}: tuning is for processors; without trials {_DEVICES[kind]} gets "
-            "TVM's default schedules"
+            f"target {text!r}: tuning is for processors and CUDA; without trials {_DEVICES[kind]} "
+            "gets TVM's default schedules"
         )
     arch_given = text in map(str, tvm.target.list_tags() or ()) or "arch" in to_dictionary(text)
     if kind == "cuda" and not arch_given and not tvm.cuda(0).exist:
         raise BadInput(
             f"target {text!r}: there is no CUDA device to ask for its architecture; name it, "
             "cuda -arch=sm_80"
+        )
+    if tuned and not remote:
+        _require_runnable(text, target)
+
+
+def _require_runnable(text: str, target: Any) -> None:
+    """Raises BadInput where this machine cannot measure code for a target."""
+    if reason := why_not_runnable(target):
+        raise BadInput(
+            f"target {text!r} cannot be tuned for here: {reason}; --tuner metaschedule "
+            "--rpc-tracker measures on a machine that can"
         )
 
 

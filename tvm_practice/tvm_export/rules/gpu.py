@@ -4,9 +4,10 @@
     with compiling_kernels(target):
         executable = tvm.compile(module, target)
 
-The rules, first match first: matmul, gemv, reduction, general_reduction, fallback. A convolution is
-for the last, a thread for each element. No GPU is needed for any of it. Without a CUDA runtime
-TVM keeps the kernels as CUDA source, and they are compiled where the library is loaded.
+The rules, first match first: matmul, gemv, reduction, general_reduction, fallback. The first takes
+convolutions too: it reads their windows as the rows of a matrix. No GPU is needed for any of it.
+Without a CUDA runtime TVM keeps the kernels as CUDA source, and they are compiled where the library
+is loaded.
 """
 
 import os
@@ -33,23 +34,45 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         A new IRModule.
     """
     import tvm
-    from tvm.s_tir import dlight
 
-    gpu = dlight.gpu
-    kinds = (gpu.Matmul, gpu.GEMV, gpu.Reduction, gpu.GeneralReduction, gpu.Fallback)
     scheduled = mod.clone()
     for name, func in mod.functions_items():
         if not isinstance(func, tvm.tirx.PrimFunc) or (func.attrs or {}).get("tirx.is_scheduled"):
             continue
-        rules = [
-            (_words(each.__name__), partial(_bound, name, func, each(), target)) for each in kinds
-        ]
-        bound, decision = first_match(str(name.name_hint), rules)
+        bound, decision = _scheduled(name, func, target)
         if bound is not None:
             scheduled[name] = bound
         if report is not None:
             report.append(decision)
     return scheduled
+
+
+def schedule_default(func: Any, target: Any) -> Any:
+    """One function with the schedule that `schedule_defaults` gives it.
+
+    Args:
+        func: an unscheduled PrimFunc.
+        target: a tvm.target.Target of kind cuda.
+
+    Returns:
+        An IRModule with the function as its "main".
+    """
+    import tvm
+
+    name = tvm.ir.GlobalVar("main")
+    func = func.with_attr("global_symbol", "main")
+    bound, _ = _scheduled(name, func, target)
+    return tvm.IRModule({name: func if bound is None else bound})
+
+
+def _scheduled(name: Any, func: Any, target: Any) -> tuple[Any, Decision]:
+    """What the first rule that takes a PrimFunc makes of it, None if none does; the decision."""
+    from tvm.s_tir import dlight
+
+    gpu = dlight.gpu
+    kinds = (gpu.Matmul, gpu.GEMV, gpu.Reduction, gpu.GeneralReduction, gpu.Fallback)
+    rules = [(_words(each.__name__), partial(_bound, name, func, each(), target)) for each in kinds]
+    return first_match(str(name.name_hint), rules)
 
 
 def _bound(name: Any, func: Any, rule: Any, target: Any) -> Any:

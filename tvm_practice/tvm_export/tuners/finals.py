@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu import schedule_candidate, schedule_default
+from tvm_practice.tvm_export.rules import cpu, gpu
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
+from tvm_practice.tvm_export.rules.gpu import compiling_kernels
+from tvm_practice.tvm_export.targets import device_of
 from tvm_practice.tvm_export.tuners.history import MadeBy, mean_seconds
 
 # So many of a function's records are timed again, more where functions are few, and none that took
@@ -71,7 +73,7 @@ def fastest_records(
         module: an IRModule of unscheduled PrimFuncs; equal functions in it are timed once.
         database: a meta_schedule.Database; it is only read.
         target: what it was tuned for.
-        times: see `Times`; None: here, on this machine's processor.
+        times: see `Times`; None: here, on the target's device.
     """
     from tvm.s_tir import meta_schedule as ms
 
@@ -117,7 +119,7 @@ def _winner(
     function: Any, alone: Any, records: list[Any], target: Any, times: Times
 ) -> tuple[Any, bool]:
     """The best of a function's records, and whether it is faster than the default schedule."""
-    programs = [schedule_candidate(_applied(each, alone), target) for each in records]
+    programs = [cpu.schedule_candidate(_applied(each, alone), target) for each in records]
     default = schedule_default(function, target)
     if not any(_same(default, each) for each in programs):  # else a record speaks for it
         programs.append(default)
@@ -130,6 +132,11 @@ def _winner(
     winner = products.index(min(products))
     has_default = len(seconds) > len(records)
     return records[winner], not (has_default and seconds[-1] < seconds[winner])
+
+
+def schedule_default(function: Any, target: Any) -> Any:
+    """A module of one function, its "main" with the default schedule of the target's kind."""
+    return (gpu if "gpu" in target.keys else cpu).schedule_default(function, target)
 
 
 def _contenders(database: Any, module: Any, most: int) -> list[Any]:
@@ -175,11 +182,13 @@ def _times(modules: list[Any], constants: set[int], target: Any) -> list[float]:
     import numpy as np
     import tvm
 
+    device = device_of(target)
     turns = []
     for module in modules:
-        run = tvm.compile(module, target=target)["main"]
-        arguments = _arguments(module["main"], constants)
-        turns.append((run, arguments))
+        with compiling_kernels(target):
+            run = tvm.compile(module, target=target)["main"]
+        arguments = _arguments(module["main"], constants, device)
+        turns.append((run, arguments, device))
         run(*next(arguments))
     calls = [max(1, int(_SAMPLE_SECONDS / _seconds_of(*turn, calls=3))) for turn in turns]
     rounds = [
@@ -189,16 +198,18 @@ def _times(modules: list[Any], constants: set[int], target: Any) -> list[float]:
     return [float(each) for each in np.median(rounds, axis=0)]
 
 
-def _seconds_of(run: Any, arguments: Iterator[list[Any]], *, calls: int) -> float:
+def _seconds_of(run: Any, arguments: Iterator[list[Any]], device: Any, *, calls: int) -> float:
     """The seconds of a call, the mean of several."""
     given = [next(arguments) for _ in range(calls)]
+    device.sync()
     started = time.perf_counter()
     for each in given:
         run(*each)
+    device.sync()
     return (time.perf_counter() - started) / calls
 
 
-def _arguments(function: Any, constants: set[int]) -> Iterator[list[Any]]:
+def _arguments(function: Any, constants: set[int], device: Any) -> Iterator[list[Any]]:
     """Tensors for a PrimFunc's parameters, without end, its constants other copies each time.
 
     See `values_for`.
@@ -208,11 +219,11 @@ def _arguments(function: Any, constants: set[int]) -> Iterator[list[Any]]:
     values = values_for(function)
     weights = sum(values[each].nbytes for each in constants)
     copies = min(_MOST_COPIES, math.ceil(_PASSING_BYTES / weights)) if weights else 1
-    given = [tvm.runtime.tensor(each) for each in values]
+    given = [tvm.runtime.tensor(each, device) for each in values]
     return itertools.cycle(
         [
             [
-                tvm.runtime.tensor(values[index]) if copy and index in constants else each
+                tvm.runtime.tensor(values[index], device) if copy and index in constants else each
                 for index, each in enumerate(given)
             ]
             for copy in range(copies)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.rules.gpu import compiling_kernels
+from tvm_practice.tvm_export.targets import resolve_target
 from tvm_practice.tvm_export.tuners.search import Search
 
 _SESSION_SECONDS = 600
@@ -64,9 +66,11 @@ def function_times(
     from tvm_practice.tvm_export.tuners.finals import values_for
 
     with session(search) as remote:
-        device, samples = remote.cpu(0), []
+        device, samples = _device(remote, target), []
         for number, module in enumerate(modules):
-            run = _sent(remote, tvm.compile(module, target=target), f"function{number}.tar")
+            with compiling_kernels(target):
+                built = tvm.compile(module, target=target)
+            run = _sent(remote, built, f"function{number}.tar")
             values = values_for(module["main"])
             arguments = [tvm.runtime.tensor(each, device) for each in values]
             samples.append(_sampler(run, device, arguments, passing=bool(constants)))
@@ -77,7 +81,7 @@ def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search)
     """The seconds of a call of each compiled model on a server, timed in turns.
 
     Args:
-        models: `GraphModule`s of the current engine.
+        models: `GraphModule`s of the current engine, of one target.
         inputs: arrays, in the models' order.
         search: whose servers measure.
 
@@ -87,7 +91,7 @@ def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search)
     from tvm import relax
 
     with session(search) as remote:
-        device, samples = remote.cpu(0), []
+        device, samples = _device(remote, resolve_target(models[0].target)), []
         for number, model in enumerate(models):
             library = _sent(remote, model.compiled, f"model{number}.tar")
             machine = relax.VirtualMachine(library, device)
@@ -95,6 +99,11 @@ def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search)
             timer = machine.time_evaluator("invoke_stateful", device, number=1, repeat=1)
             samples.append(lambda timer=timer: float(timer("main").mean))
         return _medians_in_turns(samples)
+
+
+def _device(remote: Any, target: Any) -> Any:
+    """The server's device that runs code for a target."""
+    return remote.device(str(target.kind.name), 0) if "gpu" in target.keys else remote.cpu(0)
 
 
 def _sent(remote: Any, built: Any, name: str) -> Any:

@@ -59,11 +59,15 @@ def time_candidate(task: int, artifact: str, device_type: str, infos: Sequence[A
     Returns:
         One figure, a median: a sample that was disturbed drops out. It is at most twice, and at
         least half, the time that was seen.
+
+    Raises RuntimeError if there is no such device, or the candidate does not run.
     """
     import tvm
 
-    module = tvm.runtime.load_module(artifact)
     device = tvm.runtime.device(device_type, 0)
+    if not device.exist:
+        raise RuntimeError(f"no {device_type} device here")
+    module = tvm.runtime.load_module(artifact)
     candidate = _Candidate(module["main"], _arguments(device, infos), device, calls=1)
     once = candidate.sample()
     if once > _SLOW_SECONDS:

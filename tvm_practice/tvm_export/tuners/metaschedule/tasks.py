@@ -13,6 +13,10 @@ from tvm_practice.tvm_export.tuners.metaschedule.candidates import remembered
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.tile_space import ranked_choices, tile_search, tile_space
 
+_INTRINSICS = "tvm.s_tir.tensor_intrin"
+# Operands of tensor cores in MetaSchedule's space.
+_TENSOR_CORES = {"float16", "int8"}
+
 
 def make_context(
     function: Any,
@@ -40,6 +44,8 @@ def make_context(
     if space is None:
         space = search.space or "post-order-apply"
     space, strategy = _space_and_strategy(space, target)
+    if space == "post-order-apply" and "gpu" in target.keys:
+        space = _cuda_space(function)
     with _intrinsics_of(target):
         return ms.TuneContext(
             function,
@@ -64,6 +70,23 @@ def _space_and_strategy(space: Any, target: Any) -> tuple[Any, Any]:
     if isinstance(space, str) and ":" in space:
         space = find_factory(space)
     return space, _strategy(policy)
+
+
+def _cuda_space(function: Any) -> Any:
+    """MetaSchedule's own space for CUDA, with tensor cores where the function's types fit them.
+
+    That part costs a minute: TVM parses all its tensor intrinsics, of which none is for float32.
+    """
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    function = function["main"] if isinstance(function, tvm.IRModule) else function
+    if {str(each.dtype) for each in function.params} & _TENSOR_CORES:
+        importlib.import_module(_INTRINSICS)
+        return "post-order-apply"
+    return ms.space_generator.PostOrderApply(
+        sch_rules="cuda", postprocs="cuda", mutator_probs="cuda"
+    )
 
 
 def _strategy(policy: str | None) -> Any:
@@ -106,7 +129,11 @@ def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
     for task in tasks:
         function = task.dispatched[0]
         wanted = "post-order-apply" if going().search.sizes else going().search.space
-        tiles = wanted in (None, "register-tiles") and ranked_choices(function["main"], target)
+        tiles = (
+            wanted in (None, "register-tiles")
+            and "gpu" not in target.keys
+            and ranked_choices(function["main"], target)
+        )
         if wanted == "register-tiles" and not tiles:
             continue
         space = "register-tiles" if tiles else None
@@ -133,19 +160,21 @@ def _intrinsics_of(target: Any) -> Iterator[None]:
     """Let TVM import the tensor intrinsics that `target` can use, and no others.
 
     A tuning context imports all of them, most for GPUs, which parses scripts for tens of
-    seconds. For a CPU target an empty package stands in for them meanwhile, with those of its
+    seconds. An empty package stands in for them meanwhile, for a CPU with those of its
     family loaded: the default design space looks them up.
     """
-    package = "tvm.s_tir.tensor_intrin"
-    if str(target.kind.name) != "llvm" or package in sys.modules:
+    if _INTRINSICS in sys.modules:
         yield
         return
-    spec = importlib.util.find_spec(package)
+    spec = importlib.util.find_spec(_INTRINSICS)
     assert spec is not None
-    sys.modules[package] = importlib.util.module_from_spec(spec)
+    families: tuple[str, ...] = ()
+    if str(target.kind.name) == "llvm":
+        families = ("arm_cpu",) if "arm_cpu" in target.keys else ("x86", "riscv_cpu")
+    sys.modules[_INTRINSICS] = importlib.util.module_from_spec(spec)
     try:
-        for family in ("arm_cpu",) if "arm_cpu" in target.keys else ("x86", "riscv_cpu"):
-            importlib.import_module(f"{package}.{family}")
+        for family in families:
+            importlib.import_module(f"{_INTRINSICS}.{family}")
         yield
     finally:
-        del sys.modules[package]  # a later import is the real one
+        del sys.modules[_INTRINSICS]  # a later import is the real one

@@ -1,0 +1,36 @@
+"""Tuning for CUDA on a machine without a GPU: all but the times is real."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Processes
+from tvm_practice import engines
+from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
+
+FUNCTIONS = "tests.tvm_export.tuners.cuda_functions"
+
+
+@pytest.fixture(scope="module")
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(compiler() is None, reason=NO_COMPILER)
+def test_candidates_are_compiled_and_the_runner_says_that_there_is_no_device(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    found = session.call(f"{FUNCTIONS}:without_a_device", {"folder": str(tmp_path / "out")})
+    assert "no cuda device here" in found["said"]
+    assert len(found["errors"]) >= 4
+    assert set(found["errors"]) == {"RuntimeError: no cuda device here"}
+
+
+@pytest.mark.slow
+def test_records_become_kernels_with_the_right_values(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    found = session.call(f"{FUNCTIONS}:tuned", {"folder": str(tmp_path / "out")})
+    assert found["records"] == 1 and found["bound"] >= 1 and found["kernels"]
+    assert found["error"] < 1e-4 and found["spread"] > 1
