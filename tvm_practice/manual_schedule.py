@@ -23,9 +23,8 @@ values of every schedule, several times if it is parallel. The primitives of cur
                                     preserve_unit_loops=True it keeps loops of one iteration
     reverse_compute_at(block, loop) moves a consumer into a loop of its producer; likewise
     decompose_reduction(block, loop)
-                                    moves a sum's zeroing to a block of its own, just before
-                                    `loop`; call it last: the sum can no longer be vectorized
-                                    or run in parallel afterwards
+                                    moves a sum's zeroing to a block of its own just before `loop`;
+                                    call it last: afterwards no `vectorize` or `parallel` of the sum
 
 Classic TVM has the same ideas under other names. A schedule has one stage per tensor, and
 the primitives are methods of the stage:
