@@ -1,8 +1,10 @@
 """Maxima and minima of NaN and of infinities, as PyTorch has them.
 
 TVM's maximum of a and b is `a > b ? a : b` on a processor, which loses a NaN in `a`. Its reductions
-begin with the least finite number, which then is the maximum of minus infinities.
+begin with the least finite number, which then is the maximum of minus infinities. And it folds what
+is multiplied by a constant 0 to 0, which is NaN of NaN and of infinities.
 
+    module = with_products_of_zero(module)  # as imported
     module = with_infinite_edges(module)    # of fused functions, not scheduled yet
     module = keeping_nan(module)            # scheduled, for a processor
 """
@@ -12,10 +14,76 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-# Maxima that a loop over elements has little else to do than, and which LLVM would not vectorize
-# (softmax gives NaN all the same, max pooling leaves NaN out), by their buffers' names in TVM.
-_PLAIN = ("pool_max", "T_softmax_maxelem")
+# The row maxima of TVM's softmax, which is NaN all the same: its sum has the NaN of its row.
+_PLAIN = "T_softmax_maxelem"
+# The NaN that processors make, which stays one when it is rounded to bfloat16.
+_NAN = {"int16": 0x7E00, "int32": 0x7FC00000, "int64": 0x7FF8 << 48}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def with_products_of_zero(module: Any) -> Any:
+    """A Relax module whose 0 * x and 0 / x, of a constant 0, are NaN where PyTorch's are."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    def is_folded(expression: Any) -> bool:
+        return isinstance(expression, relax.Call) and _beside_zero(expression) is not None
+
+    found: list[Any] = []
+    for _, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(
+                function, lambda each: found.append(each) if is_folded(each) else None
+            )
+    if not found:
+        return module
+
+    @mutator
+    class Choosing(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            call = self.visit_expr_post_order(call)
+            x = _beside_zero(call)
+            if x is None:
+                return call
+            emit, dtype = self.builder_.emit, str(x.ty.dtype)
+            size = emit(relax.op.abs(x))
+            if call.op.name == "relax.multiply":
+                known = relax.op.less(size, relax.const(math.inf, dtype))
+            else:
+                known = relax.op.greater(size, relax.const(0, dtype))
+            nothing, unknown = relax.const(0, dtype), relax.const(math.nan, dtype)
+            return relax.op.where(emit(known), nothing, unknown)
+
+    choosing = Choosing(module)
+    for name, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            choosing.builder_.update_func(name, choosing.visit_expr(function))
+    return choosing.builder_.get()
+
+
+def _beside_zero(call: Any) -> Any | None:
+    """The tensor that a constant 0 is multiplied with or divided by; None for other calls."""
+    import tvm
+
+    name = str(getattr(call.op, "name", ""))
+    if name not in ("relax.multiply", "relax.divide"):
+        return None
+    one, other = call.args
+    if name == "relax.multiply" and _is_zero(other):
+        one, other = other, one
+    is_number = isinstance(other, tvm.ir.GenericConst) or str(other.ty.dtype) not in _FLOATS
+    return None if is_number or not _is_zero(one) else other
+
+
+def _is_zero(expression: Any) -> bool:
+    """Whether an expression is the constant 0, without axes."""
+    import tvm
+
+    return (
+        isinstance(expression, tvm.ir.GenericConst)
+        and not expression.value.shape
+        and not expression.value.numpy().any()
+    )
 
 
 def with_infinite_edges(module: Any) -> Any:
@@ -119,6 +187,7 @@ def _with_nan(unnamed: bool, operation: Any) -> Any:
     Args:
         unnamed: whether operands must not get names; see `rules.cpu.bfloat16`.
     """
+    import tvm
     from tvm import tirx
 
     kind, first, second = type(operation), operation.a, operation.b
@@ -132,7 +201,14 @@ def _with_nan(unnamed: bool, operation: Any) -> Any:
 
     def of(one: Any) -> Any:
         known = one >= tirx.const(-math.inf, str(one.ty))  # isnan is a call for each element
-        return tirx.Select(known, kind(one, second), one)
+        if unnamed:
+            return tirx.Select(known, kind(one, second), one)
+        # Chosen by its bits: TVM makes a branch of a choice between operands in memory.
+        bits = f"int{tvm.DataType(str(one.ty)).bits}"
+        mask = tirx.Select(known, tirx.const(-1, bits), tirx.const(0, bits))
+        unknown = tirx.Select(known, tirx.const(0, bits), tirx.const(_NAN[bits], bits))
+        chosen = (tirx.reinterpret(bits, kind(one, second)) & mask) | unknown
+        return tirx.reinterpret(str(one.ty), chosen)
 
     if unnamed or _is_short(first):
         return of(first)

@@ -13,7 +13,7 @@ from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges
+from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
@@ -338,7 +338,8 @@ def optimized(
     Raises:
         CannotImport: as `with_index_checks`.
     """
-    folded = with_products_in(fold_batch_normalization(module), precision)
+    known = with_products_of_zero(fold_batch_normalization(module))
+    folded = with_products_in(known, precision)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
     module = with_infinite_edges(truth_in_bytes(steps.optimize_relax(folded)))

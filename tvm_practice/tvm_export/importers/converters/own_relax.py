@@ -20,10 +20,10 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "scatter_reduce.two": _scatter_reduce,
         "native_layer_norm.default": _layer_norm,
         "lgamma.default": functools.partial(_of_the_c_library, "lgamma"),
-        "special_bessel_j0.default": functools.partial(_of_the_c_library, "j0"),
-        "special_bessel_j1.default": functools.partial(_of_the_c_library, "j1"),
-        "special_bessel_y0.default": functools.partial(_of_the_c_library, "y0"),
-        "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1"),
+        "special_bessel_j0.default": functools.partial(_of_the_c_library, "j0", is_bessel=True),
+        "special_bessel_j1.default": functools.partial(_of_the_c_library, "j1", is_bessel=True),
+        "special_bessel_y0.default": functools.partial(_of_the_c_library, "y0", is_bessel=True),
+        "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1", is_bessel=True),
         "nextafter.default": functools.partial(_of_the_c_library, "nextafter"),
         "bitwise_left_shift.Tensor": functools.partial(_shifted, False),
         "bitwise_right_shift.Tensor": functools.partial(_shifted, True),
@@ -225,8 +225,8 @@ def _largest(
     return found[1], found[0]
 
 
-def _of_the_c_library(name: str, node: Any, importer: Any) -> Any:
-    """A function of the C library, element by element."""
+def _of_the_c_library(name: str, node: Any, importer: Any, *, is_bessel: bool = False) -> Any:
+    """A function of the C library, element by element; Bessel's are NaN at infinity."""
     from tvm import te, tirx, topi
 
     operands = [importer.env[each] for each in node.args]
@@ -236,11 +236,16 @@ def _of_the_c_library(name: str, node: Any, importer: Any) -> Any:
     called = name + ("f" if dtype == "float32" else "")
     shape = [int(each) for each in node.meta["val"].shape]
 
+    def of(*numbers: Any) -> Any:
+        found = tirx.call_pure_extern(dtype, called, *numbers)
+        if not is_bessel:
+            return found
+        known = tirx.abs(numbers[0]) < tirx.const(math.inf, dtype)
+        return tirx.if_then_else(known, found, tirx.const(math.nan, dtype))
+
     def compute(*tensors: Any) -> Any:
         wide = [topi.broadcast_to(each, shape) for each in tensors]
-        return te.compute(
-            shape, lambda *i: tirx.call_pure_extern(dtype, called, *(each(*i) for each in wide))
-        )
+        return te.compute(shape, lambda *i: of(*(each(*i) for each in wide)))
 
     return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint=name)
 

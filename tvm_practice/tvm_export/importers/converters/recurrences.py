@@ -62,6 +62,10 @@ _ZETA = (
                     r[2] = T.float64("nan")
                 if T.Cast("float64", N[i]) == T.floor(T.Cast("float64", N[i])):
                     r[2] = T.float64("inf")
+            if r[0] == T.float64("-inf") and r[2] == T.float64(0):
+                r[2] = T.float64("nan")
+            if T.Cast("float64", N[i]) == T.float64("inf"):
+                r[2] = T.float64("nan")
             if r[0] == T.float64(-1):
                 r[2] = T.float64("inf")
             if r[0] > T.float64(-1):

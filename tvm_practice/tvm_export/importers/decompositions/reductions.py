@@ -38,8 +38,8 @@ def rules() -> dict[Any, Rule]:
         aten.min.dim: _extremum(aten.amin.default, aten.argmin.default),
         aten.max.default: _whole(aten.amax.default),
         aten.min.default: _whole(aten.amin.default),
-        aten.cummax.default: _running(aten.amax.default, aten.argmax.default),
-        aten.cummin.default: _running(aten.amin.default, aten.argmin.default),
+        aten.cummax.default: _running(aten.amax.default),
+        aten.cummin.default: _running(aten.amin.default),
         aten.logcumsumexp.default: _logcumsumexp,
         aten.median.dim: _median,
         aten.median.default: _median_of_all,
@@ -105,26 +105,28 @@ def _before(x: Any, dim: int, fill: Any) -> Any:
     return torch.where(steps <= steps.unsqueeze(-1), last, fill)
 
 
-def _running(value: Any, position: Any) -> Rule:
-    """The running extremum and its last place: of n elements by n² comparisons."""
+def _running(value: Any) -> Rule:
+    """The running extremum and the last place of it or of NaN: of n elements by n² comparisons."""
 
     def rule(x: Any, dim: int) -> Any:
         import torch
 
         if x.ndim == 0:
             return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-        kind = torch.int8 if x.dtype == torch.bool else x.dtype
+        # Of bool TVM has no extrema, of bfloat16 no isnan.
+        kind = {torch.bool: torch.int8, torch.bfloat16: torch.float32}.get(x.dtype, x.dtype)
         x, dtype = x.to(kind), x.dtype
         bounds = torch.finfo(kind) if kind.is_floating_point else torch.iinfo(kind)
         smallest = value.__name__.startswith("amax")
         fill = (-math.inf if smallest else math.inf) if kind.is_floating_point else None
         if fill is None:
             fill = bounds.min if smallest else bounds.max
-        seen = _before(x, dim, fill)
-        count = x.shape[dim]
-        place = count - 1 - position(seen.flip(-1), -1, False)
-        found = value(seen, [-1], False).movedim(-1, dim)
-        return found.to(dtype), place.movedim(-1, dim)
+        found = value(_before(x, dim, fill), [-1], True)
+        each = x.movedim(dim, -1).unsqueeze(-2)
+        here = (each == found) | torch.isnan(each) if kind.is_floating_point else each == found
+        steps = torch.arange(x.shape[dim], device=x.device)
+        place = torch.where(here & (steps <= steps.unsqueeze(-1)), steps, 0).amax(-1)
+        return found.squeeze(-1).movedim(-1, dim).to(dtype), place.movedim(-1, dim)
 
     return rule
 

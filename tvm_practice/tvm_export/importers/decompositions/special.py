@@ -147,7 +147,7 @@ def _trigamma(x: Any) -> Any:
     for number in reversed(_BERNOULLI):
         series = (series + number) * inverse
     value = steps + 1 / high + 0.5 * inverse + series / high
-    sine = torch.sin(math.pi * (x - torch.round(x)))
+    sine = torch.sin(math.pi * x)  # as in PyTorch, which is finite at the poles but 0
     return torch.where(negative, (math.pi * math.pi) / (sine * sine) - value, value)
 
 
@@ -291,7 +291,8 @@ def _spherical_j0(x: Any) -> Any:
     y = x * x
     series = 1 - y / 6 * (1 - y / 20 * (1 - y / 42))
     safe = torch.where(small, 1, x)
-    return torch.where(small, series, torch.sin(safe) / safe)
+    found = torch.where(small, series, torch.sin(safe) / safe)
+    return torch.where(torch.isinf(x), 0.0, found)
 
 
 def _exp2(x: Any) -> Any:
