@@ -47,6 +47,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "LegalizeOps(), relax.transform.FoldConstant(), relax.transform.Annot": _SAME_GRAPH,
         "FuseOps(), relax.transform.FoldConstant(), relax.transform.FuseTIR": _SAME_GRAPH,
     },
+    "relay_import.optimize_relay": {
+        "Sequential([relay.transform.FoldConstant(), relay.transform.SimplifyInf": _SAME_GRAPH,
+    },
     "auto_tune.matmul_template": {"schedule[C].vectorize(j_inner) -> pass": _COPY},
     "auto_tune.tune_autotvm": {
         "feature_type='knob', num_threads": "reg is XGBTuner's loss unless told otherwise",
@@ -57,6 +60,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
+    },
+    "labs.gpu_schedule.fragment_loops": {
+        "reorder(row_tiles, column_tiles, rows)": "the columns are the innermost loop in any case",
+    },
+    "labs.gpu_schedule.tensorize_copies": {
+        "(store, 'store'), (load_b, 'load_b')": "each copy is replaced by itself, in any order",
     },
     "labs.deploy_cpp.image_to_label": {"relax.Var('', ": _NAME},
     "labs.cross_compile.compile_object": {
@@ -71,8 +80,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "labs.custom_operator.register_operator": {
         "'Gated RMS normalization.x'": "the description is for people",
+        "registry.register(name)": "the description is for people",
     },
     "labs.custom_operator.give_strategy": {
+        "name=f'{name}')": "an implementation is chosen by its level, not by its name",
         "_strategyx": "the strategy is found by the operator, not by a name of its own",
     },
     "labs.compilers_compared.online_softmax": {
