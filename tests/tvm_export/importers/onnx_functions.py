@@ -187,6 +187,7 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
     lstm = _draw(2, 20, 2), _draw(2, 20, 5), _draw(2, 40)
     pixels, kernel = _integers("uint8", 1, 2, 5, 5), _integers("int8", 3, 2, 3, 3)
     scale, zero = np.array(0.1, "float32"), np.array(3, "uint8")
+    square = _draw(3, 3)
     heads = _draw(1, 2, 6, 8), _draw(1, 2, 6, 8), _draw(1, 2, 6, 8)
     spectrum = single("DFT", [_draw(2, 6, 2)], {1: np.array(9), 2: np.array(1)}, inverse=1)
     return {
@@ -234,6 +235,11 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
             group=2, offset_group=2, pads=[1, 1, 0, 2], dilations=[1, 2],
         ),
         "Det": single("Det", [_draw(5, 3, 3)]),
+        "an old Add": single("Add", [square, square[0]], opset=6, broadcast=1, axis=0),
+        "an old Pow": single("Pow", [square**2, square[0]], opset=6, broadcast=1, axis=0),
+        "an old PRelu": single("PRelu", [square[None], square[0]], opset=6),
+        "PRelu": single("PRelu", [image, image[0, 0, :, :1]]),
+        "an old Slice": single("Slice", [image], opset=9, starts=[1, -4], ends=[9, 3], axes=[1, 2]),
         "BitCast of bool": single("BitCast", [image > 0], opset=26, to=TensorProto.UINT8),
         "Celu": single("Celu", [_draw(3, 4)], alpha=2.0),
         "an old Resize": single(
@@ -271,6 +277,10 @@ def _looped(x: np.ndarray) -> list[np.ndarray]:
 _BY_HAND: dict[str, Callable[..., list[np.ndarray]]] = {
     "RNN with lengths": _rnn_with_lengths,
     "a loop": _looped,
+    "an old Add": lambda x, y: [x + y[:, None]],
+    "an old Pow": lambda x, y: [x ** y[:, None]],
+    "an old PRelu": lambda x, slope: [np.where(x < 0, slope[:, None] * x, x)],
+    "an old Slice": lambda x: [x[:, 1:9, -4:3]],
     "an old Resize": lambda image: [image.repeat(2, 2).repeat(3, 3)],
 }
 

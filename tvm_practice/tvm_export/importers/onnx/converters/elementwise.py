@@ -1,6 +1,7 @@
 """Operators of one element."""
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,39 @@ from tvm_practice.tvm_export.importers.onnx.converters.base import (
     constant,
     dtype_of,
     is_float,
+    whole_axis,
 )
+
+
+def aligned(node: Node) -> Any:
+    """An operator of two tensors; TVM's ignores the axis where the second one's axes begin."""
+    return _aligned(node).default()
+
+
+def _aligned(node: Node) -> Node:
+    """The node with the operands numpy would want; until opset 6 it may name an axis."""
+    from tvm import relax
+
+    axis = node.get("axis") if node.opset < 7 and node.get("broadcast", 0) else None
+    if axis is None:
+        return node
+    shape, rank = node.shape(1), len(node.inputs[0].ty.shape)
+    ones = [1] * (rank - whole_axis(axis, rank) - len(shape))
+    second = node.emit(relax.op.reshape(node.inputs[1], [*shape, *ones]))
+    attributes = {name: each for name, each in node.attributes.items() if name != "axis"}
+    return replace(node, inputs=[node.inputs[0], second], attributes=attributes)
+
+
+def prelu(node: Node) -> Any:
+    """Slopes by numpy's rules; until opset 6 one per channel."""
+    from tvm import relax
+
+    x, slope = node.inputs[:2]
+    rank, shape = len(x.ty.shape), node.shape(1)
+    if node.opset < 7 and len(shape) == 1:
+        slope = node.emit(relax.op.reshape(slope, [*shape, *[1] * (rank - 2)]))
+    zero = constant(0, dtype_of(x))
+    return relax.op.where(relax.op.less(x, zero), relax.op.multiply(slope, x), x)
 
 
 def is_inf(node: Node) -> Any:
@@ -62,7 +95,7 @@ def power(node: Node) -> Any:
     """A power of two types; of two integers by multiplications alone, modulo their range."""
     from tvm import relax
 
-    x, y = node.inputs[:2]
+    x, y = _aligned(node).inputs[:2]
     base, exponent = dtype_of(x), dtype_of(y)
     if is_float(base):
         if base != exponent:
@@ -150,7 +183,9 @@ def eye_like(node: Node) -> Any:
     return constant(np.eye(rows, columns, node.get("k", 0)).astype(dtype), dtype)
 
 
+_OF_TWO = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Sub", "Xor")
 CONVERTERS = {
+    **dict.fromkeys(_OF_TWO, aligned),
     "BitCast": bit_cast,
     "Cosh": cosh,
     "Dropout": dropout,
@@ -158,6 +193,7 @@ CONVERTERS = {
     "EyeLike": eye_like,
     "IsInf": is_inf,
     "Mod": mod,
+    "PRelu": prelu,
     "Pow": power,
     "Sinh": sinh,
 }

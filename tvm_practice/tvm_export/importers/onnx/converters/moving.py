@@ -188,6 +188,16 @@ def _from_columns(
     return te.compute([x.shape[0], tirx.floordiv(x.shape[1], size), *image], of, name="image")
 
 
+def old_slice(node: Node) -> Any:
+    """Slice, whose ends and axes were attributes until opset 9: TVM looks for inputs."""
+    if node.opset >= 10:
+        return node.default()
+    starts = node.get("starts")
+    given = [starts, node.get("ends"), node.get("axes", range(len(starts)))]
+    inputs = [constant(np.array(each, "int64"), "int64") for each in given]
+    return node.from_tvm("Slice", [node.inputs[0], *inputs], {})
+
+
 def pad(node: Node) -> Any:
     """With a value that is known only at run time; negative pads crop."""
     import tvm
@@ -227,5 +237,6 @@ CONVERTERS = {
     "Pad": pad,
     "ReverseSequence": reverse_sequence,
     "ScatterElements": scatter_elements,
+    "Slice": old_slice,
     "TensorScatter": tensor_scatter,
 }
