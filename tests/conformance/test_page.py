@@ -1,7 +1,7 @@
 """docs/conformance.md, made from outcomes."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from conformance import page
@@ -27,6 +27,14 @@ def test_outcomes_are_counted_by_verdict_and_by_reason() -> None:
     assert "`python -m conformance operators --dtype float32 --samples 2`, 2" in text
     assert "; 7 more cases were not tried." in text
     assert "timm's" not in text
+
+
+def test_the_share_of_static_operators_is_of_the_outcomes_that_know() -> None:
+    known = [replace(each, is_static=each.group == "a") for each in _OUTCOMES[:5]]
+    text = page.text([Results.of("operators", "float32", 2, known)])
+    assert "of 1 of these operators (float32). Of their 3 cases, 2 (66.7%) are right.\n" in text
+    text = page.text([Results.of("operators", "float32", 2, [*known[:4], _OUTCOMES[4]])])
+    assert "2 (66.7%) are right. It is not known of 1 more cases.\n" in text
 
 
 def test_the_page_is_written_from_the_files_of_a_folder(tmp_path: Path) -> None:

@@ -307,7 +307,15 @@ def _rare(x: torch.Tensor, y: torch.Tensor) -> Outputs:
         *(torch.remainder(x, y), torch.floor_divide(x, y), torch.fmod(x, y), torch.hypot(x, y)),
         *(torch.isfinite(x), torch.isinf(x), torch.isnan(x), F.max_pool1d(windows, 3, 2, 1)),
         *(F.max_pool2d(each.reshape(1, 1, 7, 7), 3, 2, 1) for each in (x, y, y.half(), -y)),
-        *(x * 0.0, 0 / x, F.softshrink(x), *x.reshape(7, 7).cummax(0), *y.reshape(7, 7).cummin(1)),
+        *(
+            x[:1].clamp(max=y),
+            x.clamp(y[:1], y),
+            x * 0.0,
+            0 / x,
+            F.softshrink(x),
+            *x.reshape(7, 7).cummax(0),
+            *y.reshape(7, 7).cummin(1),
+        ),
         *(torch.special.bessel_j0(y), torch.special.spherical_bessel_j0(y)),
         *(torch.special.zeta(x, y), torch.polygamma(1, y), torch.polygamma(2, y)),
     )

@@ -242,6 +242,8 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             return _of_truth(operator, name, tensors, args)
         if name == "clamp" and not dtype.is_floating_point:
             return _clamped(*(each.to(dtype) if is_tensor(each) else each for each in args))
+        if name == "clamp" and any(each.shape != args[0].shape for each in tensors):
+            return _between(*(each.to(dtype) if is_tensor(each) else each for each in args))
         lacks = {torch.bfloat16: {"pow", *_IN_FLOAT32}, torch.float16: _IN_FLOAT32}
         if name in lacks.get(dtype, ()):
             real = [each.to(torch.float32) if is_tensor(each) else each for each in args]
@@ -295,6 +297,14 @@ def _of_truth(operator: Any, name: str, tensors: list[Any], args: tuple[Any, ...
     found = operator(*wide)
     is_truth = name in _OF_TRUTH or name == "clamp"
     return found.to(torch.bool) if is_truth else found
+
+
+def _between(x: Any, low: Any = None, high: Any = None) -> Any:
+    """Real numbers between bounds, all broadcast: the frontend broadcasts the bounds alone."""
+    import torch
+
+    x = x if low is None else torch.maximum(x, low)
+    return x if high is None else torch.minimum(x, high)
 
 
 def _clamped(x: Any, low: Any = None, high: Any = None) -> Any:
