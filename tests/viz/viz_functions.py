@@ -176,3 +176,13 @@ def left_out() -> dict[str, Any]:
         raise ValueError("a line\nthe last line")
 
     return make_all({"stub": stub, "broken": broken})[1]
+
+
+def step_lines() -> dict[str, dict[str, int]]:
+    """By step of phase 2's matmul and buffer, how many cache lines one tile's work touches."""
+    from tvm_practice.course.tours.matmuls import step_windows
+
+    return {
+        name: {each.buffer.name: len(set(each.lines().tolist())) for each in part.buffers}
+        for name, part in step_windows().items()
+    }

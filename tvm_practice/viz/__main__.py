@@ -153,6 +153,47 @@ def _draw_access(windows: "Mapping[str, Window]", out: Path) -> None:
 
 
 @main.command(
+    epilog="\b\nExamples:\n  python -m tvm_practice.viz steps --out steps.svg\n"
+    "  python -m tvm_practice.viz steps --figures docs/pictures/steps.json --out steps.svg"
+)
+@_SIZE
+@click.option(
+    "--figures",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File that --save wrote, whose figures are drawn; nothing is measured.",
+)
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to keep the figures in, as JSON.",
+)
+@_OUT
+def steps(size: int, figures: Path | None, save: Path | None, out: Path | None) -> None:
+    """Phase 2's matmul step by step: GFLOP/s on this machine, and the memory that each touches."""
+    import json
+
+    from tvm_practice.viz.drawing import standalone
+    from tvm_practice.viz.steps_picture import label, steps_svg
+
+    chosen.require_ending(out, ".svg")
+    chosen.activate("current")
+    if figures is not None:
+        measured = json.loads(figures.read_text(encoding="utf-8"))
+    else:
+        measured = chosen.default("step_rates")(size)
+    rates = measured["gflops"]
+    for name, rate in rates.items():
+        click.echo(f"{name}: {label(rate)}")
+    if save is not None:
+        save.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    if out is not None:
+        title = f"A matmul in {len(rates)} steps: GFLOP/s, and the memory each touches"
+        windows = chosen.default("step_windows")()
+        said = chosen.default("steps_said")()
+        _write(out, standalone(steps_svg(windows, rates, said, title=title)))
+
+
+@main.command(
     epilog="\b\nExamples:\n  python -m tvm_practice.viz cache\n"
     "  python -m tvm_practice.viz cache --size 256 --out misses.svg\n"
     "  python -m tvm_practice.viz cache mymodule:my_schedule"

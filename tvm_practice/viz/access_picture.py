@@ -116,18 +116,23 @@ def access_figure(windows: Mapping[str, Window], *, width: int = 32) -> "Figure"
 
 
 def _draw_map(axes: Any, trace: BufferTrace, width: int) -> None:
-    from matplotlib import colormaps
-
-    shades = colormaps[_ORDER].copy()
-    shades.set_bad(_UNTOUCHED)
-    when = first_touches(trace, width)
-    axes.imshow(when, cmap=shades, vmin=0, vmax=1, interpolation="nearest", aspect="equal")
+    draw_touches(axes, trace, width)
     lines = len(set(trace.lines().tolist()))
     axes.set_title(f"{trace.buffer.name}: {lines} line{'s' if lines != 1 else ''}")
     strides = trace.strides()
     if strides:
         stride, share = strides[0]
         axes.set_xlabel(f"stride {stride:+d} ({share:.0%})", fontsize=8)
+
+
+def draw_touches(axes: Any, trace: BufferTrace, width: int = 32) -> None:
+    """The buffer as a map of `first_touches`, without title."""
+    from matplotlib import colormaps
+
+    shades = colormaps[_ORDER].copy()
+    shades.set_bad(_UNTOUCHED)
+    when = first_touches(trace, width)
+    axes.imshow(when, cmap=shades, vmin=0, vmax=1, interpolation="nearest", aspect="equal")
     side = max(when.shape)  # all panels are squares of one size
     axes.set_ylim(side - 0.5, -0.5)
     axes.set_xticks([])

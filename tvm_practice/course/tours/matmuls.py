@@ -113,10 +113,97 @@ def matmul_windows(programs: Mapping[str, AccessProgram]) -> dict[str, Window]:
         copies = [each.name for each in program.buffers if each.name.endswith("_packed")]
         # A tile in registers touches memory for A and B alone; otherwise C is read and written
         # too, and set to zero at first.
-        touches = 2 * work if copies else 4 * work + _SMALL_TILE * _SMALL_TILE
+        in_registers = any(each.in_registers for each in program.buffers)
+        touches = 2 * work if in_registers else 4 * work + _SMALL_TILE * _SMALL_TILE
         since = min(copies) if copies else None
         windows[name] = window(program, touches, since=since, caption=f"{work} multiply-adds")
     return windows
+
+
+# Phase 2's steps, each of which keeps what the one before it does, and what it changes.
+_STEPS = {
+    "naive": "the loops as declared",
+    "tile": "split, reorder",
+    "vectorize": "a vector at a time",
+    "parallelize": "tiles on all cores",
+    "register_block": "C in registers",
+    "packed_matmul": "A and B in reading order",
+}
+
+
+def steps_said() -> dict[str, str]:
+    """What each step changes, in a few words."""
+    return dict(_STEPS)
+
+
+def step_makers(size: int, *, tile: tuple[int, int] | None = None) -> dict[str, Callable[[], Any]]:
+    """Functions that make the schedule of each step of `steps_said`, with phase 2's functions.
+
+    Args:
+        size: rows and columns of A, B and C.
+        tile: rows and columns of a tile of C; `register_tile`'s if not given.
+    """
+    rows, columns = tile or register_tile()
+    step = functools.partial(_step, mine=False)
+    makers = matmul_makers(size, tile=(rows, columns))
+
+    def vectorized() -> Any:
+        schedule = makers["tiled"]()
+        step("vectorize")(schedule, schedule.get_sblock("C"))
+        return schedule
+
+    def in_registers() -> Any:
+        schedule = makers["naive"]()
+        block = schedule.get_sblock("C")
+        task, _ = schedule.split(schedule.get_loops(block)[0], [None, 8 * rows])
+        schedule.parallel(task)
+        step("register_block")(schedule, block, rows, columns, 4)
+        return schedule
+
+    made = (makers["naive"], makers["tiled"], vectorized, makers["tiled+parallel"])
+    return dict(zip(_STEPS, (*made, in_registers, makers["packed"]), strict=True))
+
+
+def step_windows() -> dict[str, Window]:
+    """The multiply-adds of one tile of C, by each of `step_makers`, of a small matmul."""
+    made = step_makers(_SMALL_SIZE, tile=(_SMALL_TILE, _SMALL_TILE))
+    programs = {name: access_program(make().mod) for name, make in made.items()}
+    return matmul_windows(programs)
+
+
+def step_rates(size: int, *, seconds: float = 10.0) -> dict[str, Any]:
+    """Time the schedules of `step_makers` in turns, on this machine.
+
+    Returns:
+        {"size", "threads", "processor", "disturbance": see measure.Comparison, "gflops": by step,
+        of the median}.
+    """
+    import numpy as np
+    import tvm
+
+    from tvm_practice import engines
+    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.measure.environment import environment
+
+    a, b = np.random.default_rng(0).standard_normal((2, size, size), dtype="float32")
+    arguments = [tvm.runtime.tensor(each) for each in (a, b, np.zeros_like(a))]
+    runs = {
+        name: functools.partial(
+            tvm.compile(make().mod, target=engines.host_target())["main"], *arguments
+        )
+        for name, make in step_makers(size).items()
+    }
+    compared = compare_interleaved(runs, baseline="naive", rounds=100, warmup=2, time_limit=seconds)
+    return {
+        "size": size,
+        "threads": engines.thread_count(),
+        "processor": environment()["processor"],
+        "disturbance": compared.disturbance,
+        "gflops": {
+            name: round(2 * size**3 / latency.median / 1e6, 2)
+            for name, latency in compared.latency.items()
+        },
+    }
 
 
 def matmul_study(size: int, *, mine: bool = False) -> dict[str, Any]:
