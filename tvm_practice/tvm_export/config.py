@@ -117,7 +117,7 @@ class ExportSettings(BaseModel):
     @property
     def measures_elsewhere(self) -> bool:
         """Whether a search may be for a target that this machine cannot run."""
-        return self.chosen_tuner == "metaschedule" and self.search.tracker is not None
+        return self.chosen_tuner is not None and self.search.tracker is not None
 
     @property
     def chosen_engine(self) -> Engine:

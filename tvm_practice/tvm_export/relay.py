@@ -22,6 +22,7 @@ from tvm_practice.tvm_export.tuners.dense_for_ansor import dense_for_ansor
 from tvm_practice.tvm_export.tuners.fallback import faster_than_fallback
 from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
+from tvm_practice.tvm_export.tuners.remote import require_server
 from tvm_practice.tvm_export.tuners.search import searching
 
 TUNERS = ("autotvm", "ansor")
@@ -30,10 +31,12 @@ TUNERS = ("autotvm", "ansor")
 def tune(export: Export) -> Export:
     """The module and the best of the measured schedules; records are appended to the file `log`.
 
-    Raises BadInput if the log is another target's or tuner's, or in use.
+    Raises BadInput if the log is another target's or tuner's, or in use, or no server answers.
     """
     log, tuner = export.log, export.tuner
     assert log is not None and tuner is not None
+    if export.settings.search.tracker is not None:
+        require_server(export.settings.search)
     with exclusively(log):
         require_own(log, tuner, export.target)
         autotvm_tuner.recover(log)
@@ -63,7 +66,7 @@ def _autotvm(export: Export, log: Path, before: int) -> Export:
     measured = autotvm_tuner.history(log) if log.exists() else []
     require_valid(measured, "AutoTVM")
     with watch("choose"):
-        found = faster_than_fallback(tasks, log)
+        found = faster_than_fallback(tasks, log, search=search)
     kept, slower = len(found.faster), len(found.slower)
     tuning = summary(measured, before) | {
         "tasks": len(tasks),

@@ -359,8 +359,8 @@ def _require_runnable(text: str, target: Any) -> None:
     """Raises BadInput where this machine cannot measure code for a target."""
     if reason := why_not_runnable(target):
         raise BadInput(
-            f"target {text!r} cannot be tuned for here: {reason}; --tuner metaschedule "
-            "--rpc-tracker measures on a machine that can"
+            f"target {text!r} cannot be tuned for here: {reason}; --rpc-tracker "
+            "measures on a machine that can"
         )
 
 

@@ -17,17 +17,17 @@ def layer() -> Any:
     return torch.nn.Linear(96, 64).eval(), (torch.randn(32, 96),)
 
 
-def tuned_elsewhere(folder: str) -> dict[str, Any]:
+def tuned_elsewhere(folder: str, tuner: str) -> dict[str, Any]:
     """A search for a target that this machine does not run, on a server that does.
 
     Returns:
-        What `export_model` returns, and as "journalled" how many trials the journal was given
-        that the log did not hold by then.
+        What `export_model` returns, as "journalled" how many trials the journal was given that the
+        log did not hold by then, and as "sent" how many libraries were compared on the server.
     """
     from tvm_practice.farm.local import LocalFarm
-    from tvm_practice.tvm_export import relax, targets
+    from tvm_practice.tvm_export import relax, relay, targets
     from tvm_practice.tvm_export.pipeline import export_model
-    from tvm_practice.tvm_export.tuners import finals
+    from tvm_practice.tvm_export.tuners import fallback, finals, remote
     from tvm_practice.tvm_export.tuners.journal import Journal
 
     def here(*_: Any, **__: Any) -> None:
@@ -41,23 +41,33 @@ def tuned_elsewhere(folder: str) -> dict[str, Any]:
         journalled += journal.number(entry) is None
         append(journal, entry)
 
+    sent = 0
+    send = remote.sent
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal sent
+        sent += 1
+        return send(*arguments)
+
     request = {
         "model": f"{__name__}:layer",
         "artifacts": folder,
         "target": str(engines.host_target()),
-        "tuner": "metaschedule",
+        "tuner": tuner,
         "tuning_trials": 6,
         "search": {"rpc_key": KEY, "seed": 0},
     }
     with LocalFarm(1, key=KEY) as farm, ExitStack() as patched:
         request["search"] |= {"rpc_tracker": f"{farm.host}:{farm.port}"}  # type: ignore[operator]
-        for module in (relax, targets):
+        for module in (relax, relay, targets):
             other = mock.patch.object(module, "why_not_runnable", lambda _: "code for a board")
             patched.enter_context(other)
         for module, name in ((relax, "_profile"), (relax, "_runs_faster"), (finals, "_times")):
             patched.enter_context(mock.patch.object(module, name, here))
+        for module in (fallback, remote):
+            patched.enter_context(mock.patch.object(module, "sent", counted))
         patched.enter_context(mock.patch.object(Journal, "append", noted))
-        return export_model(request) | {"journalled": journalled}
+        return export_model(request) | {"journalled": journalled, "sent": sent}
 
 
 def without_a_server() -> str:

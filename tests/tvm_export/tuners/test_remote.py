@@ -10,13 +10,18 @@ from tvm_practice import engines
 FUNCTIONS = "tests.tvm_export.tuners.remote_functions"
 
 
+def tuned_by(tuner: str, folder: Path) -> dict[str, Any]:
+    engine = engines.CURRENT if tuner == "metaschedule" else engines.CLASSIC
+    if reason := engines.unavailable_reason(engine):
+        pytest.skip(reason)
+    given = {"folder": str(folder / "artifacts"), "tuner": tuner}
+    found: dict[str, Any] = engines.call(engine, f"{FUNCTIONS}:tuned_elsewhere", given)
+    return found
+
+
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("elsewhere") / "artifacts"
-    found: dict[str, Any] = engines.call(
-        engines.CURRENT, f"{FUNCTIONS}:tuned_elsewhere", {"folder": str(folder)}
-    )
-    return found
+    return tuned_by("metaschedule", tmp_path_factory.mktemp("elsewhere"))
 
 
 @pytest.mark.slow
@@ -34,6 +39,20 @@ def test_a_target_that_this_machine_cannot_run_is_tuned_on_a_server(tuned: dict[
 @pytest.mark.pages
 def test_a_servers_trials_are_in_the_journal_before_the_log(tuned: dict[str, Any]) -> None:
     assert tuned["journalled"] == tuned["tuning"]["trials"]
+
+
+@pytest.mark.slow
+@pytest.mark.pages
+@pytest.mark.parametrize("tuner", ["autotvm", "ansor"])
+def test_the_classic_tuners_measure_and_judge_on_a_server(tuner: str, tmp_path: Path) -> None:
+    tuned = tuned_by(tuner, tmp_path)
+    tuning = tuned["tuning"]
+    assert tuned["not_run"] == "code for a board" and tuned["latency"] is None
+    assert tuning["trials"] >= 6 and tuning["errors"] == 0
+    assert tuned["journalled"] == tuning["trials"]
+    if tuner == "autotvm":  # the record's configuration, and the fallback one, of each task
+        assert tuned["sent"] == 2 * tuning["tasks"] == 2
+    assert (Path(tuned["artifacts"]) / "deploy_lib.tar").stat().st_size > 0
 
 
 def test_a_tracker_without_such_a_server_is_said() -> None:

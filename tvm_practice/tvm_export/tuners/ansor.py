@@ -24,7 +24,7 @@ from tvm_practice.tvm_export.tuners.workers import unbound_threads
 
 _BUILD_SECONDS = 30
 _RUN_SECONDS = 10
-_LOCAL_RUN = "auto_scheduler.local_runner.run"
+_LOCAL_RUN, _FARM_RUN = "auto_scheduler.local_runner.run", "auto_scheduler.rpc_runner.run"
 
 
 def make_task(
@@ -184,11 +184,25 @@ def _kept_workers(journal: Journal, progress: Progress) -> Iterator[None]:
             journal.append(json.loads(dump_record_to_string(measured, results[-1])))
         return results
 
+    def run_on_farm(inputs: Sequence[Any], built: Sequence[Any], *settings: Any) -> list[Any]:
+        nonlocal trials
+        results: list[Any] = []
+        for first in range(0, len(inputs), thread_count()):
+            part = slice(first, first + thread_count())
+            progress.measure_more(trials)
+            results += measure.rpc_runner_run(inputs[part], built[part], *settings)
+            trials += len(results[part])
+            for each in zip(inputs[part], results[part], strict=True):
+                journal.append(json.loads(dump_record_to_string(*each)))
+        return results
+
     tvm.register_func(_LOCAL_RUN, run_one_by_one, override=True)
+    tvm.register_func(_FARM_RUN, run_on_farm, override=True)
     try:
         yield
     finally:
         tvm.register_func(_LOCAL_RUN, measure.local_run, override=True)
+        tvm.register_func(_FARM_RUN, measure.rpc_runner_run, override=True)
         measure.PopenPoolExecutor, measure.PopenWorker = PopenPoolExecutor, PopenWorker
         runner.kill()
         for worker in builders._worker_map.values():  # this TVM's pool has no shutdown()

@@ -76,8 +76,7 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
         # More than one process at a time needs do_fork=True.
         builder = autotvm.LocalBuilder(timeout=30, n_parallel=thread_count(), do_fork=True)
         if (tracker := going().search.tracker) is not None:
-            key, (host, port) = going().search.rpc_key, tracker
-            runner = autotvm.RPCRunner(key, host, port, timeout=RPC_SECONDS, **TIMING)
+            runner = _runner_on_farm(journal, going().search.rpc_key, *tracker)
 
         def callback(_: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
             journal.settle()
@@ -110,6 +109,24 @@ def tune(task: Any, *, trials: int, log: str) -> None:
             measure_option=measure.option,
             callbacks=[autotvm.callback.log_to_file(log), measure.callback],
         )
+
+
+def _runner_on_farm(journal: Journal, key: str, host: str, port: int) -> Any:
+    """AutoTVM's own runner on servers, whose results are written down as soon as they are there."""
+    from tvm import autotvm
+    from tvm.autotvm.record import encode
+
+    class Journalled(autotvm.RPCRunner):  # type: ignore[misc]
+        def run(self, measure_inputs: Sequence[Any], build_results: Sequence[Any]) -> list[Any]:
+            results: list[Any] = []
+            for first in range(0, len(measure_inputs), self.n_parallel):
+                part = slice(first, first + self.n_parallel)
+                results += super().run(measure_inputs[part], build_results[part])
+                for each in zip(measure_inputs[part], results[part], strict=True):
+                    journal.append(json.loads(encode(*each)))
+            return results
+
+    return Journalled(key, host, port, timeout=RPC_SECONDS, **TIMING)
 
 
 @contextmanager

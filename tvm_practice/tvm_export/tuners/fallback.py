@@ -1,10 +1,14 @@
 """AutoTVM's records held against the configurations that TOPI takes without any."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
+
+from tvm_practice.tvm_export.tuners.remote import sent, session
+from tvm_practice.tvm_export.tuners.search import Search
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,15 @@ class Finalists:
     slower: list[Any]
 
 
-def faster_than_fallback(tasks: Sequence[Any], log: Path) -> Finalists:
+def faster_than_fallback(tasks: Sequence[Any], log: Path, *, search: Search) -> Finalists:
     """The best record of each task, held against the configuration TOPI takes without records.
 
     Args:
         tasks: AutoTVM tasks of one target.
         log: records of theirs.
+        search: whose servers measure, if it has any.
+
+    Raises BadInput: no server answers.
     """
     from tvm import autotvm
     from tvm.autotvm.task.space import FallbackConfigEntity
@@ -43,28 +50,38 @@ def faster_than_fallback(tasks: Sequence[Any], log: Path) -> Finalists:
         if task.workload not in best:
             continue
         record = best[task.workload][1]
-        if _config_is_faster(task, record[0].config, FallbackConfigEntity()):
-            found.faster.append(record)
-        else:
-            found.slower.append(record)
+        place = session(search) if search.tracker is not None else nullcontext()
+        with place as remote:
+            faster = _config_is_faster(task, record[0].config, FallbackConfigEntity(), remote)
+        (found.faster if faster else found.slower).append(record)
     return found
 
 
-def _config_is_faster(task: Any, one: Any, other: Any) -> bool:
-    """Whether a task runs faster with configuration `one` than with `other`, timed in turns."""
+def _config_is_faster(task: Any, one: Any, other: Any, remote: Any) -> bool:
+    """Whether a task runs faster with configuration `one` than with `other`, timed in turns.
+
+    Args:
+        task: of AutoTVM.
+        one: a configuration of its template.
+        other: another.
+        remote: the session of a server to time on; None: here.
+    """
     import numpy as np
     import tvm
 
-    device = tvm.cpu()
+    device = tvm.cpu() if remote is None else remote.cpu(0)
     timers = []
-    for config in (one, other):
+    for number, config in enumerate((one, other)):
         with task.target:
             schedule, tensors = task.instantiate(config)
             function = tvm.build(schedule, tensors, target=task.target)
+        if remote is not None:
+            function = sent(remote, function, f"configuration{number}.tar")
         random = np.random.default_rng(0)
         arguments = [
             tvm.nd.array(
-                random.standard_normal([int(extent) for extent in each.shape]).astype(each.dtype)
+                random.standard_normal([int(extent) for extent in each.shape]).astype(each.dtype),
+                device,
             )
             for each in tensors
         ]

@@ -29,23 +29,39 @@ def session(search: Search) -> Iterator[Any]:
 
     Raises BadInput: the tracker does not answer, or has no such server.
     """
+    with _told(search):
+        opened = _tracker(search).request(search.rpc_key, session_timeout=_SESSION_SECONDS)
+    yield opened
+
+
+def require_server(search: Search) -> None:
+    """Raise BadInput unless the tracker answers and has a server of the search's key."""
+    with _told(search):
+        _tracker(search)
+
+
+def _tracker(search: Search) -> Any:
+    """A connection to the tracker, which has a server of the key."""
     from tvm import rpc
 
     assert search.tracker is not None
-    host, port = search.tracker
+    tracker = rpc.connect_tracker(*search.tracker)
+    if search.rpc_key not in tracker.summary()["queue_info"]:
+        raise BadInput(f"the tracker {search.rpc_tracker} has no server {search.rpc_key!r}")
+    return tracker
+
+
+@contextmanager
+def _told(search: Search) -> Iterator[None]:
+    """TVM's and the network's errors as one line."""
     try:
-        tracker = rpc.connect_tracker(host, port)
-        queue = tracker.summary()["queue_info"].get(search.rpc_key)
-        if queue is None:
-            raise BadInput(f"the tracker {search.rpc_tracker} has no server {search.rpc_key!r}")
-        opened = tracker.request(search.rpc_key, session_timeout=_SESSION_SECONDS)
+        yield
     except (RuntimeError, OSError) as error:
         reason = (str(error).strip().splitlines() or ["no message"])[-1]
         raise BadInput(
             f"no session of a server {search.rpc_key!r} of the tracker {search.rpc_tracker}: "
             f"{reason}"
         ) from None
-    yield opened
 
 
 def function_times(
@@ -70,7 +86,7 @@ def function_times(
         for number, module in enumerate(modules):
             with compiling_kernels(target):
                 built = tvm.compile(module, target=target)
-            run = _sent(remote, built, f"function{number}.tar")
+            run = sent(remote, built, f"function{number}.tar")
             values = values_for(module["main"])
             arguments = [tvm.runtime.tensor(each, device) for each in values]
             samples.append(_sampler(run, device, arguments, passing=bool(constants)))
@@ -93,7 +109,7 @@ def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search)
     with session(search) as remote:
         device, samples = _device(remote, resolve_target(models[0].target)), []
         for number, model in enumerate(models):
-            library = _sent(remote, model.compiled, f"model{number}.tar")
+            library = sent(remote, model.compiled, f"model{number}.tar")
             machine = relax.VirtualMachine(library, device)
             machine.set_input("main", *(tvm.runtime.tensor(each, device) for each in inputs))
             timer = machine.time_evaluator("invoke_stateful", device, number=1, repeat=1)
@@ -106,7 +122,7 @@ def _device(remote: Any, target: Any) -> Any:
     return remote.device(str(target.kind.name), 0) if "gpu" in target.keys else remote.cpu(0)
 
 
-def _sent(remote: Any, built: Any, name: str) -> Any:
+def sent(remote: Any, built: Any, name: str) -> Any:
     """A compiled module on the server, which links it there."""
     with tempfile.TemporaryDirectory() as made:
         file = Path(made) / name
