@@ -1,5 +1,6 @@
 """What the tests of the default schedules for CUDA call, in a process of the current engine."""
 
+import re
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -7,6 +8,7 @@ from unittest import mock
 import numpy as np
 
 from tests.tvm_export.rules.cpu_functions import FAMILIES, _module, _normal, _run, unoptimized
+from tvm_practice.tvm_export import cuda as source
 from tvm_practice.tvm_export.rules.first_match import Decision
 
 TARGET = "cuda -arch=sm_80"
@@ -64,7 +66,6 @@ def exported(out: str, *, with_compiler: bool) -> dict[str, Any]:
     """
     from tvm_practice import models
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module, export_artifacts
-    from tvm_practice.tvm_export import cuda as source
 
     model, example = models.load_encoder(width=96, heads=4, length=20)
     with mock.patch.object(source, "compiler", source.compiler if with_compiler else lambda: None):
@@ -77,4 +78,36 @@ def exported(out: str, *, with_compiler: bool) -> dict[str, Any]:
         "library": (Path(out) / "deploy_lib.tar").stat().st_size,
         "compiled": len(source.compiled(text, "sm_80")) if source.compiler() else None,
         "target": built.target,
+    }
+
+
+def kernels(groups: int) -> dict[str, Any]:
+    """A 3x3 convolution of 32 channels on 28x28, its text, and what a compiler makes of it.
+
+    Args:
+        groups: of its channels.
+    """
+    import tvm
+    from tvm import te, topi
+
+    from tvm_practice.tvm_export.rules.gpu import schedule_defaults
+    from tvm_practice.tvm_export.targets import resolve_target
+
+    image = te.placeholder((1, 32, 28, 28), name="image")
+    weight = te.placeholder((32, 32 // groups, 3, 3), name="weight")
+    sums = topi.nn.group_conv2d_nchw(image, weight, 1, 1, 1, groups, "float32")
+    if groups == 1:
+        sums = topi.nn.conv2d_nchw(image, weight, 1, 1, 1)
+    function = te.create_prim_func([image, weight, topi.nn.relu(sums)])
+    report: list[Decision] = []
+    module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+    module = schedule_defaults(module, resolve_target(TARGET), report=report)
+    text = source.cuda_source(module, "sm_80")
+    return {
+        "rule": report[0].rule,
+        "declined": report[0].declined,
+        "shared": text.count("__shared__"),
+        "threads": max(map(int, re.findall(r"__launch_bounds__\((\d+)\)", text))),
+        "barriers": text.count("__syncthreads()"),
+        "compiled": len(source.compiled(text, "sm_80")) if source.compiler() else None,
     }

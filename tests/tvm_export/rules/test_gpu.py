@@ -24,6 +24,22 @@ def test_values_at_odd_sizes(session: engines.Session, family: str) -> None:
     assert "unscheduled" not in drawn["rules"] and drawn["bound"] == len(drawn["rules"]), drawn
 
 
+def test_a_convolution_has_tiles_in_shared_memory(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:kernels", {"groups": 1})
+    assert made["rule"] == "matmul" and made["shared"] == 2 and made["barriers"] >= 1
+    assert made["threads"] >= 64 and (made["compiled"] is None or made["compiled"] > 1000)
+
+
+@pytest.mark.parametrize("groups", [8, 32])
+def test_many_short_sums_have_a_thread_each(session: engines.Session, groups: int) -> None:
+    """TVM's rules for reductions gave each of them a block, most of whose threads had no term."""
+    made = session.call(f"{FUNCTIONS}:kernels", {"groups": groups})
+    assert made["rule"] == "fallback" and made["shared"] == made["barriers"] == 0
+    reason = f"25088 sums of {9 * 32 // groups} terms each: a thread for each is enough"
+    assert reason in made["declined"].values()
+    assert made["compiled"] is None or made["compiled"] > 1000
+
+
 @pytest.mark.pages
 @pytest.mark.parametrize("with_compiler", [True, False])
 def test_a_model_is_exported_for_a_gpu_that_is_not_here(

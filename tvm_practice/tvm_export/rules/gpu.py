@@ -5,11 +5,15 @@
         executable = tvm.compile(module, target)
 
 The rules, first match first: matmul, gemv, reduction, general_reduction, fallback. The first takes
-convolutions too: it reads their windows as the rows of a matrix. No GPU is needed for any of it.
-Without a CUDA runtime TVM keeps the kernels as CUDA source, and they are compiled where the library
-is loaded.
+convolutions too: it reads their windows as the rows of a matrix. The reductions divide each sum
+among the threads of a block, so they are not given many short sums, such as a depthwise
+convolution's: the last rule gives each thread an element.
+
+No GPU is needed for any of it. Without a CUDA runtime TVM keeps the kernels as CUDA source, and
+they are compiled where the library is loaded.
 """
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -20,6 +24,9 @@ from unittest import mock
 
 from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.first_match import Decision, first_match
+
+# So many outputs for each term of a sum keep a GPU busy with one thread for an output.
+_ENOUGH = 128
 
 
 def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:
@@ -75,11 +82,36 @@ def _scheduled(name: Any, func: Any, target: Any) -> tuple[Any, Decision]:
     return first_match(str(name.name_hint), rules)
 
 
+def _many_short_sums(func: Any) -> str | None:
+    """One line that says that the only sums of a PrimFunc are many and short; else None."""
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    found = []
+    for block in schedule.get_child_blocks(schedule.get_sblock("root")):
+        iterators = schedule.get(block).iter_vars
+        extents: dict[bool, list[int]] = {True: [], False: []}
+        for each in iterators:
+            extent = each.dom.extent
+            if not isinstance(extent, tvm.tirx.IntImm):
+                return None
+            extents[each.iter_type == tvm.tirx.IterVar.CommReduce].append(int(extent))
+        if extents[True]:
+            found.append((math.prod(extents[False]), math.prod(extents[True])))
+    if len(found) != 1 or found[0][0] < _ENOUGH * found[0][1]:
+        return None
+    return f"{found[0][0]} sums of {found[0][1]} terms each: a thread for each is enough"
+
+
 def _bound(name: Any, func: Any, rule: Any, target: Any) -> Any:
     """A PrimFunc as one of dlight's rules binds it; NotApplicable where the rule declines."""
     import tvm
     from tvm.s_tir import dlight
 
+    if isinstance(rule, dlight.gpu.Reduction | dlight.gpu.GeneralReduction) and (
+        sums := _many_short_sums(func)
+    ):
+        raise NotApplicable(sums)
     with target:
         bound = dlight.ApplyDefaultSchedule(rule)(tvm.IRModule({name: func}))[name]
     if bound.same_as(func):
