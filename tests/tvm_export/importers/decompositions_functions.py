@@ -128,6 +128,7 @@ def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outpu
         x.amin((0, 1)),
         torch.linalg.vector_norm(x, 0, 1),
         *torch.var_mean(x, 1, correction=0),
+        *(x.var(1, correction=9), x[:1].std(0), x.var((0, 1), correction=x.numel() - 1)),
         torch.cdist(x, x + 1, p=3.0),
         torch.zeros(0, 4).sum(0) + x.new_zeros(4),
         torch.ones(3, 0) * scalar,

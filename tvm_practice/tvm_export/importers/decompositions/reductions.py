@@ -54,7 +54,7 @@ def rules() -> dict[Any, Rule]:
         aten.sum.dim_IntList: _accumulated(aten.sum.dim_IntList),
         aten.prod.dim_int: _accumulated(aten.prod.dim_int),
         aten.mean.dim: _in_float32(aten.mean.dim),
-        aten.var.correction: _in_float32(aten.var.correction),
+        aten.var.correction: _variance,
         aten.var_mean.correction: _var_mean,
         aten.renorm.default: _renorm,
         aten.any.dim: _truth(aten.any.dim),
@@ -262,6 +262,21 @@ def _in_float32(operator: Any) -> Rule:
         return operator(x.to(torch.float32), *args, **kwargs).to(x.dtype)
 
     return rule
+
+
+def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    """Also of no more elements than the correction: infinite, or NaN where they are equal."""
+    import torch
+
+    axes = list(dim) if dim else list(range(x.ndim))
+    extents = [x.shape[axis] for axis in axes]
+    free = 1 if correction is None else correction
+    if not all(isinstance(each, int) for each in extents) or math.prod(extents) > free:
+        rule = _in_float32(torch.ops.aten.var.correction)
+        return rule(x, dim, correction=correction, keepdim=keepdim)
+    wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+    apart = wide - wide.mean(axes, True)
+    return ((apart * apart).sum(axes, keepdim) * math.inf).to(x.dtype)
 
 
 def _var_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
