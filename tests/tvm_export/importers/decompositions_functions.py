@@ -128,7 +128,7 @@ def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outpu
         x.amin((0, 1)),
         torch.linalg.vector_norm(x, 0, 1),
         *torch.var_mean(x, 1, correction=0),
-        *(x.var(1, correction=9), x[:1].std(0), x.var((0, 1), correction=x.numel() - 1)),
+        x.var((0, 1), correction=x.numel() - 1),
         torch.cdist(x, x + 1, p=3.0),
         torch.zeros(0, 4).sum(0) + x.new_zeros(4),
         torch.ones(3, 0) * scalar,
@@ -317,6 +317,7 @@ def _rare(x: torch.Tensor, y: torch.Tensor) -> Outputs:
             *x.reshape(7, 7).cummax(0),
             *y.reshape(7, 7).cummin(1),
         ),
+        *(y[5:7].var(correction=5), y[5:6].std(), y[:5].var(correction=5)),
         *(torch.special.bessel_j0(y), torch.special.spherical_bessel_j0(y)),
         *(torch.special.zeta(x, y), torch.polygamma(1, y), torch.polygamma(2, y)),
     )
