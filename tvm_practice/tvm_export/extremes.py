@@ -223,6 +223,8 @@ def _differs(comparison: Any) -> Any:
     operands = (comparison.a, comparison.b)
     if str(operands[0].ty) not in _FLOATS:
         return comparison
+    if str(operands[0].ty) == "bfloat16":  # of which TVM has no isnan
+        operands = tuple(each.astype("float32") for each in operands)
     unknown = [tirx.isnan(each) for each in operands if not isinstance(each, tirx.FloatImm)]
     return tirx.any(comparison, *unknown)
 
