@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # Test processes: most of a test's time is compilers starting and loading, on one core.
 JOBS ?= 2
+# Of `make follow`, a third of whose time on two processes is waiting.
+FOLLOW_JOBS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test follow conformance fuzz faults docs grade lint format describe clean
@@ -32,7 +34,7 @@ test: install ## Run the tests (ARGS="-m phase2", "-k tile", …)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not pages" $(ARGS)
 
 follow: install ## Run the longer tests: every command of the pages, large models, further seeds
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m pages $(ARGS)
+	$(BIN)/python -m pytest -n $(FOLLOW_JOBS) --dist worksteal -m pages $(ARGS)
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[docs]'

@@ -29,6 +29,16 @@ def test_one_line_for_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     assert progress.errors == {"boom": 1}
 
 
+def test_a_line_fits_a_terminal_also_where_trials_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Progress("MetaSchedule", trials=3000) as progress:
+        monkeypatch.setattr(progress, "_started", progress._started - 999)
+        progress.add([*[Outcome(1e-3, 1131.1e6)] * 1000, *[Outcome(None, 1.0, "boom")] * 113])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "113 failed, best 1131.1 GFLOP/s" in line and len(line) <= 80, line
+
+
 def test_more_trials_than_planned(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("Ansor", trials=2) as progress:
         progress.add([Outcome(1.0, 1.0)] * 3)

@@ -133,7 +133,7 @@ class Progress:
         failed = f", {self.errors.total()} failed" if self.errors else ""
         print(
             f"{self.tuner}: {self.done} of {self.trials} trials{failed}, "
-            f"best {self.best_gflops:.1f} GFLOP/s, {spent:.0f} s, about {left:.0f} s left",
+            f"best {self.best_gflops:.1f} GFLOP/s, {left:.0f} s left",  # within 80 columns
             flush=True,
         )
 
