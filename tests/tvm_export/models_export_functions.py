@@ -42,6 +42,27 @@ def untuned(name: str) -> dict[str, Any]:
     return _export(*getattr(models, f"load_{name}")())
 
 
+def tiny_bert() -> tuple[Any, tuple[Any, ...]]:
+    """A BERT of two layers, and its inputs: token numbers and a mask, both (1, 9)."""
+    import torch
+    import transformers
+
+    from tvm_practice.models.hugging_face import Positional
+
+    config = transformers.BertConfig(
+        vocab_size=101,
+        hidden_size=36,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=70,
+    )
+    takes = ("input_ids", "attention_mask")
+    gives = ("last_hidden_state", "pooler_output")
+    tokens = torch.randint(0, 101, (1, 9))
+    bert = Positional(transformers.BertModel(config), takes=takes, gives=gives)
+    return bert.eval(), (tokens, torch.ones_like(tokens))
+
+
 def small(name: str) -> dict[str, Any]:
     """The error of a two-layer model of a family."""
     import torch
@@ -56,17 +77,7 @@ def small(name: str) -> dict[str, Any]:
     if name == "lstm":
         return _export(LanguageModel(vocabulary=101, units=40, layers=2).eval(), (tokens,))
     if name == "bert":
-        config = transformers.BertConfig(
-            vocab_size=101,
-            hidden_size=36,
-            num_hidden_layers=2,
-            num_attention_heads=3,
-            intermediate_size=70,
-        )
-        bert = transformers.BertModel(config)
-        takes = ("input_ids", "attention_mask")
-        wrapped = Positional(bert, takes=takes, gives=("last_hidden_state", "pooler_output"))
-        return _export(wrapped.eval(), (tokens, mask))
+        return _export(*tiny_bert())
     if name == "gpt2":
         settings = {"vocab_size": 101, "n_embd": 36, "n_layer": 2, "n_head": 3}
         gpt2 = transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings))

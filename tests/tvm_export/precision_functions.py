@@ -25,25 +25,6 @@ class Mixed(nn.Module):
         return result
 
 
-def _bert() -> tuple[nn.Module, tuple[Any, ...]]:
-    import transformers
-
-    from tvm_practice.models.hugging_face import Positional
-
-    config = transformers.BertConfig(
-        vocab_size=101,
-        hidden_size=36,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=70,
-    )
-    takes = ("input_ids", "attention_mask")
-    gives = ("last_hidden_state", "pooler_output")
-    tokens = torch.randint(0, 101, (1, 9))
-    bert = Positional(transformers.BertModel(config), takes=takes, gives=gives)
-    return bert.eval(), (tokens, torch.ones_like(tokens))
-
-
 def _model(name: str) -> tuple[nn.Module, tuple[Any, ...]]:
     from tvm_practice.models import load_mlp, load_resnet18
 
@@ -51,7 +32,9 @@ def _model(name: str) -> tuple[nn.Module, tuple[Any, ...]]:
     if name == "mixed":
         return Mixed().eval(), (torch.randn(2, 3, 12, 26),)
     if name == "bert":
-        return _bert()
+        from tests.tvm_export.models_export_functions import tiny_bert
+
+        return tiny_bert()
     return load_mlp() if name == "mlp" else load_resnet18()
 
 
