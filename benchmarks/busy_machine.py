@@ -6,10 +6,12 @@
 
 Each model is compared with eager PyTorch on the machine as it is, and then many times beside load:
 processes that use a given share of a processor each. A comparison beside load either publishes a
-ratio or says why it does not.
+ratio or says why it does not. After each one that does, the model is compared once more without
+load: the quiet ratio is the median of those, since a single one is off by several per cent.
 """
 
 import json
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,10 +38,10 @@ _LOADS: tuple[tuple[float, ...], ...] = (
 _HEAD = """# Ratios on a busy machine
 
 Made by `python benchmarks/busy_machine.py`: exports of the course's models compared with PyTorch
-eager on a quiet machine, and then beside processes that use a share of a processor each. A
+eager on a quiet machine, and beside processes that use a share of a processor each. A
 comparison is made again, three times in all, when something else used the processors or one side
 was slower in turns than alone; if it fails, no ratio is published and the command says
-why.
+why. The quiet ratio is the median of comparisons made between those beside load.
 """
 # Four seconds of the smallest model: within a second a machine's speed drifts by a tenth.
 _ROUNDS = 100
@@ -56,7 +58,7 @@ while True:
 
 @contextmanager
 def load_of(shares: Sequence[float]) -> Iterator[None]:
-    """Processes of nobody's that use these shares of a processor inside the block."""
+    """Processes of nobody's that use these shares of a processor inside the block, if any."""
     # A parent that ends at once: the meter counts the children of this process as its own.
     start = (
         "import subprocess, sys\n"
@@ -87,12 +89,12 @@ def measure(factory: str, runs: int, seconds: float) -> dict[str, Any]:
         seconds: for each of them.
 
     Returns:
-        {"quiet": a ratio, "beside": [a ratio with its "load"]}, see measure.Ratio.to_dict.
+        {"quiet": [a ratio], "beside": [a ratio with its "load"]}, see measure.Ratio.to_dict.
     """
     import torch
 
     from tvm_practice import engines
-    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.measure import Ratio, compare_interleaved
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
     from tvm_practice.tvm_export.loading import load
 
@@ -102,16 +104,22 @@ def measure(factory: str, runs: int, seconds: float) -> dict[str, Any]:
 
     sides = {"tvm": built.run, "eager": loaded.call}
     compare = partial(compare_interleaved, sides, baseline="eager", rounds=_ROUNDS)
-    quiet = compare(time_limit=3 * seconds).ratio["tvm"]
-    print(f"{factory} alone: {quiet}", file=sys.stderr)
+
+    def ratio_beside(shares: Sequence[float]) -> Ratio:
+        with load_of(shares):
+            ratio = compare(time_limit=seconds).ratio["tvm"]
+        print(f"{factory} beside {shares or 'nothing'}: {ratio}", file=sys.stderr)
+        return ratio
+
+    quiet = [ratio_beside(())]
     beside = []
     for number in range(runs):
         shares = _LOADS[number % len(_LOADS)]
-        with load_of(shares):
-            ratio = compare(time_limit=seconds).ratio["tvm"]
-        print(f"{factory} beside {shares}: {ratio}", file=sys.stderr)
+        ratio = ratio_beside(shares)
         beside.append({"load": shares, **ratio.to_dict()})
-    return {"quiet": quiet.to_dict(), "beside": beside}
+        if ratio.measured:
+            quiet.append(ratio_beside(()))
+    return {"quiet": [each.to_dict() for each in quiet if each.measured], "beside": beside}
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -122,8 +130,10 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     ]
     largest = 0.0
     for row in rows:
-        quiet = row["quiet"]["value"]
-        lines.append(f"| {row['model']} | none | 1 | 1 | ratio {quiet:.2f} |")
+        alone = [each["value"] for each in row["quiet"]]
+        quiet = statistics.median(alone)
+        shown = f"{quiet:.2f}, from {min(alone):.2f} to {max(alone):.2f}"
+        lines.append(f"| {row['model']} | none | {len(alone)} | {len(alone)} | {shown} |")
         for shares in _LOADS:
             found = [each for each in row["beside"] if tuple(each["load"]) == shares]
             off = [each["value"] / quiet - 1 for each in found if each["value"] is not None]
@@ -165,8 +175,8 @@ def _measure_all(names: Sequence[str], runs: int, seconds: float, out: Path) -> 
     out.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
         found = measure(factory(name), runs, seconds)
-        if found["quiet"]["value"] is None:
-            raise click.ClickException(f"start on a quiet machine: {found['quiet']['verdict']}")
+        if not found["quiet"]:
+            raise click.ClickException("start on a quiet machine: no comparison alone has a ratio")
         report["rows"].append({"model": name, **found})
         write_json(out, report)
 

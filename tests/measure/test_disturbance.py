@@ -170,7 +170,7 @@ def test_a_side_that_the_other_slows_gives_no_ratio(clock: Clock, strict: None) 
     def one(name: str, alone: float, in_turns: float) -> None:
         other_was_here = last[0] not in ("", name)
         recent[name] = clock.now if other_was_here else recent.get(name, -1.0)
-        slowed = clock.now - recent[name] < 0.03
+        slowed = clock.now - recent[name] < 0.05
         last[0] = name
         clock.go_on((in_turns if slowed else alone) / 1e3)
 

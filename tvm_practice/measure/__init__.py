@@ -9,7 +9,7 @@ from tvm_practice.measure.comparison import (
     Ratio,
     compare_interleaved,
     compare_samples,
-    one_call,
+    one_sample,
     paired_ratio,
 )
 from tvm_practice.measure.disturbance import ACCEPT_LOAD, Meter, wait_for_quiet
@@ -33,7 +33,7 @@ __all__ = [
     "compare_interleaved",
     "compare_samples",
     "environment",
-    "one_call",
+    "one_sample",
     "paired_ratio",
     "quiesce",
     "sample_latency",

@@ -23,6 +23,10 @@ from tvm_practice.measure.threads import quiesce
 # threads and fills its caches. A thread that is not bound to a core may wake on its caller's, and
 # the two take turns of several milliseconds until the operating system parts them.
 _SETTLE_SECONDS = 0.02
+# A sample is the median of the calls of this time, of one call at least: single calls of a small
+# model differ so much that the ratios of two comparisons of 15 rounds did by 30%.
+_SAMPLE_SECONDS = 0.01
+_SAMPLE = "the median of the calls of 10 ms, of one at least"
 _BOOTSTRAP_RESAMPLES = 2000
 
 # Of a comparison of whole models, unless more or less is asked for.
@@ -176,12 +180,17 @@ def _settle(run: Callable[[], Any]) -> None:
         run()
 
 
-def one_call(run: Callable[[], Any]) -> float:
-    """Milliseconds of one call, made when other threads are idle and its own are awake."""
+def one_sample(run: Callable[[], Any]) -> float:
+    """Milliseconds per call: the median of the calls of 10 ms, of one at least.
+
+    They are made when other threads are idle and its own are awake.
+    """
     _settle(run)
-    before = time.perf_counter()
-    run()
-    return (time.perf_counter() - before) * 1e3
+    ends = [time.perf_counter()]
+    while ends[-1] - ends[0] < _SAMPLE_SECONDS:
+        run()
+        ends.append(time.perf_counter())
+    return float(np.median(np.diff(ends))) * 1e3
 
 
 def compare_interleaved(
@@ -194,7 +203,7 @@ def compare_interleaved(
 ) -> Comparison:
     """Time each of `runs` in turn, round after round, and give ratios to `baseline`.
 
-    One sample is one call, see `one_call`. Each ratio pairs samples of the same round, so that
+    One sample is that of `one_sample`. Each ratio pairs samples of the same round, so that
     what the machine does meanwhile hits both sides; its interval is a bootstrap of the median.
 
     Each side is also measured alone, before and after, and the load of other programs is read
@@ -212,7 +221,7 @@ def compare_interleaved(
         time_limit: seconds per attempt after which no new round begins (at least 6 are kept).
     """
     return compare_samples(
-        {name: partial(one_call, run) for name, run in runs.items()},
+        {name: partial(one_sample, run) for name, run in runs.items()},
         baseline=baseline,
         rounds=rounds,
         warmup=warmup,
@@ -318,7 +327,7 @@ def _compared(
     return Comparison(
         baseline,
         {
-            name: Latency(tuple(each), warmup, disturbance=disturbance)
+            name: Latency(tuple(each), warmup, _SAMPLE, disturbance)
             for name, each in samples.items()
         },
         {

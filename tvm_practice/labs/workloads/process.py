@@ -83,10 +83,10 @@ def prepare(framework: str, workload: str, size: "Size", trials: int) -> dict[st
 
 
 def sample(workload: str) -> float:
-    """Milliseconds of one call of a workload that was prepared; its threads sleep afterwards."""
-    from tvm_practice.measure import one_call, quiesce
+    """Milliseconds per call of a workload that was prepared; its threads sleep afterwards."""
+    from tvm_practice.measure import one_sample, quiesce
 
-    milliseconds = one_call(_loaded[workload].call)
+    milliseconds = one_sample(_loaded[workload].call)
     quiesce()  # or its threads would spin into the next process's turn
     return milliseconds
 
