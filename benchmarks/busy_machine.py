@@ -11,6 +11,7 @@ load: the quiet ratio is the median of those, since a single one is off by sever
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -45,10 +46,12 @@ why. The quiet ratio is the median of comparisons made between those beside load
 """
 # Four seconds of the smallest model: within a second a machine's speed drifts by a tenth.
 _ROUNDS = 100
+# It ends with its owner, which may be killed: it is no child of the owner's.
 _BURN = """
-import sys, time
-share = float(sys.argv[1])
+import os, sys, time
+share, owner = float(sys.argv[1]), int(sys.argv[2])
 while True:
+    os.kill(owner, 0)  # raises ProcessLookupError if there is no such process
     end = time.perf_counter() + 0.02 * share
     while time.perf_counter() < end:
         pass
@@ -58,18 +61,21 @@ while True:
 
 @contextmanager
 def load_of(shares: Sequence[float]) -> Iterator[None]:
-    """Processes of nobody's that use these shares of a processor inside the block, if any."""
+    """Processes that use these shares of a processor inside the block, if any.
+
+    They are nobody's children. They end with this process, even if it is killed.
+    """
     # A parent that ends at once: the meter counts the children of this process as its own.
     start = (
         "import subprocess, sys\n"
-        "for share in sys.argv[2:]:\n"
-        "    child = subprocess.Popen([sys.executable, '-c', sys.argv[1], share],\n"
+        "for share in sys.argv[3:]:\n"
+        "    child = subprocess.Popen([sys.executable, '-c', sys.argv[1], share, sys.argv[2]],\n"
         "        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,\n"
         "        start_new_session=True)\n"
         "    print(child.pid)\n"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", start, _BURN, *map(str, shares)],
+        [sys.executable, "-c", start, _BURN, str(os.getpid()), *map(str, shares)],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     try:

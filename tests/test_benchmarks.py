@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.test_command_lines import quick_help
@@ -57,3 +58,28 @@ def test_load_comes_and_goes() -> None:
     )
     # Captured: the load must not keep its starter's output open.
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+
+
+@pytest.mark.real_processes
+def test_load_ends_with_its_owner() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+        "import busy_machine, time\n"
+        "with busy_machine.load_of((0.013, 0.014)):\n"
+        "    print('busy', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
+        assert owner.stdout and owner.stdout.readline() == b"busy\n"
+        loads = _processes({"0.013", "0.014"})
+        assert len(loads) == 2
+        owner.kill()
+    _, left = psutil.wait_procs(loads, timeout=30)
+    for each in left:
+        each.kill()
+    assert not left
+
+
+def _processes(words: set[str]) -> list[psutil.Process]:
+    every = psutil.process_iter(["cmdline"])
+    return [each for each in every if words & set(each.info["cmdline"] or ())]

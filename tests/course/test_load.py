@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.mutants.load import answers, grade, order, table
+from tests.mutants.load import Answer, answers, grade, order, remaining, table
 from tvm_practice.course.grading import Grader
 
 
@@ -40,3 +40,15 @@ def test_false_alarms_are_counted() -> None:
     shown = table(records)
     assert "| 0.5 | 3 | 1 | 1.2 |" in shown and "| all | 3 | 1 | 1.2 |" in shown
     assert "1 right answers to 1 exercises" in shown
+
+
+def test_a_run_goes_on_where_it_ended() -> None:
+    chosen = order(answers("puzzles"), 40, seed=0)
+    records = [{"exercise": each.exercise, "name": each.name} for each in chosen[:25]]
+    left = remaining(chosen, records)
+    assert len(left) == 15 and remaining(chosen, []) == chosen
+    assert Counter(map(_key, left)) == Counter(map(_key, chosen[25:]))
+
+
+def _key(answer: Answer) -> tuple[str, str]:
+    return answer.exercise, answer.name

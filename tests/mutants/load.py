@@ -1,6 +1,7 @@
 """Right answers graded while other processes use the processors: none may be refused.
 
     python -m tests.mutants.load                    # 1,000 gradings
+    python -m tests.mutants.load --resume           # those of them that are not kept yet
     python -m tests.mutants.load --gradings 100 -k puzzles
     python -m tests.mutants.load --report           # write the table of docs/grading.md
 
@@ -10,12 +11,15 @@ grading is a line of runs/load.jsonl.
 
 import itertools
 import json
+import os
 import random
 import sys
 import tempfile
+import textwrap
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +31,7 @@ from tvm_practice.course.catalog import MINE, exercises, find, phase
 from tvm_practice.course.editing import stubbed
 from tvm_practice.course.grading import Grader, Verdict, source_file
 from tvm_practice.course.telling import reference
+from tvm_practice.engines.stopping import ended_by_signals
 
 ROOT = Path(__file__).parent.parent.parent
 KEPT = ROOT / "runs" / "load.jsonl"
@@ -94,10 +99,26 @@ def order(found: Sequence[Answer], gradings: int, seed: int) -> list[Answer]:
     return chosen
 
 
+def remaining(chosen: Sequence[Answer], records: Sequence[dict[str, Any]]) -> list[Answer]:
+    """The answers of `chosen`, in its order, that are left when `records` are graded."""
+    done = Counter((each["exercise"], each["name"]) for each in records)
+    left = []
+    for answer in chosen:
+        key = (answer.exercise, answer.name)
+        if done[key]:
+            done[key] -= 1
+        else:
+            left.append(answer)
+    return left
+
+
 def grade(
-    grader: Grader, chosen: Sequence[Answer], loads: Sequence[Sequence[float]] = _LOADS
-) -> Iterator[tuple[Answer, Sequence[float], Verdict]]:
-    """Grade each beside load; yields the load and the verdict, unless its TVM is missing."""
+    grader: Grader, chosen: Sequence[Answer], loads: Iterable[Sequence[float]] = _LOADS
+) -> Generator[tuple[Answer, Sequence[float], Verdict]]:
+    """Grade each beside load; yields the load and the verdict, unless its TVM is missing.
+
+    The next of `loads`, which begin again at their end, follows after some gradings.
+    """
     with tempfile.TemporaryDirectory() as folder:
         parts = [
             chosen[at : at + _GRADINGS_PER_LOAD] for at in range(0, len(chosen), _GRADINGS_PER_LOAD)
@@ -137,15 +158,24 @@ def table(records: Sequence[dict[str, Any]]) -> str:
         lines.append(f"| {label} | {len(some)} | {alarms} | {longest:.1f} |")
     answers_tried = len({(each["exercise"], each["name"]) for each in records})
     exercises_tried = len({each["exercise"] for each in records})
-    return "\n".join(
-        [*lines, "", f"These are {answers_tried} right answers to {exercises_tried} exercises."]
-    )
+    told = f"These are {answers_tried} right answers to {exercises_tried} exercises."
+    averages = [each["load_average"] for each in records if "load_average" in each]
+    if averages:
+        told += (
+            f" On {os.cpu_count()} processors, the load average was {min(averages):.1f} to "
+            f"{max(averages):.1f}: the busy processes, the grader and all other programs."
+        )
+    return "\n".join([*lines, "", *textwrap.wrap(told, 100)])
+
+
+def _kept() -> list[dict[str, Any]]:
+    if not KEPT.exists():
+        raise click.UsageError(f"nothing was graded: {KEPT} is missing")
+    return [json.loads(line) for line in KEPT.read_text().splitlines()]
 
 
 def _write_page() -> None:
-    if not KEPT.exists():
-        raise click.UsageError(f"nothing was graded: {KEPT} is missing")
-    records = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    records = _kept()
     text = PAGE.read_text()
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n\n{table(records)}\n\n{END}{after}")
@@ -156,8 +186,9 @@ def _write_page() -> None:
 @click.option("-k", "only", default="", help="Exercises whose ids hold this text.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the order.")
 @click.option("--minutes", type=float, default=120.0, show_default=True, help="Then begin no more.")
+@click.option("--resume", is_flag=True, help="Count the gradings of runs/load.jsonl, if any.")
 @click.option("--report", is_flag=True, help="Only write the table of docs/grading.md.")
-def main(gradings: int, only: str, seed: int, minutes: float, report: bool) -> None:
+def main(gradings: int, only: str, seed: int, minutes: float, resume: bool, report: bool) -> None:
     """Grade right answers beside load; exit code 1 if one was refused, or nothing graded."""
     if report:
         _write_page()
@@ -166,25 +197,35 @@ def main(gradings: int, only: str, seed: int, minutes: float, report: bool) -> N
     if not found:
         raise click.UsageError(f"no exercise's id holds {only!r}")
     KEPT.parent.mkdir(exist_ok=True)
-    count = alarms = 0
+    records = _kept() if resume and KEPT.exists() else []
+    chosen = remaining(order(found, gradings, seed), records)
+    loads = itertools.islice(itertools.cycle(_LOADS), len(records) // _GRADINGS_PER_LOAD, None)
     until = time.monotonic() + 60 * minutes
-    with Grader() as grader, KEPT.open("w") as log:
-        for answer, shares, verdict in grade(grader, order(found, gradings, seed)):
-            count += 1
-            record = {
-                "exercise": answer.exercise, "name": answer.name, "load": list(shares),
-                "status": verdict.status, "seconds": round(verdict.seconds, 2),
-                "message": verdict.message,
-            }  # fmt: skip
-            log.write(json.dumps(record) + "\n")
+    with (
+        ended_by_signals(),
+        Grader() as grader,
+        KEPT.open("a" if records else "w") as log,
+        closing(grade(grader, chosen, loads)) as graded,
+    ):
+        for answer, shares, verdict in graded:
+            records.append(_record(answer, shares, verdict))
+            log.write(json.dumps(records[-1]) + "\n")
             log.flush()
             if verdict.status != "passed":
-                alarms += 1
                 click.echo(f"{answer.exercise}, {answer.name}: {verdict.message}")
             if time.monotonic() > until:
                 break
-    click.echo(f"{count} gradings beside load, {alarms} false alarms")
-    raise SystemExit(1 if alarms or not count else 0)
+    alarms = sum(each["status"] != "passed" for each in records)
+    click.echo(f"{len(records)} gradings beside load, {alarms} false alarms")
+    raise SystemExit(1 if alarms or not records else 0)
+
+
+def _record(answer: Answer, shares: Sequence[float], verdict: Verdict) -> dict[str, Any]:
+    return {
+        "exercise": answer.exercise, "name": answer.name, "load": list(shares),
+        "load_average": round(os.getloadavg()[0], 1), "status": verdict.status,
+        "seconds": round(verdict.seconds, 2), "message": verdict.message,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":
