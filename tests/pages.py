@@ -1,5 +1,6 @@
 """Running the commands and programs of a documentation page."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+from filelock import FileLock
 
 from tests import forks
 
@@ -71,6 +75,28 @@ def run_blocks(
         if block.language == language and block.not_run is None:
             printed.append(run([*programs[language], smaller(block.text)], folder))
     return printed
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the blocks of a page left in `folder`, and what each `printed`."""
+
+    folder: Path
+    printed: list[str]
+
+
+def run_once(page: str, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """As `run_blocks`, in one folder for all test processes: the first that asks runs the page."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / Path(page).stem
+    printed = folder / "printed.json"
+    with FileLock(f"{folder}.lock"):
+        if not printed.exists():
+            folder.mkdir(exist_ok=True)
+            printed.write_text(json.dumps(run_blocks(page, folder)))
+    return Ran(folder, json.loads(printed.read_text()))
 
 
 def environment(root: Path = ROOT) -> dict[str, str]:

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from solutions.labs.deploy_cpp import call_on_threads, wrap_buffer
 from tests.conftest import Processes
-from tests.pages import ROOT, blocks, run_blocks
+from tests.pages import ROOT, Ran, blocks, run_once
 from tests.test_command_lines import run
 from tvm_practice import engines
 from tvm_practice.labs.deploy_cpp import tensor_fields
@@ -23,6 +22,8 @@ from tvm_practice.tvm_export.cpp import PROJECT, build_project, missing_tool, wr
 
 FUNCTIONS = "tests.labs.deploy_cpp_functions"
 PAGE = "labs/2-deploy_cpp.md"
+# Half of the time of an optimized build.
+DEBUG = "-DCMAKE_BUILD_TYPE=Debug"
 
 needs_cmake = pytest.mark.skipif(missing_tool() is not None, reason=str(missing_tool()))
 needs_onnx = pytest.mark.skipif(importlib.util.find_spec("onnx") is None, reason="no onnx")
@@ -52,39 +53,38 @@ def ran(folder: Path, *command: str, **variables: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as `compile_onnx` leaves it, of the small ResNet."""
-    import torch
-
-    from tvm_practice.models import load_small_resnet
-
-    folder = tmp_path_factory.mktemp("made")
-    model, example = load_small_resnet()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of PyTorch about itself
-        torch.onnx.export(
-            model,
-            example,
-            str(folder / "model.onnx"),
-            dynamo=True,
-            input_names=["image"],
-            output_names=["logits"],
-        )
-    done = run("compile_onnx", "model.onnx", "--out", "out", "--no-check", folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "out"
+def page(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The page's commands: what they build is compiled for minutes, and all tests use it."""
+    return run_once(PAGE, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def programs(made: Path) -> Path:
-    return build_project(made)
+def made(page: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the folder that the page's `compile_onnx` leaves, of the small ResNet.
+
+    The programs write their outputs into it; other test processes have another copy.
+    """
+    folder = tmp_path_factory.mktemp("made") / "page"
+    shutil.copytree(page.folder, folder, ignore=shutil.ignore_patterns("build*", "ship"))
+    return folder / "tvm_output"
 
 
 @pytest.fixture(scope="module")
-def sanitized(made: Path) -> Path:
+def programs(page: Ran) -> Path:
+    return page.folder / "tvm_output" / PROJECT / "build"
+
+
+@pytest.fixture(scope="module")
+def sanitized(page: Ran) -> Path:
     """The same, with AddressSanitizer and with what is undefined checked."""
-    options = ["-DTVM_MODEL_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug"]
-    return build_project(made, build=made / PROJECT / "build-sanitized", options=options)
+    return page.folder / "tvm_output" / PROJECT / "build-sanitized"
+
+
+def with_only(project: Path, *programs: str) -> None:
+    """Have a project build these programs alone: each is compiled for half a minute."""
+    lists = project / "CMakeLists.txt"
+    listed = " ".join(["programs", *programs])
+    lists.write_text(lists.read_text().replace("(programs main patterns)", f"({listed})"))
 
 
 def in_project(test: Callable[..., None]) -> Callable[..., None]:
@@ -268,9 +268,8 @@ int main(int count, char** arguments) {
 }
 """
     )
-    lists = project / "CMakeLists.txt"
-    lists.write_text(lists.read_text().replace("(programs main patterns)", "(programs main)"))
-    built = build_project(tmp_path, options=["-DTVM_MODEL_SANITIZE=address,undefined"])
+    with_only(project, "main")
+    built = build_project(tmp_path, options=["-DTVM_MODEL_SANITIZE=address,undefined", DEBUG])
     ran(tmp_path, str(built / "main"), str(made))
     leaking = program(tmp_path, str(built / "main"), str(made), "leak")
     assert leaking.returncode != 0 and "LeakSanitizer" in leaking.stderr, leaking.stderr
@@ -278,9 +277,10 @@ int main(int count, char** arguments) {
 
 @in_project
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc: the CUDA toolkit")
-def test_the_cuda_program_compiles(made: Path, tmp_path: Path) -> None:
+def test_the_cuda_program_compiles(tmp_path: Path) -> None:
     """It is linked against the driver's stub; there is a GPU to run it on, or it says why not."""
-    built = build_project(made, build=tmp_path / "build", options=["-DTVM_MODEL_CUDA=ON"])
+    with_only(write_project(tmp_path))
+    built = build_project(tmp_path, options=["-DTVM_MODEL_CUDA=ON"])
     done = program(tmp_path, str(built / "cuda"))
     assert done.returncode in (2, 127), done.stderr
     assert "usage: cuda FOLDER" in done.stderr or "libcuda.so.1" in done.stderr
@@ -352,9 +352,9 @@ def test_wrong_inputs_are_refused(tmp_path: Path, process_of: Processes) -> None
     )
     project = write_project(tmp_path)
     (project / "main.cpp").write_text(_CALLS)
-    lists = project / "CMakeLists.txt"
-    lists.write_text(lists.read_text().replace("(programs main patterns)", "(programs main)"))
-    said = ran(tmp_path, str(build_project(tmp_path) / "main"), str(tmp_path)).splitlines()
+    with_only(project, "main")
+    built = build_project(tmp_path, options=[DEBUG])
+    said = ran(tmp_path, str(built / "main"), str(tmp_path)).splitlines()
     refused = "rows: index out of bounds, 0 to "
     expected = (
         "2 rows",
@@ -374,9 +374,9 @@ def test_wrong_inputs_are_refused(tmp_path: Path, process_of: Processes) -> None
 
 
 @in_project
-def test_the_pages_commands(tmp_path: Path) -> None:
-    printed = run_blocks(PAGE, tmp_path)
-    assert "logits  float32 [1, 10]" in printed[0]
+def test_the_pages_commands(page: Ran) -> None:
+    assert "logits  float32 [1, 10]" in page.printed[0]
+    assert "logits  float32 [1, 10]" in page.printed[1]  # the shipped program
 
 
 def test_the_page_shows_the_class_as_it_is() -> None:
