@@ -1,11 +1,9 @@
-"""Guard pages find what reads or writes out of bounds, and find nothing over sampled operators."""
+"""Guard pages find what reads or writes out of bounds; drawn operators: test_sample.py."""
 
 from typing import Any
 
 import numpy as np
-import pytest
 
-from conformance import memory, operators
 from conformance.cases import Case, try_all
 
 # What each function does, by name, and what is found.
@@ -60,16 +58,3 @@ def judge_function(name: str) -> dict[str, Any]:
     runner.set_inputs([np.arange(count, dtype="float32")])
     found = outside(runner)
     return {"verdict": "wrong" if found else "right", "reason": "; ".join(found)}
-
-
-@pytest.mark.pages  # a draw: what is known is above
-@pytest.mark.slow
-def test_nothing_is_out_of_bounds_over_drawn_operators() -> None:
-    names = sorted(operators.database())
-    drawn = np.random.default_rng().choice(names, 12, replace=False)
-    cases = [
-        Case(name, f"{name} float32 0", {"name": str(name), "index": 0, "dtype": "float32"})
-        for name in drawn
-    ]
-    outcomes = try_all(memory.JUDGE, cases, jobs=1)
-    assert not [each for each in outcomes if each.verdict in ("wrong", "raw")]
