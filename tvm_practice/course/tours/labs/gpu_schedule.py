@@ -307,31 +307,8 @@ def report(results: dict[str, Any], folder: Path) -> None:
     (folder / "figures.json").write_text(json.dumps(figures, indent=2))
     current = figures.get("current", {})
     if current.get("traffic"):
-        print(
-            f"\nplot: {_plot_traffic(folder / 'traffic.png', current['traffic'], current['size'])}"
-        )
+        from tvm_practice.viz.gpu_traffic import traffic_figure
 
-
-def _plot_traffic(file: Path, traffic: Mapping[str, Mapping[str, float]], size: int) -> Path:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 1.4 + 0.35 * len(traffic)), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    names = list(traffic)
-    rows = list(traffic.values())
-    bars = left.barh(names, [row["intensity"] for row in rows])
-    left.bar_label(bars, fmt="%.3g", padding=3)
-    left.set_xscale("log")
-    left.margins(x=0.2)
-    left.invert_yaxis()
-    left.set_xlabel("operations per byte of global memory (log scale)")
-    conflicts = [row["conflicts"] for row in rows]
-    useful = [row["wavefronts"] - row["conflicts"] for row in rows]
-    right.barh(names, useful, label="needed")
-    right.barh(names, conflicts, left=useful, label="bank conflicts")
-    right.set_xlabel("wavefronts of shared memory for 32 multiply-adds")
-    right.margins(x=0.1)
-    right.legend(loc="lower right")
-    figure.suptitle(f"Counted from the IR, matmul {size}³")
-    figure.savefig(file, dpi=120)
-    return file
+        figure = traffic_figure(current["traffic"], size=current["size"])
+        figure.savefig(folder / "traffic.png", dpi=120, facecolor="white")
+        print(f"\nplot: {folder / 'traffic.png'}")

@@ -5,7 +5,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -19,6 +19,8 @@ from tvm_practice.course.tours.printing import say, show
 from tvm_practice.farm.stages import Stages
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tvm_practice.farm.local import LocalFarm
 
 _ATTEMPTS = 3
@@ -442,8 +444,6 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def report(results: dict[str, Any], folder: Path) -> None:
     """Save the figures, and draw trials per second over workers with their bounds."""
-    from tvm_practice.viz.throughput import plot_throughput
-
     figures = results.get("current", {}).get("figures")
     if not figures:
         return
@@ -451,21 +451,35 @@ def report(results: dict[str, Any], folder: Path) -> None:
     record.write_text(json.dumps(figures, indent=2))
     saved = [record]
     if rows := figures["predicted"]:
-        stages = Stages(**figures["stages"])
-        saved.append(
-            plot_throughput(
-                folder / "throughput.png",
-                [(row["workers"], row["rounds"], row["overlapped"]) for row in rows],
-                workers_alone=[min(row["workers"], stages.batch) / stages.run for row in rows],
-                bounds={
-                    f"search, rounds of {stages.batch}": stages.batch / stages.search,
-                    f"{stages.builders} builders": stages.builders / stages.build,
-                    "upload": 1 / stages.upload,
-                    "tracker": 1 / stages.request,
-                },
-                seen={int(workers): rates for workers, rates in figures["seen"].items()},
-            )
-        )
+        seen = {int(workers): rates for workers, rates in figures["seen"].items()}
+        saved.append(folder / "throughput.png")
+        figure = farm_figure(Stages(**figures["stages"]), rows, seen)
+        figure.savefig(saved[-1], dpi=120, facecolor="white")
     print()
     for path in saved:
         print(f"saved {path}")
+
+
+def farm_figure(
+    stages: Stages, rows: Sequence[Mapping[str, Any]], seen: Mapping[int, Sequence[float]]
+) -> "Figure":
+    """Trials per second over workers, with the bounds that the stages set.
+
+    Args:
+        stages: times and sizes of the stages.
+        rows: by number of "workers", the trials per second of "rounds" and "overlapped".
+        seen: trials per second measured, by number of workers.
+    """
+    from tvm_practice.viz.throughput import throughput_figure
+
+    return throughput_figure(
+        [(row["workers"], row["rounds"], row["overlapped"]) for row in rows],
+        workers_alone=[min(row["workers"], stages.batch) / stages.run for row in rows],
+        bounds={
+            f"search, rounds of {stages.batch}": stages.batch / stages.search,
+            f"{stages.builders} builders": stages.builders / stages.build,
+            "upload": 1 / stages.upload,
+            "tracker": 1 / stages.request,
+        },
+        seen=seen,
+    )
