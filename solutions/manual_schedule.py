@@ -142,18 +142,18 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tensor
     """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
 
-    Blocks of `width` rows of X (axis 0) or columns of X (axis 1). Block b has at [r, w] the
+    Panels of `width` rows of X (axis 0) or columns of X (axis 1). Panel b has at [r, w] the
     element r of row or column b * width + w. Where X has no such element, it has 0.0:
     te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
 
     Args:
         X: a te.Tensor of two dimensions: A (m, k) with axis 0, B (k, n) with axis 1.
-        axis: which of X's axes is cut into blocks; the sum runs along the other one.
-        width: rows or columns per block; it need not divide them.
+        axis: which of X's axes is cut into panels; the sum runs along the other one.
+        width: rows or columns per panel; it need not divide them.
         depth: steps of the sum, k or more.
 
     Returns:
-        The te.Tensor [blocks][depth][width], named as X with "_packed" after it.
+        The te.Tensor [panels][depth][width], named as X with "_packed" after it.
     """
     from tvm import te
 
@@ -170,13 +170,13 @@ def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tens
 def packed_product(A_packed: Any, B_packed: Any, m: int, n: int) -> Any:  # a te.Tensor
     """Declare the product of two operands of `pack_operand`, one tile after the other.
 
-    Stage "T" [row blocks][column blocks][rows][columns] holds the tiles: T[bi, bj, i, j] is the
+    Stage "T" [row panels][column panels][rows][columns] holds the tiles: T[bi, bj, i, j] is the
     sum over all steps r of A_packed[bi, r, i] * B_packed[bj, r, j], without a condition. Stage
     "C" (m, n) reads each of its elements from T, and leaves out what lies past m and n.
 
     Args:
-        A_packed: a te.Tensor [row blocks][depth][rows].
-        B_packed: a te.Tensor [column blocks][depth][columns].
+        A_packed: a te.Tensor [row panels][depth][rows].
+        B_packed: a te.Tensor [column panels][depth][columns].
         m: rows of C.
         n: columns of C.
 
@@ -201,16 +201,16 @@ def packed_product(A_packed: Any, B_packed: Any, m: int, n: int) -> Any:  # a te
 def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     """Schedule the tiles of `packed_product`: loops, threads, the buffer and its copy to C.
 
-    The loops of block "T" become, outermost first: column blocks, in parallel; row blocks;
+    The loops of block "T" become, outermost first: column panels, in parallel; row panels;
     k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
-    rows_first, row blocks are outermost and in parallel, column blocks inside them. T's own
+    rows_first, row panels are outermost and in parallel, column panels inside them. T's own
     buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
     k_outer; its columns, if a tile has several, are vectorized. The other loops are serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule of the stages, nothing scheduled yet; changed in place.
         unroll_k: the extent of k_inner.
-        rows_first: whether the parallel loop is over row blocks.
+        rows_first: whether the parallel loop is over row panels.
 
     Returns:
         The parallel loop.
@@ -232,15 +232,15 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
 def place_copies(schedule: Any, outer: Any, rows_first: bool) -> None:
     """Pack one operand in the parallel loop of `order_packed`, the other before it.
 
-    Block "B_packed" moves into `outer`: each thread packs a column block just before all row
-    blocks use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
+    Block "B_packed" moves into `outer`: each thread packs a column panel just before all row
+    panels use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
     and B change places. The last loop of B_packed, its columns, is vectorized either way, also if
     it has one iteration. The loops of the sum stay as they are.
 
     Args:
         schedule: a tvm.s_tir.Schedule as `order_packed` leaves it, changed in place.
         outer: the parallel loop.
-        rows_first: whether `outer` is over row blocks.
+        rows_first: whether `outer` is over row panels.
     """
     A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
     near, before = (A_pack, B_pack) if rows_first else (B_pack, A_pack)
@@ -262,10 +262,10 @@ def packed_matmul(
     - A_packed [m/rows][k][rows]: the rows of A that one tile reads, one column after the other
       without a gap. Packed first, its outermost loop parallel.
     - B_packed [n/columns][k][columns]: likewise for the columns of B. Packed inside the parallel
-      loop over column blocks, just before they are used, its columns vectorized.
+      loop over column panels, just before they are used, its columns vectorized.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
-    - The loop over column blocks is parallel, the loop over row blocks is inside it: a column block
+    - The loop over column panels is parallel, the loop over row panels is inside it: a column panel
       of B stays in a near cache while all of A passes by. With rows_first A and B change places.
 
     The packed buffers round m, n and k up and hold zeros there, so the loop over k needs no guard
@@ -278,8 +278,8 @@ def packed_matmul(
         rows: rows of a tile.
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
-        rows_first: whether the parallel loop is over row blocks, with A packed inside it and B
-            before it: for use with fewer column blocks than threads.
+        rows_first: whether the parallel loop is over row panels, with A packed inside it and B
+            before it: for use with fewer column panels than threads.
 
     Returns:
         The tvm.s_tir.Schedule.

@@ -6,7 +6,8 @@ from typing import Any
 def split_loop(schedule: Any, factor: int) -> None:
     """Split the loop i in two, the inner one of `factor` iterations.
 
-    `factor` need not divide the length of Y: TVM rounds the outer loop up and guards the block.
+    `factor` need not divide the length of Y: TVM rounds the outer loop up and adds a guard, a
+    condition that skips the iterations past the end.
 
     Args:
         schedule: of Y[i] = 2 X[i], changed in place; a tvm.s_tir.Schedule.
@@ -57,7 +58,7 @@ def columns_to_lanes(schedule: Any) -> None:
 
 
 def written_out(schedule: Any) -> None:
-    """Have the additions of a row's sum written out one after the other, without a loop.
+    """Write the additions of a row's sum out one after the other, without a loop.
 
     Args:
         schedule: of Y[i] = sum over k of X[i, k], changed in place.

@@ -4,17 +4,19 @@ Phase 2 chose tile sizes by reasoning about registers and caches. A tuner choose
 
     propose a schedule -> build it -> run it -> record how long it took -> propose the next
 
-The record makes the work durable: a log outlives the process, serves every later build, and lets a
-search continue. Tuners differ in who writes the schedule, and in how they propose the next one:
+One round of these steps is a trial. The record makes the work durable: a log outlives the process,
+serves every later build, and lets a search continue. Tuners differ in who writes the schedule, and
+in how they propose the next one:
 
     AutoTVM       classic   you write a template with knobs; the tuner picks their values
-    Ansor         classic   nobody: it derives whole schedules ("sketches") from the expression
+    Ansor         classic   nobody: it derives "sketches", schedules without numbers, from the
+                            expression, and fills the numbers in
     MetaSchedule  current   either: derived from the expression, or by your own function, which
                             asks for samples instead of deciding
 
 All three train a model (XGBoost) on their measurements and measure only the candidates that it
 ranks highest. Ansor's and MetaSchedule's models see features of the loops, AutoTVM's sees the
-values of the knobs. A trial costs half a second, a prediction microseconds.
+values of the knobs. A trial takes a compilation and a run; a prediction takes microseconds.
 
 The pieces of AutoTVM, `from tvm import autotvm`:
 
@@ -62,8 +64,8 @@ budget.trials_per_round(trials, tasks).
 
 The worked example is a tuner without a model. Write the functions below it, then run
 
-    python -m tvm_practice.auto_tune --quick        16 trials each, about a minute
-    python -m tvm_practice.auto_tune                64 trials each, on a larger matmul
+    python -m tvm_practice.auto_tune --quick        16 trials per tuner
+    python -m tvm_practice.auto_tune                64 trials per tuner, on a larger matmul
     pytest -m phase5
 
 Tuners measure in worker processes, so a candidate that crashes or hangs costs one trial and not

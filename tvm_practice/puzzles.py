@@ -1,4 +1,4 @@
-"""Puzzles: one schedule primitive each, about three minutes.
+"""Puzzles: one schedule primitive each.
 
 Each function changes a schedule's loops from one picture to another, in one to five lines:
 
@@ -13,7 +13,8 @@ them. A *block* is a stage's statement; the loops around it are what you change:
 
 The primitives, each of which is a method of the schedule:
 
-    split(loop, [None, 8])           two loops of one, the inner one of 8 iterations
+    split(loop, [None, 8])           two loops of one, the inner one of 8 iterations; TVM works
+                                     out None, rounded up
     reorder(a, b)                    these loops in this order, a outside b
     fuse(a, b)                       one loop of two
     parallel(loop)                   its iterations are shared among the threads
@@ -23,7 +24,7 @@ The primitives, each of which is a method of the schedule:
     compute_at(block, loop)          moves a producer into a loop of its consumer
     reverse_compute_at(block, loop)  moves a consumer into a loop of its producer
     cache_read(block, 0, "local")    a block that copies the block's first input to a buffer;
-                                     returns it
+                                     returns it. "local" is the memory of one thread
     cache_write(block, 0, "local")   the block writes to a buffer; returns a block that copies
                                      the buffer to the output
     decompose_reduction(block, loop) a sum's zeroing in a block of its own, right before `loop`
@@ -50,7 +51,8 @@ from tvm_practice.course.phase import phase_command
 def split_loop(schedule: Any, factor: int) -> None:
     """Split the loop i in two, the inner one of `factor` iterations.
 
-    `factor` need not divide the length of Y: TVM rounds the outer loop up and guards the block.
+    `factor` need not divide the length of Y: TVM rounds the outer loop up and adds a guard, a
+    condition that skips the iterations past the end.
 
     Args:
         schedule: of Y[i] = 2 X[i], changed in place; a tvm.s_tir.Schedule.
@@ -96,7 +98,7 @@ def columns_to_lanes(schedule: Any) -> None:
 
 
 def written_out(schedule: Any) -> None:
-    """Have the additions of a row's sum written out one after the other, without a loop.
+    """Write the additions of a row's sum out one after the other, without a loop.
 
     Args:
         schedule: of Y[i] = sum over k of X[i, k], changed in place.

@@ -20,9 +20,9 @@ A pass takes an IRModule and returns a new one. The pieces of current TVM:
     tvm.compile(mod, target)                compiles functions and graph
     relax.transform.X()                     a pass. X is
         DecomposeOpsForInference              batch normalization becomes arithmetic
-        CanonicalizeBindings                  drops the bindings that this leaves
+        CanonicalizeBindings                  drops bindings (lines `name = call`) left over by it
         FoldConstant                          computes what depends on constants alone
-        LegalizeOps                           each operator becomes a call of a PrimFunc
+        LegalizeOps                           each operator becomes a call of a PrimFunc, call_tir
         AnnotateTIROpPattern                  notes each PrimFunc's pattern: element-wise, …
         FuseOps, FuseTIR                      group calls by pattern; make a group one PrimFunc
 

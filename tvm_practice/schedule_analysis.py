@@ -18,6 +18,9 @@ A schedule is compiled to a module, here for this machine's processor:
     module = tvm.compile(schedule.mod, target=host_target()).mod    of tvm_practice.engines
     module["main"](A, B, C)                                         tensors: writes C
 
+Your functions of earlier phases are in their modules, the reference ones in `solutions`:
+`from solutions.te_basics import matmul`.
+
 TVM has its own stopwatch, `time_evaluator`. It loops in C++, so the figure does not include the
 call from Python (about a microsecond):
 

@@ -7,7 +7,7 @@ def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> N
     """Give each element of C a thread: split the rows and the columns, reorder, bind.
 
     The block's three loops are i (rows), j (columns) and k (the sum). Afterwards they are,
-    outermost first: row blocks on blockIdx.y, column blocks on blockIdx.x, threads_y rows on
+    outermost first: row tiles on blockIdx.y, column tiles on blockIdx.x, threads_y rows on
     threadIdx.y, threads_x columns on threadIdx.x, and k. Threads adjacent in x then read adjacent
     elements of B and write adjacent elements of C, in few sectors. The sizes need not divide;
     `split` guards the block.
@@ -81,7 +81,7 @@ def register_tile_gpu(
 ) -> tuple[Any, Any, Any]:
     """Keep each thread's tile of C, and the operands it multiplies, in registers.
 
-    The block's loops i, j, k become, outermost first: row blocks (blockIdx.y), column blocks
+    The block's loops i, j, k become, outermost first: row tiles (blockIdx.y), column tiles
     (blockIdx.x), threads_y (threadIdx.y), threads_x (threadIdx.x), k_outer, k_inner of `step`
     iterations, and the thread's `rows` and `columns`, both unrolled. The block accumulates in a
     "local" buffer, written to C inside threadIdx.x when k_outer has ended.
@@ -144,8 +144,8 @@ def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
 def fragment_loops(schedule: Any, block: Any) -> Any:
     """Make the loops of one fragment the innermost ones of a copy.
 
-    Split the last two loops, rows and columns, by 16, and reorder them to row blocks, column
-    blocks, 16 rows, 16 columns. Loops outside them stay as they are.
+    Split the last two loops, rows and columns, by 16, and reorder them to row tiles, column
+    tiles, 16 rows, 16 columns. Loops outside them stay as they are.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -243,7 +243,7 @@ def bind_threads_classic(
 ) -> Any:  # a tvm.te.Schedule
     """`bind_threads` in classic TVM's words.
 
-    The loops of the stage of C become row blocks on blockIdx.y, column blocks on blockIdx.x,
+    The loops of the stage of C become row tiles on blockIdx.y, column tiles on blockIdx.x,
     threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. Bind an
     axis to the result of te.thread_axis("blockIdx.y") and the like.
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 def request_worker(
     host: str, port: int, key: str, *, wait_seconds: float, session_seconds: float
 ) -> Any:  # a tvm.rpc.RPCSession
-    """Ask a tracker for a free worker, and do not wait for ever.
+    """Ask a tracker for a free worker, and do not wait forever.
 
     tvm.rpc.connect_tracker gives a connection whose `request` asks for a session. Both are
     patient: without a tracker the first retries for a minute, and the second waits until a worker
-    is free, for ever if none comes.
+    is free, forever if none comes.
 
     A connection of your own to host and port shows at once whether anybody listens. The socket of
     TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it

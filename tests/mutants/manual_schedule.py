@@ -250,7 +250,7 @@ edited(
     "packed_matmul",
     "packs_all_of_b_first",
     {"schedule.compute_at(near, outer)": "schedule.parallel(schedule.get_loops(near)[0])"},
-    message="B is packed inside the loop over column blocks",
+    message="B is packed inside the loop over column panels",
     of="as_one_function",
 )
 
@@ -262,7 +262,7 @@ edited(
         "    schedule.parallel(outer)\n": "",
         "    schedule.parallel(schedule.get_loops(before)[0])\n": "",
     },
-    message=r"the outermost loop is parallel\(6\), the column blocks",
+    message=r"the outermost loop is parallel\(6\), the column panels",
     of="as_one_function",
 )
 
@@ -271,7 +271,7 @@ edited(
     "packed_matmul",
     "knows_one_order",
     {"    if rows_first:\n": "    if False:\n"},
-    message="the row blocks, with rows_first=True",
+    message="the row panels, with rows_first=True",
     of="as_one_function",
 )
 
@@ -796,13 +796,13 @@ edited(
     "pack_operand",
     "cuts_rows_only",
     {"value = X[at, r] if axis == 0 else X[r, at]": "value = X[at, r]"},
-    message="columns .axis 1. of X are cut into blocks",
+    message="columns .axis 1. of X are cut into panels",
 )
 edited(
     "pack_operand",
     "rounds_the_blocks_down",
     {"-(-size // width)": "size // width"},
-    message="blocks rounded up",
+    message="panels rounded up",
 )
 edited(
     "pack_operand",
@@ -874,7 +874,7 @@ edited(
         "lambda bi, bj, i, j:": "lambda bj, bi, i, j:",
         "T[i // rows, j // columns,": "T[j // columns, i // rows,",
     },
-    message="row blocks first",
+    message="row panels first",
 )
 edited(
     "packed_product",
@@ -1039,13 +1039,13 @@ edited(
     "place_copies",
     "packs_both_before",
     {"    schedule.compute_at(near, outer, preserve_unit_loops=True)\n": ""},
-    message="B is packed inside the loop over column blocks",
+    message="B is packed inside the loop over column panels",
 )
 edited(
     "place_copies",
     "packs_for_every_tile",
     {"(near, outer,": '(near, schedule.get_loops(schedule.get_sblock("T"))[1],'},
-    message="outside that over row blocks",
+    message="outside that over row panels",
 )
 edited(
     "place_copies",

@@ -82,11 +82,11 @@ PROMISES: dict[str, dict[str, str]] = {
         "only where both conditions hold": "reads_past_k",
         "it need not divide them": "rounds_the_blocks_down",
         "steps of the sum, k or more": "depth_is_k",
-        "The te.Tensor [blocks][depth][width]": "width_before_depth",
+        "The te.Tensor [panels][depth][width]": "width_before_depth",
         'named as X with "_packed" after it': "one_name_for_both",
     },
     "manual_schedule.packed_product": {
-        "[row blocks][column blocks][rows][columns]": "column_blocks_first",
+        "[row panels][column panels][rows][columns]": "column_blocks_first",
         "the sum over all steps r": "leaves_the_last_step_out",
         "without a condition": "tests_each_step",
         "reads each of its elements from T": "takes_the_place_for_the_tile",
@@ -94,9 +94,9 @@ PROMISES: dict[str, dict[str, str]] = {
         "The te.Tensor C": "returns_the_tiles",
     },
     "manual_schedule.order_packed": {
-        "column blocks, in parallel": "one_thread",
+        "column panels, in parallel": "one_thread",
         "k_inner of unroll_k iterations": "k_of_the_check",
-        "With rows_first, row blocks are outermost": "always_column_blocks_first",
+        "With rows_first, row panels are outermost": "always_column_blocks_first",
         'gets the scope "local"': "tiles_in_memory",
         "inside the second loop": "writes_c_once_per_column_of_tiles",
         "its columns, if a tile has several, are vectorized": "writes_float_by_float",
@@ -105,7 +105,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "manual_schedule.place_copies": {
         'Block "B_packed" moves into `outer`': "packs_both_before",
-        "just before all row blocks use it": "packs_for_every_tile",
+        "just before all row panels use it": "packs_for_every_tile",
         "its outermost loop parallel": "the_other_on_one_thread",
         "With rows_first A and B change places": "always_b_inside",
         "is vectorized either way": "vectorizes_the_near_one",
@@ -114,10 +114,10 @@ PROMISES: dict[str, dict[str, str]] = {
     "manual_schedule.packed_matmul": {
         "float32 buffers (m, k), (k, n), (m, n)": "multiplies_in_double",
         "B_packed [n/columns][k][columns]": "packs_b_by_rows_of_the_tile",
-        "Packed inside the parallel loop over column blocks": "packs_all_of_b_first",
+        "Packed inside the parallel loop over column panels": "packs_all_of_b_first",
         "its columns vectorized": "packs_b_float_by_float",
         "unroll_k steps of k unrolled": "unrolls_four_steps_whatever_is_asked",
-        "The loop over column blocks is parallel": "runs_on_one_thread",
+        "The loop over column panels is parallel": "runs_on_one_thread",
         "With rows_first A and B change places": "knows_one_order",
         "hold zeros there": "repeats_the_last_k_at_the_edge",
         "the loop over k needs no guard": "guards_every_step",
@@ -275,7 +275,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "of each of its functions": "applies_to_one_function",
     },
     "labs.gpu_schedule.bind_threads": {
-        "row blocks on blockIdx.y, column blocks on blockIdx.x": "rows_on_x",
+        "row tiles on blockIdx.y, column tiles on blockIdx.x": "rows_on_x",
         "threads_y rows on threadIdx.y": "binds_blocks_only",
     },
     "labs.gpu_schedule.stage_shared": {
@@ -297,7 +297,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.gpu_schedule.fragment_loops": {
         "rows and columns, by 16": "of_32",
-        "row blocks, column blocks, 16 rows, 16 columns": "fragments_inside",
+        "row tiles, column tiles, 16 rows, 16 columns": "fragments_inside",
         "16 rows, 16 columns": "columns_before_rows",
         "The loop of 16 rows": "returns_the_outer_rows",
     },
@@ -362,7 +362,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "ValueError: x is longer than the longest bucket": "truncates_what_is_too_long",
     },
     "labs.tuning_farm.request_worker": {
-        "do not wait for ever": "waits_for_ever",
+        "do not wait forever": "waits_for_ever",
         "Close the connection in any case": "leaves_its_request_behind",
         "after which the worker ends the session": "session_without_end",
         "ConnectionError: nobody listens on that port": "tries_a_missing_tracker",
@@ -429,7 +429,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the inner one of `factor` iterations": "factor_outside",
         "`factor` need not divide the length": "outer_rounded_down",
         "iterations of the inner loop": "always_fours",
-        "guards the block": "guard_switched_off",
+        "adds a guard": "guard_switched_off",
     },
     "puzzles.one_loop": {
         "row by row as before": "column_by_column",

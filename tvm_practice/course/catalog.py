@@ -86,7 +86,6 @@ class Phase:
     number: int
     module: str
     title: str
-    minutes: int
     lanes: tuple[Engine, ...]
     question: str
     exercises: list[Exercise] = field(default_factory=list)

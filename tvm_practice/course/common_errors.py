@@ -126,7 +126,7 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "a Python loop over a reduce axis",
         r"'(IterVar|Var)' object cannot be interpreted as an integer",
-        "An axis stands for a loop of the compiled program; it is no number while Python runs.",
+        "An axis stands for a loop of the compiled program; it has no value while Python runs.",
         "te.sum(…, axis=k) or te.max(…, axis=k), which make that loop",
         _expressions(
             'te.compute((64,), lambda i: sum(A[i, x] for x in range(k)), name="Y")',
@@ -138,8 +138,8 @@ _TENSOR_EXPRESSIONS = (
         r"loop of ufunc does not support argument \d+ of type (TensorSlice|Var|IterVar|\w*Imm)"
         r"|must be real number, not (TensorSlice|Var|IterVar|Mul|Add|Sub|Div)"
         r"|float\(\) argument must be a string or a real number, not '(TensorSlice|Var|IterVar)'",
-        "numpy and math compute with numbers. An element of a tensor expression is a formula, "
-        "whose numbers come when the compiled program runs.",
+        "numpy and math compute with numbers. An element of a tensor expression is a formula; it "
+        "has no value until the compiled program runs.",
         "TE's own functions: te.exp, te.log, te.sqrt, te.tanh, te.power; .astype for a type",
         _expressions(
             'import numpy as np\n\nte.compute((64, 64), lambda i, j: np.exp(A[i, j]), name="Y")',
@@ -154,7 +154,7 @@ _TENSOR_EXPRESSIONS = (
         "a slice of a tensor",
         r"TensorLoad.*got `Array\[index \d+: ffi\.OpaquePyObject"
         r"|convert type <class 'slice'> to object",
-        "TE has no slices: a formula says what one element is.",
+        "TE has no slices: a formula defines one element.",
         "an index for each axis; te.sum over a te.reduce_axis for a whole row",
         _expressions(
             'te.compute((64,), lambda i: te.sum(A[i, :], axis=k), name="Y")',
@@ -164,7 +164,7 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "a whole tensor in the formula of one element",
         r"te\.ComputeOp.*got `?Array\[index \d+: (te\.)?Tensor\]",
-        "The function given to te.compute says what one element is; A + B are all of them.",
+        "The function given to te.compute defines one element; A + B stands for all elements.",
         "A[i, j] + B[i, j]",
         _expressions(
             'te.compute((64, 64), lambda i, j: A + B, name="Y")',
@@ -176,7 +176,7 @@ _TENSOR_EXPRESSIONS = (
         r"Reductions are only allowed at the top level of compute",
         "te.sum, te.max and te.min must be the whole formula of their stage: its loop over the "
         "reduce axis updates one element and nothing else.",
-        "two stages: the reduction in one te.compute, what is done with it in the next",
+        "two stages: the reduction in one te.compute, the rest of the formula in the next",
         _expressions(
             'te.compute((64,), lambda i: te.sum(A[i, k], axis=k) + B[i, 0], name="Y")',
             'total = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="total")\n'
@@ -186,7 +186,7 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "a reduction without its axis",
         r"reducer\(\) missing 1 required positional argument: 'axis'",
-        "te.sum adds up over an axis, which has to be named; k in the index does not say so.",
+        "te.sum needs the axis to sum over; k in the index is not enough.",
         "te.sum(…, axis=k) with k = te.reduce_axis((0, extent))",
         _expressions(
             'te.compute((64,), lambda i: te.sum(A[i, k]), name="Y")',
@@ -196,14 +196,15 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "a reduce axis given as a number",
         r"dom need to be Range",
-        "te.reduce_axis takes a range, from where to where, and not an extent.",
+        "te.reduce_axis takes a range (begin, end), not an extent.",
         "te.reduce_axis((0, extent))",
         _expressions('te.reduce_axis(64, name="k")', 'te.reduce_axis((0, 64), name="k")'),
     ),
     CommonError(
         "an assignment to an element",
         r"'Tensor' object does not support item assignment",
-        "A tensor of TE is declared once, by a formula; nothing can be written into it.",
+        "A tensor expression is declared once, by a formula; nothing can be assigned to its "
+        "elements.",
         "a new stage: te.compute(shape, lambda i, j: …)",
         _expressions(
             "A[0, 0] = 1.0",
@@ -227,7 +228,7 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "a layer that TE does not have",
         r"module 'tvm\.te' has no attribute",
-        "TE has arithmetic and a few functions of one element; layers are formulas of these.",
+        "TE has arithmetic and a few functions of one element. Write a layer as a formula of them.",
         "te.max(x, 0.0) for a ReLU, te.sum(a * b, axis=k) for a product of matrices",
         _expressions(
             'te.compute((64, 64), lambda i, j: te.relu(A[i, j]), name="Y")',
@@ -237,7 +238,7 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "/ between integers",
         r"TVM supports multiple types of integer divisions",
-        "/ would have to be a fraction in Python, and an index is an integer.",
+        "In Python, / gives a fraction, and an index is an integer.",
         "i // 2 and i % 2",
         _expressions(
             'te.compute((64, 64), lambda i, j: A[i / 2, j], name="Y")',
@@ -247,8 +248,8 @@ _TENSOR_EXPRESSIONS = (
     CommonError(
         "an input that is not among the arguments",
         r"Cannot find the Realization point of tensor|Check failed: \(info->IsArg\(tensor\)\)",
-        "A placeholder that the formulas read is not in the list of arguments, so nothing "
-        "would fill it.",
+        "A placeholder that the formulas read is not in the list of arguments, so it would never "
+        "get values.",
         "all inputs, then the output: [A, B, C]",
         (
             _current("te.create_prim_func([A, C])", "te.create_prim_func([A, B, C])"),
@@ -261,9 +262,9 @@ _SCHEDULES = (
     CommonError(
         "a loop that split or fuse has replaced",
         r"The loop no longer exists in the IRModule|Operate on iter var .*that has already been",
-        "split and fuse end the loops that they are given and return new ones; an old name "
-        "then means no loop.",
-        "the loops that they returned; in current TVM, sch.get_loops(block) gives all of now",
+        "split and fuse replace the loops that they are given, and return the new ones. The old "
+        "names no longer refer to a loop.",
+        "the loops that they returned; in current TVM, sch.get_loops(block) gives the present ones",
         (
             _current(
                 "sch.fuse(i, j)\nsch.parallel(i)",
@@ -298,14 +299,14 @@ _SCHEDULES = (
     CommonError(
         "no block of that name",
         r"Cannot find a block with the name",
-        "A block has the name of its te.compute; cache_read and cache_write make further ones.",
+        "A block has the name of its te.compute; cache_read and cache_write add blocks.",
         "name= in te.compute; print(sch.mod) shows the names",
         (_current('sch.get_sblock("D")', 'sch.get_sblock("C")'),),
     ),
     CommonError(
         "loops of two nests in one step",
         r"The loops are not in a chain",
-        "reorder takes loops that lie one inside another; those of a cache's copy are beside them.",
+        "reorder takes loops that lie one inside another; the loops of a copy are in another nest.",
         "the loops of one sch.get_loops(block)",
         (
             _current(
@@ -318,7 +319,7 @@ _SCHEDULES = (
     CommonError(
         "a loop named twice",
         r"appears in the input array for multiple times|Same axis can not appear more than once",
-        "reorder says the new order of loops; each can have one place in it.",
+        "reorder takes the loops in their new order, in which each has one place.",
         "each loop once",
         (
             _current("sch.reorder(j, i, j)", "sch.reorder(j, i)"),
@@ -326,10 +327,10 @@ _SCHEDULES = (
         ),
     ),
     CommonError(
-        "fuse of loops that are not neighbours",
+        "fuse of loops that are not adjacent",
         r"The loops can't be fused because|Can only fuse iterations that are consecutive",
         "fuse makes one loop of two where the second is directly inside the first.",
-        "reorder first, so that the one is directly inside the other, the outer one named first",
+        "reorder first, so that one is directly inside the other; name the outer one first",
         (
             _current("sch.fuse(i, k)", "sch.fuse(i, j)"),
             _classic("s[C].fuse(i, k)", "s[C].fuse(i, j)"),
@@ -339,8 +340,8 @@ _SCHEDULES = (
         "a sum's loop in parallel or in vector lanes",
         r'"(vectorize|parallel|bind)" cannot be fulfilled.*is not a data parallel'
         r"|Cannot vectorize on CommReduce",
-        "All steps of a reduction write the same element; at the same time they would lose "
-        "each other's additions.",
+        "All steps of a reduction write the same element. If they ran at the same time, additions "
+        "would be lost.",
         "a loop over the output's elements; rfactor first, to give each lane a sum of its own",
         (
             _current("sch.vectorize(k)", "sch.reorder(k, j)\nsch.vectorize(j)"),
@@ -354,8 +355,8 @@ _SCHEDULES = (
     CommonError(
         "factors that do not cover the loop",
         r"The product of factors is not larger than or equal to the extent",
-        "The new loops make fewer steps, all together, than the one they replace.",
-        "factors whose product is the extent, or None for the one that TVM computes",
+        "Together, the new loops make fewer steps than the loop that they replace.",
+        "factors whose product is the extent, or None for the factor that TVM works out",
         (_current("sch.split(i, factors=[4, 8])", "sch.split(i, factors=[None, 8])"),),
     ),
     CommonError(
@@ -375,10 +376,10 @@ _SCHEDULES = (
         ),
     ),
     CommonError(
-        "another number of loops than names for them",
+        "more or fewer names than loops",
         r"ValueError: (too many|not enough) values to unpack",
         "A matmul has three loops, i, j and k, and split returns a loop for each factor.",
-        "a name for each; print them to see how many there are",
+        "a name for each loop; print the list to see how many there are",
         (
             _current("i, j = sch.get_loops(block)", "i, j, k = sch.get_loops(block)"),
             _classic("i, j, k = s[C].op.axis", "i, j = s[C].op.axis\n(k,) = s[C].op.reduce_axis"),
@@ -396,12 +397,12 @@ _SCHEDULES = (
         ),
     ),
     CommonError(
-        "compute_at into one's own loops",
+        "compute_at into the block's own loops",
         r"to be under the same block scope, and loop not to be the ancestor of block"
         r"|Find loop in compute_at attach group",
-        "compute_at moves the computation of a stage into the loops of the stage that reads "
-        "it. Its own loops come along.",
-        "the block that is read first, then a loop of the one that reads it",
+        "compute_at moves a producer into the loops of its consumer. The producer's own loops "
+        "move with it.",
+        "the producer's block, then a loop of its consumer",
         (
             _current(
                 "sch.compute_at(block, i)",
@@ -418,7 +419,7 @@ _SCHEDULES = (
     CommonError(
         "a reduction inlined",
         r"The block has init statement",
-        "Inlining writes a formula where its element is read. A reduction is a loop, and no "
+        "Inlining writes a formula where its element is read. A reduction is a loop, not a "
         "formula.",
         "compute_at, which moves the loop; compute_inline for stages of elementwise formulas",
         (
@@ -432,9 +433,8 @@ _SCHEDULES = (
     CommonError(
         "decompose_reduction inside the sum's loop",
         r"decompose_reduction expect the loop .* to be higher than all the loops related to reduce",
-        "The zeroes have to be written before the first addition, so outside of every loop of "
-        "the sum.",
-        "the outermost loop of the sum, or one around it",
+        "Zeros must be written before the first addition, so outside all loops of the sum.",
+        "the outermost loop of the sum, or a loop around it",
         (
             _current(
                 "sch.reorder(k, i, j)\nsch.decompose_reduction(block, i)",
@@ -445,23 +445,22 @@ _SCHEDULES = (
     CommonError(
         "no storage scope of that name",
         r'The input storage scope "[^"]*" is invalid',
-        "A scope says where a copy lies. TVM knows a few names of scopes.",
+        "A scope says where a buffer lies. TVM knows only a few scopes.",
         '"global" (memory), "shared" (of a GPU\'s thread block), "local" (registers)',
         (_current('sch.cache_read(block, 0, "shraed")', 'sch.cache_read(block, 0, "shared")'),),
     ),
     CommonError(
         "a buffer that the block does not have",
         r"`buffer_index` is required to be in",
-        "cache_read counts the tensors that a block reads, cache_write those that it writes; "
-        "both from 0.",
+        "The number is that of a buffer that the block reads (cache_read) or writes "
+        "(cache_write), counted from 0.",
         "0 for the first, 1 for the second",
         (_current('sch.cache_read(block, 2, "global")', 'sch.cache_read(block, 1, "global")'),),
     ),
     CommonError(
         "vector lanes without a known number",
         r"Failed to vectorize loop with extent",
-        "A vector has as many lanes as its loop has steps, which must be a number when the "
-        "program is compiled.",
+        "A vector has one lane per step of its loop. The compiler must know their number.",
         "split first: sch.split(i, [None, 8]), and vectorize the inner loop",
         (
             _current(
@@ -481,7 +480,7 @@ _SCHEDULES = (
     CommonError(
         "an intrinsic that was not registered",
         r"TensorIntrin '[^']*' is not registered",
-        "tensorize replaces loops by an instruction that was described under this name before.",
+        "tensorize replaces loops by an instruction, which must be registered under this name.",
         "tvm.tirx.TensorIntrin.register(name, description, implementation) first",
         (_current('sch.tensorize(i, "dot_16")', "sch.parallel(i)"),),
     ),
@@ -489,8 +488,8 @@ _SCHEDULES = (
         "a tensor where an operation or a stage is wanted",
         r"te\.CreateSchedule.*Expected Array\[Operation\]"
         r"|Expect schedule key to be Tensor or Operation",
-        "In classic TVM a schedule is made of the operation that computes the output, and a "
-        "stage is looked up by its tensor.",
+        "Classic TVM makes a schedule from the operation that computes the output, and finds a "
+        "stage by its tensor.",
         "te.create_schedule(C.op), then s[C]",
         (
             _classic("te.create_schedule(C)", "te.create_schedule(C.op)"),

@@ -12,8 +12,8 @@ The errors that beginners meet most, each with its cause and the way out. A chec
 meets one says so below TVM's own message; `tvm-practice errors WORDS` finds it. The tests run every
 example. This page is made by `tvm-practice errors --page`.
 
-The examples stand after a matmul of 64 by 64, on current TVM as `sch` with its `block` and loops
-`i`, `j`, `k`, on classic TVM as `s` with the axes `i`, `j`, `k`.
+The examples follow a matmul of 64 by 64. On current TVM its schedule is `sch`, with `block` and the
+loops `i`, `j`, `k`; on classic TVM it is `s`, with the axes `i`, `j`, `k`.
 """
 _NAMES = {CURRENT: "current TVM", CLASSIC: "classic TVM"}
 

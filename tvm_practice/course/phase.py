@@ -58,12 +58,15 @@ def run_phase(
     graded, as far as that is known. An engine that is missing here is said in a line, and its value
     is {"unavailable": reason}.
     """
+    import time
+
     from rich.console import Console
 
     from tvm_practice import engines
     from tvm_practice.course.catalog import phase as phase_named
 
     engines.thread_count()  # a mistake in what is asked for is said before anything is written
+    started = time.monotonic()
     console = Console()
     phase = phase_named(module)
     whose = "the reference solutions" if source == SOLUTIONS else "your functions"
@@ -101,6 +104,7 @@ def run_phase(
             f"Grade with: pytest -m {phase.marker}",
             highlight=False,
         )
+    console.print(f"\nThis run took {time.monotonic() - started:.0f} s.", highlight=False)
     console.print(f"\n[bold]Key question.[/] {phase.question}", highlight=False)
     console.print(f"The answer is in {phase.page}.", highlight=False)
     return results

@@ -45,7 +45,7 @@ QUESTIONS = (
     Question(
         "te_basics",
         "reduce_axis",
-        "A sum over k and a maximum over k stand in two te.compute stages. What do they need?",
+        "One te.compute stage sums over k, another takes the maximum over k. What do they need?",
         "A te.reduce_axis each",
         (
             "One te.reduce_axis for both",
@@ -129,8 +129,8 @@ QUESTIONS = (
             "i: it is the outermost",
             "any of them: vectors are gathered",
         ),
-        "Along j one load brings a vector of B and one store writes a vector of C, while A's value "
-        "is broadcast. Along k the lanes would have to be added up.",
+        "Along j, one load brings a vector of B, one store writes a vector of C, and A's value "
+        "is broadcast. Along k, the lanes would have to be added up.",
     ),
     Question(
         "manual_schedule",
@@ -167,8 +167,8 @@ QUESTIONS = (
             "The mean of each, one after the other",
             "One long run of each",
         ),
-        "What the machine does meanwhile meets both sides of a pair, and the interval says how "
-        "much is left of it.",
+        "Other work on the machine slows both sides of a pair, and the interval says how much of "
+        "its effect is left.",
     ),
     Question(
         "schedule_analysis",
@@ -262,8 +262,8 @@ QUESTIONS = (
         "does it miss?",
         "NaN: every comparison with it is false",
         ("Negative differences", "Zeros", "Outputs larger than the reference"),
-        "Ask the other way round: not (abs(a - b) <= tolerance).all(), and compare shapes first, "
-        "which numpy would broadcast.",
+        "Ask the other way round: not (abs(a - b) <= tolerance).all(). Compare the shapes first: "
+        "numpy would broadcast them.",
     ),
     Question(
         "relay_import",
@@ -331,9 +331,9 @@ QUESTIONS = (
     Question(
         "auto_tune",
         "trials",
-        "8 trials a task were enough for one model. For another, with 40 tasks, 8 trials in all "
+        "8 trials per task were enough for one model. For another, with 40 tasks, 8 trials in all "
         "are",
-        "less than one trial a task: most tasks keep the default schedule",
+        "less than one trial per task: most tasks keep the default schedule",
         (
             "as good: trials are per model",
             "better: tasks share their records",

@@ -29,11 +29,11 @@ def packed_blocking(n: int) -> dict[str, Any]:
 
     Its tiles need not divide the matrix, since the copies are padded, and can fill the registers.
     An eighth of them holds a row of B, and rows are as many as leave one for the values of A. A
-    tile is wider than tall because A passes by once for every column block.
+    tile is wider than tall because A passes by once for every column panel.
 
     Returns:
         rows and columns (6 x 64 where 32 registers hold 16 floats each, 6 x 16 where 16 hold 8),
-        and rows_first, which is set where there are not two column blocks for every thread.
+        and rows_first, which is set where there are not two column panels for every thread.
     """
     here = host()
     row_of_b = here.vector_registers // 8

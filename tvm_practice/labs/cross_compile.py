@@ -81,7 +81,7 @@ def blocked_matmul(size: int) -> Any:
 
 
 def threaded_matmul(size: int) -> Any:
-    """Worked example: the same product for a GPU, one thread per element of C, 16x16 per block.
+    """Worked example: the same product for a GPU, in thread blocks of 16x16, a thread per element.
 
     Args:
         size: rows and columns, a multiple of 16.

@@ -2,7 +2,8 @@
 
 On a GPU thousands of threads run the same kernel. The threads of a *thread block* share a small
 fast memory and can wait for each other. They run in lockstep in *warps* of 32: one instruction of
-a warp is one memory request for all 32. A schedule maps loops to these levels:
+a warp is one memory request for all 32, which memory answers in *sectors* of 32 bytes. A schedule
+maps loops to these levels:
 
     bind(loop, "blockIdx.x")        an iteration is a thread block (also .y and .z)
     bind(loop, "threadIdx.x")       an iteration is a thread; neighbours in x are in the same warp
@@ -14,7 +15,8 @@ a warp is one memory request for all 32. A schedule maps loops to these levels:
     storage_align(copy, 0, axis, factor, offset)
                                     in the copy's buffer, neighbours along `axis` are `offset`
                                     more than a multiple of `factor` elements apart
-    tensorize(loop, intrinsic)      the loops from this one inwards become one instruction
+    tensorize(loop, intrinsic)      the loops from this one inwards become one instruction; an
+                                    intrinsic describes it by the loops that it replaces
 
 All threads share the work of copying to shared memory: the copy's loops are bound to the same
 threads as the product's, and TVM inserts barriers where threads must wait for each other. Classic
@@ -24,9 +26,12 @@ No GPU is needed. TVM generates CUDA source without one; the lab counts a kernel
 from its IR (tvm_practice.labs.gpu) and computes its values on the CPU, thread by thread. With a
 GPU the same run also verifies all kernels and times them against cuBLAS.
 
-The worked examples are a transposition through shared memory, and double buffering. `warp_tiles`
-in tvm_practice/labs/gpu/wmma.py has the tiling that tensor cores need. Write the functions below
-them, then run
+A tensor core multiplies *fragments*: parts of 16 x 16 elements that a warp holds in registers.
+`warp_tiles` in tvm_practice/labs/gpu/wmma.py has the tiling for it. It ends with `blockize`, which
+makes the loops of one product of fragments a block with a block inside.
+
+The worked examples are a transposition through shared memory, and double buffering. Write the
+functions below them, then run
 
     python -m tvm_practice.labs.gpu_schedule
     pytest -m lab1
@@ -104,7 +109,7 @@ def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> N
     """Give each element of C a thread: split the rows and the columns, reorder, bind.
 
     The block's three loops are i (rows), j (columns) and k (the sum). Afterwards they are,
-    outermost first: row blocks on blockIdx.y, column blocks on blockIdx.x, threads_y rows on
+    outermost first: row tiles on blockIdx.y, column tiles on blockIdx.x, threads_y rows on
     threadIdx.y, threads_x columns on threadIdx.x, and k. Threads adjacent in x then read adjacent
     elements of B and write adjacent elements of C, in few sectors. The sizes need not divide;
     `split` guards the block.
@@ -162,7 +167,7 @@ def register_tile_gpu(
 ) -> tuple[Any, Any, Any]:
     """Keep each thread's tile of C, and the operands it multiplies, in registers.
 
-    The block's loops i, j, k become, outermost first: row blocks (blockIdx.y), column blocks
+    The block's loops i, j, k become, outermost first: row tiles (blockIdx.y), column tiles
     (blockIdx.x), threads_y (threadIdx.y), threads_x (threadIdx.x), k_outer, k_inner of `step`
     iterations, and the thread's `rows` and `columns`, both unrolled. The block accumulates in a
     "local" buffer, written to C inside threadIdx.x when k_outer has ended.
@@ -208,8 +213,8 @@ def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
 def fragment_loops(schedule: Any, block: Any) -> Any:
     """Make the loops of one fragment the innermost ones of a copy.
 
-    Split the last two loops, rows and columns, by 16, and reorder them to row blocks, column
-    blocks, 16 rows, 16 columns. Loops outside them stay as they are.
+    Split the last two loops, rows and columns, by 16, and reorder them to row tiles, column
+    tiles, 16 rows, 16 columns. Loops outside them stay as they are.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -297,7 +302,7 @@ def bind_threads_classic(
 ) -> Any:  # a tvm.te.Schedule
     """`bind_threads` in classic TVM's words.
 
-    The loops of the stage of C become row blocks on blockIdx.y, column blocks on blockIdx.x,
+    The loops of the stage of C become row tiles on blockIdx.y, column tiles on blockIdx.x,
     threads_y rows on threadIdx.y, threads_x columns on threadIdx.x, and inside them k. Bind an
     axis to the result of te.thread_axis("blockIdx.y") and the like.
 

@@ -14,7 +14,7 @@ machines.
 Two questions decide whether a farm is worth it, and the lab measures both:
 
 - What happens to a trial whose worker is lost? By default it counts as failed: its candidate is
-  taken for infinitely slow and is not tried again. Or the tuner waits for ever.
+  taken for infinitely slow and is not tried again. Or the tuner waits forever.
 - How many workers pay off? More workers shorten only the part of a trial that runs on them.
   Search and compilation stay on the tuner's machine; all share the tracker and the network.
 
@@ -73,11 +73,11 @@ def measure_tracker(farm: "LocalFarm", requests: int) -> float:
 def request_worker(
     host: str, port: int, key: str, *, wait_seconds: float, session_seconds: float
 ) -> Any:  # a tvm.rpc.RPCSession
-    """Ask a tracker for a free worker, and do not wait for ever.
+    """Ask a tracker for a free worker, and do not wait forever.
 
     tvm.rpc.connect_tracker gives a connection whose `request` asks for a session. Both are
     patient: without a tracker the first retries for a minute, and the second waits until a worker
-    is free, for ever if none comes.
+    is free, forever if none comes.
 
     A connection of your own to host and port shows at once whether anybody listens. The socket of
     TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it

@@ -42,7 +42,6 @@ PHASE = Phase(
     number=5,
     module="auto_tune",
     title="auto-tuning",
-    minutes=15,
     lanes=(CURRENT, CLASSIC),
     builds_on=(
         "te_basics.matmul",

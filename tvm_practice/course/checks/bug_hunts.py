@@ -15,7 +15,6 @@ PHASE = Phase(
     number=0,
     module="bug_hunts",
     title="bug hunts",
-    minutes=60,
     lanes=(CURRENT, CLASSIC),
     question=(
         "TVM accepted all of these schedules. What do its checks prove, and what is left for you "

@@ -70,7 +70,6 @@ PHASE = Phase(
     number=2,
     module="manual_schedule",
     title="manual schedules",
-    minutes=25,
     lanes=(CURRENT, CLASSIC),
     builds_on=("te_basics.matmul",),
     question=(
@@ -114,8 +113,8 @@ _SPLIT = (
     engine=CURRENT,
     title="split the rows and the columns into tiles, reorder the loops",
     hints=(
-        "Three primitives of the file's table, in the order of the worked example in_blocks. What "
-        "is new is the loop k, which stays whole, and what may be outside i.",
+        "Three primitives of the file's table, in the order of the worked example in_tiles. New: "
+        "the loop k, which stays whole, and the loops that may be outside i.",
         "schedule.get_loops(block) gives the loops outermost first: take the last three. i_outer, "
         "i_inner = schedule.split(i, [None, tile_m]); None is worked out by TVM, and rounded up "
         "when the tile does not divide. Do the same for j.",
@@ -684,7 +683,7 @@ def _packing(nest: list[Node], source: str) -> tuple[tuple[Loop, ...], Statement
 def _expect_packed(
     schedule: Any, statement: Statement, shape: tuple[int, int, int], real: tuple[int, int]
 ) -> None:
-    """The buffer that `statement` packs to has this shape: blocks, k, rows or columns of a block.
+    """The buffer that `statement` packs to has this shape: panels, k, rows or columns of a panel.
 
     Past the `real` rows or columns, and steps of k, it holds zeros.
     """
@@ -694,7 +693,7 @@ def _expect_packed(
         expected=f"{statement.writes} of shape {list(shape)}: what one tile reads at a step of k "
         "lies side by side, and k is rounded up to a multiple of unroll_k",
         seen=str(list(seen)),
-        look=f"the shape of {statement.writes}: blocks, then k, then the rows or columns of one "
+        look=f"the shape of {statement.writes}: panels, then k, then the rows or columns of one "
         "tile",
     )
     blocks, steps, width = shape
@@ -729,18 +728,18 @@ def _value_at(schedule: Any, statement: Statement, at: tuple[int, ...]) -> str:
     step_of="packed_matmul",
     title="declare a copy of A or B in the order in which tiles read it",
     hints=(
-        "One te.compute of three indices: block, step of the sum, and row or column of the block. "
+        "One te.compute of three indices: panel, step of the sum, and row or column of the panel. "
         "First work out which row or column of X such an element comes from.",
         "It is row or column b * width + w: X[b * width + w, r] with axis 0, X[r, b * width + w] "
-        "with axis 1. The number of blocks is the extent of that axis over width, rounded up.",
-        "te.compute((blocks, depth, width), lambda b, r, w: te.if_then_else(te.all("
+        "with axis 1. The number of panels is the extent of that axis over width, rounded up.",
+        "te.compute((panels, depth, width), lambda b, r, w: te.if_then_else(te.all("
         "b * width + w < size, r < k), X[…], 0.0), name=…); X.op.name is X's name.",
     ),
     looks_like="""
         A_packed of A (5, 3), axis 0, width 2, depth 4
-        block 0: 0.0 1.0 | 0.1 1.1 | 0.2 1.2 | 0.0 0.0
-        block 1: 2.0 3.0 | 2.1 3.1 | 2.2 3.2 | 0.0 0.0
-        block 2: 4.0 0.0 | 4.1 0.0 | 4.2 0.0 | 0.0 0.0
+        panel 0: 0.0 1.0 | 0.1 1.1 | 0.2 1.2 | 0.0 0.0
+        panel 1: 2.0 3.0 | 2.1 3.1 | 2.2 3.2 | 0.0 0.0
+        panel 2: 4.0 0.0 | 4.1 0.0 | 4.2 0.0 | 0.0 0.0
     """,
     demonstrate=lambda pack_operand: _shown_packing(pack_operand),
 )
@@ -769,16 +768,16 @@ def check_pack_operand(pack_operand: Function) -> None:
         found, wanted = tuple(map(int, packed.shape)), (_ceil(size, width), depth, width)
         expect(
             found == wanted,
-            expected=f"{what} of shape {wanted}: blocks, depth, width",
+            expected=f"{what} of shape {wanted}: panels, depth, width",
             seen=str(found),
-            look="the shape given to te.compute: blocks rounded up, then depth, then width",
+            look="the shape given to te.compute: panels rounded up, then depth, then width",
         )
         (x,) = draw_normal(shape)
         expect_close(
             build_expression([X, packed])(x),
             _packed_values(x, axis, width, depth),
             what=what,
-            look="whether rows (axis 0) or columns (axis 1) of X are cut into blocks, and the two "
+            look="whether rows (axis 0) or columns (axis 1) of X are cut into panels, and the two "
             "conditions of te.all: b * width + w inside the axis, r less than k",
         )
 
@@ -800,9 +799,9 @@ def _shown_packing(pack_operand: Function) -> str:
     packed = pack_operand(A, 0, 2, 4)
     values = np.add.outer(np.arange(5), np.arange(3) / 10).astype("float32")
     lines = [f"{packed.op.name} of A (5, 3), axis 0, width 2, depth 4"]
-    for index, block in enumerate(build_expression([A, packed])(values)):
-        said = " | ".join(" ".join(f"{each:.1f}" for each in step) for step in block)
-        lines.append(f"block {index}: {said}")
+    for index, panel in enumerate(build_expression([A, packed])(values)):
+        said = " | ".join(" ".join(f"{each:.1f}" for each in step) for step in panel)
+        lines.append(f"panel {index}: {said}")
     return "\n".join(lines)
 
 
@@ -849,7 +848,7 @@ def check_packed_product(packed_product: Function) -> None:
             shapes == {"T": tiles, "C": (m, n)},
             expected=f"stages T of shape {tiles} and C of shape {(m, n)}",
             seen=str(shapes),
-            look="the shapes and names of both te.compute: T has the tiles, row blocks first",
+            look="the shapes and names of both te.compute: T has the tiles, row panels first",
         )
         formula = str(stages["T"].op.body)
         expect(
@@ -903,7 +902,7 @@ def _ordered_loops(
 ) -> str:
     """The loops of T as `order_packed` leaves them, as `expect_nest` takes them."""
     m, n, k = sizes
-    blocks = [("row blocks", _ceil(m, tile[0])), ("column blocks", _ceil(n, tile[1]))]
+    blocks = [("row panels", _ceil(m, tile[0])), ("column panels", _ceil(n, tile[1]))]
     outer, inner = blocks if rows_first else blocks[::-1]
     return (
         f"{outer[0]} parallel({outer[1]}) > {inner[0]} serial({inner[1]}) > "
@@ -920,11 +919,11 @@ def _ordered_loops(
     hints=(
         "T is declared in tiles: only k is left to split. Its own buffer is the accumulator, so "
         "no new block is needed: the file's table has a primitive that changes a buffer's scope.",
-        "get_loops of block T are row blocks, column blocks, rows, columns and k. After split and "
+        "get_loops of block T are row panels, column panels, rows, columns and k. After split and "
         'reorder: schedule.set_scope(block, 0, "local"), and schedule.reverse_compute_at of block '
         "C into the second loop. A loop of one iteration is dropped there, and another is last.",
         "schedule.reorder(outer, inner, k_outer, k_inner, i, j), where (outer, inner) are column "
-        "and row blocks, or with rows_first row and column blocks. If a tile has several "
+        "and row panels, or with rows_first row and column panels. If a tile has several "
         "columns, int(schedule.get(j).extent) > 1, vectorize the last of get_loops(C's block). "
         "schedule.parallel(outer), return outer.",
     ),
@@ -1032,7 +1031,7 @@ def _expect_tile_written(
     step_of="packed_matmul",
     title="pack one operand where it is used, the other before",
     hints=(
-        "B_packed belongs into the loop that needs another column block at each step; A_packed is "
+        "B_packed belongs into the loop that needs another column panel at each step; A_packed is "
         "needed whole by every step. What does rows_first change in that?",
         "schedule.compute_at(copy, outer, preserve_unit_loops=True) moves the near one; "
         "schedule.parallel of the first of get_loops(the other) shares its work.",
@@ -1195,9 +1194,9 @@ def _check_packed(
         before, near = sides[::-1] if first else sides
         _expect_parallel(around, near, before, f"rows_first={first}")
         expect_loops(
-            [loop.extent for loop in around[1:3]] == [before.blocks, _ceil(k, steps)],
+            [loop.extent for loop in around[1:3]] == [before.panels, _ceil(k, steps)],
             around,
-            f"inside it the {before.blocks} {before.block} blocks, then k_outer of "
+            f"inside it the {before.panels} {before.cut} panels, then k_outer of "
             f"{_ceil(k, steps)} iterations",
             "schedule.reorder, and split(k_loop, [None, unroll_k])",
         )
@@ -1226,7 +1225,7 @@ def _expect_unguarded(schedule: Any) -> None:
         not update.guards and not chooses,
         expected="no guard in the loop over k: the packed buffers hold zeros past the edges",
         seen=f"{update.name} tests {' and '.join(update.guards) or 'a condition'} at every step",
-        look="the packed buffers' extents: rows, columns and k rounded up to whole blocks, k to a "
+        look="the packed buffers' extents: rows, columns and k rounded up to whole panels, k to a "
         "multiple of unroll_k",
     )
 
@@ -1241,11 +1240,11 @@ def _expect_sides(
     m, n, k = sizes
     nest = _nest(schedule)
     sides, packed = [], []
-    for block, source, size, width in (("row", "A", m, tile[0]), ("column", "B", n, tile[1])):
+    for cut, source, size, width in (("row", "A", m, tile[0]), ("column", "B", n, tile[1])):
         around, statement = _packing(nest, source)
-        blocks = _ceil(size, width)
-        _expect_packed(schedule, statement, (blocks, padded, width), (size, k))
-        sides.append(_Side(block, source, blocks, around))
+        panels = _ceil(size, width)
+        _expect_packed(schedule, statement, (panels, padded, width), (size, k))
+        sides.append(_Side(cut, source, panels, around))
         packed.append(statement.writes)
     loops, update = accumulation(nest)
     expect(
@@ -1261,37 +1260,37 @@ class _Side(NamedTuple):
     """One operand of packed_matmul.
 
     Attributes:
-        block: what its blocks are of.
+        cut: what it is cut along, "row" or "column".
         source: its name.
-        blocks: how many there are.
+        panels: how many there are.
         packing: the loops around the statement that packs it.
     """
 
-    block: str
+    cut: str
     source: str
-    blocks: int
+    panels: int
     packing: Sequence[Loop]
 
 
 def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: str) -> None:
-    """The loop over `near`'s blocks is parallel, and packs them; `before` is packed before it."""
+    """The loop over `near`'s panels is parallel, and packs them; `before` is packed before it."""
     expect_loops(
-        loops[0].kind == "parallel" and loops[0].extent == near.blocks,
+        loops[0].kind == "parallel" and loops[0].extent == near.panels,
         loops,
-        f"the outermost loop is parallel({near.blocks}), the {near.block} blocks, with {when}",
+        f"the outermost loop is parallel({near.panels}), the {near.cut} panels, with {when}",
         "schedule.parallel and the order of the loops",
     )
     expect(
         shared_loops(near.packing, loops) == 1,
-        expected=f"{near.source} is packed inside the loop over {near.block} blocks and outside "
-        f"that over {before.block} blocks, with {when}",
+        expected=f"{near.source} is packed inside the loop over {near.cut} panels and outside "
+        f"that over {before.cut} panels, with {when}",
         seen=f"packed in {show(near.packing)}, used in {show(loops)}",
-        look=f"compute_at({near.source}_packed's block, the {near.block}-block loop): packed by "
-        f"the thread that uses it, once for all {before.block} blocks",
+        look=f"compute_at({near.source}_packed's block, the {near.cut}-panel loop): packed by "
+        f"the thread that uses it, once for all {before.cut} panels",
     )
     expect(
         before.packing[0].kind == "parallel" and before.packing[0] is not loops[0],
-        expected=f"{before.source} is packed before, once for all {near.block} blocks, by all "
+        expected=f"{before.source} is packed before, once for all {near.cut} panels, by all "
         "threads",
         seen=f"packed in {show(before.packing)}, used in {show(loops)}",
         look=f"schedule.parallel on the outermost loop of {before.source}_packed's block",
@@ -1303,7 +1302,7 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
     engine=CLASSIC,
     title="tile, vectorize and parallelize with te.create_schedule",
     hints=(
-        "The worked example in_blocks_classic has the form. New are the axis of the sum, the "
+        "The worked example in_tiles_classic has the form. New are the axis of the sum, the "
         "fused loop, and that a stage's primitives are called one after the other.",
         "schedule = te.create_schedule(C.op); i, j = C.op.axis and (k,) = C.op.reduce_axis. "
         "schedule[C].split(i, factor=tile_m) returns the outer and the inner axis; "

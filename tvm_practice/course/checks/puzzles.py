@@ -16,7 +16,6 @@ PHASE = Phase(
     number=0,
     module="puzzles",
     title="schedule puzzles",
-    minutes=45,
     lanes=(CURRENT,),
     question=(
         "Which of these primitives change the order of the work, which change how a loop runs, and "

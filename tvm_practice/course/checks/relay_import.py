@@ -37,7 +37,6 @@ PHASE = Phase(
     number=4,
     module="relay_import",
     title="importing models",
-    minutes=15,
     lanes=(CURRENT, CLASSIC),
     question=(
         "What graph-level optimizations do Relay and Relax apply that individual operator "
@@ -58,7 +57,8 @@ _ATOL = _RTOL = 1e-4
         "`inputs` is a list with a pair for each tensor of `example`: (name, shape), the shape "
         "being a tuple. The types are in the trace, and converters go to custom_convert_map.",
         "inputs = [(f'input_{i}', tuple(tensor.shape)) for i, tensor in enumerate(example)]; "
-        "return relay.frontend.from_pytorch(torch.jit.trace(model, example), inputs, "
+        "with torch.no_grad(): traced = torch.jit.trace(model, example, check_trace=False, "
+        "strict=False); return relay.frontend.from_pytorch(traced, inputs, "
         "custom_convert_map=converters).",
     ),
     looks_like="""
@@ -277,8 +277,8 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         "tvm.transform.PassContext(opt_level=3, config=config) is the context, relay.build(mod, "
         "target=…, params=…) the call. At level 3, AlterOpLayout gives a convolution the layout "
         "NCHW16c, whose last axis is as long as a vector; at the default 2 it stays NCHW.",
-        "with tvm.transform.PassContext(opt_level=3): return relay.build(mod, target=target, "
-        "params=params)",
+        "with tvm.transform.PassContext(opt_level=3, config=config): return relay.build(mod, "
+        "target=target, params=params)",
     ),
     looks_like="""
         GraphExecutorFactoryModule

@@ -32,7 +32,6 @@ PHASE = Phase(
     number=3,
     module="schedule_analysis",
     title="schedule analysis",
-    minutes=20,
     lanes=(CURRENT, CLASSIC),
     builds_on=(
         "te_basics.matmul",
@@ -482,7 +481,8 @@ def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> st
     title="compile the naive, the tiled and the tiled+parallel product",
     hints=(
         "The declaration is phase 1's matmul, the steps are phase 2's tile, vectorize and "
-        "parallelize; `from solutions import manual_schedule` has them, yours or not.",
+        "parallelize: yours in tvm_practice.manual_schedule, the reference ones in "
+        "solutions.manual_schedule.",
         "te.create_prim_func(matmul(size, size, size)).with_attr('global_symbol', 'main') is what "
         "tvm.s_tir.Schedule takes; make a Schedule for each variant, for it is changed in place. "
         "The block is schedule.get_sblock('C').",

@@ -15,7 +15,6 @@ PHASE = Phase(
     number=1,
     module="te_basics",
     title="tensor expressions",
-    minutes=15,
     lanes=(CURRENT, CLASSIC),
     question=(
         "Why does TVM separate what is computed from how? What does that make possible that "

@@ -36,7 +36,7 @@ def packed_conv2d(
     channels x kernel x kernel products of one output value:
 
     - B_packed [filters/columns][steps][columns]: the weights as `packed_matmul` packs its B.
-    - A_packed [batch][channels][height][width]: the image with its padding. A row block is `rows`
+    - A_packed [batch][channels][height][width]: the image with its padding. A row panel is `rows`
       neighbouring pixels of one row of the output; it packs the window that it reads and no
       more. The matrix that has a row for each pixel would repeat it kernel x kernel times, and is
       read from here instead.
@@ -97,9 +97,9 @@ def packed_conv2d(
 
     function = te.create_prim_func([A, B, C]).with_attr("global_symbol", "main")
     schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    schedule.fuse(*schedule.get_loops(schedule.get_sblock("T"))[:3])  # the row blocks, as one loop
+    schedule.fuse(*schedule.get_loops(schedule.get_sblock("T"))[:3])  # the row panels, as one loop
     # Unrolled by the kernel's width: which pixel a step reads is then known at compile time.
-    # Row blocks first: a layer has many more pixels than filters.
+    # Row panels first: a layer has many more pixels than filters.
     matmul = packed_matmul(
         wide, filters, steps, rows=rows, columns=columns, unroll_k=kernel, rows_first=True
     )

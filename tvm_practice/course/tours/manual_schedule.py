@@ -16,7 +16,7 @@ from tvm_practice.engines.blocking import packed_blocking, register_tile
 if TYPE_CHECKING:
     from tvm_practice.measure import Comparison
 
-_TRANSPOSE_BLOCK = 16  # floats: a cache line of most processors
+_TRANSPOSE_TILE = 16  # floats: a cache line of most processors
 _SIZES_AGAINST_TORCH = (1024, 1021)  # the second is prime: no tile divides it
 _SCANNED_SIZE = 1024
 
@@ -65,11 +65,11 @@ def _show_transpose(steps: Steps, n: int) -> None:
     print(f"\nWorked example: a transposition of {n}x{n}, row by row.")
     print_nest("before", _nest(before))
     if engines.active() == engines.CLASSIC:
-        after = chapter.in_blocks_classic(tensors, _TRANSPOSE_BLOCK)
+        after = chapter.in_tiles_classic(tensors, _TRANSPOSE_TILE)
     else:
         after, block = _fresh_schedule(steps, tensors)
-        chapter.in_blocks(after, block, _TRANSPOSE_BLOCK)
-    print(f"Two splits and a reorder: the same in blocks of {_TRANSPOSE_BLOCK}.")
+        chapter.in_tiles(after, block, _TRANSPOSE_TILE)
+    print(f"Two splits and a reorder: the same in tiles of {_TRANSPOSE_TILE}.")
     print_nest("after", _nest(after))
     _time_transpose(tensors, {"before": before, "after": after}, n)
 
@@ -88,7 +88,7 @@ def _time_transpose(tensors: list[Any], schedules: Mapping[str, Any], n: int) ->
         runs[name]()
         print(f"{name}: equal to numpy's: {np.array_equal(arguments[-1].numpy(), x.T)}")
     ratio = compare_interleaved(runs, baseline="before", rounds=10).ratio["after"]
-    print(f"Time in blocks over time without: {ratio}.")
+    print(f"Time in tiles over time without: {ratio}.")
 
 
 def _fresh_schedule(steps: Steps, tensors: list[Any]) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel fit on a multiprocessor at once, and what keeps more from it.
+"""How many thread blocks of a kernel fit on a multiprocessor at once, and what keeps more from it.
 
 A multiprocessor hides the latency of one warp behind the work of others: the more warps it holds,
 the more it can hide. It has room for so many blocks, threads, registers and bytes of shared memory,

@@ -19,7 +19,7 @@ class WarpTiles(NamedTuple):
         load_b: likewise B.
         store: copies the sum to C, likewise.
         k_outer: the loop in which A and B are to be staged.
-        warps: of a block of threads, on threadIdx.y; threadIdx.x is for the 32 threads of a warp.
+        warps: of a thread block, on threadIdx.y; threadIdx.x is for the 32 threads of a warp.
     """
 
     product: Any
@@ -42,7 +42,7 @@ def warp_tiles(
 
     A *fragment* is a matrix of 16 x 16 that is spread over the registers of a warp. The loops
     inside a product of three fragments become a block of their own (`blockize`): tensorize will
-    replace that block. A block of threads has warps[0] x warps[1] warps, each with
+    replace that block. A thread block has warps[0] x warps[1] warps, each with
     tiles[0] x tiles[1] accumulators.
 
     Args:

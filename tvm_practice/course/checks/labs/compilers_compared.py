@@ -27,7 +27,6 @@ PHASE = Phase(
     number=6,
     module="labs.compilers_compared",
     title="compilers compared",
-    minutes=60,
     lanes=(CURRENT,),
     builds_on=("manual_schedule.register_block",),
     question=(

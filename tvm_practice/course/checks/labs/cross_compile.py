@@ -20,7 +20,6 @@ PHASE = Phase(
     number=3,
     module="labs.cross_compile",
     title="one function for other machines",
-    minutes=40,
     lanes=(CURRENT,),
     builds_on=(
         "te_basics.matmul",

@@ -29,7 +29,6 @@ PHASE = Phase(
     number=7,
     module="labs.custom_operator",
     title="an operator of one's own",
-    minutes=60,
     lanes=(CURRENT, CLASSIC),
     builds_on=(
         "relay_import.import_relax",

@@ -25,7 +25,6 @@ PHASE = Phase(
     number=2,
     module="labs.deploy_cpp",
     title="a model in a C++ program",
-    minutes=45,
     lanes=(CURRENT,),
     builds_on=(
         "relay_import.import_relax",

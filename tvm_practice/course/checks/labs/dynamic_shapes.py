@@ -30,7 +30,6 @@ PHASE = Phase(
     number=4,
     module="labs.dynamic_shapes",
     title="dynamic shapes",
-    minutes=40,
     lanes=(CURRENT,),
     builds_on=(
         "te_basics.matmul",

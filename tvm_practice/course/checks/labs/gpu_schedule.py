@@ -32,7 +32,6 @@ PHASE = Phase(
     number=1,
     module="labs.gpu_schedule",
     title="GPU schedules",
-    minutes=60,
     lanes=(CURRENT, CLASSIC),
     builds_on=("te_basics.matmul",),
     question=(
@@ -662,8 +661,8 @@ def check_fragment_loops(fragment_loops: Function) -> None:
         extents = [int(schedule.get(loop).extent) for loop in loops[outside:]]
         expect(
             extents == [*blocks, 16, 16],
-            expected=f"the last loops of {use}: {blocks[0]} row blocks, {blocks[1]} column "
-            "blocks, 16 rows, 16 columns",
+            expected=f"the last loops of {use}: {blocks[0]} row tiles, {blocks[1]} column "
+            "tiles, 16 rows, 16 columns",
             seen=", ".join(map(str, extents)),
             look="split by [None, 16], and the order of the four in schedule.reorder",
         )

@@ -28,7 +28,6 @@ PHASE = Phase(
     number=5,
     module="labs.tuning_farm",
     title="a tuning farm",
-    minutes=30,
     lanes=(CURRENT,),
     builds_on=("manual_schedule.packed_matmul",),
     question="A farm grows from 10 workers to 100, yet tunes hardly faster. What limits it, and "
