@@ -262,7 +262,7 @@ edited(
         "    schedule.parallel(outer)\n": "",
         "    schedule.parallel(schedule.get_loops(before)[0])\n": "",
     },
-    message=r"the outermost loop is parallel\(6\), the column panels",
+    message=r"the outermost loop is parallel\(\d+\), the column panels",
     of="as_one_function",
 )
 
@@ -1051,7 +1051,7 @@ edited(
     "place_copies",
     "the_other_on_one_thread",
     {"    schedule.parallel(schedule.get_loops(before)[0])": ""},
-    message="by all threads",
+    message="its outermost loop of . panels parallel",
 )
 edited(
     "place_copies",
@@ -1089,3 +1089,99 @@ def parallel_first(schedule, outer, rows_first):
     schedule.parallel(schedule.get_loops(before)[0])
     schedule.compute_at(inside, outer, preserve_unit_loops=True)
     schedule.vectorize(schedule.get_loops(copies[1])[-1])
+
+
+@mutant("vectorize", message="the innermost loop, j_1, is vectorized")
+def whole_registers_only(schedule, block):
+    loop = schedule.get_loops(block)[-1]
+    if int(schedule.get(loop).extent) % 4 == 0:
+        schedule.vectorize(loop)
+
+
+@mutant("parallelize", message="one parallel loop, the outermost")
+def only_from_eight_tiles(schedule, block):
+    tiles = schedule.fuse(*schedule.get_loops(block)[:2])
+    if int(schedule.get(tiles).extent) >= 8:
+        schedule.parallel(tiles)
+
+
+edited(
+    "fill_registers",
+    "up_to_sixteen_rows",
+    {
+        "    schedule.unroll(i_inner)": "    if int(schedule.get(i_inner).extent) <= 16:\n"
+        "        schedule.unroll(i_inner)"
+    },
+    message="two unrolled loops",
+)
+
+
+@mutant("register_block", message="none of the three need divide its loop")
+def a_tile_no_larger_than_the_matrix(schedule, block, rows, columns, unroll_k):
+    copy = schedule.cache_write(block, 0, "local")
+    i, j, k = schedule.get_loops(block)[-3:]
+    sizes = [min(size, int(schedule.get(loop).extent))
+             for loop, size in ((i, rows), (j, columns), (k, unroll_k))]  # fmt: skip
+    i_outer, i_inner = schedule.split(i, [None, sizes[0]])
+    j_outer, j_inner = schedule.split(j, [None, sizes[1]])
+    k_outer, k_inner = schedule.split(k, [None, sizes[2]])
+    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
+    schedule.reverse_compute_at(copy, j_outer, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(copy)[-1])
+    schedule.vectorize(j_inner)
+    schedule.unroll(i_inner)
+    schedule.unroll(k_inner)
+    schedule.decompose_reduction(block, k_outer)
+
+
+edited(
+    "pack_operand",
+    "reads_first_and_selects",
+    {
+        "from tvm import te": "from tvm import te, tirx",
+        "te.if_then_else(te.all(at < size, r < k), value, 0.0)": "tirx.Select("
+        'te.all(at < size, r < k), value, tirx.const(0.0, "float32"))',
+    },
+    message="reads nothing past the end of",
+)
+edited(
+    "pack_operand",
+    "times_zero",
+    {
+        "at = b * width + w": "at, step = te.min(b * width + w, size - 1), te.min(r, k - 1)",
+        "X[at, r] if axis == 0 else X[r, at]": "X[at, step] if axis == 0 else X[step, at]",
+        "te.if_then_else(te.all(at < size, r < k), value, 0.0)": "value * te.if_then_else("
+        "te.all(b * width + w < size, r < k), 1.0, 0.0)",
+    },
+    message="zeros past the edge whatever X holds",
+)
+edited(
+    "order_packed",
+    "vectorizes_a_column_of_rows",
+    {"if int(schedule.get(j).extent) > 1:": "if len(schedule.get_loops(write_back)) > 2:"},
+    message="the columns vectorized",
+)
+edited(
+    "order_packed",
+    "adds_up_in_another_buffer",
+    {
+        '    schedule.set_scope(block, 0, "local")\n': "",
+        "    row_block, column_block,": '    copy = schedule.cache_write(block, 0, "local")\n'
+        "    row_block, column_block,",
+        "    schedule.reverse_compute_at(write_back, inner)": "    schedule.reverse_compute_at("
+        "copy, inner)\n    schedule.reverse_compute_at(write_back, inner)",
+    },
+    message="C is copied from T_local",
+)
+edited(
+    "place_copies",
+    "the_other_step_by_step",
+    {"schedule.get_loops(before)[0]": "schedule.fuse(*schedule.get_loops(before)[:2])"},
+    message="its outermost loop of . panels parallel",
+)
+edited(
+    "packed_matmul",
+    "rows_first_where_c_is_tall",
+    {"    depth = ": "    rows_first = rows_first or m > n\n    depth = "},
+    message="the outermost loop is parallel",
+)

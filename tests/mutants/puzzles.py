@@ -274,3 +274,43 @@ edited(
     {'    schedule.bind(j, "threadIdx.x")': ""},
     message="line 2: `for j in serial",
 )
+
+
+@mutant("columns_first", message="line 1: `for i in serial")
+def where_there_are_more_columns_than_rows(schedule):
+    i, j = schedule.get_loops("Y")
+    if int(schedule.get(j).extent) > int(schedule.get(i).extent):
+        schedule.reorder(j, i)
+
+
+@mutant("split_loop", message="line 1: `for ")
+def no_more_than_the_length(schedule, factor):
+    (i,) = schedule.get_loops("Y")
+    schedule.split(i, [None, min(factor, int(schedule.get(i).extent))])
+
+
+@right("one_loop")
+def of_the_block(schedule):
+    _, j = schedule.get_loops("Y")
+    columns = int(schedule.get(j).extent)
+    schedule.transform_block_layout("Y", lambda i, j: (i * columns + j,))
+
+
+@mutant("one_loop", message=r"it computes Y\[1, 0\]")
+def of_the_block_column_by_column(schedule):
+    i, _ = schedule.get_loops("Y")
+    rows = int(schedule.get(i).extent)
+    schedule.transform_block_layout("Y", lambda i, j: (j * rows + i,))
+
+
+@right("written_out")
+def in_two_loops(schedule):
+    _, k = schedule.get_loops("Y")
+    for loop in schedule.split(k, [None, 1]):
+        schedule.unroll(loop)
+
+
+@right("row_copy")
+def a_row_of_rows(schedule):
+    copy = schedule.cache_read("Y", 0, "local")
+    schedule.compute_at(copy, schedule.get_loops("Y")[0], preserve_unit_loops=True)

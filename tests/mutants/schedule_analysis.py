@@ -625,3 +625,21 @@ edited(
     },
     message="low < median < high|not their mean",
 )
+
+
+@mutant("time_function", message="which makes more of short ones")
+def samples_of_five_milliseconds(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    options = {"number": number, "repeat": repeats, "min_repeat_ms": 5}
+    timer = function.time_evaluator("main", tvm.cpu(), **options)
+    return np.array(timer(*arguments).results) * 1e3
+
+
+edited(
+    "sample_latency",
+    "nothing_far_off",
+    {"return samples": "return np.minimum(samples, 3 * np.median(samples))"},
+    message="the samples in milliseconds",
+)

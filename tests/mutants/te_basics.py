@@ -303,3 +303,37 @@ right_edited(
     {', name="X"': "", ', name="W"': "", ', name="bias"': ""},
 )
 right_edited("softmax", "another_name_of_the_input", {'name="X"': 'name="scores"'})
+
+
+edited(
+    "matmul",
+    "no_more_than_a_hundred_steps",
+    {"te.reduce_axis((0, k), ": "te.reduce_axis((0, min(k, 100)), "},
+    message="reduces over one axis of extent",
+)
+
+
+@mutant("matmul", message="A of shape")
+def remembers_rows_and_columns(m, n, k):
+    from tvm import te
+
+    known = globals().setdefault("declared", {})
+    if (m, n) not in known:
+        A = te.placeholder((m, k), dtype="float32", name="A")
+        B = te.placeholder((k, n), dtype="float32", name="B")
+        r = te.reduce_axis((0, k), name="k")
+        C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+        known[m, n] = [A, B, C]
+    return known[m, n]
+
+
+@right("softmax")
+def numbers_of_a_row_as_columns(rows, columns):
+    from tvm import te
+
+    X = te.placeholder((rows, columns), name="X")
+    m, s = (te.reduce_axis((0, columns)) for _ in range(2))
+    row_max = te.compute((rows, 1), lambda i, _: te.max(X[i, m], axis=m), name="row_max")
+    exponent = te.compute(X.shape, lambda i, j: te.exp(X[i, j] - row_max[i, 0]), name="exponent")
+    row_sum = te.compute((rows, 1), lambda i, _: te.sum(exponent[i, s], axis=s), name="row_sum")
+    return [X, te.compute(X.shape, lambda i, j: exponent[i, j] / row_sum[i, 0], name="Y")]

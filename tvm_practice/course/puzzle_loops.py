@@ -101,14 +101,20 @@ class Puzzle:
         return f"{self.stored} is stored as {' and '.join(shapes) or 'nothing'}\n{nest}"
 
     def draw(self) -> list[Sizes]:
-        """Sizes for a check: `factor` divides `columns` in the first, and in others if it must."""
+        """Sizes for a check: wide, tall, and narrower than `factor`.
+
+        `factor` divides `columns` in the first, and in the others if it must.
+        """
         rng = fresh_rng()
-        found = []
-        for short in (False, not self.divides):
-            factor, outer, rows = (int(rng.integers(*span)) for span in ((3, 7), (7, 13), (8, 18)))
-            columns = factor * outer - (int(rng.integers(1, factor)) if short else 0)
-            found.append(Sizes(rows, columns, factor))
-        return found
+        factor, outer, rows = (int(rng.integers(*span)) for span in ((3, 7), (7, 13), (8, 18)))
+        narrow = factor if self.divides else factor - 1
+        few = 1 if self.divides else int(rng.integers(1, factor))
+        columns = factor * outer + (0 if self.divides else few)
+        return [
+            Sizes(rows, factor * outer, factor),
+            Sizes(columns + few, columns, factor),
+            Sizes(rows + 1, narrow, factor),
+        ]
 
 
 def first_difference(seen: str, wanted: str) -> str | None:
@@ -127,6 +133,34 @@ def first_difference(seen: str, wanted: str) -> str | None:
     return None
 
 
+def without_trifles(picture: str) -> str:
+    """A picture without its loops of one iteration, and with unrolled loops in one another as one.
+
+    They do the same work in the same order; primitives differ in whether they leave them.
+    """
+    lines: list[str] = []
+    dropped: list[int] = []  # indents of loops around this line that are left out
+    for line in picture.splitlines():
+        indent = len(line) - len(line.lstrip())
+        dropped = [each for each in dropped if each < indent]
+        if loop := re.search(r" in ([\w.]+)\((\d+)\):$", line):
+            around = re.search(r" in unrolled\((\d+)\):$", lines[-1]) if lines else None
+            if loop[2] == "1":
+                dropped.append(indent)
+                continue
+            if (
+                around
+                and loop[1] == "unrolled"
+                and indent > len(lines[-1]) - len(lines[-1].lstrip())
+            ):
+                times = int(around[1]) * int(loop[2])
+                lines[-1] = f"{lines[-1][: around.start()]} in unrolled({times}):"
+                dropped.append(indent)
+                continue
+        lines.append(line[4 * len(dropped) :])
+    return "\n".join(lines)
+
+
 def _nameless(line: str) -> str:
     line = re.sub(r"for \S+ in", "for _ in", line)
     return re.sub(r"^( *)\S+: (?=\S+ <-)", r"\1", line)
@@ -134,7 +168,7 @@ def _nameless(line: str) -> str:
 
 def expect_picture(puzzle: Puzzle, schedule: Any, sizes: Sizes) -> None:
     """The schedule has the loops that the puzzle asks for."""
-    seen, wanted = puzzle.picture(schedule), puzzle.wanted(sizes)
+    seen, wanted = map(without_trifles, (puzzle.picture(schedule), puzzle.wanted(sizes)))
     difference = first_difference(seen, wanted)
     expect(
         difference is None,

@@ -229,11 +229,11 @@ def _expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> No
     demonstrate=lambda vectorize: _shown(_tiled((64, 48, 32), (8, 16)), vectorize),
 )
 def check_vectorize(vectorize: Function) -> None:
-    rows, columns = draw_distinct(2, [8, 16, 24, 32, 40])
+    even, odd = draw_distinct(2, [8, 16, 24, 32, 40]), draw_distinct(2, [7, 9, 13, 15, 21])
     m, n, k = draw_distinct(3, range(41, 70))
-    for sizes, batch, names in (  # tiles that divide, tiles that do not
-        ((3 * rows, 2 * columns, k), None, "ABC"),
-        ((m, n, k), 2, "PQR"),
+    for (rows, columns), sizes, batch, names in (  # tiles that divide, tiles that do not
+        (even, (3 * even[0], 2 * even[1], k), None, "ABC"),
+        (odd, (m, n, k), 2, "PQR"),
     ):
         schedule, block = _tiled(sizes, (rows, columns), batch, names)
         accepted(vectorize, schedule, block)
@@ -297,6 +297,7 @@ def check_parallelize(parallelize: Function) -> None:
     for sizes, last, names in (
         ((5 * tiles[0], 3 * tiles[1], 13), "vectorized", "ABC"),
         ((m, n, k), "serial", "PQR"),
+        ((tiles[0], tiles[1] + 1, 3), "serial", "ABC"),  # two of them
     ):
         schedule, block = _tiled(sizes, tiles, names=names)
         if last == "vectorized":
@@ -544,11 +545,15 @@ def _expect_copied(
     ),
 )
 def check_fill_registers(fill_registers: Function) -> None:
-    rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 8])
-    for sizes, names, apart in (
-        ((4 * rows, 3 * columns, 2 * steps), "ABC", None),
-        ((7 * rows, 3 * columns - 1, 2 * steps + 1), "PQR", 4 * rows),
+    small = draw_distinct(3, [3, 5, 6, 7, 8])
+    large = draw_distinct(3, [17, 18, 19, 20])
+    for (rows, columns, steps), names, short in (
+        (small, "ABC", 0),
+        (small, "PQR", 1),
+        (large, "ABC", 0),
     ):
+        apart = 4 * rows if short else None
+        sizes = ((7 if short else 4) * rows, 3 * columns - short, 2 * steps + short)
         schedule, block = _to_fill(sizes, (rows, columns, steps), names=names, apart=apart)
         before = accumulation(_nest(schedule))[0]
         accepted(fill_registers, schedule, block)
@@ -654,9 +659,19 @@ def check_register_block(register_block: Function) -> None:
     )
     expect_product(build_module(schedule.mod), (44, 23), (23, 37), look="the primitives")
 
-    for tile in ((1, 1, 1), (4, 1, 2), (1, 8, 3)):
+    for tile in ((1, 1, 1), (4, 1, 2), (1, 8, 3), (12, 10, 11)):
         schedule, block = matmul_schedule(9, 9, 9)
         accepted(register_block, schedule, block, *tile)
+        seen = accumulation(_nest(schedule))[0]
+        rows, columns, steps = tile
+        outer = [_ceil(9, each) for each in tile]
+        expect_loops(
+            [loop.extent for loop in seen] == [*outer, steps, rows, columns],
+            seen,
+            f"for 9x9x9 by {rows}, {columns} and {steps}: loops of "
+            f"{', '.join(map(str, outer))}, {steps}, {rows} and {columns} iterations",
+            "the factors of split as they are given; none of the three need divide its loop",
+        )
         expect_product(
             build_module(schedule.mod),
             (9, 9),
@@ -773,13 +788,37 @@ def check_pack_operand(pack_operand: Function) -> None:
             look="the shape given to te.compute: panels rounded up, then depth, then width",
         )
         (x,) = draw_normal(shape)
+        run = build_expression([X, packed])
         expect_close(
-            build_expression([X, packed])(x),
+            run(x),
             _packed_values(x, axis, width, depth),
             what=what,
             look="whether rows (axis 0) or columns (axis 1) of X are cut into panels, and the two "
             "conditions of te.all: b * width + w inside the axis, r less than k",
         )
+        x[-1, :] = x[:, -1] = np.inf
+        expect(
+            np.array_equal(run(x), _packed_values(x, axis, width, depth)),
+            expected=f"{what}: zeros past the edge whatever X holds, infinities too",
+            seen="NaN, or an infinity, or a zero that should be one",
+            look="te.if_then_else chooses 0.0 there; an element of X times 0 is NaN if it is "
+            "infinite",
+        )
+        _expect_inside(X, packed, what)
+
+
+def _expect_inside(X: Any, packed: Any, what: str) -> None:
+    """All elements of X that are read are there."""
+    from tvm_practice.viz.access import access_program, follow
+
+    read = follow(access_program(lower_expression([X, packed]))).of(str(X.op.name)).elements
+    there = math.prod(map(int, X.shape))
+    expect(
+        bool(((read >= 0) & (read < there)).all()),
+        expected=f"{what} reads nothing past the end of {X.op.name}, which has {there} elements",
+        seen=f"it reads number {int(read.max())}",
+        look="te.if_then_else reads only what it chooses; a Select computes both first",
+    )
 
 
 def _packed_values(x: np.ndarray, axis: int, width: int, depth: int) -> np.ndarray:
@@ -956,6 +995,7 @@ def check_order_packed(order_packed: Function) -> None:
         ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
         ((3, 5, 7), (1, 1), False),
         ((3, 5, 7), (1, columns), False),
+        ((2 * rows + 1, 5, 7), (rows, 1), True),
     ):
         schedule = _packed_stages(sizes, tile, steps)
         returned = accepted(order_packed, schedule, steps, rows_first)
@@ -970,7 +1010,14 @@ def check_order_packed(order_packed: Function) -> None:
         )
         expect_local(schedule, update)
         _expect_loop(schedule, returned, 0)
-        copied, _ = next(each for each in paths(nest) if each[1].writes == "C")
+        copied, statement = next(each for each in paths(nest) if each[1].writes == "C")
+        expect(
+            statement.reads == (update.writes,),
+            expected=f"C is copied from {update.writes}, in which the products add up",
+            seen=f"from {', '.join(statement.reads)}",
+            look='schedule.set_scope(schedule.get_sblock("T"), 0, "local"): T\'s own buffer, no '
+            "other one",
+        )
         _expect_tile_written(loops, copied, tile)
         others = [path for path, each in paths(nest) if each.writes.endswith("_packed")]
         expect(
@@ -1151,11 +1198,14 @@ def _expect_copy_loops(loops: Sequence[Loop], last: tuple[str, int], name: str) 
 def check_packed_matmul(packed_matmul: Function) -> None:
     rows, columns = draw_distinct(2, [3, 5, 6, 8, 16])
     (steps,) = draw_distinct(1, [2, 3, 4])
-    m, n, k = 3 * rows + 2, 5 * columns + 1, 4 * steps + 1
+    # Wide, wide and tall: which loop is outermost depends on rows_first alone.
+    m, k = 3 * rows + 2, 4 * steps + 1
+    n = (_ceil(m, columns) + 1) * columns + 1
     tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
     _check_packed(packed_matmul, (m, n, k), tiles)
     _check_packed(packed_matmul, (m, n, k), {**tiles, "rows_first": True})
-    _check_packed(packed_matmul, (2 * rows, 3 * columns, 12), {"rows": rows, "columns": columns})
+    tall = (_ceil(3 * columns, rows) + 1) * rows, 3 * columns, 12
+    _check_packed(packed_matmul, tall, {"rows": rows, "columns": columns})
     for sizes, (rows, columns, steps) in (((1, 9, 3), (4, 8, 2)), ((5, 7, 3), (1, 1, 1))):
         tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
         _check_packed(packed_matmul, sizes, tiles, loops=False)
@@ -1288,10 +1338,12 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
         look=f"compute_at({near.source}_packed's block, the {near.cut}-panel loop): packed by "
         f"the thread that uses it, once for all {before.cut} panels",
     )
+    outermost = before.packing[0]
     expect(
-        before.packing[0].kind == "parallel" and before.packing[0] is not loops[0],
-        expected=f"{before.source} is packed before, once for all {near.cut} panels, by all "
-        "threads",
+        (outermost.kind, outermost.extent) == ("parallel", before.panels)
+        and outermost is not loops[0],
+        expected=f"{before.source} is packed before, once for all {near.cut} panels, its "
+        f"outermost loop of {before.panels} panels parallel",
         seen=f"packed in {show(before.packing)}, used in {show(loops)}",
         look=f"schedule.parallel on the outermost loop of {before.source}_packed's block",
     )

@@ -48,22 +48,24 @@ def _shown(puzzle: Puzzle, function: Function) -> str:
 def _check(
     name: str, function: Function, further: Callable[[Any], None] = lambda schedule: None
 ) -> None:
-    """Two instances have the wanted loops, and the last one numpy's values.
+    """Each instance has the wanted loops, and the tall one numpy's values.
 
     Args:
         name: of the puzzle.
         function: the answer.
-        further: a check of the last instance, a tvm.s_tir.Schedule, before it runs: a wrong one may
+        further: a check of that instance, a tvm.s_tir.Schedule, before it runs: a wrong one may
             write beside its buffers.
     """
     puzzle = PUZZLES[name]
+    schedules = []
     for sizes in puzzle.draw():
-        schedule = puzzle.start(sizes)
-        accepted(function, schedule, *puzzle.arguments(sizes))
-        expect_picture(puzzle, schedule, sizes)
-    further(schedule)
+        schedules.append(puzzle.start(sizes))
+        accepted(function, schedules[-1], *puzzle.arguments(sizes))
+        expect_picture(puzzle, schedules[-1], sizes)
+    tall = schedules[1]
+    further(tall)
     if puzzle.runs:
-        _expect_values(puzzle, schedule)
+        _expect_values(puzzle, tall)
 
 
 def _innermost(schedule: Any) -> Any:  # a tvm.tirx.For
@@ -136,9 +138,12 @@ def check_one_loop(one_loop: Function) -> None:
 
 def _expect_row_by_row(schedule: Any) -> None:
     loop = _innermost(schedule)
+    block = loop.body.block
     # TVM prints its integer expressions in Python's words.
-    second = {str(loop.loop_var): 1}
-    indices = [eval(str(each), {}, second) for each in loop.body.iter_values]
+    values = [eval(str(each), {}, {str(loop.loop_var): 1}) for each in loop.body.iter_values]
+    names = [str(each.var) for each in block.iter_vars]
+    within = dict(zip(names, values, strict=True))
+    indices = [eval(str(each), {}, within) for each in block.body.indices]
     expect(
         indices == [0, 1],
         expected="row by row: the second iteration computes Y[0, 1]",

@@ -5,6 +5,7 @@ exactly and does not depend on the machine.
 """
 
 import contextlib
+import inspect
 import itertools
 import re
 import time
@@ -110,9 +111,11 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
     # After a first call the second sample: sorted in either direction, another one is there.
     module, arguments, called = _counted_module(slow=range(number + 1, 2 * number + 1))
     measured: list[Any] = []
+    asked: list[dict[str, Any]] = []
     make_evaluator = type(module).time_evaluator
 
     def recording(self: Any, *args: Any, **options: Any) -> Any:
+        asked.append(inspect.signature(make_evaluator).bind(self, *args, **options).arguments)
         evaluate = make_evaluator(self, *args, **options)
 
         def evaluated(*given: Any) -> Any:
@@ -131,6 +134,13 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         "microsecond longer, which a small function does not even take",
     )
     samples = _expect_samples(returned, repeats, name="time_function")
+    least = asked[-1].get("min_repeat_ms", 0)
+    expect(
+        least == 0,
+        expected=f"{number} calls per sample, however short they are",
+        seen=f"min_repeat_ms={least}, which makes more of short ones",
+        look="number= of time_evaluator alone says how many",
+    )
     expect(
         len(called) > number * repeats,
         expected=f"{number} calls for each of {repeats} samples, and one before them at least",
@@ -195,6 +205,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
     for warmup, repeats in ((int(rng.integers(2, 6)), int(rng.integers(7, 15))), (0, 1)):
         machine = Machine()
         slow, steady = rng.uniform(50, 90, warmup), rng.uniform(0.5, 3, repeats)
+        steady[repeats // 2] = 30  # far off, and a sample like the others
         with machine.in_charge_of_time(sample_latency):
             run = scripted(machine, [*slow, *steady])
             returned = sample_latency(run, warmup=warmup, repeats=repeats)

@@ -1,6 +1,6 @@
 """Phase 1's exercises and how they are graded: the declaration's shape, then its values."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,13 @@ def _expect_tensors(
         )
 
 
-def _expect_stages(tensors: list[Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
-    """The output is made of the stages of these names and shapes and no others, float32."""
+def _expect_stages(
+    tensors: list[Any], shapes: dict[str, tuple[int, ...]], *, rows: Collection[str] = ()
+) -> dict[str, Any]:
+    """The output is made of the stages of these names and shapes and no others, float32.
+
+    Those of `rows` have a number per row, which may be a column: no docstring says otherwise.
+    """
     stages = {name: each.op for name, each in stages_of(tensors[-1]).items()}
     missing = [name for name in shapes if name not in stages]
     expect(
@@ -89,7 +94,7 @@ def _expect_stages(tensors: list[Any], shapes: dict[str, tuple[int, ...]]) -> di
         output = stages[name].output(0)
         seen = tuple(int(extent) for extent in output.shape), str(output.dtype)
         expect(
-            seen == (shape, "float32"),
+            seen == (shape, "float32") or (name in rows and seen == ((*shape, 1), "float32")),
             expected=f"the stage {name} of shape {shape}, float32",
             seen=f"shape {seen[0]}, {seen[1]}",
             look=f"the te.compute named {name}",
@@ -152,6 +157,19 @@ def _runner(tensors: list[Any], stages: dict[str, Any]) -> Callable[..., Stages]
     return compute
 
 
+def _sizes(rng: Any, low: int, high: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Sizes to grade values at: some from `low` to `high`, some that no bound expects, and 1."""
+    yield tuple(int(size) for size in rng.choice(np.arange(low, high), count, replace=False))
+    yield tuple(int(size) for size in rng.choice(np.arange(260, 300), count, replace=False))
+    yield (1,) * count
+
+
+def _one_changed(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """`sizes` with one of them larger: an answer may have kept something from an earlier call."""
+    for at in range(len(sizes)):
+        yield (*sizes[:at], sizes[at] + 1, *sizes[at + 1 :])
+
+
 # What is drawn is multiplied by it: a formula that is right for small values alone is not.
 _SCALES = (1.0, 1e-4, 1e4)
 
@@ -179,10 +197,16 @@ _SCALES = (1.0, 1e-4, 1e4)
 )
 def check_matmul(matmul: Declare) -> None:
     rng = fresh_rng()
-    drawn = rng.choice(np.arange(17, 60), 3, replace=False)
-    for m, n, k in ([int(size) for size in drawn], (1, 1, 1)):
+
+    def declared(m: int, n: int, k: int) -> list[Any]:
         tensors = matmul(m, n, k)
         _expect_tensors(tensors, {"A": (m, k), "B": (k, n), "C": (m, n)}, "matmul", named="ABC")
+        return tensors
+
+    for m, n, k in _sizes(rng, 17, 60, 3):
+        tensors = declared(m, n, k)
+        for others in _one_changed((m, n, k)):
+            declared(*others)
         stages = _expect_stages(tensors, {"C": (m, n)})
         _expect_reduction(stages, "C", k)
         run = _runner(tensors, stages)
@@ -226,16 +250,19 @@ def check_matmul(matmul: Declare) -> None:
 )
 def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
     rng = fresh_rng()
-    drawn = rng.choice(np.arange(11, 50), 3, replace=False)
-    for batch, inputs, outputs in ([int(size) for size in drawn], (1, 1, 1)):
+
+    def declared(batch: int, inputs: int, outputs: int) -> list[Any]:
         tensors = dense_bias_relu(batch, inputs, outputs)
+        shapes = {"X": (batch, inputs), "W": (outputs, inputs), "bias": (outputs,)}
+        shapes["Y"] = (batch, outputs)
+        _expect_tensors(tensors, shapes, "dense_bias_relu", named="Y")
+        return tensors
+
+    for batch, inputs, outputs in _sizes(rng, 11, 50, 3):
+        tensors = declared(batch, inputs, outputs)
+        for others in _one_changed((batch, inputs, outputs)):
+            declared(*others)
         shape = (batch, outputs)
-        _expect_tensors(
-            tensors,
-            {"X": (batch, inputs), "W": (outputs, inputs), "bias": (outputs,), "Y": shape},
-            "dense_bias_relu",
-            named="Y",
-        )
         stages = _expect_stages(tensors, {"dense": shape, "biased": shape, "Y": shape})
         _expect_reduction(stages, "dense", inputs)
         run = _runner(tensors, stages)
@@ -285,13 +312,21 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
 )
 def check_softmax(softmax: Declare) -> None:
     rng = fresh_rng()
-    drawn = rng.choice(np.arange(11, 50), 2, replace=False)
-    for rows, columns in ([int(size) for size in drawn], (1, 1)):
-        tensors = softmax(rows, columns)
-        shape = (rows, columns)
+
+    def declared(*shape: int) -> list[Any]:
+        tensors = softmax(*shape)
         _expect_tensors(tensors, {"X": shape, "Y": shape}, "softmax", named="Y")
+        return tensors
+
+    for rows, columns in _sizes(rng, 11, 50, 2):
+        shape = (rows, columns)
+        tensors = declared(*shape)
+        for others in _one_changed(shape):
+            declared(*others)
         stages = _expect_stages(
-            tensors, {"row_max": (rows,), "exponent": shape, "row_sum": (rows,), "Y": shape}
+            tensors,
+            {"row_max": (rows,), "exponent": shape, "row_sum": (rows,), "Y": shape},
+            rows=("row_max", "row_sum"),
         )
         _expect_reduction(stages, "row_max", columns)
         _expect_reduction(stages, "row_sum", columns)
@@ -314,5 +349,9 @@ def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
         ("Y", exponent / total[:, None], "exponent divided by row_sum of the same row"),
     ):
         expect_close(
-            found[name], want.astype("float32"), what=f"{name} {which}", look=look, atol=1e-6
+            found[name].reshape(want.shape),
+            want.astype("float32"),
+            what=f"{name} {which}",
+            look=look,
+            atol=1e-6,
         )
