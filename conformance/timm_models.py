@@ -74,10 +74,15 @@ def _library() -> Any:
     """timm, or None where it is not installed."""
     if importlib.util.find_spec("timm") is None:
         return None
-    if importlib.util.find_spec("torchvision") is None:
-        sys.meta_path.append(_StandIn())
+    stood_in = importlib.util.find_spec("torchvision") is None
+    if stood_in:
+        sys.meta_path.append(finder := _StandIn())
     import timm
 
+    if stood_in:  # transformers, in the same process, must not find it
+        sys.meta_path.remove(finder)
+        for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
     return timm
 
 
