@@ -105,6 +105,9 @@ def _indexing(x: torch.Tensor, i: torch.Tensor, b: torch.Tensor) -> Outputs:
         x[0].scatter_reduce(1, places, x[1], "amin", include_self=False),
         x[0].masked_scatter(x[1] > 0, x[2]),
         torch.as_strided(x, (3, 2), (5, 2), 1),
+        torch.as_strided(x.mT + 0, (3, 2), (5, 2), 1),  # whose strides fall and rise
+        torch.as_strided(x.mT + 0, tuple(x.shape), x.stride()),
+        torch.as_strided(x[1:], (2, 2), (3, 1)),
         torch.searchsorted(x[0].sort().values, x[1], right=True),
         (x[0] > 0).sort(1, descending=True).values,
         x[0].diagonal_scatter(x[1, 0, :4], 1),
@@ -353,6 +356,7 @@ def refusal(name: str) -> str:
         "missing": lambda x: (torch.hash_tensor(x),),
         "mask": lambda x: (x[x > 0],),
         "spectrum": lambda x: (torch.fft.fft(x),),
+        "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),
     }
     try:
         compile_pytorch_module(_Model(models[name]), ExportConfig(example_input=torch.randn(3, 3)))

@@ -34,6 +34,7 @@ def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str
         ),
         ("mask", r"index.Tensor|nonzero"),
         ("spectrum", r"an output of the model is complex"),
+        ("gaps", r"as_strided of memory beside a tensor's elements"),
     ],
 )
 def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) -> None:

@@ -28,7 +28,9 @@ def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
         raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
         if isinstance(error, NotImplementedError) and "tvm" not in raised.parts:
             raise
-        said = str(error) if isinstance(error, Refused) else describe(error)
+        # PyTorch adds lines about the node to what a decomposition raises.
+        refused = isinstance(error, Refused)
+        said = str(error).partition("\n")[0] if refused else describe(error)
         raise BadInput(f"{frontend} cannot import the model: {said}; {way_out}") from error
 
 

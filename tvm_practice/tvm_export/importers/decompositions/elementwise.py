@@ -124,6 +124,8 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         return x / y
     dtype = torch.result_type(x, y)
     real = dtype in (torch.float32, torch.float64)
+    if not is_tensor(x):  # of a shape
+        x = torch.scalar_tensor(x, dtype=dtype)
     if is_tensor(y) and x.dtype == y.dtype == dtype and rounding_mode == "floor" and not real:
         return NotImplemented
     x = x.to(dtype)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tvm_practice.tvm_export.importers.refusals import Refused
+
 Rule = Callable[..., Any]
 
 
@@ -324,19 +326,27 @@ def _as_strided(
 ) -> Any:
     import torch
 
-    offset = offset or 0
-    plain: list[int] = []
-    step = 1
-    for extent in reversed(size):
-        plain.insert(0, step)
-        step *= extent
+    flat, first = _in_memory(x), 0 if offset is None else offset - x.storage_offset()
+    last = first + sum((extent - 1) * by for extent, by in zip(size, stride, strict=True))
+    if flat is None or (0 not in size and (first < 0 or last >= x.numel())):
+        raise Refused("as_strided of memory beside a tensor's elements")
+    plain = [math.prod(size[axis + 1 :]) for axis in range(len(size))]
     same = all(e == 1 or s == p for e, s, p in zip(size, stride, plain, strict=True))
-    if not offset and same and step == x.numel():
-        return NotImplemented
-    if not x.is_contiguous():
-        return NotImplemented
-    index = _strided_index(size, stride, offset)
-    return torch.index_select(x.reshape(-1), 0, index.reshape(-1)).reshape(*size)
+    if same and math.prod(size) == x.numel():
+        return flat.reshape(*size)
+    index = _strided_index(size, stride, first)
+    return torch.index_select(flat, 0, index.reshape(-1)).reshape(*size)
+
+
+def _in_memory(x: Any) -> Any:
+    """The elements in the order of their addresses; None if there is room between some of them."""
+    from torch._prims_common import is_non_overlapping_and_dense_or_false
+
+    if x.is_contiguous():
+        return x.reshape(-1)
+    if not is_non_overlapping_and_dense_or_false(x):
+        return None
+    return x.permute(sorted(range(x.ndim), key=x.stride, reverse=True)).reshape(-1)
 
 
 def _strided_index(size: Sequence[int], stride: Sequence[int], offset: int) -> Any:
