@@ -133,6 +133,32 @@ def asks_whether_it_is_compiled() -> Made:
     return _model(body, torch.randn(2, 4))
 
 
+def decides_by_its_own_mask() -> Made:
+    """As in Longformer: a mask that it makes itself has no value that depends on the input."""
+
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        mask = torch.ones(2, 4)
+        mask[:, 2:] = 0
+        if (mask[:, 3] > 0).any().item():
+            return x
+        made: torch.Tensor = layer(x * mask)
+        return made
+
+    return _model(body, torch.randn(2, 4))
+
+
+def decides_by_a_mask_with_a_value() -> Made:
+    """The mask again, but the model writes of its input into it."""
+
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        mask = torch.ones(2, 4)
+        mask[0] = x[0]
+        made: torch.Tensor = layer(x) if (mask > 0).any().item() else x
+        return made
+
+    return _model(body, torch.ones(2, 4))
+
+
 def attention_then_a_view() -> Made:
     """As in GPT-2: the strides of a fused kernel's output, of a batch, and a view of it."""
 

@@ -10,6 +10,7 @@ from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.importers.constants import constants_known
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
@@ -63,6 +64,7 @@ def import_exported(export: Export) -> Export:
 
 def _import(call: Call, steps: Steps, converters: Converters) -> Any:
     """The model in Relax, as its phase's step imports it."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     def imported() -> Any:
         if any(call.dynamic):
@@ -73,6 +75,9 @@ def _import(call: Call, steps: Steps, converters: Converters) -> Any:
         return imported()
     except (AttributeError, TypeError):  # perhaps of what a model does when it is compiled alone
         with as_if_run():
+            return imported()
+    except GuardOnDataDependentSymNode:  # perhaps of a tensor that the model makes itself
+        with constants_known():
             return imported()
 
 
