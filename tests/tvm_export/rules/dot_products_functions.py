@@ -1,6 +1,7 @@
 """Functions that the tests of 16-bit and 8-bit products call in a process of the current engine."""
 
 import itertools
+import re
 from typing import Any
 
 import ml_dtypes  # noqa: F401  # which gives numpy the name bfloat16
@@ -98,6 +99,34 @@ def product(
     one, other = a.astype("float64"), b.astype("float64")
     error = np.abs(out - one @ other).max() / (abs(one) @ abs(other)).max()
     return {"error": float(error), "calls": _calls(module)}
+
+
+def stored_in_loops(left: str, right: str, total: str, mcpu: str) -> int:
+    """Vectors that a product of 96 x 1024 x 256 stores in loops that add products to sums."""
+    import tvm
+    from tvm import relax
+
+    weight = _drawn(right, (1024, 256))
+
+    def build(x: Any) -> Any:
+        return relax.op.matmul(x, relax.const(weight), out_dtype=total)
+
+    target = _target(mcpu)
+    made = tvm.compile(_scheduled(build, [((96, 1024), left)], target), target)
+    lines = made.mod.imports[0].inspect_source("asm").splitlines()
+    starts: dict[str, int] = {}
+    found, stores = 0, 0
+    for number, line in enumerate(lines):
+        if label := re.match(r"(\.L\w+):", line):
+            starts[label[1]] = number
+        elif (jump := re.match(r"\s+j\w+\s+(\.L\w+)", line)) and jump[1] in starts:
+            loop = lines[starts[jump[1]] + 1 : number]
+            products = sum(bool(re.match(r"\s+(vpdp|vdp)", each)) for each in loop)
+            if products and not any(each.startswith(".L") for each in loop):  # an innermost one
+                found += products
+                stores += sum(bool(re.match(r"\s+vmov\w+\s+%zmm\d+, .*\)$", e)) for e in loop)
+    assert found > 20
+    return stores
 
 
 def convolution(types: tuple[str, str], channels: int, padding: int) -> dict[str, Any]:

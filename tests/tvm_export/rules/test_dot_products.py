@@ -75,6 +75,18 @@ def test_convolutions(
         assert made["error"] == 0 and made["calls"] == (["dot_uint8_int8"] if HERE else [])
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "total"),
+    [("uint8", "int8", "int32"), ("int8", "int8", "int32"), (*BFLOAT16, "float32")],
+)
+def test_sums_stay_in_registers(
+    session: engines.Session, left: str, right: str, total: str
+) -> None:
+    """LLVM leaves them in memory where a loop accesses it too often."""
+    given = {"left": left, "right": right, "total": total, "mcpu": "znver4"}
+    assert session.call(f"{FUNCTIONS}:stored_in_loops", given) == 0
+
+
 def test_instructions_are_the_targets_and_not_the_hosts(session: engines.Session) -> None:
     given = {"left": "uint8", "right": "int8", "sizes": (8, 64, 64), "constant": True}
     for mcpu, calls in (

@@ -51,6 +51,10 @@ _CHUNKS, _APART = 4, 1.1
 _COPIED = 1.05
 # Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
 _UNROLLED = (8, 4, 2, 1)
+# LLVM keeps sums in registers only in loops that access memory at most 250 times
+# (licm-mssa-max-acc-promotion). Eight steps of whole numbers do so more often, and their sums go
+# through memory: half as many stores as products.
+_UNROLLED_WHOLE = (4, 2, 1)
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
 
@@ -296,7 +300,8 @@ def _unroll(found: Contraction, chunks: int) -> int:
     innermost = constant(found.extents[found.reduced[-1]]) or 1
     if len(found.reduced) == 1:  # it is what parts are made of
         innermost //= chunks
-    return next(steps for steps in _UNROLLED if innermost % steps == 0)
+    whole = str(found.block.body.buffer.dtype).startswith("int")
+    return next(s for s in (_UNROLLED_WHOLE if whole else _UNROLLED) if innermost % s == 0)
 
 
 def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:
