@@ -846,8 +846,8 @@ def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str
     engine=CURRENT,
     title="search with MetaSchedule",
     hints=(
-        "One call, ms.tune.tune_tasks, takes tasks, weights, a folder, numbers of trials and "
-        "what to measure with; it returns the database. The file's table has its options.",
+        "One call, ms.tune.tune_tasks, takes tasks, weights, a folder, numbers of trials, a "
+        "builder and a runner; it returns the database. The file's table has its options.",
         "tune_tasks(tasks=contexts, task_weights=weights, work_dir=work_dir, "
         "max_trials_global=trials, …). "
         "with measuring(contexts, trials, work_dir) as measure: gives builder=measure.builder and "

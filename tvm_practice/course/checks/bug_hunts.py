@@ -302,7 +302,7 @@ def check_written_every_step(written_every_step: Function) -> None:
 
 @_hunt(
     "huge_unroll",
-    "a code that is too long",
+    "code that is too long",
     (
         "Each unrolled loop multiplies the copies of what is inside it. How many copies do "
         "three loops of 16 iterations make?",

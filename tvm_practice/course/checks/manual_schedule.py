@@ -1354,8 +1354,8 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
     engine=CLASSIC,
     title="tile, vectorize and parallelize with te.create_schedule",
     hints=(
-        "The worked example in_tiles_classic has the form. New are the axis of the sum, the "
-        "fused loop, and that a stage's primitives are called one after the other.",
+        "The worked example in_tiles_classic has the form. New: the axis of the sum, the fused "
+        "loop, and further primitives called on the same stage.",
         "schedule = te.create_schedule(C.op); i, j = C.op.axis and (k,) = C.op.reduce_axis. "
         "schedule[C].split(i, factor=tile_m) returns the outer and the inner axis; "
         "schedule[C].reorder takes the five axes in their new order.",

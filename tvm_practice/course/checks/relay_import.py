@@ -551,8 +551,8 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     hints=(
         "tvm.compile takes an IRModule and a target. It compiles the PrimFuncs for the target "
         "and the graph to byte code of a small virtual machine.",
-        "What it returns is an Executable, which can be saved with export_library; the "
-        "relax.VirtualMachine that runs it is made by whoever runs it.",
+        "It returns an Executable, which can be saved with export_library. Whoever runs it makes "
+        "a relax.VirtualMachine of it.",
         "Nothing needs to be done before or after it: return tvm.compile(mod, target)",
     ),
     looks_like="""
@@ -629,8 +629,8 @@ def _expect_rejected(
     title="compare outputs with PyTorch's, and say where they differ",
     hints=(
         "First the number of outputs, then each output's shape (numpy would broadcast), then "
-        "its elements: what differs first raises ValueError. Remember the largest error over all "
-        "outputs; an output without elements has none.",
+        "its elements: the first difference raises ValueError. Remember the largest error over "
+        "all outputs; an output without elements has none.",
         "error = |output - reference| in float64; allowed = atol + rtol * |reference|. Every "
         "comparison with NaN is false, so `error > allowed` lets NaN through and "
         "`not (error <= allowed)` does not.",

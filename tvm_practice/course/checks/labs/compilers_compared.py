@@ -468,8 +468,8 @@ def _program(*lines: str) -> list[str]:
         "subprocess.run would wait for the end of the program. What starts it and returns at once, "
         "and what returns as soon as a line is there?",
         "subprocess.Popen(command, stdout=subprocess.PIPE, text=True), and readline() of its "
-        "stdout. Look at time.perf_counter() before Popen and after readline. Then let the "
-        "process end (read the rest, wait) before the next one starts, and look at its returncode; "
+        "stdout. Read time.perf_counter() before Popen and after readline. Then let the process "
+        "end (read the rest, wait) before the next one starts, and look at its returncode; "
         "statistics.median of the runs.",
         "Send standard error to a tempfile.TemporaryFile: a pipe that nobody reads fills up and "
         "stops the program. If process.returncode or not line: raise RuntimeError(f'exit status "
@@ -610,8 +610,8 @@ def _demonstrate_first(time_to_first_result: Function) -> str:
     engine=CURRENT,
     title="say after how many calls a compiler has paid for itself",
     hints=(
-        "A call saves baseline_ms less what it takes itself, and that is baseline_ms times the "
-        "ratio. Does the interval say that it saves anything?",
+        "A call takes baseline_ms times the ratio, and saves the rest of baseline_ms. Does the "
+        "interval show that it saves anything?",
         "If the high end of the interval is 1 or more, the answer is None, whatever the ratio "
         "says. Else divide what was spent by what a call saves, in the same unit, and round up.",
         "saved_ms = baseline_ms * (1 - value); return max(0, math.ceil(load_seconds * 1e3 / "

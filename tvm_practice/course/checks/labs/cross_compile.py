@@ -71,12 +71,12 @@ def _architecture_of(file: Path) -> str:
     engine=CURRENT,
     title="name five machines to TVM",
     hints=(
-        "A dictionary of dictionaries, and a ValueError for what is not in it. The docstring's "
+        "A dictionary of dictionaries, and a ValueError for any other machine. The docstring's "
         "table has all the words; the module's docstring says which key takes which.",
         "mattr is a list of words that begin with + or -: ['-prefer-256-bit'] for x86-64-v4, "
         "['+simd128'] for wasm32. Leave out mcpu and mattr where the table has none.",
-        "{'kind': 'llvm', 'mtriple': 'aarch64-linux-gnu', 'mcpu': 'cortex-a72'} is the one of "
-        "aarch64; the others are like it.",
+        "aarch64 is {'kind': 'llvm', 'mtriple': 'aarch64-linux-gnu', 'mcpu': 'cortex-a72'}; the "
+        "others are like it.",
     ),
     looks_like="""
         x86-64-v2  x86_64-linux-gnu     mcpu x86-64-v2   mattr -
@@ -204,8 +204,8 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     engine=CURRENT,
     title="vector width and FMA of a target",
     hints=(
-        "Do not parse names: haswell with -fma in mattr has none. LLVM knows what mtriple, mcpu "
-        "and mattr amount to.",
+        "Do not parse names: haswell with -fma in mattr has no FMA. LLVM combines mtriple, mcpu "
+        "and mattr.",
         "tvm.target.codegen.llvm_cpu_has_features('avx512f', tvm.target.Target(target)) is True "
         "or False. Ask for the widest first.",
         "The architecture is target['mtriple'].partition('-')[0], or that of "

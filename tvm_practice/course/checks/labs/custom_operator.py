@@ -597,8 +597,8 @@ def _relay_calls(operator: Any, shape: tuple[int, ...], eps: Sequence[float]) ->
     step_of="convert_relay",
     title="put an operator into Relay's registry",
     hints=(
-        "Four facts of one name: that it exists, how many inputs it has, the type of its result, "
-        "its pattern. The head of the file names a function of tvm.relay.op.op for each.",
+        "Four facts about one name: its existence, its number of inputs, its result's type, its "
+        "pattern. The head of the file names a function of tvm.relay.op.op for each.",
         "registry.register(name, a description) makes it, registry.get(name) finds it, with "
         "`from tvm.relay.op import op as registry`. set_num_inputs and add_type_rel are methods "
         "of the operator, register_pattern is the registry's.",
@@ -688,8 +688,8 @@ def _shown_operator(register_operator: Callable[..., Any]) -> str:
     step_of="convert_relay",
     title="tell relay.build how to compute and schedule an operator",
     hints=(
-        "Three functions in one another: the strategy, and the two that it adds. The docstring "
-        "says what each of them takes; the outer one is decorated and then registered.",
+        "Three functions: the strategy, and inside it the two that it adds. The docstring names "
+        "the arguments of each; the strategy is decorated and then registered.",
         '@tvm.target.override_native_generic_func(f"{name}_strategy") decorates def strategy('
         "attrs, inputs, out_type, target). It makes a registry.OpStrategy(), calls "
         "add_implementation(compute, schedule, name=…) on it, and returns it; after that "
@@ -1140,8 +1140,8 @@ def _shown_offload(offload_linear: Callable[..., Any]) -> str:
     engine=CURRENT,
     title="give the linear layers of a graph to a backend",
     hints=(
-        "Two patterns, of which the first that matches is taken, and two passes. Which of the "
-        "patterns must come first?",
+        "Two patterns and two passes. The first pattern that matches is taken: which must come "
+        "first?",
         'tvm.relax.dpl has is_op("relax.matmul"), which is called with the patterns of its '
         "arguments, wildcard() and is_const(). A pattern for FuseOpsByPattern is a pair (name, "
         "pattern). "

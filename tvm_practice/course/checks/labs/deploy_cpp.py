@@ -103,9 +103,9 @@ def _export_here(export_model: Function) -> str:
     title="from PyTorch to one shared library",
     hints=(
         "These are phase 4's steps, import_relax, optimize_relax, build_relax, with "
-        "tvm_practice.tvm_export.rules.cpu.schedule_defaults before the build, and `ends` on what "
-        "was imported.",
-        "What build_relax returns has export_library(path). The ending of the path decides: .so "
+        "tvm_practice.tvm_export.rules.cpu.schedule_defaults before the build, and `ends` after "
+        "the import.",
+        "The result of build_relax has export_library(path). The ending of the path decides: .so "
         "links a shared library, .tar packs object files. engines.host_target() is this machine.",
         "mod = import_relax(model, example); mod = ends(mod) if ends else mod; "
         "build_relax(schedule_defaults(optimize_relax(mod), target), target)"
@@ -528,8 +528,8 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     engine=CURRENT,
     title="kernel, model, kernel on one CUDA stream, in C++",
     hints=(
-        "Six calls on one stream, then one wait. What is queued on a stream runs in order, so "
-        "nothing has to be waited for in between.",
+        "Six calls on one stream, then one wait. Work queued on a stream runs in order, so the "
+        "host waits for nothing in between.",
         "The model launches on its own stream unless told: model.SetStream(stream). Its input is "
         "device_input itself, by Model::Wrap with model.device(): a tensor on the GPU.",
         "const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0]; "

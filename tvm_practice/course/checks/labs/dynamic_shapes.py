@@ -217,7 +217,7 @@ def _guards(function: Any) -> dict[str, str]:
         "then, the copy of A before and the copy to C after; the rest is phase 2's tile.",
         "schedule.pad_einsum(block, [rows, 1, 1]) has factors for i, j and k. "
         "get_producers(block) gives the copy of A. After the splits and the reorder, "
-        "compute_at(copy, i_outer) has it made there.",
+        "compute_at(copy, i_outer) moves it there.",
         "parallel(i_outer), unroll(i_inner), vectorize(j_inner), and last "
         "decompose_reduction(block, k).",
     ),
@@ -550,8 +550,8 @@ def _vm_build(planned: Any) -> Arrays:
         "tvm.transform.Sequential([...]) is one pass of them, and is called with the module.",
         "marked['main'] = …; return tvm.transform.Sequential([relax.transform."
         "RewriteDataflowReshape(), …, relax.transform.KillAfterLastUse()])(marked), in the "
-        "docstring's order: CallTIRRewrite makes the allocations that "
-        "StaticPlanBlockMemory plans; what that leaves is LowerAllocTensor's.",
+        "docstring's order: CallTIRRewrite makes the allocations, StaticPlanBlockMemory plans "
+        "them, LowerAllocTensor takes the rest.",
     ),
     looks_like="""
         no bound: n * 256, n * 96, n * 192, n * 64, n * 32 bytes

@@ -903,8 +903,8 @@ def _wmma_calls(tensor_cores: Function) -> str:
     engine=CLASSIC,
     title="give each element of C a thread with te.create_schedule",
     hints=(
-        "As tile_classic of phase 2, with bind in place of parallel and vectorize. A classic "
-        "schedule binds an axis to a thread axis, which it is given.",
+        "As tile_classic of phase 2, with bind in place of parallel and vectorize. In classic TVM, "
+        "bind takes an axis and a thread axis.",
         "te.thread_axis('threadIdx.x') is one. "
         "schedule[C].split(i, factor=threads_y), split(j, factor=threads_x), reorder to block_i, "
         "block_j, thread_i, thread_j, k.",

@@ -113,12 +113,12 @@ def _demonstrate_request(request_worker: Function) -> str:
     engine=CURRENT,
     title="ask a tracker for a free worker, with a time limit",
     hints=(
-        "Three steps: see that anybody listens, connect to the tracker, ask for a session. The "
-        "second and the third wait for ever unless you limit them.",
+        "Three steps: check that somebody listens, connect to the tracker, ask for a session. The "
+        "second and the third wait forever unless you limit them.",
         "socket.create_connection((host, port), timeout=wait_seconds).close() fails at once where "
         "nobody listens. tracker._sock.settimeout(wait_seconds) limits the answer, and "
         "tracker.request(key, session_timeout=session_seconds, max_retry=1) asks once.",
-        "request makes a RuntimeError of the time-out: catch it, raise TimeoutError(f'no worker "
+        "request turns the time-out into a RuntimeError: catch it, raise TimeoutError(f'no worker "
         "of key {key!r} ...') from it, and close the tracker's connection in a finally.",
     ),
     looks_like="""
@@ -247,8 +247,8 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
     engine=CURRENT,
     title="run a compiled function on a worker, verify and time it there",
     hints=(
-        "What you do with a function here works there too: load it, make tensors, call it, have "
-        "time_evaluator time it. Only the file has to be sent first, and the device is another.",
+        "A function on the worker is used like one here: load it, make tensors, call it, have "
+        "time_evaluator time it. Only send the file first, and use the worker's device.",
         "session.upload(library) sends it, session.load_module(Path(library).name) loads it there, "
         "session.cpu() is the device: tvm.runtime.tensor(array, device) copies to it.",
         "output = tvm.runtime.empty(shape, 'float32', device); module['main'](*tensors, output); "
@@ -390,9 +390,8 @@ def _demonstrate_runner(rpc_runner: Function) -> str:
     hints=(
         "ms.runner has RPCConfig (where the tracker is), EvaluatorConfig (how to time) and "
         "RPCRunner, which takes both, max_workers and initializer.",
-        "RPCConfig's session_timeout_sec is session_seconds, which the worker sees to. What the "
-        "tuner's side waits for is limited by the pool alone: runner.pool is made without a "
-        "timeout.",
+        "RPCConfig's session_timeout_sec is session_seconds, which the worker enforces. Only the "
+        "pool can limit the waits on the tuner's side, and runner.pool is made without a timeout.",
         "runner.pool.shutdown(); runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, "
         "initializer=end_with_parent), from tvm.support.popen_pool.",
     ),
@@ -547,8 +546,8 @@ def _demonstrate_survive(survive_lost_worker: Function) -> str:
     hints=(
         "Keep a list of results and a list of the trials that are left, all of them at first. Each "
         "attempt runs what is left and keeps what comes back.",
-        "futures = runner.run([...]) sends all; then result() of each. Left for the next attempt "
-        "are those with is_lost(result.error_msg).",
+        "futures = runner.run([...]) sends all; then result() of each. Those with "
+        "is_lost(result.error_msg) are left for the next attempt.",
         "Keep indexes, not trials: results[index] = future.result() puts each where it belongs. "
         "Stop when nothing is left, or after `attempts`.",
     ),
@@ -683,8 +682,8 @@ _TEXT = {"search": 1.0, "build": 0.5, "request": 0.001, "upload": 0.002, "run": 
     engine=CURRENT,
     title="trials per second of a search that goes round by round",
     hints=(
-        "A round is three times after each other: search, building, running. Each is in seconds "
-        "for the whole round.",
+        "A round is search, building and running, one after the other. Work out the seconds that "
+        "each takes for the whole round.",
         "Building: batch · build / builders. Running: the waves are batch / workers, rounded up, "
         "each of `run` seconds.",
         "Running is the largest of waves · run, batch · request and batch · upload, since those "
@@ -742,8 +741,8 @@ def _show_prediction(rows: Sequence[Any]) -> str:
     engine=CURRENT,
     title="what bounds a farm of 1, 10 and 100 workers",
     hints=(
-        "A dictionary from a resource's name to the trials per second it alone allows; the bound "
-        "is the entry with the least.",
+        "A dictionary from a resource's name to the trials per second that it alone allows; the "
+        "smallest entry is the bound.",
         "builders / build, batch / search, 1 / request and 1 / upload do not depend on the "
         "workers. Of the workers, those beyond `batch` have no trial.",
         'min(count, stages.batch) / stages.run is "workers"; name = min(rates, key=rates.get); '
