@@ -8,8 +8,8 @@ time, on the kind of machine that will run the model:
 
 The tracker keeps a queue of free servers for each key ("cpu", "pixel-8") and hands each to one
 client at a time. A server runs every session in a process of its own, which ends with the session.
-All of this is TVM's RPC, the same in both TVMs; `python -m tvm_practice.farm` runs it across
-machines.
+All of this is TVM's RPC (remote procedure calls), the same in both TVMs. Across machines,
+`python -m tvm_practice.farm` runs it.
 
 Two questions decide whether a farm is worth it, and the lab measures both:
 
