@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.conftest import needs_classic
@@ -19,7 +20,7 @@ from tests.test_command_lines import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_processes]
 
-# AutoTVM's journal is Ansor's.
+# AutoTVM's journal is Ansor's; tests/tvm_export/tuners/test_tuners.py kills it.
 TUNERS = ["metaschedule", pytest.param("ansor", marks=needs_classic)]
 
 
@@ -48,11 +49,17 @@ def measured(tuner: str, log: Path) -> set[Any]:
     return {json.dumps(key) for key in keys}
 
 
+def require_ended(workers: list[psutil.Process]) -> None:
+    """Assert that processes end within half a minute."""
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
+
+
 def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: int) -> list[int]:
     """Run an export, kill it `kills` times, let it end; trials on disk at each kill.
 
-    Asserts that nothing that was on disk is lost, that the last run ends with exit code 0 and
-    verified artifacts, and that exactly `trials` were recorded in all.
+    Asserts that no process is left and nothing that was on disk is lost, that the last run ends
+    with exit code 0 and verified artifacts, and that exactly `trials` were recorded in all.
     """
     chance = random.Random(seed)
     artifacts, log = folder / "artifacts", folder / "log"
@@ -80,8 +87,10 @@ def kill_and_go_on(tuner: str, folder: Path, *, trials: int, kills: int, seed: i
                 time.sleep(0.02)
             time.sleep(chance.random() * 0.2)
         assert process.poll() is None, "it ended before it was killed"
+        workers = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         process.wait()
+        require_ended(workers)
         found = measured(tuner, log)
         assert known <= found
         known = found

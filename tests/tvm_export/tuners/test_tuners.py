@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.test_kill import measured
+from tests.test_kill import measured, require_ended
 from tests.tvm_export.tuners.conftest import ENGINE_OF, engine_of
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import NothingMeasured
@@ -97,10 +97,15 @@ def _records(tuner: str, log: Path) -> int:
     return file.read_text().count("\n") if file.exists() else 0
 
 
-@pytest.mark.pages  # beside test_kill.py
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.real_processes
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("tuner", "how"),
+    # tests/test_kill.py kills the others.
+    [*((each, signal.SIGINT) for each in ENGINE_OF), ("autotvm", signal.SIGKILL)],
+    indirect=["tuner"],
+)
 def test_what_was_measured_survives(tuner: str, tmp_path: Path, how: signal.Signals) -> None:
     """Killed or interrupted, the log keeps every line, no process is left, and a search goes on."""
     log = tmp_path / "log"
@@ -115,8 +120,7 @@ def test_what_was_measured_survives(tuner: str, tmp_path: Path, how: signal.Sign
         assert workers
         process.send_signal(how)
         assert process.wait(300) == (130 if how == signal.SIGINT else -signal.SIGKILL)
-    _, alive = psutil.wait_procs(workers, timeout=30)
-    assert not [worker for worker in alive if worker.status() != psutil.STATUS_ZOMBIE]
+    require_ended(workers)
     kept = HISTORY[tuner](log)
     assert len(kept) >= 2
     on_disk = len(measured(tuner, log))  # some are in the journal alone
