@@ -321,21 +321,28 @@ PROMISES: dict[str, dict[str, str]] = {
         "with its weights as constants": "weights_left_outside",
         "link one shared library": "object_files_under_the_librarys_name",
         "put `ends` around it": "forgets_the_ends",
+        "for this machine's CPU": "for_any_processor",
+        "optimize, give each function": "a_kernel_for_each_operator",
+        "created if missing; afterwards it holds model.so": "empties_the_folder",
     },
     "labs.deploy_cpp.wrap_buffer": {
         "an address that is a multiple of 64": "aligned_to_32_bytes",
         "the tensor needs extents of its own": "keeps_the_callers_extents",
         "throw std::invalid_argument": "takes_any_address",
+        "deleter calls that once": "never_released",
     },
     "labs.deploy_cpp.call_on_threads": {
         "An exception that leaves a thread ends the program": "clones_outside_its_try",
         "each thread needs a model.Clone() of its own": "one_instance_for_all",
         "made once and not for each input": "clones_for_each_input",
         "throw it in the caller": "lets_exceptions_leave_the_thread",
+        "An exception that leaves a thread": "catches_exceptions_of_the_library",
     },
     "labs.deploy_cpp.call_on_stream": {
         "In this order, all on `stream`": "leaves_the_model_on_its_own_stream",
         "Run the model on device_input in place": "takes_the_input_through_the_host",
+        "keep it until the stream has been synchronized": "scores_freed_before_they_are_read",
+        "shape is model.inputs()[0].shape": "wraps_the_input_flat",
     },
     "labs.cross_compile.target_for": {
         "without prefer-256-bit": "leaves_the_halved_registers",
@@ -353,6 +360,10 @@ PROMISES: dict[str, dict[str, str]] = {
         "anew at each call": "draws_the_same_each_time",
         "or NaN": "lets_nan_pass",
         "an output of another shape": "broadcasts_what_is_too_small",
+        "an error above the tolerance": "takes_the_error_relative",
+        "the largest absolute error that passes": "half_the_tolerance",
+        "It names the shape": "names_the_error_alone",
+        "drawn at random from the whole range": "stops_below_the_bound",
     },
     "labs.dynamic_shapes.bucketed": {
         "with zeros after its last token": "pads_before_the_first_token",
@@ -360,12 +371,15 @@ PROMISES: dict[str, dict[str, str]] = {
         "which tokens to keep": "keeps_the_padding",
         "cut its result to the length of x": "does_not_cut",
         "ValueError: x is longer than the longest bucket": "truncates_what_is_too_long",
+        "it names both lengths": "names_the_last_bucket",
     },
     "labs.tuning_farm.request_worker": {
         "do not wait forever": "waits_for_ever",
         "Close the connection in any case": "leaves_its_request_behind",
         "after which the worker ends the session": "session_without_end",
         "ConnectionError: nobody listens on that port": "tries_a_missing_tracker",
+        "how long to wait for a free worker": "waits_a_second_at_most",
+        "the tracker's host": "connects_to_this_machine",
     },
     "labs.tuning_farm.survive_lost_worker": {
         "that of its last run": "keeps_the_first_failure",
@@ -379,6 +393,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "The clock stops when the line arrives": "waits_for_the_end",
         "the median of the runs": "takes_the_mean",
         "RuntimeError: a process ended with an exit status other than 0": "overlooks_failures",
+        "to the first line that it prints": "stops_at_the_first_letter",
     },
     "labs.compilers_compared.pays_after": {
         "that save at least load_seconds": "one_call_more_than_needed",
@@ -392,6 +407,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.cross_compile.c_harness": {
         "standard error has the function's message": "takes_no_part_for_null",
         "and the three names of the module's docstring": "memory_as_malloc_gives_it",
+        "calls the function on all tensors": "puts_the_data_on_the_stack",
     },
     "labs.custom_operator.rms_norm_gate": {
         "H = X · silu(Z)": "takes_the_sigmoid_for_silu",
@@ -485,5 +501,46 @@ PROMISES: dict[str, dict[str, str]] = {
     "bug_hunts.huge_unroll": {
         "keeps an unrolled loop of 2 iterations or more": "nothing_unrolled",
         "at most 64 copies": "two_whole_loops",
+    },
+    "labs.deploy_cpp.image_to_label": {
+        "main(image)": "calls_the_image_x",
+    },
+    "labs.cross_compile.describe_target": {
+        "512 with avx512f": "asks_for_an_extension",
+        "| aarch64 | 128 | always |": "counts_on_sve",
+    },
+    "labs.cross_compile.compile_object": {
+        "the object file to write": "writes_the_assembly_as_well",
+    },
+    "labs.cross_compile.vector_arithmetic": {
+        "Nothing else counts": "counts_whatever_ends_so",
+    },
+    "labs.dynamic_shapes.import_dynamic": {
+        "axes of the same name have the same extent": "names_each_axis_anew",
+        "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
+    },
+    "labs.dynamic_shapes.plan_memory": {
+        "the largest value of each symbol, by its name": "the_first_bound_alone",
+    },
+    "labs.tuning_farm.measure_remotely": {
+        "without the folders": "keeps_the_folders",
+        "the seconds per call, of shape (repeats,)": "returns_tvms_results",
+        'call "main" once for the output': "leaves_the_output_to_the_timer",
+        "the output's shape": "shaped_like_the_first_input",
+    },
+    "labs.tuning_farm.rpc_runner": {
+        "shut it down and replace it": "leaves_the_first_pool_open",
+    },
+    "labs.tuning_farm.throughput": {
+        "builders compile in parallel": "eight_builders_at_most",
+    },
+    "labs.tuning_farm.predict": {
+        "For each count": "sorts_the_counts",
+    },
+    "labs.compilers_compared.count_lines": {
+        "any line that is nothing but a string": "looks_at_the_first_token",
+    },
+    "labs.custom_operator.convert_relay": {
+        "pattern OPAQUE": "may_be_fused_with_others",
     },
 }

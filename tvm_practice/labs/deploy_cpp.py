@@ -201,7 +201,8 @@ def call_on_stream() -> str:
     - Preprocess(stream, device_pixels, device_input, height * width) fills device_input, whose
       shape is model.inputs()[0].shape, (1, 3, height, width).
     - Run the model on device_input in place: model.SetStream(stream), then
-      model({Model::Wrap(device_input, shape, model.device())})[0], a tensor.
+      model({Model::Wrap(device_input, shape, model.device())})[0], a tensor; keep it until the
+      stream has been synchronized.
     - Postprocess(stream, scores, count, device_label), the scores by Model::template
       Data<float>(tensor), their number by tensor.numel().
     - cudaMemcpyAsync(..., cudaMemcpyDeviceToHost, stream): the label to a variable of the host,

@@ -297,3 +297,33 @@ edited(
     {"math.ceil(load_seconds * 1e3 / saved_ms)": "round(load_seconds * 1e3 / saved_ms)"},
     message="rounded up",
 )
+
+
+@mutant("count_lines", message="begins with a string")
+def looks_at_the_first_token(source):
+    import io
+    import tokenize
+
+    beside = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
+    lines, first = 0, None
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.NEWLINE:
+            lines += first != tokenize.STRING
+            first = None
+        elif token.type not in beside and first is None:
+            first = token.type
+    return lines
+
+
+edited(
+    "time_to_first_result",
+    "stops_at_the_first_letter",
+    {"process.stdout.readline()": "process.stdout.read(1)"},
+    message="whose first line is complete after 0.25 s",
+)
+edited(
+    "time_to_first_result",
+    "overlooks_signals",
+    {"if process.returncode or not line": "if process.returncode > 0 or not line"},
+    message="ends with status -9",
+)

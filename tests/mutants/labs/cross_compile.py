@@ -303,3 +303,73 @@ edited(
     {"aligned_alloc(64, (bytes + 63) / 64 * 64)": "malloc(bytes)"},
     message="aligned to 64 bytes",
 )
+edited(
+    "describe_target",
+    "takes_the_triple_away",
+    {'target.get("mtriple")': 'target.pop("mtriple", None)'},
+    message="the target that is given stays as it was",
+)
+edited(
+    "describe_target",
+    "counts_on_sve",
+    {"bits, fma = 128, True": 'bits, fma = (256 if has("sve") else 128), True'},
+    message="128, also with SVE",
+)
+edited(
+    "describe_target",
+    "asks_for_an_extension",
+    {'has("avx512f")': 'has("avx512vl")'},
+    message="avx512f, without its extensions",
+)
+edited(
+    "compile_object",
+    "writes_the_assembly_as_well",
+    {"    return str(": '    library.mod.write_to_file(str(path) + ".s", "s")\n    return str('},
+    message="one file written",
+)
+edited(
+    "vector_arithmetic",
+    "counts_whatever_ends_so",
+    {"v?(mul|add)ps": ".*(mul|add)ps"},
+    message="adds neighbours",
+)
+edited(
+    "vector_arithmetic",
+    "knows_ten_registers",
+    {r'r"v\d+\.4s\b", operands': r'r"v\d\.4s\b", operands'},
+    message="registers have numbers up to 31",
+)
+edited(
+    "c_harness",
+    "puts_the_data_on_the_stack",
+    {
+        'f"static _Alignas(64) float data_{index}[{math.prod(shape)}];",': 'f"static float* '
+        'data_{index};",',
+        "{{.data = data_{index}, ": "{{",
+        '    lines += ["", "int main(void) {"]\n': '    lines += ["", "int main(void) {"]\n'
+        "    for index, shape in enumerate(shapes):\n        lines += [\n"
+        '            f"  _Alignas(64) float here_{index}[{math.prod(shape)}];",\n'
+        '            f"  data_{index} = tensor_{index}.data = here_{index};",\n        ]\n',
+        "fread(data_{index}, sizeof data_{index}, 1, stdin)": "fread(data_{index}, sizeof "
+        "here_{index}, 1, stdin)",
+        "fwrite(data_{count - 1}, sizeof data_{count - 1}, 1, stdout)": "fwrite(data_{count - 1}, "
+        "sizeof here_{count - 1}, 1, stdout)",
+    },
+    message="a stack has a few MB",
+)
+edited(
+    "c_harness",
+    "rounds_the_workspace_down",
+    {"(bytes + 63) / 64 * 64": "bytes / 64 * 64"},
+    message="as many bytes as are asked for",
+)
+edited(
+    "c_harness",
+    "one_workspace_for_all",
+    {
+        "  return aligned_alloc(64, (bytes + 63) / 64 * 64);": "  static _Alignas(64) char "
+        "memory[1 << 24]; return memory;",
+        "free(memory); return 0;": "return 0;",
+    },
+    message="buffers that overlap",
+)

@@ -691,3 +691,28 @@ def in_one_piece(name, compute, schedule):
         return relay.Call(operator, tensors, tvm.ir.make_node("DictAttrs", eps=float(eps)))
 
     return {"tvm_practice::rms_norm_gate": convert}
+
+
+edited(
+    "call_converter",
+    "rounds_eps",
+    {"eps=float(eps)": "eps=round(float(eps), 5)"},
+    message="the attribute eps",
+)
+edited(
+    "register_operator",
+    "typed_before_it_has_inputs",
+    {
+        "    operator.set_num_inputs(3)\n": "",
+        "    registry.register_pattern": "    operator.set_num_inputs(3)\n"
+        "    registry.register_pattern",
+    },
+    message="and after it operator.add_type_rel",
+)
+edited(
+    "convert_relay",
+    "may_be_fused_with_others",
+    {"OpPattern.OPAQUE": "OpPattern.OUT_ELEMWISE_FUSABLE"},
+    of="in_one_piece",
+    message="the pattern OPAQUE",
+)

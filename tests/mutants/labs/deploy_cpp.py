@@ -440,3 +440,84 @@ edited(
     },
     message="result i of input i",
 )
+edited(
+    "export_model",
+    "for_any_processor",
+    {"engines.host_target()": '__import__("tvm").target.Target("llvm")'},
+    message="all instructions of this machine",
+)
+edited(
+    "export_model",
+    "a_kernel_for_each_operator",
+    {
+        "schedule_defaults(optimize_relax(imported), target)": "schedule_defaults("
+        '__import__("tvm").relax.transform.LegalizeOps()(imported), target)'
+    },
+    message="fewer kernels than the operators",
+)
+edited(
+    "export_model",
+    "empties_the_folder",
+    {
+        "    folder.mkdir(": "    __import__('shutil').rmtree(folder, ignore_errors=True)\n"
+        "    folder.mkdir("
+    },
+    message="which was there before, stays",
+)
+edited(
+    "image_to_label",
+    "calls_the_image_x",
+    {'relax.Var("image"': 'relax.Var("x"'},
+    message=r"(?s)main\(image\).*by name",
+)
+edited(
+    "wrap_buffer",
+    "reads_what_it_has_freed",
+    {
+        "borrowed->release(borrowed->owner);\n  delete borrowed;": "delete borrowed;\n  "
+        "borrowed->release(borrowed->owner);"
+    },
+    message="after it has freed it",
+)
+edited(
+    "wrap_buffer",
+    "never_released",
+    {"  borrowed->release(borrowed->owner);\n": ""},
+    message="the deleter calls release once",
+)
+edited(
+    "call_on_threads",
+    "catches_exceptions_of_the_library",
+    {"catch (...)": "catch (const std::exception&)"},
+    message="also what is no std::exception",
+)
+edited(
+    "call_on_threads",
+    "divides_by_no_threads",
+    {
+        "std::atomic<size_t> next{0};": "std::atomic<size_t> next{0};\n  volatile size_t share = "
+        "inputs.size() / std::min<size_t>(threads, inputs.size());\n  (void)share;"
+    },
+    message="with few inputs",
+)
+edited(
+    "call_on_stream",
+    "scores_freed_before_they_are_read",
+    {
+        "  const auto scores = model(": "  float* at = nullptr;\n  int64_t count = 0;\n  {\n"
+        "  const auto scores = model(",
+        "  Postprocess(stream, Model::template Data<float>(scores), scores.numel(), ": "  at = "
+        "Model::template Data<float>(scores);\n  count = scores.numel();\n  }\n"
+        "  Postprocess(stream, at, count, ",
+    },
+    message="the scores alive until",
+)
+edited(
+    "call_on_stream",
+    "wraps_the_input_flat",
+    {
+        "Model::Wrap(device_input, shape, model.device())})[0];\n": "Model::Wrap(device_input, "
+        "{1, 3 * shape[2] * shape[3]}, model.device())})[0];\n"
+    },
+    message="the model runs on device_input as it lies",
+)

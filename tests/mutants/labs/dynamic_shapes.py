@@ -533,3 +533,84 @@ edited(
     {"bucket = min(fitting)": "bucket = fitting[-1]"},
     message="the smallest bucket",
 )
+edited(
+    "import_dynamic",
+    "leaves_the_model_in_training",
+    {"    exported = torch": "    model.train()\n    exported = torch"},
+    message="stays in eval mode",
+)
+edited(
+    "import_dynamic",
+    "names_each_axis_anew",
+    {
+        "{axis: dimensions[name] for axis, name in named.items()}": "{axis: torch.export.Dim("
+        'f"{name}_{axis}", min=1, max=bounds[name]) for axis, name in named.items()}'
+    },
+    message="on whichever axes it is",
+)
+edited(
+    "import_dynamic",
+    "changes_the_example",
+    {
+        "tensors[index] = tensors[index].repeat_interleave(2, dim=axis)": "tensors[index].resize_("
+        "[2 if a == axis else s for a, s in enumerate(tensors[index].shape)]).zero_()"
+    },
+    message="the example's tensors stay",
+)
+edited(
+    "plan_memory",
+    "one_bound_for_all",
+    {"dict(bounds)": "dict.fromkeys(bounds, 64)"},
+    message="the bound is the one that is given",
+)
+edited(
+    "plan_memory",
+    "the_first_bound_alone",
+    {"dict(bounds)": "dict(list(bounds.items())[:1])"},
+    message="the bounds of all symbols",
+)
+edited(
+    "verify_over_range",
+    "takes_the_error_relative",
+    {"np.abs(got - want)": "(np.abs(got - want) / np.maximum(np.abs(want), 1))"},
+    message="the error is absolute",
+)
+edited(
+    "verify_over_range",
+    "stops_below_the_bound",
+    {"random.randint(1, bound)": "random.randint(1, bound - 1)"},
+    message=r"(?s)both ends of the range.*no shape \(4, n\)",
+)
+edited(
+    "verify_over_range",
+    "begins_at_two",
+    {"random.randint(1, bound)": "random.randint(2, bound)"},
+    message=r"(?s)both ends of the range.*no shape \(1, n\)",
+)
+edited(
+    "verify_over_range",
+    "draws_one_extent_for_all",
+    {
+        "tuple(random.randint(1, bound) for bound in bounds)": "(random.randint(1, min(bounds)),)"
+        " * len(bounds)"
+    },
+    message="an extent of its own drawn for each symbol",
+)
+edited(
+    "verify_over_range",
+    "half_the_tolerance",
+    {"error <= tolerance": "error <= tolerance / 2"},
+    message="an error of 0.09 passes",
+)
+edited(
+    "verify_over_range",
+    "names_the_error_alone",
+    {'f"at {shape} the largest error is': 'f"the largest error is'},
+    message="names the shape at which it is wrong",
+)
+edited(
+    "bucketed",
+    "names_the_last_bucket",
+    {"{max(artifacts)}": "{list(artifacts)[-1]}"},
+    message="the longest bucket",
+)

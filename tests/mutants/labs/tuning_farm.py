@@ -450,3 +450,61 @@ edited(
     },
     message="the tracker serves during the waves",
 )
+edited(
+    "request_worker",
+    "waits_a_second_at_most",
+    {"settimeout(wait_seconds)": "settimeout(min(wait_seconds, 1))"},
+    message="becomes free after 1.2 s",
+)
+edited(
+    "request_worker",
+    "connects_to_this_machine",
+    {"rpc.connect_tracker(host, port)": 'rpc.connect_tracker("127.0.0.1", port)'},
+    message="the tracker asked at the host given",
+)
+edited(
+    "measure_remotely",
+    "keeps_the_folders",
+    {"load_module(Path(library).name)": "load_module(library)"},
+    message="the worker knows the file's name",
+)
+edited(
+    "measure_remotely",
+    "returns_tvms_results",
+    {"np.array(timer(*arguments, output).results)": "timer(*arguments, output).results"},
+    message="an array of seconds",
+)
+edited(
+    "measure_remotely",
+    "shaped_like_the_first_input",
+    {"empty(shape,": "empty(inputs[0].shape,"},
+    message="expected: ",
+)
+edited(
+    "measure_remotely",
+    "leaves_the_output_to_the_timer",
+    {
+        '    module["main"](*arguments, output)\n    result = output.numpy()\n': "",
+        "    return result, np.array(timer(*arguments, output).results)": "    seconds = np.array("
+        "timer(*arguments, output).results)\n    return output.numpy(), seconds",
+    },
+    message="time_evaluator alone called it",
+)
+edited(
+    "rpc_runner",
+    "leaves_the_first_pool_open",
+    {"    runner.pool.shutdown()\n": ""},
+    message="the pool that is replaced is shut down",
+)
+edited(
+    "throughput",
+    "eight_builders_at_most",
+    {"stages.build / stages.builders": "stages.build / min(stages.builders, 8)"},
+    message="as many builders",
+)
+edited(
+    "predict",
+    "sorts_the_counts",
+    {"for count in counts:": "for count in sorted(set(counts)):"},
+    message="neither sorted nor made unique",
+)

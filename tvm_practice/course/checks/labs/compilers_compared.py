@@ -1,6 +1,5 @@
 """Lab 6's exercises and how they are graded."""
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -382,6 +381,8 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     ("try:\n    a()\nexcept E:\n    b()\nfinally:\n    c()\n", 6, "try, except and finally"),
     ("s = '#' + \"'\"\n", 1, "marks of comments and strings inside strings"),
     ("print('said')\n", 1, "a call with a string"),
+    ("'a, b'.split(', ')\n", 1, "a call that begins with a string"),
+    ("'%s' % name\n", 1, "an expression that begins with a string"),
 )
 
 
@@ -482,15 +483,18 @@ def _program(*lines: str) -> list[str]:
     demonstrate=lambda function: _demonstrate_first(function),
 )
 def check_time_to_first_result(time_to_first_result: Function) -> None:
-    slow_start = _program("time.sleep(0.25)", "print('verified', flush=True)")
+    slow_start = _program(
+        "print('veri', end='', flush=True)", "time.sleep(0.25)", "print('fied', flush=True)"
+    )
     before = time.perf_counter()
     seconds = time_to_first_result(slow_start, runs=1)
     whole = time.perf_counter() - before
     expect(
         isinstance(seconds, float) and 0.25 <= seconds <= whole,
-        expected=f"seconds, of a program that prints after 0.25 s: between that and {whole:.2f}",
+        expected="seconds, of a program whose first line is complete after 0.25 s: between that "
+        f"and {whole:.2f}",
         seen=repr(seconds),
-        look="the unit, and that the clock is read before Popen",
+        look="the unit, and that the clock is read before Popen and after readline",
     )
     _check_empty_line(time_to_first_result)
     with tempfile.TemporaryDirectory() as folder:
@@ -501,18 +505,19 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         (("print('first\\nbye', file=sys.stderr)", "sys.exit(3)"), 3, "bye"),
         (("print(1, flush=True)", "print('late', file=sys.stderr)", "sys.exit(4)"), 4, "late"),
         (("print('quiet', file=sys.stderr)",), 0, "quiet"),
+        (_STRUCK, -9, "struck"),
     ):
         try:
             got = time_to_first_result(_program(*lines), runs=1)
         except RuntimeError as error:
             expect(
-                str(status) in str(error) and said in str(error),
+                str(abs(status)) in str(error) and said in str(error),
                 expected=f"a RuntimeError with the exit status {status} and {said!r}, the last "
                 "line of its standard error",
                 seen=f"RuntimeError: {error}",
                 look="process.returncode after it has ended, and where its stderr went",
             )
-        except subprocess.SubprocessError as error:
+        except Exception as error:
             raise fail("a RuntimeError", type(error).__name__, "what is raised") from error
         else:
             why = f"ends with status {status}" if status else "prints no line"
@@ -521,6 +526,14 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
                 f"{got!r} returned",
                 "process.returncode, and whether readline gave a line",
             )
+
+
+_STRUCK = (  # a program that a signal ends after its line
+    "print(1, flush=True)",
+    "print('struck', file=sys.stderr, flush=True)",
+    "import os",
+    "os.kill(os.getpid(), 9)",
+)
 
 
 def _check_empty_line(time_to_first_result: Function) -> None:

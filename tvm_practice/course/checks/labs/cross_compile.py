@@ -1,5 +1,6 @@
 """Lab 3's exercises and how they are graded: object files, features, what programs compute."""
 
+import copy
 import json
 import re
 import tempfile
@@ -188,11 +189,13 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86, "haswell"), "x86_64", 256, True, "avx and fma, of mcpu"),
     (_with(_X86, "sandybridge"), "x86_64", 256, False, "avx, which came before avx2, and fma"),
     (_with(_X86, "haswell", "-fma"), "x86_64", 256, False, "mattr, which takes fma away"),
+    (_with(_X86, "haswell", "+avx512f"), "x86_64", 512, True, "avx512f, without its extensions"),
     (_with(_X86, "nehalem"), "x86_64", 128, False, "avx"),
     (_with(_X86, "", "+avx2", "+fma"), "x86_64", 256, True, "mattr, which adds avx2 and fma"),
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
     (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
     (_with(_ARM), "aarch64", 128, True, "the architecture"),
+    (_with(_ARM, "neoverse-v1"), "aarch64", 128, True, "the table: 128, also with SVE"),
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
     (_with(_WASM, "", "+simd128", "+relaxed-simd"), "wasm32", 128, True, "relaxed-simd"),
@@ -236,7 +239,9 @@ def check_describe_target(describe_target: Function) -> None:
             " ".join(f"{key} {value}" for key, value in target.items() if key != "kind")
             or "no mtriple"
         )
-        got = describe_target(dict(target))
+        given = copy.deepcopy(target)
+        got = describe_target(given)
+        _expect_target_kept(given, target)
         wanted = {"architecture": architecture, "vector_bits": bits, "fma": fma}
         expect(
             got == wanted,
@@ -245,6 +250,15 @@ def check_describe_target(describe_target: Function) -> None:
             look=f"{look}; tvm.target.codegen.llvm_cpu_has_features takes mtriple, mcpu and mattr "
             "into account",
         )
+
+
+def _expect_target_kept(given: dict[str, Any], before: dict[str, Any]) -> None:
+    expect(
+        given == before,
+        expected="the target that is given stays as it was",
+        seen=f"{before} became {given}",
+        look="pop, update and assignments to its keys: change a copy",
+    )
 
 
 def _scaled_sum(rows: int, columns: int, name: str = "main") -> Any:
@@ -326,7 +340,9 @@ def check_compile_object(compile_object: Function) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, architecture, instruction) in enumerate(cases):
             file = Path(folder) / f"{number}.o"
-            assembly = compile_object(_scaled_sum(rows, columns, name), dict(target), str(file))
+            given = copy.deepcopy(target)
+            assembly = compile_object(_scaled_sum(rows, columns, name), given, str(file))
+            _expect_target_kept(given, target)
             words = f"{target['mtriple']}, {target.get('mcpu', 'no mcpu')}"
             found = _architecture_of(file)
             expect(
@@ -334,6 +350,13 @@ def check_compile_object(compile_object: Function) -> None:
                 expected=f"an object file of {architecture} for {words}",
                 seen=found if found != "no file" else f"no file at {file.name}",
                 look="write_to_file(path, 'o') of what tvm.compile made for the target given",
+            )
+            others = [each.name for each in Path(folder).iterdir() if each.suffix != ".o"]
+            expect(
+                not others,
+                expected="one file written, the object file",
+                seen=f"beside it {', '.join(others)}",
+                look="write_to_file: the assembly is returned",
             )
             expect(
                 f"__tvm_ffi_{name}".encode() in file.read_bytes(),
@@ -402,6 +425,20 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
         ["vsubps %ymm1, %ymm0, %ymm0", "vfnmadd231ps %ymm1, %ymm0, %ymm2", "vdivps %xmm1, %xmm0"],
         {},
         "subtractions, divisions and negated products, which are not in the table",
+    ),
+    (
+        ["vhaddps %ymm1, %ymm0, %ymm0", "haddps %xmm1, %xmm0", "vaddsubps %ymm1, %ymm0, %ymm0"],
+        {},
+        "haddps adds neighbours, addsubps subtracts half: neither is in the table",
+    ),
+    (
+        [
+            "fmla v12.4s, v31.4s, v0.s[3]",
+            "fadd v30.4s, v0.4s, v1.4s",
+            "vaddps %zmm1, %zmm2, %zmm31",
+        ],
+        {"fma v": 1, "add v": 1, "add zmm": 1},
+        "registers have numbers up to 31",
     ),
     (
         ["faddp v0.4s, v1.4s, v2.4s", "fmls v0.4s, v1.4s, v2.4s", "fmul v0.2s, v1.2s, v2.2s"],
@@ -612,15 +649,21 @@ extern void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
 extern int (*__TVMBackendFreeWorkspace)(int, int, void*);
 
 int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  const uint64_t sizes[] = {4, 24, 100, 1000, 4096, 1000000};
-  void* held[6];
+  enum { COUNT = 8 };
+  const uint64_t sizes[COUNT] = {4, 24, 100, 1000, 4159, 4159, 4159, 6000000};
+  unsigned char* held[COUNT];
   const char* aligned = "aligned";
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     held[i] = __TVMBackendAllocWorkspace(1, 0, sizes[i], 2, 32);
     if (held[i] == NULL || (uintptr_t)held[i] % 64 != 0) aligned = "not to 64 bytes";
-    if (held[i] != NULL) memset(held[i], 1, sizes[i]);
+    if (held[i] != NULL) memset(held[i], i + 1, sizes[i]);
   }
-  for (int i = 0; i < 6; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
+  for (int i = 0; i < COUNT; ++i) {
+    for (uint64_t at = 0; held[i] != NULL && at < sizes[i]; ++at) {
+      if (held[i][at] != i + 1) aligned = "given twice";
+    }
+  }
+  for (int i = 0; i < COUNT; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
   const char* parts[] = {"memory is ", NULL, aligned, NULL, ", as said"};
   TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 5);
   return -1;
@@ -628,8 +671,43 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
 """
 
 
+# Copies its first tensor to its second.
+_COPYING = """
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+
+int __tvm_ffi_copying(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  const DLTensor* from = given[0].v_ptr;
+  const DLTensor* to = given[1].v_ptr;
+  uint64_t bytes = 4;
+  for (int i = 0; i < from->ndim; ++i) bytes *= from->shape[i];
+  memcpy(to->data, from->data, bytes);
+  return 0;
+}
+"""
+
+
+def _expect_large(c_harness: Function) -> None:
+    """Tensors may be larger than a stack."""
+    rng = fresh_rng()
+    shape = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
+    values = rng.standard_normal(shape, dtype="float32")
+    try:
+        got = _called(c_harness("copying", [shape, shape]), _COPYING, [values])
+    except RuntimeError as error:
+        expect(
+            False,
+            expected=f"the program to run with tensors of {shape}",
+            seen=str(error),
+            look="where the data is: static, or from aligned_alloc; a stack has a few MB",
+        )
+    if got is not None:
+        expect_close(got, values.ravel(), what=f"a copy of {shape}", look="the size of the data")
+
+
 def _expect_promises(c_harness: Function) -> None:
     """What the program defines for a function is as the lab's docstring says."""
+    _expect_large(c_harness)
     try:
         _called(c_harness("demanding", [(2,), (2,)]), _DEMANDING, [np.zeros(2, "float32")])
     except RuntimeError as error:
@@ -638,6 +716,14 @@ def _expect_promises(c_harness: Function) -> None:
             "not to 64 bytes" not in said,
             expected="memory for buffers between stages, aligned to 64 bytes",
             seen="an address that is no multiple of 64",
+            look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
+        )
+        expect(
+            "given twice" not in said and ("signal" not in said or "ValueError" in said),
+            expected="memory of its own for each buffer, with as many bytes as are asked for",
+            seen="buffers that overlap"
+            if "given twice" in said
+            else f"a program that writes as many bytes ended: {said}",
             look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
         )
         expect(

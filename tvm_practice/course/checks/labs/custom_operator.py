@@ -613,7 +613,6 @@ def _relay_calls(operator: Any, shape: tuple[int, ...], eps: Sequence[float]) ->
 )
 def check_register_operator(register_operator: Callable[..., Any]) -> None:
     import tvm
-    from tvm.relay.op.op import OpPattern, get
 
     for dtype in ("float32", "float16"):
         name = f"graded.rms_norm_gate_{next(_numbers)}"
@@ -624,30 +623,38 @@ def check_register_operator(register_operator: Callable[..., Any]) -> None:
             seen=getattr(operator, "name", type(operator).__name__),
             look="the return statement: what registry.get(name) gives",
         )
-        seen = int(get(name).num_inputs)
-        expect(
-            seen == 3,
-            expected="an operator of 3 inputs",
-            seen=f"of {seen}",
-            look="operator.set_num_inputs",
-        )
-        pattern = operator.get_attr("TOpPattern")
-        expect(
-            pattern is not None and int(pattern) == OpPattern.OPAQUE,
-            expected=f"the pattern OPAQUE, {OpPattern.OPAQUE}",
-            seen="none" if pattern is None else str(pattern),
-            look="registry.register_pattern(name, registry.OpPattern.OPAQUE): else the operator "
-            "is fused with its neighbours",
-        )
-        rows, columns = draw_distinct(2, range(2, 12))
-        shapes = ((rows, columns), (columns, rows), (columns,))
-        seen_type = _type_of_call(operator, shapes, (dtype, "float32", "int32"))
-        expect(
-            seen_type == f"({rows}, {columns}) {dtype}",
-            expected=f"a result of the first input's type, ({rows}, {columns}) {dtype}",
-            seen=seen_type,
-            look="operator.add_type_rel(name, a function of (types, attrs) that returns types[0])",
-        )
+        _expect_operator(operator, dtype)
+
+
+def _expect_operator(operator: Any, dtype: str) -> None:
+    """An operator of 3 inputs, which is not fused; its result has the type of the first."""
+    from tvm.relay.op.op import OpPattern
+
+    inputs = int(operator.num_inputs)
+    expect(
+        inputs == 3,
+        expected="an operator of 3 inputs",
+        seen=f"of {inputs}",
+        look="operator.set_num_inputs",
+    )
+    pattern = operator.get_attr("TOpPattern")
+    expect(
+        pattern is not None and int(pattern) == OpPattern.OPAQUE,
+        expected=f"the pattern OPAQUE, {OpPattern.OPAQUE}",
+        seen="none" if pattern is None else str(pattern),
+        look="registry.register_pattern(name, registry.OpPattern.OPAQUE): else the operator "
+        "is fused with its neighbours",
+    )
+    rows, columns = draw_distinct(2, range(2, 12))
+    shapes = ((rows, columns), (columns, rows), (columns,))
+    seen_type = _type_of_call(operator, shapes, (dtype, "float32", "int32"))
+    expect(
+        seen_type == f"({rows}, {columns}) {dtype}",
+        expected=f"a result of the first input's type, ({rows}, {columns}) {dtype}",
+        seen=seen_type,
+        look="operator.set_num_inputs(3), and after it operator.add_type_rel(name, a function "
+        "of (types, attrs) that returns types[0])",
+    )
 
 
 def _type_of_call(operator: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str]) -> str:
@@ -817,7 +824,8 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
     converters = call_converter(operator)
     _expect_map(converters, "tvm_practice::rms_norm_gate")
     convert = converters["tvm_practice::rms_norm_gate"]
-    for eps in (0.25, float(fresh_rng().integers(1, 8)) / 16):
+    rng = fresh_rng()
+    for eps in (0.25, float(rng.integers(1, 8)) / 16, float(rng.uniform(1e-7, 9e-6))):
         arguments = [relay.var(each) for each in ("x", "z", "weight")]
         call = convert([*arguments, eps], ["float32", "float32", "float32", "float"])
         expect(
@@ -836,7 +844,7 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
         names = list(map(str, attributes.keys())) if attributes is not None else []
         seen = attributes["eps"] if "eps" in names else None
         expect(
-            seen is not None and float(seen) == eps,
+            seen is not None and bool(np.isclose(float(seen), eps, rtol=1e-6, atol=0)),
             expected=f"the attribute eps, {eps}, which is the call's last input",
             seen=str(seen),
             look="tvm.ir.make_node('DictAttrs', eps=…), the third argument of relay.Call",
@@ -881,6 +889,8 @@ def _shown_call(call_converter: Callable[..., Any]) -> str:
     demonstrate=_shown_relay,
 )
 def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
+    from tvm.relay.op.op import get
+
     from solutions.labs.custom_operator import rms_norm_gate
     from solutions.relay_import import build_relay, import_relay
     from tvm_practice.engines import host_target
@@ -913,6 +923,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
         look="relay.Call of tvm.relay.op.op.get(name): composed of Relay's own operators, it "
         "would be fused, and scheduled, as TVM likes",
     )
+    _expect_operator(get(name), "float16")
     with quiet_frontends():
         library = build_relay(mod, params, host_target())
     expect(

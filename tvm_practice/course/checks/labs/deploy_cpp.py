@@ -6,7 +6,7 @@ import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, seed_torch
 from tvm_practice.course.imported_models import expect_only_read, state
-from tvm_practice.engines import CURRENT
+from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.labs.native import run_exercise
 from tvm_practice.tvm_export.cpp import describe_main
 from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
@@ -133,7 +133,7 @@ def check_export_model(export_model: Function) -> None:
         return _imported(other, example)
 
     look = "what becomes of `ends`: it takes the imported module, what it returns is compiled"
-    scheduled = _expect_export(
+    compiled = _expect_export(
         export_model, model, example, {"ends": ends}, x, _of_torch(other, x), look
     )
     expect(
@@ -143,10 +143,23 @@ def check_export_model(export_model: Function) -> None:
         look=look,
     )
     expect(
-        bool({"parallel", "vectorized"} & set(scheduled)),
+        len(compiled.kernels) < 5,
+        expected="fewer kernels than the operators of two linear layers and a ReLU: fused",
+        seen=f"{len(compiled.kernels)}: {', '.join(sorted(compiled.kernels))}",
+        look="optimize_relax, before schedule_defaults",
+    )
+    expect(
+        bool({"parallel", "vectorized"} & set(compiled.loops)),
         expected="a default schedule for each function",
-        seen=f"loops that are {', '.join(dict.fromkeys(scheduled)) or 'not compiled'}",
+        seen=f"loops that are {', '.join(dict.fromkeys(compiled.loops)) or 'not compiled'}",
         look="schedule_defaults(optimized, target), between optimize_relax and build_relax",
+    )
+    unused = sorted(_features(host_target()).difference(*compiled.features))
+    expect(
+        not unused,
+        expected="kernels with all instructions of this machine's processor",
+        seen=f"without {', '.join(unused[:5])}{' and others' if len(unused) > 5 else ''}",
+        look="engines.host_target(), given to schedule_defaults and build_relax",
     )
 
 
@@ -158,8 +171,8 @@ def _expect_export(
     x: Any,
     want: np.ndarray,
     look: str,
-) -> list[str]:
-    """Export, load the library again, compare with `want`; returns how its loops run."""
+) -> "_Compiled":
+    """Export, load the library again, compare with `want`; returns what was compiled."""
     from tvm_practice.tvm_export.running import RelaxRunner
 
     with tempfile.TemporaryDirectory() as parent:
@@ -171,13 +184,14 @@ def _expect_export(
             (folder / "model.so").write_text("old")
             kept = ["notes.txt"]
         before = state(model)
-        with _scheduled() as scheduled:
+        with _compiled() as compiled:
             mod = export_model(model, example, folder, **options)
         expect_only_read(before, model)
         files = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
         expect(
             files == ["model.so", *kept],
-            expected="the folder holds model.so and nothing else new",
+            expected="the folder holds model.so and nothing else new"
+            + "".join(f"; {each}, which was there before, stays" for each in kept),
             seen=", ".join(files) or "nothing",
             look="export_library's path, and mkdir(parents=True, exist_ok=True)",
         )
@@ -200,7 +214,7 @@ def _expect_export(
         runner.run()
         expect_close(runner.outputs()[0], want, what="the library's output", look=look)
     _expect_imported(mod, want)
-    return scheduled
+    return compiled
 
 
 def _expect_imported(mod: Any, want: np.ndarray) -> None:
@@ -228,21 +242,46 @@ def _expect_imported(mod: Any, want: np.ndarray) -> None:
     )
 
 
+class _Compiled(NamedTuple):
+    """What TVM compiled.
+
+    Attributes:
+        loops: how each loop runs.
+        kernels: the functions' names.
+        features: the instructions of each target's processor, as LLVM calls them.
+    """
+
+    loops: list[str]
+    kernels: list[str]
+    features: list[set[str]]
+
+
 @contextlib.contextmanager
-def _scheduled() -> Iterator[list[str]]:
-    """How the loops run that are compiled meanwhile."""
+def _compiled() -> Iterator[_Compiled]:
+    """What is compiled meanwhile."""
     import tvm
 
-    seen: list[str] = []
+    seen = _Compiled([], [], [])
     build = tvm.tirx.build
 
     def recording(mod: Any, *arguments: Any, **options: Any) -> Any:
-        for function in mod.functions.values():
-            seen.extend(loop.kind for path, _ in paths(loop_nest(function)) for loop in path)
+        given = arguments[0] if arguments else options.get("target")
+        target = given or tvm.target.Target.current()
+        if target is not None:
+            seen.features.append(_features(target))
+        for name, function in mod.functions.items():
+            seen.kernels.append(str(name.name_hint))
+            seen.loops.extend(loop.kind for path, _ in paths(loop_nest(function)) for loop in path)
         return build(mod, *arguments, **options)
 
     with mock.patch.object(tvm.tirx, "build", recording):
         yield seen
+
+
+def _features(target: Any) -> set[str]:
+    import tvm
+
+    return set(map(str, tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))))
 
 
 @PHASE.exercise(
@@ -295,6 +334,13 @@ def check_image_to_label(image_to_label: Function) -> None:
         expected=want,
         seen=_signature(wrapped),
         look="the type of `image`, the axes of argmax and max, and the tuple that is returned",
+    )
+    name = describe_main(wrapped)["inputs"][0]["name"]
+    expect(
+        name == "image",
+        expected="main(image): a program asks the library for its inputs by name",
+        seen=f"main({name})",
+        look='relax.Var("image", …)',
     )
     names = [
         str(name.name_hint)
@@ -426,8 +472,13 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
         ("released_refused", "0", "a refused buffer is not released", "the order: check first"),
         ("living", "0", "the deleter frees what wrap_buffer took", "each new has its delete"),
     ):
-        seen = said.get(word, f"the program ended, exit code {said['exit']}")
-        expect(seen == wanted, expected=expected, seen=f"{word} {seen}", look=look)
+        expect(
+            word in said,
+            expected="the program ends by itself",
+            seen=f"exit code {said['exit']}, before it was seen whether {expected}",
+            look="what the deleter reads after it has freed it, and what is freed twice",
+        )
+        expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
     strides = said.get("strides", compact)
     expect(
         strides == compact,
@@ -468,9 +519,11 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     failing = int(rng.integers(2, 6))
     runs = (
         (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
-        (0, threads, -1), (5, 1, -1), (inputs, threads, -2),
+        (0, threads, -1), (5, 1, -1), (inputs, threads, -2), (inputs, threads, -3),
     )  # fmt: skip
-    said, few, failed, none, single, no_clone = _tried("call_on_threads", call_on_threads, *runs)
+    said, few, failed, none, single, no_clone, number = _tried(
+        "call_on_threads", call_on_threads, *runs
+    )
     expect(
         said["exit"] == "0",
         expected="the program ends by itself",
@@ -496,9 +549,15 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         seen=f"{said['peak']} at most",
         look="where the threads are joined: after all of them have been started",
     )
-    for each, most in ((said, threads), (few, 2), (none, 0), (single, 1)):
+    for each, given, most in ((said, inputs, threads), (few, 2, 2), (none, 0, 0), (single, 5, 1)):
         expect(
-            each["exit"] == "0" and int(each["clones"]) <= most,
+            each["exit"] == "0" and bool(each["results"]) == (given > 0),
+            expected=f"of {given} inputs as many results",
+            seen=each.get("caught") or f"exit code {each['exit']}",
+            look="a division by the number of threads, and what else goes wrong with few inputs",
+        )
+        expect(
+            int(each["clones"]) <= most,
             expected=f"at most {most} clones: one per thread, no more threads than inputs",
             seen=f"{each['clones']} clones",
             look="where Clone() is called, and std::min(threads, inputs.size())",
@@ -514,6 +573,12 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         expected=f"the exception 'input {failing} is bad', thrown after every thread is joined",
         seen=f"'{failed['caught']}', {failed['unfinished']} calls unfinished",
         look="std::rethrow_exception, after the joins",
+    )
+    expect(
+        number["exit"] == "0" and number["caught"] == "number 7",
+        expected="whatever a call throws arrives in the caller, also what is no std::exception",
+        seen=f"'{number.get('caught', '')}', exit code {number['exit']}",
+        look="catch (...) within the thread",
     )
     expect(
         no_clone["exit"] == "0" and no_clone["caught"] == "no memory for a clone",
@@ -589,11 +654,13 @@ def check_call_on_stream(call_on_stream: Function) -> None:
          "height * width for Preprocess: shape[2] * shape[3]"),
         ("scored", str(classes), f"the label chosen from {classes} scores",
          "numel() of the scores for Postprocess"),
+        ("dangling", "0", "the scores alive until the stream is through with them",
+         "the variable that holds the tensor: it lives until cudaStreamSynchronize has returned"),
     ):  # fmt: skip
         expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
     expect(
         said["label"] == said["expected"],
         expected=f"the label {said['expected']}",
         seen=said["label"],
-        look="sizes: height * width for Preprocess, numel() for Postprocess; wait, then return",
+        look="sizeof label for the copy back; wait, then return",
     )

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from tvm_practice.course.expect import (
     show,
     show_nest,
 )
+from tvm_practice.course.imported_models import expect_only_read, state
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.memory import MemoryPlan, read_memory
 from tvm_practice.tvm_export.quiet import quiet_frontends
@@ -384,8 +386,10 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(10, 20))}
     axes = ({0: first, 1: second}, {0: first})
     model = _network(width, features)
+    before = state(model)
     for batch, length in ((3, 4), (1, 4), (1, 1)):
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
+        copies = [each.clone() for each in example]
         try:
             with quiet_frontends():
                 mod = import_dynamic(model, example, axes, bounds)
@@ -400,7 +404,16 @@ def check_import_dynamic(import_dynamic: Function) -> None:
                 if batch == 1
                 else "dynamic_shapes: a {axis: Dim} for each argument",
             ) from error
+        expect_only_read(before, model)
+        for given, copied in zip(example, copies, strict=True):
+            expect(
+                given.shape == copied.shape and bool((given == copied).all()),
+                expected="the example's tensors stay as they were",
+                seen=f"one of shape {tuple(copied.shape)} was changed",
+                look="repeat_interleave returns another tensor",
+            )
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
+    _expect_one_symbol(import_dynamic, first, bounds[first])
     run = _executable(mod)
     for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
         x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
@@ -410,6 +423,34 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         expect_close(
             got, want, what=f"the output for batch {batch}, length {length}", look="the export"
         )
+
+
+def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
+    """Axes of one name share a symbol, also a first axis and a second one."""
+    import torch
+
+    class Turned(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x + y.transpose(0, 1)
+
+    example = (torch.ones(3, 4), torch.ones(4, 3))
+    try:
+        with quiet_frontends():
+            mod = import_dynamic(Turned().eval(), example, ({0: name}, {1: name}), {name: most})
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise fail(
+            f"an import of x ({name}, 4) + the transposed y (4, {name})",
+            reason,
+            "one torch.export.Dim for each name, on whichever axes it is",
+        ) from error
+    x, y = (_shape(each.ty) for each in mod["main"].params)
+    expect(
+        x[0].same_as(y[1]) and [constant(each) for each in (*x, *y)] == [None, 4, 4, None],
+        expected=f"main takes tensors of shapes ({name}, 4), (4, {name}), one symbol",
+        seen=f"{_text(x)}, {_text(y)}",
+        look="one torch.export.Dim for each name, on whichever axes it is",
+    )
 
 
 def _expect_symbols(
@@ -592,15 +633,24 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
 
     from solutions.relay_import import optimize_relax
 
-    x = relax.Var("x", relax.TensorType((tirx.Var("n", "int64"), 8), "float32"))
+    n, m = (tirx.Var(name, "int64") for name in "nm")
+    x = relax.Var("x", relax.TensorType((n, m, 8), "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
             y = builder.emit(relax.op.nn.relu(x))
-            y = builder.emit(relax.op.reshape(y, (y.ty.shape.values[0], 2, 4)))
+            y = builder.emit(relax.op.reshape(y, (n, m, 2, 4)))
             y = builder.emit_output(relax.op.nn.softmax(y))
         builder.emit_func_output(y)
-    calls = _calls(plan_memory(optimize_relax(builder.get()), {"n": 9})["main"])
+    planned = plan_memory(optimize_relax(builder.get()), {"n": 9, "m": 5})
+    formulas = _formulas(read_memory(planned, n=9, m=5))
+    expect(
+        any("n" not in each and "m" not in each for each in formulas),
+        expected="of main(x), x (n, m, 8), with bounds of n and m, a storage of constant size",
+        seen=f"storages of {', '.join(formulas)} bytes",
+        look="the attribute has the bounds of all symbols",
+    )
+    calls = _calls(planned["main"])
     expect(
         "relax.reshape" in calls,
         expected="a reshape as relax.reshape, which copies nothing",
@@ -636,6 +686,14 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
             "a size in n",
             seen=f"storages of {', '.join(formulas)} bytes",
             look="with_attr('tir_var_upper_bound', {'n': …}) before StaticPlanBlockMemory",
+        )
+        sizes = sorted(int(each) for each in formulas if "n" not in each)
+        wanted = sorted(4 * width * most for width in _WIDTHS[1:3])
+        expect(
+            sizes == wanted,
+            expected=f"for n up to {most} storages of {wanted[0]} and {wanted[1]} bytes",
+            seen=f"of {' and '.join(map(str, sizes))} bytes",
+            look="the bound is the one that is given",
         )
     freed = {each.name for each in plan.events if each.kind == "free"}
     expect(
@@ -718,16 +776,38 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         )
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
-    try:  # an error above the default, allowed
-        verify_over_range(lambda x: np.sqrt(x) + 0.01, np.sqrt, _positive, bounds, tolerance=0.1)
-    except ValueError as error:
-        raise fail(
-            "an error of 0.01 passes with tolerance=0.1", str(error), "`tolerance`"
-        ) from error
+    _expect_tolerance(verify_over_range, bounds)
+
+
+def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """The absolute error decides, whatever the size of the values."""
+
+    def large(x: np.ndarray) -> np.ndarray:
+        return np.asarray(1000 * np.sqrt(x))
+
+    for error in (0.01, 0.09):  # above the default, allowed
+        try:
+            verify_over_range(
+                lambda x, by=error: np.sqrt(x) + by, np.sqrt, _positive, bounds, tolerance=0.1
+            )
+        except ValueError as refused:
+            raise fail(
+                f"an error of {error} passes with tolerance=0.1", str(refused), "`tolerance`"
+            ) from refused
+    try:
+        verify_over_range(lambda x: large(x) + 0.02, large, _positive, bounds, tolerance=0.01)
+    except ValueError:
+        return
+    raise fail(
+        "a ValueError for values near 1000 with an error of 0.02, for tolerance=0.01",
+        "it passed",
+        "the error is absolute: it is not divided by the values",
+    )
 
 
 def _expect_drawn(verify_over_range: Function) -> None:
     """The shape of primes is not left to chance, and no part of the range is left out."""
+    _expect_both_ends(verify_over_range)
     for few in ((5, 5, 4, 5), (5, 4, 5, 5)):
         tried: list[tuple[int, ...]] = []
         verify_over_range(_noting(tried), np.sqrt, _positive, few)
@@ -751,6 +831,20 @@ def _expect_drawn(verify_over_range: Function) -> None:
             expected="shapes drawn at random from the whole range of 1 to 600",
             seen=f"none {part} in 6 calls",
             look="random.randint(1, bound) for each symbol",
+        )
+
+
+def _expect_both_ends(verify_over_range: Function) -> None:
+    """Random extents are 1 and the bound as well, beside others that are neither."""
+    tried: list[tuple[int, ...]] = []
+    for _ in range(12):  # each draws at least eight; a sixth of them has each of the ends
+        verify_over_range(_noting(tried), np.sqrt, _positive, (4, 6))
+    for end in (1, 4):
+        expect(
+            any(first == end and second not in (1, 6) for first, second in tried),
+            expected="both ends of the range among the extents drawn at random",
+            seen=f"of the range (4, 6) no shape ({end}, n) with n from 2 to 5 in 12 calls",
+            look="random.randint(1, bound) for each symbol, which includes both",
         )
 
 
@@ -799,6 +893,12 @@ def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[
         expected="a shape whose extents are all primes above 2 and below the bounds",
         seen=f"the shapes {sorted(inside)}",
         look="the shape of primes, which no tile divides",
+    )
+    expect(
+        any(a != b and not (_is_prime(a) and _is_prime(b)) for a, b in inside),
+        expected="an extent of its own drawn for each symbol",
+        seen=f"beside corners and primes only {sorted(inside)}",
+        look="random.randint(1, bound) for each symbol",
     )
     expect(
         len(called) >= 4 + 1 + 6,  # of eight random ones some may coincide with others
@@ -855,7 +955,7 @@ def _expect_refused(
         verify_over_range(run, np.sqrt, draw, bounds)
     except ValueError as error:
         text = str(error)
-        named = any(all(str(n) in text for n in shape) for shape in last)
+        named = any(_names_shape(text, shape) for shape in last)
         expect(
             named and "broadcast" not in text,
             expected="the ValueError names the shape at which it is wrong",
@@ -868,6 +968,12 @@ def _expect_refused(
         f"it passed at {len(last)} shapes",
         "the comparison: shapes first, and NaN is never right (`not error <= tolerance`)",
     )
+
+
+def _names_shape(text: str, shape: tuple[int, ...]) -> bool:
+    """Whether the whole numbers of a text are, among others, the extents in their order."""
+    numbers = iter(map(int, re.findall(r"(?<![\d.])\d+(?![\d.e])", text)))
+    return all(any(number == extent for number in numbers) for extent in shape)
 
 
 def _demonstrated_range(verify_over_range: Function) -> str:
@@ -979,7 +1085,7 @@ def check_bucketed(bucketed: Function) -> None:
         expect_unchanged(before, x, "x")
     try:
         x = rng.standard_normal((1, longest + 1, width), dtype="float32")
-        bucketed({size: _Attention(size, []) for size in sizes}, x)
+        bucketed({size: _Attention(size, []) for size in (5, longest, 12)}, x)
     except ValueError as error:
         expect(
             str(longest) in str(error) and str(longest + 1) in str(error),

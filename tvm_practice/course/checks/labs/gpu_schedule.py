@@ -239,6 +239,50 @@ def _expect_staged(
     threads: tuple[int, int] = (8, 32),
 ) -> None:
     """A tile of `tile` elements of the matrix is fetched by all threads, inside k_outer."""
+    own = _expect_copied_at_k_outer(schedule, name)
+    across, along = threads
+    wanted = [
+        ("serial", tile // (across * along * lanes)), ("threadIdx.y", across),
+        ("threadIdx.x", along), ("vectorized", lanes),
+    ]  # fmt: skip
+    wanted = [pair for pair in wanted if pair[1] != 1]
+    bound = [pair for pair in _bindings(own) if pair[1] != 1]
+    expected = "the copy's loops " + " > ".join(f"{each}({extent})" for each, extent in wanted)
+    expect(
+        sorted(map(str, bound)) == sorted(map(str, wanted)),
+        expected=expected,
+        seen=_shown(own),
+        look="fuse of both loops of the tile, the factors of split, vectorize of the last part",
+    )
+    look = (
+        "the order of the factors: [None, threads_y, threads_x, lanes], so that the threads of a "
+        "warp are neighbours at each step"
+    )
+    if along == 32:
+        _expect_no_waste(schedule, name, write=False, look=look)
+    expect(bound == wanted, expected=expected, seen=_shown(own), look=look)
+    expect(
+        _name(schedule, copy) == f"{name}_shared",
+        expected=f"the block of the copy, {name}_shared, returned",
+        seen=_name(schedule, copy),
+        look="the return statement",
+    )
+    if lanes > 1:
+        steps = _lane_steps(schedule, copy)
+        expect(
+            steps == (0, 1),
+            expected="a thread's lanes next to each other: one row, the next column",
+            seen=f"{steps[0]} rows and {steps[1]} columns from one lane to the next",
+            look=look,
+        )
+
+
+def _expect_copied_at_k_outer(schedule: Any, name: str) -> tuple[Loop, ...]:
+    """The matrix is copied to shared memory inside k_outer, by all threads.
+
+    Returns:
+        The copy's own loops, those inside k_outer.
+    """
     nest = _nest(schedule)
     staged = f"{name}_shared"
     scopes = {name: str(each.scope()) for name, each in allocated(schedule).items()}
@@ -267,45 +311,7 @@ def _expect_staged(
         + ("every thread fetches the whole tile" if not tags else "some threads fetch the same"),
         look="schedule.bind of two of the four loops that split makes",
     )
-    across, along = threads
-    wanted = [
-        ("serial", tile // (across * along * lanes)), ("threadIdx.y", across),
-        ("threadIdx.x", along), ("vectorized", lanes),
-    ]  # fmt: skip
-    wanted = [pair for pair in wanted if pair[1] != 1]
-    bound = [pair for pair in _bindings(own) if pair[1] != 1]
-    expect(
-        sorted(map(str, bound)) == sorted(map(str, wanted)),
-        expected="the copy's loops " + " > ".join(f"{each}({extent})" for each, extent in wanted),
-        seen=_shown(own),
-        look="fuse of both loops of the tile, the factors of split, vectorize of the last part",
-    )
-    look = (
-        "the order of the factors: [None, threads_y, threads_x, lanes], so that the threads of a "
-        "warp are neighbours at each step"
-    )
-    if along == 32:
-        _expect_no_waste(schedule, name, write=False, look=look)
-    expect(
-        bound == wanted,
-        expected="the copy's loops " + " > ".join(f"{each}({extent})" for each, extent in wanted),
-        seen=_shown(own),
-        look=look,
-    )
-    expect(
-        _name(schedule, copy) == staged,
-        expected=f"the block of the copy, {staged}, returned",
-        seen=_name(schedule, copy),
-        look="the return statement",
-    )
-    if lanes > 1:
-        steps = _lane_steps(schedule, copy)
-        expect(
-            steps == (0, 1),
-            expected="a thread's lanes next to each other: one row, the next column",
-            seen=f"{steps[0]} rows and {steps[1]} columns from one lane to the next",
-            look=look,
-        )
+    return own
 
 
 def _lane_steps(schedule: Any, copy: Any) -> tuple[int, ...]:

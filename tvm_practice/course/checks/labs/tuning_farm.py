@@ -7,11 +7,13 @@ import atexit
 import functools
 import gc
 import math
+import shutil
 import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -158,6 +160,7 @@ def check_request_worker(request_worker: Function) -> None:
     )
     del session
     _expect_no_request_left(request_worker)
+    _expect_waits(request_worker)
     _expect_raises(
         ConnectionError,
         lambda: request_worker(
@@ -167,6 +170,50 @@ def check_request_worker(request_worker: Function) -> None:
         seconds=3.0,
         look="socket.create_connection((host, port), timeout=...), before rpc.connect_tracker, "
         "which tries for a minute",
+    )
+
+
+_SAME_HOST = "127.1"  # the loopback address of the farm's tracker, in other words
+
+
+def _expect_waits(request_worker: Function) -> None:
+    """A worker that becomes free while it waits is taken, at the host that is given."""
+    from tvm import rpc
+
+    farm = _farm()
+    held = [rpc.connect_tracker(farm.host, farm.port).request(farm.key, session_timeout=60)]
+    released = threading.Timer(1.2, held.clear)  # the last reference: the session ends
+    connect, hosts = rpc.connect_tracker, []
+
+    def connecting(host: str, port: int) -> Any:
+        hosts.append(host)
+        return connect(host, port)
+
+    released.start()
+    with (
+        mock.patch.object(rpc, "connect_tracker", connecting),
+        mock.patch.object(rpc.client, "connect_tracker", connecting),
+    ):
+        expected = "a session of a worker that becomes free after 1.2 s, with wait_seconds=30"
+        look = "tracker._sock.settimeout(wait_seconds): the request itself waits"
+        try:
+            _ended(
+                lambda: request_worker(
+                    _SAME_HOST, farm.port, farm.key, wait_seconds=30, session_seconds=60
+                ),
+                40,
+            )
+        except _Waits:
+            raise fail(expected, "it still waits", look) from None
+        except TimeoutError as error:
+            raise fail(expected, f"TimeoutError: {error}"[:200], look) from None
+        finally:
+            released.join()
+    expect(
+        set(hosts) <= {_SAME_HOST},
+        expected=f"the tracker asked at the host given, {_SAME_HOST}",
+        seen=f"at {', '.join(hosts)}",
+        look="rpc.connect_tracker(host, port)",
     )
 
 
@@ -203,15 +250,18 @@ def _expect_no_request_left(request_worker: Function) -> None:
 
 
 @functools.cache
-def _library(rows: int, columns: int) -> str:
-    """A shared library whose main(X, Y, Z) is Z = 2 X + Y."""
+def _library(rows: int, columns: int, *, turned: bool = False) -> str:
+    """A shared library whose main(X, Y, Z) is Z = 2 X + Y, or that transposed."""
     import tvm
     from tvm import te
 
     folder = tempfile.mkdtemp()
     atexit.register(_remove, folder)
     X, Y = (te.placeholder((rows, columns), name=name) for name in "XY")
-    Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
+    if turned:
+        Z = te.compute((columns, rows), lambda j, i: 2 * X[i, j] + Y[i, j], name="Z")
+    else:
+        Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
     function = te.create_prim_func([X, Y, Z]).with_attr("global_symbol", "main")
     file = f"{folder}/twice.so"
     tvm.compile(function, target=host_target()).mod.export_library(file)
@@ -219,8 +269,6 @@ def _library(rows: int, columns: int) -> str:
 
 
 def _remove(folder: str) -> None:
-    import shutil
-
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -263,13 +311,33 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
 def check_measure_remotely(measure_remotely: Function) -> None:
     rows, columns, number, repeats = 13, 29, *draw_distinct(2, [3, 4, 5, 6])
     x, y = fresh_rng().standard_normal((2, rows, columns), dtype="float32")
-    with _session() as session, _evaluators() as (evaluators, measured):
-        uploads = mock.patch.object(session, "upload", wraps=session.upload)
-        with uploads as upload:
-            answer = measure_remotely(
-                session, _library(rows, columns), [x, y], (rows, columns),
-                number=number, repeats=repeats,
-            )  # fmt: skip
+    with (
+        _session() as session,
+        _evaluators() as (evaluators, measured),
+        _calls_of_main() as calls,
+        _sent() as library,
+    ):
+        shutil.copy(_library(rows, columns, turned=True), library)
+        plain = session.upload
+
+        def once(*given: Any, **named: Any) -> None:  # the file is on the worker alone from here on
+            plain(*given, **named)
+            library.unlink()
+
+        with mock.patch.object(session, "upload", mock.Mock(side_effect=once)) as upload:
+            try:
+                answer = measure_remotely(
+                    session, str(library), [x, y], (columns, rows),
+                    number=number, repeats=repeats,
+                )  # fmt: skip
+            except Exception as error:
+                if str(library) not in str(error):
+                    raise
+                raise fail(
+                    f"the library loaded on the worker, where it is called {library.name}",
+                    str(error).strip().splitlines()[-1][:200],
+                    "session.load_module: the worker knows the file's name, not its folders",
+                ) from None
     expect(
         isinstance(answer, tuple) and len(answer) == 2,
         expected="measure_remotely returns the output and the seconds",
@@ -277,12 +345,18 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         look="the return statement",
     )
     output, seconds = answer
-    expect_close(output, 2 * x + y, what="the output", look="what main is called with")
+    expect_close(output, (2 * x + y).T, what="the output", look="what main is called with")
     expect(
         upload.call_count > 0,
         expected="the library is sent to the worker, and runs on the worker",
         seen="nothing was uploaded: it ran in this process",
         look="session.upload and session.load_module",
+    )
+    expect(
+        len(calls) > 0,
+        expected="main called for the output, before time_evaluator calls it for the time",
+        seen="time_evaluator alone called it",
+        look='module["main"](*tensors, output)',
     )
     expect(
         len(evaluators) > 0,
@@ -299,11 +373,13 @@ def check_measure_remotely(measure_remotely: Function) -> None:
     )
     expect(
         (seen_number, seen_repeats) == (number, repeats)
+        and isinstance(seconds, np.ndarray)
         and np.shape(seconds) == (repeats,)
         and bool(np.all(np.asarray(seconds) > 0)),
-        expected=f"{repeats} samples of {number} calls, as seconds of shape ({repeats},)",
-        seen=f"number={seen_number}, repeat={seen_repeats}, shape {np.shape(seconds)}",
-        look="number and repeat of time_evaluator, and .results of what it returns",
+        expected=f"{repeats} samples of {number} calls, an array of seconds of shape ({repeats},)",
+        seen=f"number={seen_number}, repeat={seen_repeats}, {type(seconds).__name__} of shape "
+        f"{np.shape(seconds)}",
+        look="number and repeat of time_evaluator, and np.array of its result's .results",
     )
     expect_close(
         seconds,
@@ -313,6 +389,34 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         look=".results as they are: seconds of one call, in their order",
         atol=1e-12,
     )
+
+
+@contextmanager
+def _sent() -> Iterator[Path]:
+    """The path of a library to be sent."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / f"sent_{uuid.uuid4().hex}.so"
+
+
+@contextmanager
+def _calls_of_main() -> Iterator[list[Any]]:
+    """In this context, the arguments of each call of a module's main; not those of an evaluator."""
+    import tvm
+
+    calls: list[Any] = []
+    plain = tvm.runtime.Module.get_function
+
+    def get_function(self: Any, name: str, *given: Any, **named: Any) -> Any:
+        function = plain(self, name, *given, **named)
+
+        def called(*arguments: Any) -> Any:
+            calls.append(arguments)
+            return function(*arguments)
+
+        return called if name == "main" else function
+
+    with mock.patch.object(tvm.runtime.Module, "get_function", get_function):
+        yield calls
 
 
 @contextmanager
@@ -339,11 +443,15 @@ def _evaluators() -> Iterator[tuple[list[tuple[Any, int, int]], list[Any]]]:
         yield made, measured
 
 
-def _pool_here() -> Any:
+def _pool_here(made: list[Any]) -> Any:
     """TVM's pool, its functions called in this process: no process is started."""
     from tvm.support.popen_pool import PopenPoolExecutor
 
     class Here(PopenPoolExecutor):  # type: ignore[misc]
+        def __init__(self, *given: Any, **named: Any):
+            super().__init__(*given, **named)
+            made.append(self)
+
         def _worker_run(self, fn: Function, args: Any, kwargs: Any) -> Any:
             return fn(*args, **kwargs)
 
@@ -351,16 +459,18 @@ def _pool_here() -> Any:
 
 
 @contextmanager
-def _pools_here() -> Iterator[None]:
+def _pools_here() -> Iterator[list[Any]]:
+    """In this context, the pools that are made; what they run, they run in this process."""
     from tvm.s_tir.meta_schedule.runner import rpc_runner as module
     from tvm.support import popen_pool
 
-    here = _pool_here()
+    made: list[Any] = []
+    here = _pool_here(made)
     with (
         mock.patch.object(module, "PopenPoolExecutor", here),
         mock.patch.object(popen_pool, "PopenPoolExecutor", here),
     ):
-        yield
+        yield made
 
 
 def a_trial(rows: int, columns: int) -> Any:
@@ -405,7 +515,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
 
     farm = _farm()
     workers, (session, trial) = int(fresh_rng().integers(2, 6)), draw_distinct(2, range(20, 60))
-    with _pools_here():
+    with _pools_here() as pools:
         runner = rpc_runner(
             *(farm.host, farm.port, farm.key),
             workers=workers, session_seconds=session, trial_seconds=trial,
@@ -418,6 +528,12 @@ def check_rpc_runner(rpc_runner: Function) -> None:
         )
         _expect_configured(runner, session)
         _expect_pool(runner.pool, workers, trial)
+        expect(
+            all(each._shutdown for each in pools if each is not runner.pool),
+            expected="the pool that is replaced is shut down",
+            seen="it is left to the garbage collector, within which its threads can block",
+            look="runner.pool.shutdown(), before the assignment",
+        )
         [result] = [each.result() for each in runner.run([a_trial(5, 7)])]
         runner.pool.shutdown()
     expect(
@@ -716,6 +832,8 @@ def check_throughput(throughput: Function) -> None:
          "each other: add their seconds"),
         ({"batch": 21, "builders": 5, "build": seconds, "run": 1.0}, 6, "batch and builders are "
          "those of `stages`: 21 trials on 6 workers take four waves"),
+        ({"batch": 200, "builders": 64, "build": seconds, "run": 0.1}, 128, "as many builders and "
+         "workers as there are"),
         ({"batch": 7, "builders": 3, "search": seconds, "upload": 0.01}, 9, "batch is that of "
          "`stages`: trials of a round over its seconds"),
     )  # fmt: skip
@@ -797,3 +915,11 @@ def check_predict(predict: Function) -> None:
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
         )
+    counts = [9, 2, 9, 1]
+    seen = [row[0] for row in predict(_stages(run=seconds), counts)]
+    expect(
+        seen == counts,
+        expected=f"a row for each of the counts {counts}, in their order",
+        seen=f"rows of {seen}",
+        look="the loop over counts: neither sorted nor made unique",
+    )

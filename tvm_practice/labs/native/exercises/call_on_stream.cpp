@@ -30,6 +30,9 @@ struct DLDevice {
 static FakeStream default_stream, given_stream;
 static int waits = 0, on_given = 0, elsewhere = 0;
 static int64_t scored = -1;  // how many scores the label was chosen from
+static int64_t room = 0;     // elements of the pixels and of the input on the GPU
+static bool scores_alive = false;
+static int dangling = 0;  // uses of scores that are no more
 static std::string order, kinds;
 
 static void Queue(void* stream, const char* name, std::function<void()> work) {
@@ -68,12 +71,17 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
 // The two kernels, as one launches them: preprocess<<<..., stream>>>(...).
 inline void Preprocess(cudaStream_t stream, const uint8_t* pixels, float* input, int64_t area) {
   Queue(stream, "preprocess", [=] {
+    if (3 * area > room) return;  // the memory of another
     for (int64_t i = 0; i < 3 * area; ++i) input[i % 3 * area + i / 3] = pixels[i] / 255.0f;
   });
 }
 inline void Postprocess(cudaStream_t stream, const float* scores, int64_t count, int* label) {
   scored = count;
   Queue(stream, "postprocess", [=] {
+    if (!scores_alive) {
+      ++dangling;
+      return;
+    }
     int best = 0;
     for (int i = 1; i < count; ++i) best = scores[i] > scores[best] ? i : best;
     *label = best;
@@ -88,6 +96,7 @@ class StandIn {
     float* data;
     DLDevice device;
     int64_t count;
+    std::vector<int64_t> shape;
     int64_t numel() const { return count; }
   };
   struct Info {
@@ -102,7 +111,7 @@ class StandIn {
                      DLDevice device = {kDLCPU, 0}) {
     int64_t count = 1;
     for (int64_t extent : shape) count *= extent;
-    return {nullptr, data, device, count};
+    return {nullptr, data, device, count, shape};
   }
   template <typename T>
   static T* Data(const Tensor& tensor) {
@@ -113,12 +122,23 @@ class StandIn {
     if (inputs[0].device.device_type != kDLCUDA) {
       throw std::invalid_argument("image is on another device than the model");
     }
-    auto scores = std::make_shared<std::vector<float>>(classes_, -1.0f);
+    if (inputs[0].shape != infos_[0].shape) {
+      throw std::invalid_argument("image has another shape than (1, 3, height, width)");
+    }
+    std::shared_ptr<std::vector<float>> scores(new std::vector<float>(classes_, -1.0f), Drop);
+    scores_alive = true;
     const float* input = inputs[0].data;
     const int64_t count = inputs[0].count;
     const int classes = classes_;
-    Queue(stream_, "model", [=] { Score(input, count, classes, scores->data()); });
-    return {{scores, scores->data(), device(), classes_}};
+    float* written = scores->data();  // the queue does not keep the scores alive
+    Queue(stream_, "model", [=] {
+      if (scores_alive) Score(input, count, classes, written);
+    });
+    return {{scores, written, device(), classes_, {1, classes_}}};
+  }
+  static void Drop(std::vector<float>* scores) {
+    scores_alive = false;
+    delete scores;
   }
   static void Score(const float* input, int64_t count, int classes, float* scores) {
     for (int j = 0; j < classes; ++j) {
@@ -144,7 +164,7 @@ int main(int, char** arguments) {
   for (uint8_t& each : pixels) each = (state = state * 1664525u + 1013904223u) >> 24;
 
   // Room for an area that is too large, in which nothing may be written.
-  const int64_t room = 3 * (height + width) * (height + width);
+  room = 3 * (height + width) * (height + width);
   std::vector<uint8_t> device_pixels(room, 1);
   std::vector<float> device_input(room, -1.0f), scores(classes);
   int device_label = -1, label = -2;
@@ -160,8 +180,8 @@ int main(int, char** arguments) {
   StandIn::Score(input.data(), 3 * area, classes, scores.data());
   int best = 0;
   for (int i = 1; i < classes; ++i) best = scores[i] > scores[best] ? i : best;
-  std::printf("input %d\nscored %lld\nkinds %s\n", device_input == input,
-              static_cast<long long>(scored), kinds.c_str());
+  std::printf("input %d\nscored %lld\nkinds %s\ndangling %d\n", device_input == input,
+              static_cast<long long>(scored), kinds.c_str(), dangling);
   std::printf("label %d\nexpected %d\nwaits %d\non_given %d\nelsewhere %d\norder %s\n", label, best,
               waits, on_given, elsewhere, order.c_str());
 }

@@ -2,7 +2,7 @@
 //
 //   call_on_threads INPUTS THREADS FAILING
 //
-// FAILING: the input that throws; -1: none does; -2: Clone() throws.
+// FAILING: the input that throws; -1: none does; -2: Clone() throws; -3: input 1 throws a number.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -48,6 +48,7 @@ class StandIn {
     // Later inputs take less time: results in the order of their end would be in another order.
     std::this_thread::sleep_for(std::chrono::milliseconds(input % 3 == 0 ? 12 : 4));
     --running;
+    if (failing == -3 && input == 1) throw 7;
     if (input == failing) throw std::runtime_error("input " + std::to_string(input) + " is bad");
     return 10 * input + 1;
   }
@@ -69,6 +70,8 @@ int main(int, char** arguments) {
     }
   } catch (const std::exception& error) {
     caught = error.what();
+  } catch (int number) {
+    caught = "number " + std::to_string(number);
   }
   std::printf("results %s\ncaught %s\n", results.c_str(), caught.c_str());
   std::printf("unfinished %d\nclones %d\nshared %d\npeak %d\ncalls %d\n", running.load(),
