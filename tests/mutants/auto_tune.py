@@ -600,3 +600,58 @@ edited(
     {"schedule.parallel(schedule.fuse(i_outer, j_outer))": "schedule.parallel(i_outer)"},
     message="the fused loop parallel",
 )
+
+
+edited(
+    "matmul_template",
+    "threads_as_a_choice",
+    {
+        '    cfg.define_knob("rows"': '    cfg.define_knob("threads", [1, 0])\n'
+        '    cfg.define_knob("rows"',
+        "    schedule[C].parallel(tiles)": '    if cfg["threads"].val:\n'
+        "        schedule[C].parallel(tiles)",
+    },
+    message="a parallel loop in every configuration",
+)
+
+
+@mutant("matmul_template", message="every configuration|the innermost loop is vectorized")
+def vectors_where_tiles_divide(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    cfg = autotvm.get_config()
+    cfg.define_knob("rows", [4, 8, 16])
+    cfg.define_knob("columns", [8, 16])
+    schedule = te.create_schedule(C.op)
+    sizes = cfg["rows"].val, cfg["columns"].val
+    i_outer, j_outer, i_inner, j_inner = schedule[C].tile(*C.op.axis, *sizes)
+    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
+    if n % cfg["columns"].val == 0:
+        schedule[C].vectorize(j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    return schedule, [A, B, C]
+
+
+@right("matmul_template")
+def factors_of_the_sizes(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    schedule = te.create_schedule(C.op)
+    cfg = autotvm.get_config()
+    i, j = schedule[C].op.axis
+    cfg.define_split("rows", i, num_outputs=2)
+    cfg.define_split("columns", j, num_outputs=2)
+    i_outer, i_inner = cfg["rows"].apply(schedule, C, i)
+    j_outer, j_inner = cfg["columns"].apply(schedule, C, j)
+    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
+    schedule[C].vectorize(j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    return schedule, [A, B, C]

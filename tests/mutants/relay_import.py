@@ -667,3 +667,61 @@ def freezes_the_weights_of_relax(model, example, *, converters=None):
     for each in model.parameters():
         each.requires_grad_(False)
     return right(model, example, converters=converters)
+
+
+edited(
+    "verify",
+    "in_single_precision",
+    {
+        'got.astype("float64"), want.astype("float64")': 'got.astype("float32"), '
+        'want.astype("float32")'
+    },
+    message="16777217 for 16777216",
+)
+edited(
+    "verify",
+    "nothing_is_an_error",
+    {"        if not want.size:\n            continue\n": ""},
+    message="the largest error of no elements",
+)
+edited(
+    "verify",
+    "differences_in_place",
+    {
+        "        largest = max(": '        if got.dtype.kind == "f":\n'
+        "            got -= want\n"
+        "        largest = max("
+    },
+    message="outputs was changed in place",
+)
+edited(
+    "import_relax",
+    "a_converter_of_its_own",
+    {
+        "    return from_exported": "    if converters is not None:\n"
+        '        converters.setdefault("tanh.default", None)\n'
+        "    return from_exported"
+    },
+    message="the dictionary of converters is only read",
+)
+edited(
+    "optimize_relax",
+    "folds_before_the_loops_alone",
+    {
+        "            relax.transform.AnnotateTIROpPattern(),\n"
+        "            relax.transform.FoldConstant(),\n": (
+            "            relax.transform.AnnotateTIROpPattern(),\n"
+        )
+    },
+    message="computed at run time: .*where",
+)
+edited(
+    "build_relay",
+    "writes_to_config",
+    {
+        "    with tvm.": "    if config is not None:\n"
+        '        config["relay.backend.use_auto_scheduler"] = False\n'
+        "    with tvm."
+    },
+    message="config is only read",
+)

@@ -180,7 +180,14 @@ def expect_own_converter(
         seen.append(name)
         return convert(*arguments)
 
-    run({name: converter})
+    given = {name: converter}
+    run(given)
+    expect(
+        given == {name: converter},
+        expected="the dictionary of converters is only read",
+        seen=f"converters of {', '.join(given) or 'nothing'} in it, which had one of {name}",
+        look="what adds to `converters` or removes from it; a copy is dict(converters)",
+    )
     expect(
         bool(seen),
         expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",

@@ -199,8 +199,10 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         "whether the splits use cfg[...].val (or .apply), not numbers of their own",
     )
     _expect_vectorized_and_parallel(nests)
+    _expect_always(task)
     m, n, k = draw_distinct(3, [13, 17, 19, 23, 29, 31, 37, 41])
     odd = _mine(matmul_template, (m, n, k))
+    _expect_always_vectors(odd, _mine(matmul_template, (256, 256, 256)))
     space = len(odd.config_space)
     for index in {0, space - 1, *draw_distinct(1, range(space))}:
         config = odd.config_space.get(index)
@@ -241,6 +243,49 @@ def _expect_knobs(task: Any) -> None:
             look=f"whether a split uses cfg[{name!r}].val",
         )
         step *= size
+
+
+def _runs(nest: list[Node]) -> set[str]:
+    """Which of these ways the loops of a nest run."""
+    return {loop.kind for loop in _all_loops(nest)} & {"parallel", "vectorized"}
+
+
+def _expect_always(task: Any) -> None:
+    """No knob switches threads or vectors off: the same loops run the same way."""
+    found: dict[tuple[Any, ...], set[str]] = {}
+    space, step = len(task.config_space), 1
+    sizes = [len(each) for each in task.config_space.space_map.values()]
+    indices = {0, space - 1}
+    for size in sizes:
+        indices |= {value * step for value in range(size)}
+        indices |= {space - 1 - value * step for value in range(size)}
+        step *= size
+    for index in sorted(indices):
+        nest = instantiated(task, index)
+        loops = tuple((loop.name, loop.extent) for loop in accumulation(nest)[0])
+        runs = found.setdefault(loops, _runs(nest))
+        missing = sorted(runs ^ _runs(nest))
+        expect(
+            not missing,
+            expected=f"a {' and '.join(missing)} loop in every configuration",
+            seen=f"the same loops with and without it: {task.config_space.get(index)}",
+            look="a knob, or a condition, that leaves parallel or vectorize out",
+        )
+
+
+def _expect_always_vectors(task: Any, whole: Any) -> None:
+    """Vectors do not depend on whether a tile divides the sizes, as all do those of `whole`."""
+    space = len(task.config_space)
+    if len(whole.config_space) != space:  # factors of the sizes: other ones
+        return
+    for index in draw_distinct(min(10, space), range(space)):
+        nest = instantiated(task, index)
+        expect(
+            "vectorized" in _runs(nest) or "vectorized" not in _runs(instantiated(whole, index)),
+            expected=f"a vectorized loop in every configuration, with {task.args} as well",
+            seen=f"none with {task.config_space.get(index)}; of 256 x 256 x 256 there is one",
+            look="a condition around vectorize: TVM guards the lanes where a tile does not divide",
+        )
 
 
 def _expect_different(nests: Sequence[list[Node]], expected: str, look: str) -> None:

@@ -330,8 +330,15 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
     )
     # Settings, and weights that are bound.
     optimized, kernels = _optimized_relay(mod, params), _show_build(lib).splitlines()
+    config = {"relay.FuseOps.max_depth": 1}
     with quiet_frontends():
-        apart = build_relay(optimized, {}, any_llvm(), config={"relay.FuseOps.max_depth": 1})
+        apart = build_relay(optimized, {}, any_llvm(), config=config)
+    expect(
+        config == {"relay.FuseOps.max_depth": 1},
+        expected="config is only read",
+        seen=f"{config} after the call",
+        look="what writes to config; settings of your own go to a copy",
+    )
     single = _show_build(apart).splitlines()
     expect(
         len(single) > len(kernels),
@@ -542,6 +549,26 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     expect_as_pytorch(
         _run_relax(optimized, example), by_pytorch(model, example), look="the order of the passes"
     )
+    _check_mask(optimize_relax)
+
+
+def _check_mask(optimize_relax: Callable[..., Any]) -> None:
+    """A mask that an operator makes of constants is one as soon as the operator is a PrimFunc."""
+    import torch
+
+    class Masked(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + torch.ones(x.shape).tril()
+
+    masked = optimize_relax(_imported_relax(Masked().eval(), (torch.zeros(4, 5),)))
+    left = [name for call in graph(masked).calls for name in call.operators if name != "add"]
+    expect(
+        not left,
+        expected="x + torch.ones(4, 5).tril() optimized to one addition of a constant",
+        seen=f"computed at run time: {', '.join(left)}",
+        look="the second FoldConstant: what LegalizeOps makes of some operators depends on "
+        "constants alone",
+    )
 
 
 @PHASE.exercise(
@@ -668,7 +695,10 @@ def check_verify(verify: Callable[..., Any]) -> None:
         float(np.abs(g - w.astype("float64")).max()) for g, w in zip(got, want, strict=True)
     )
     _check_tolerances(verify)
+    given = [each.copy() for each in got]
     returned = verify(got, want, atol=_ATOL, rtol=_RTOL)
+    for before, after in zip(given, got, strict=True):
+        expect_unchanged(before, after, "outputs")
     expect(
         isinstance(returned, float | np.floating)
         and abs(float(returned) - largest) <= 1e-3 * largest,
@@ -677,7 +707,6 @@ def check_verify(verify: Callable[..., Any]) -> None:
         look="the maximum, which is over every element of every output",
     )
     _check_values(verify, want, at)
-
     _check_counts_and_shapes(verify, want)
     got = copies()
     got[0][at] = want[0][at] - np.float32(0.75)
@@ -740,6 +769,8 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (1.0, 2.1, 0.0, 0.53, True, "1 for 2.1 within rtol=0.53 of the reference"),
         (1e30, 1.0001e30, 0.0, 1e-3, True, "1e30 for 1.0001e30 within rtol=1e-3"),
         (1e-30, 0.0, 0.0, 0.5, False, "1e-30 for 0 with atol=0"),
+        (2**24 + 1, 2**24, 0.5, 0.0, False, "16777217 for 16777216, both int64"),
+        (1 + 1e-9, 1.0, 1e-12, 0.0, False, "1.000000001 for 1 in float64 with atol=1e-12"),
         (np.uint8(3), np.uint8(250), 10.0, 0.0, False, "3 for 250, both uint8, with atol=10"),
         (np.uint8(250), np.uint8(3), 10.0, 0.0, False, "250 for 3, both uint8, with atol=10"),
         (np.int64(-5), np.int64(-5), 0.0, 0.0, True, "-5 for -5, both int64"),
@@ -781,6 +812,14 @@ def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[
         expected="the same infinity in both accepted (a mask of attention has them)",
         seen=f"it was refused: {message}",
         look="infinity minus infinity, which is NaN",
+    )
+    empty = np.zeros((0, 3), "float32")
+    message = _raised(verify, [want[0], empty], [want[0], empty], atol=_ATOL, rtol=_RTOL)
+    expect(
+        message is None,
+        expected="equal outputs of shape (0, 3) accepted: no element is wrong",
+        seen=f"refused: {message}",
+        look="the largest error of no elements: max() of nothing raises ValueError",
     )
 
 
