@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance import timm_models, transformers_models
 from conformance.cases import Case
-from conformance.judging import Judged, compared, last_line, timed
+from conformance.judging import Judged, compared, last_line, same, timed
 
 TITLE = "Models under torch.compile"
 JUDGE = f"{__name__}:judge"
@@ -49,7 +49,7 @@ def _judged(library: str, arguments: Mapping[str, Any]) -> Judged:
             again = [each.clone() for each in flattened(model(*args, **kwargs))]
     except Exception as error:
         return Judged("left out", f"PyTorch refuses it: {last_line(error)}")
-    if any(not torch.equal(*pair) for pair in zip(expected, again, strict=True)):
+    if not all(map(same, expected, again)):
         return Judged("left out", "it draws random numbers")
     run: Any = torch.compile(model, backend=backend, options={"cache": False})
     try:

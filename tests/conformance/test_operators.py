@@ -55,3 +55,28 @@ def test_an_output_nearer_to_the_exact_one_than_pytorchs_is_right() -> None:
     assert not operators.as_near([near.float().numpy()], [theirs.float()], lambda: [exact])
     unknown = torch.tensor([float("nan"), 3.0], dtype=torch.float16).numpy()
     assert not operators.as_near([unknown], [theirs], lambda: [exact])
+
+
+def test_nan_of_pytorch_in_16_bits_is_no_reference() -> None:
+    exact = torch.tensor([3.0, 1e6], dtype=torch.float64)
+    unknown = torch.full((2,), float("nan"), dtype=torch.float16)
+    ours = torch.tensor([3.0, float("inf")], dtype=torch.float16)
+    assert operators.no_reference([ours.numpy()], [unknown], lambda: [exact])
+    assert not operators.no_reference([unknown.numpy()], [unknown], lambda: [exact])
+    assert not operators.no_reference([-ours.numpy()], [unknown], lambda: [exact])
+    assert not operators.no_reference([ours.numpy()], [ours], lambda: [exact])
+    assert not operators.no_reference([ours.numpy()], [unknown], lambda: [unknown.double()])
+
+
+def test_of_equal_values_any_may_be_named() -> None:
+    x = torch.tensor([[1, 1, 2], [4, 3, 3]])
+    place = {"first": torch.tensor([[0], [1]]), "second": torch.tensor([[1], [2]])}
+    for dim, given in ((1, x), (0, x.T)):
+        made = [
+            operators._with_what_is_at(
+                lambda x, k, dim, keepdim, at=each if dim == 1 else each.T: (x.gather(dim, at), at)
+            )(given, 1, dim, True)
+            for each in (*place.values(), torch.tensor([[2], [0]]))
+        ]
+        first, second, wrong = ([one.tolist() for one in each] for each in made)
+        assert first == second != wrong
