@@ -252,6 +252,11 @@ def _narrow(x: torch.Tensor, image: torch.Tensor, kernel: torch.Tensor) -> Outpu
     )
 
 
+def _no_terms(x: torch.Tensor, y: torch.Tensor) -> Outputs:
+    """Products that add nothing."""
+    return x @ y, torch.bmm(x[None], y[None])
+
+
 def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
     torch.manual_seed(0)
     x = torch.randn(4, 5)
@@ -277,6 +282,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "complex": (_complex, (torch.randn(4, 6), torch.rand(4, 3))),
         "float16": (_narrow, tuple(each.half() for each in wide)),
         "bfloat16": (_narrow, tuple(each.bfloat16() for each in wide)),
+        "no terms": (_no_terms, (torch.zeros(2, 0).bfloat16(), torch.zeros(0, 2).bfloat16())),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
         "extremes": (_extremes, (_not_finite(),)),
         "rare": (_rare, _pairs_of_rare()),

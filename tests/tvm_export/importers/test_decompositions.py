@@ -14,6 +14,7 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 _LARGE = ("special", "windows", "indexing", "systems", "spectra", "complex")
 _FAMILIES = (
     *("numbers", "norms", "reductions", "recurrences", "extremes", "rare", "float16", "bfloat16"),
+    "no terms",
     *(pytest.param(each, marks=pytest.mark.pages) for each in _LARGE),
 )
 

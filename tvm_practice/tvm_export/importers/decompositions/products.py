@@ -14,12 +14,21 @@ def rules() -> dict[Any, Rule]:
     aten = torch.ops.aten
     return {
         aten.convolution.default: _transposed,
+        aten.mm.default: _of_nothing,
+        aten.bmm.default: _of_nothing,
         aten.addbmm.default: _addbmm,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
         aten._trilinear.default: _trilinear,
         aten.linalg_matrix_exp.default: _matrix_exp,
     }
+
+
+def _of_nothing(x: Any, y: Any) -> Any:
+    """Zeros where a product has no terms: TVM stores no vectors of bfloat16 without a sum."""
+    if not isinstance(x.shape[-1], int) or x.shape[-1] != 0:
+        return NotImplemented
+    return x.new_zeros((*x.shape[:-1], y.shape[-1]))
 
 
 def _addbmm(x: Any, one: Any, other: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
