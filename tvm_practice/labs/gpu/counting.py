@@ -79,7 +79,7 @@ def wavefronts(addresses: "np.ndarray", width: int, active: "np.ndarray") -> "np
 
 
 def _parts(width: int) -> int:
-    """In how many parts a warp's request of so many bytes a thread is served."""
+    """In how many parts a warp's request of so many bytes per thread is served."""
     return max(1, width // _WORD)
 
 
@@ -97,7 +97,7 @@ def _distinct(values: "np.ndarray", active: "np.ndarray") -> "np.ndarray":
 
 @dataclass(frozen=True)
 class AccessCount:
-    """The reads, or the writes, of one buffer by one block.
+    """The reads, or the writes, of one buffer by one thread block.
 
     Attributes:
         scope: "global" or "shared".
@@ -124,10 +124,10 @@ class AccessCount:
 
 @dataclass(frozen=True)
 class KernelCounts:
-    """A kernel's shape, and what one block of it asks of memory.
+    """A kernel's shape, and what one thread block of it requests from memory.
 
     Attributes:
-        grid: blocks in x, y and z.
+        grid: thread blocks in x, y and z.
         block: threads in x, y and z.
         shared_bytes: of the buffers of scope "shared", as the schedule declares them: a software
             pipeline, which TVM makes later, has them twice.
@@ -144,7 +144,7 @@ class KernelCounts:
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Of a thread block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     def of(self, buffer: str, *, write: bool) -> AccessCount:
@@ -155,7 +155,7 @@ class KernelCounts:
         raise KeyError(f"{buffer} is not {'written' if write else 'read'}")
 
     def total(self, scope: str) -> AccessCount:
-        """Reads and writes of all buffers of a scope, by one block."""
+        """Reads and writes of all buffers of a scope, by one thread block."""
         found = [each for each in self.accesses if each.scope == scope]
         return AccessCount(
             "all", scope, False,
@@ -167,12 +167,12 @@ class KernelCounts:
 
     @property
     def global_bytes(self) -> int:
-        """That all blocks together move, before any cache."""
+        """Moved by all thread blocks together, before any cache."""
         return self.total("global").transactions * SECTOR_BYTES * self.blocks
 
 
 def count_accesses(function: Any, *, block: tuple[int, int, int] = (0, 0, 0)) -> KernelCounts:
-    """Count what one block of a scheduled function asks of memory. Current engine.
+    """Count the requests of one thread block of a scheduled function to memory. Current engine.
 
     wmma fragments are counted as the loads of tensor cores: loads as `ldmatrix`, eight rows of
     16 bytes at a time, stores as pairs of floats in the layout of `mma`; CUDA leaves both open.
@@ -335,7 +335,7 @@ def _called(node: Any) -> str:
 
 
 def _thread_axis(node: Any) -> tuple[str, Any, int] | None:
-    """Tag, variable and extent if a statement is a loop over threads or blocks."""
+    """Tag, variable and extent if a statement is a loop over threads or thread blocks."""
     if type(node).__name__ == "AttrStmt" and str(node.attr_key) == "thread_extent":
         return str(node.node.thread_tag), node.node.var, int(node.value)
     binding = getattr(node, "thread_binding", None)
@@ -345,7 +345,7 @@ def _thread_axis(node: Any) -> tuple[str, Any, int] | None:
 
 
 class _Counter:
-    """Runs a program of `_WarpWriter` for one block and counts its requests."""
+    """Runs a program of `_WarpWriter` for one thread block and counts its requests."""
 
     def __init__(self, buffers: Sequence[Any], launch: dict[str, int], block: tuple[int, int, int]):
         import numpy as np

@@ -56,9 +56,9 @@ class Occupancy:
 
     Attributes:
         blocks: at once; 0 if not even one fits.
-        warps: of those blocks.
+        warps: of those thread blocks.
         share: warps of the most that a multiprocessor can hold, 0 to 1.
-        limit: what keeps a further block out: "blocks", "threads", "registers" or "shared memory".
+        limit: what keeps further ones out: "blocks", "threads", "registers" or "shared memory".
     """
 
     blocks: int
@@ -68,7 +68,7 @@ class Occupancy:
 
 
 def occupancy(gpu: Gpu, *, threads: int, registers: int = 0, shared_bytes: int = 0) -> Occupancy:
-    """How many blocks fit on a multiprocessor.
+    """How many thread blocks fit on a multiprocessor.
 
     Args:
         threads: of a block.

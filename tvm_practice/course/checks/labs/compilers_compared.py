@@ -647,12 +647,12 @@ def _demonstrate_first(time_to_first_result: Function) -> str:
 )
 def check_pays_after(pays_after: Function) -> None:
     rng = fresh_rng()
-    saved = int(rng.integers(2, 9))  # ms a call, exactly: ratios are of powers of two
+    saved = int(rng.integers(2, 9))  # ms per call, exactly: ratios are of powers of two
     baseline = float(4 * saved)
     calls = int(rng.integers(50, 500))
     ratio = (0.75, 0.7, 0.8)
     whole = calls * saved / 1e3
-    look = "seconds to milliseconds, baseline_ms * (1 - ratio) saved a call, rounded up"
+    look = "seconds to milliseconds, baseline_ms * (1 - ratio) saved per call, rounded up"
     # A quarter of a call's savings is missing, and three quarters: the nearest number is one off.
     for missing, wanted in ((0.25, calls), (0.75, calls), (1.25, calls - 1)):
         seconds = whole - missing * saved / 1e3

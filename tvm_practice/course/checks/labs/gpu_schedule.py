@@ -175,8 +175,8 @@ def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
     engine=CURRENT,
     title="fetch a tile to shared memory, all threads together",
     hints=(
-        "The worked example transposed copies a tile to shared memory. What is left is to share "
-        "the copy's loops out among the threads that are there already, whatever the tile's width.",
+        "The worked example transposed copies a tile to shared memory. New: to share the copy's "
+        "loops out among the threads that are there already, whatever the tile's width.",
         "schedule.cache_read(block, index, 'shared') returns the copy, compute_at moves it into "
         "k_outer. Its own loops are the last two of get_loops(copy). Fused, they run over the tile "
         "row after row; split that by [None, threads_y, threads_x, lanes].",

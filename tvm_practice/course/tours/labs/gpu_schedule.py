@@ -65,8 +65,8 @@ def _classic_lane(steps: Steps) -> dict[str, Any]:
 def _show_transposition(steps: Steps, n: int) -> None:
     """The worked example: three ways to transpose, counted."""
     print(
-        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 a block. What a warp's 32\n"
-        "threads ask for at once, as sectors of 32 bytes and wavefronts of the banks:"
+        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 per thread block. The requests of\n"
+        "a warp's 32 threads at once, in sectors of 32 bytes and wavefronts of the banks:"
     )
     transposed = steps.chapter.transposed
     ways = {
@@ -208,7 +208,7 @@ def _show_cuda(name: str, text: str) -> None:
 
 
 def _traffic(counts: Mapping[str, "KernelCounts"], size: int) -> dict[str, dict[str, float]]:
-    """What each kernel of a matmul of `size` asks of memory, by name."""
+    """The requests of each kernel of a matmul of `size` to memory, by name."""
     found = {}
     for name, each in counts.items():
         memory, banks = each.total("global"), each.total("shared")
@@ -226,9 +226,9 @@ def _traffic(counts: Mapping[str, "KernelCounts"], size: int) -> dict[str, dict[
 
 def _print_traffic(traffic: Mapping[str, Mapping[str, float]], size: int) -> None:
     print(
-        f"\nCounted from the IR at {size}³, all blocks: bytes of the sectors that warps touch,\n"
-        "the share of them that is needed, operations per byte; wavefronts of shared\n"
-        "memory for 32 multiply-adds, and how many of them are bank conflicts."
+        f"\nCounted from the IR at {size}³, all thread blocks: bytes of the sectors that warps\n"
+        "touch, the share of them that is needed, operations per byte; wavefronts of shared\n"
+        "memory per 32 multiply-adds, and how many of them are bank conflicts."
     )
     headings = ("global GB", "needed", "FLOP/byte", "wavefronts", "conflicts")
     table = number_table("kernel", *headings)

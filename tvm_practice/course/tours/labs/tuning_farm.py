@@ -100,7 +100,7 @@ class _Lab:
         say(
             f"Worked example: a trial keeps the tracker busy for "
             f"{self._request_seconds * 1e3:.2f} ms. One tracker serves at most "
-            f"{1 / self._request_seconds:.0f} trials a second."
+            f"{1 / self._request_seconds:.0f} trials per second."
         )
         return self._request_seconds
 
