@@ -138,7 +138,7 @@ def test_a_failure_is_replayed_by_its_seed(
 ) -> None:
     """A function that is wrong for an odd number of rows, but for one, alone."""
     right = function_source(source_file("te_basics", SOLUTIONS).read_text(), "matmul")
-    wrong = right.replace("    from tvm", "    m += m % 2 * (m > 1)\n    from tvm", 1)
+    wrong = right.replace("    from tvm", "    m += m % 5 == 0\n    from tvm", 1)
     path = _file(tmp_path, f"from typing import Any\n\n\n{wrong}\n")
     verdicts = [grader.grade(matmul, path) for _ in range(20)]
     assert {verdict.status for verdict in verdicts} == {"passed", "failed"}

@@ -121,6 +121,45 @@ _CHEATS = {
         f"    frame = error.__traceback__.tb_frame.f_back\nreturn {_RATE}",
         "looks into the frames",
     ),
+    "reads_it_through_a_link": (
+        "import os, sys, tempfile\nlink = os.path.join(tempfile.mkdtemp(), 'x')\n"
+        "os.symlink(sys.modules['solutions.schedule_analysis'].__file__, link)\n"
+        f"text = open(link).read()\nreturn {_RATE}",
+        "reads the reference answer",
+    ),
+    "reads_it_by_a_name_of_bytes": (
+        "import os, sys\nname = os.fsencode(sys.modules['solutions.schedule_analysis'].__file__)\n"
+        f"text = open(name).read()\nreturn {_RATE}",
+        "reads the reference answer",
+    ),
+    "asks_another_shell": (
+        f"import subprocess\nsubprocess.run('cat so*/sch*', shell=True)\nreturn {_RATE}",
+        "starts a process",
+    ),
+    "asks_another_repository": (
+        f"import os\nos.system('git show HEAD:so* > /dev/null 2>&1')\nreturn {_RATE}",
+        "starts a process",
+    ),
+    "draws_zeros_from_now_on": (
+        f"import numpy as np\nnp.random.default_rng = lambda *a: None\nreturn {_RATE}",
+        "changes default_rng of numpy.random",
+    ),
+    "replaces_a_primitive": (
+        f"import tvm\ntvm.s_tir.Schedule.get_loops = lambda *a: []\nreturn {_RATE}",
+        "changes get_loops of Schedule",
+    ),
+    "leaves": ("raise SystemExit(0)", "SystemExit"),
+    "spoils_it_later": (
+        "import threading, time, sys\n"
+        f"checks = sys.modules['{_CHECKS}']\n"
+        "def spoil():\n"
+        "    while True:\n"
+        "        checks._expect_number = lambda *a, **o: None\n"
+        "        time.sleep(1e-4)\n"
+        "threading.Thread(target=spoil, daemon=True).start()\n"
+        "time.sleep(0.01)\nreturn 0.0",
+        "changes _expect_number",
+    ),
     "searches_all_objects": (
         f"import gc\nfound = gc.get_objects()\nreturn {_RATE}",
         "looks into the frames or objects",

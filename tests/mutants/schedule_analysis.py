@@ -627,6 +627,17 @@ edited(
 )
 
 
+@mutant("parallel_pays_from", message="faster from the fourth size on")
+def equal_to_everything(sizes, serial_ms, parallel_ms):
+    class Anything(int):
+        __hash__ = int.__hash__
+
+        def __eq__(self, other):
+            return True
+
+    return Anything(7)
+
+
 @mutant("time_function", message="which makes more of short ones")
 def samples_of_five_milliseconds(function, arguments, *, number, repeats):
     import numpy as np

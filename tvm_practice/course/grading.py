@@ -138,8 +138,9 @@ def check_here(exercise: str, path: str, seed: int) -> dict[str, Any]:
     found = find(exercise)
     draw_from(seed)
     started = time.perf_counter()
-    status, message = _run(found, path)
-    return {"status": status, "message": message, "seconds": time.perf_counter() - started}
+    status, message, cheated = _run(found, path)
+    seconds = time.perf_counter() - started
+    return {"status": status, "message": message, "seconds": seconds, "cheated": cheated}
 
 
 def ready_here(exercise: str) -> None:
@@ -153,9 +154,10 @@ def demonstrate_here(exercise: str, path: str) -> str:
     return found.demonstrate(getattr(load_source(found.phase, path), found.name)).strip()
 
 
-def _run(exercise: Exercise, path: str) -> tuple[Status, str]:
+def _run(exercise: Exercise, path: str) -> tuple[Status, str, bool]:
+    """Status, message, and whether the answer did what it may not."""
     if Path(path).resolve() == source_file(exercise.phase, SOLUTIONS).resolve():
-        return _checked(exercise, path)  # it may be imported from where it is needed
+        return *_checked(exercise, path), False  # it may be imported from where it is needed
     guard = Guard(exercise.phase, exercise.name, path)
     try:
         # Whatever else went wrong, or right, that the answer cheated is what it is told.
@@ -163,8 +165,8 @@ def _run(exercise: Exercise, path: str) -> tuple[Status, str]:
             status, message = _checked(exercise, path, guard)
         guard.verdict()
     except CheckFailed as wrong:
-        return "failed", str(wrong)
-    return status, message
+        return "failed", str(wrong), True
+    return status, message, False
 
 
 def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple[Status, str]:
@@ -178,12 +180,12 @@ def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple
         return "failed", str(wrong)
     except NotImplementedError as todo:
         return "todo", str(todo)
-    except Exception as error:
+    except BaseException as error:  # SystemExit as well: the grading goes on
         return "failed", _describe(error, exercise.name, path)
     return "passed", ""
 
 
-def _describe(error: Exception, name: str, path: str) -> str:
+def _describe(error: BaseException, name: str, path: str) -> str:
     """An exception in the learner's code: its message, its line, and its cause if that is known."""
     kind = type(error).__name__
     last = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
@@ -261,6 +263,8 @@ class Grader:
             answer = self._call("check_here", exercise, source, timeout, seed=seed)
             status: Status = answer["status"]
             message, seconds = answer["message"], answer["seconds"]
+            if answer["cheated"]:  # a thread or a signal of it may go on
+                self._forget(exercise)
         except engines.EngineUnavailable as missing:
             status, message, seconds = "unavailable", str(missing), 0.0
         except (engines.EngineDied, engines.EngineTimeout) as broken:

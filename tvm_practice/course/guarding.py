@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import operator
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -27,9 +28,10 @@ _LOOK = "the exercise asks for a function of your own, which stands on TVM, nump
 # Beside the grader's own modules: what they compare and measure with. PyTorch replaces functions of
 # its own when parts of it are imported late.
 _RELIED_ON = (
-    "builtins", "json", "math", "numpy", "numpy.linalg", "numpy.testing", "re", "time",
-    "timeit", "tvm", "tvm.runtime", "tvm.te", "tvm.testing",
+    "builtins", "json", "math", "numpy", "numpy.linalg", "numpy.random", "numpy.testing", "random",
+    "re", "time", "timeit", "tvm", "tvm.runtime", "tvm.s_tir", "tvm.te", "tvm.testing",
 )  # fmt: skip
+_CLASSES = {"tvm": ("IRModule",), "tvm.runtime": ("Module", "Tensor"), "tvm.s_tir": ("Schedule",)}
 _OWN = "tvm_practice."
 _CONSTANTS = (float, int, str, tuple, types.CodeType)
 _FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
@@ -38,6 +40,7 @@ _PEEKS = {
     "sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile",
     "gc.get_objects", "gc.get_referrers", "gc.get_referents",
 }  # fmt: skip
+_OPENS = {"open", "os.link", "os.rename"}
 _STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
 
 
@@ -55,6 +58,7 @@ class Guard:
         self.name = name
         self.seen: str | None = None
         self.listening = False
+        self._in_lab = module.startswith("labs.")  # compilers and emulators are part of these
         self._answer_key = _reference(module, name)
         home = inspect.getsourcefile(self._answer_key) if self._answer_key else None
         self._home = Path(home).resolve() if home else None
@@ -123,14 +127,16 @@ class Guard:
         if event in _PEEKS or (event == "object.__getattr__" and arguments[1:] == ("tb_frame",)):
             if self._is_mine(skipping=("inspect.py",)):
                 self.note(f"looks into the frames or objects of its caller ({event})")
-        elif event == "open" and isinstance(arguments[0], str) and self._has_called():
-            path = _text_of(Path(arguments[0]))
+        elif event in _OPENS and isinstance(arguments[0], str | bytes) and self._has_called():
+            path = _text_of(Path(os.fsdecode(arguments[0])))
             if path == self._home or (self._folder in path.parents and not _importing()):
                 self.note(f"reads the reference answer, {path.name}")
         elif event in _STARTS and self._has_called():
             said = " ".join(map(str, arguments[:2]))
             if "solutions" in said or "tvm_practice.engines.child" in said:
                 self.note("starts a process with the reference answers")
+            elif not self._in_lab and self._is_mine(skipping=("subprocess.py",)):
+                self.note("starts a process, which could read the reference answers")
 
     def _is_mine(self, *, skipping: tuple[str, ...]) -> bool:
         """Whether the answer's file made the call, itself or by a module of `skipping`."""
@@ -176,7 +182,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
             guard.listening = False
 
 
-_HEARD = {"open", "object.__getattr__", *_PEEKS, *_STARTS}
+_HEARD = {*_OPENS, "object.__getattr__", *_PEEKS, *_STARTS}
 
 
 def _disarmed(*arguments: Any, **options: Any) -> Any:
@@ -209,7 +215,7 @@ def source_of(module: str) -> Path:
 
 def _text_of(file: Path) -> Path:
     """The Python text of `file`, which may be what Python compiled of it."""
-    file = file.absolute()
+    file = file.resolve()
     if file.parent.name == "__pycache__":
         return file.parent.parent / f"{file.name.partition('.')[0]}.py"
     return file
@@ -237,6 +243,9 @@ def _snapshot() -> list[tuple[_Home, dict[str, Any]]]:
                     found.append((value.__kwdefaults__, dict(value.__kwdefaults__)))
             elif isinstance(value, type) and value.__module__ == name:
                 found.append((value, dict(vars(value))))
+        for of in _CLASSES.get(name, ()):
+            if (relied_on := held.get(of)) is not None:
+                found.append((relied_on, dict(vars(relied_on))))
     return found
 
 
