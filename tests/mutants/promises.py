@@ -520,6 +520,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
     },
     "labs.dynamic_shapes.plan_memory": {
+        "ToNonDataflow, RemovePurityChecking": "leaves_purity_to_be_checked",
         "the largest value of each symbol, by its name": "the_first_bound_alone",
     },
     "labs.tuning_farm.measure_remotely": {

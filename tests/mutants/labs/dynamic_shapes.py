@@ -614,3 +614,9 @@ edited(
     {"{max(artifacts)}": "{list(artifacts)[-1]}"},
     message="the longest bucket",
 )
+edited(
+    "plan_memory",
+    "leaves_purity_to_be_checked",
+    {"            relax.transform.RemovePurityChecking(),\n": ""},
+    message="relax.force_pure",
+)

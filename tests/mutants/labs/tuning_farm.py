@@ -508,3 +508,9 @@ edited(
     {"for count in counts:": "for count in sorted(set(counts)):"},
     message="neither sorted nor made unique",
 )
+edited(
+    "request_worker",
+    "leaves_closing_to_the_collector",
+    {"    finally:\n        tracker.close()": "    finally:\n        pass"},
+    message="closed when there is a session",
+)

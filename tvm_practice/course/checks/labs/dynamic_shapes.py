@@ -668,6 +668,12 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
         seen=f"it calls {', '.join(dict.fromkeys(calls))}",
         look="CallTIRRewrite, StaticPlanBlockMemory and LowerAllocTensor, in that order",
     )
+    expect(
+        bool((planned["main"].attrs or {}).get("relax.force_pure")),
+        expected="main with the attribute relax.force_pure: allocations are no side effects",
+        seen="without it",
+        look="RemovePurityChecking, after ToNonDataflow",
+    )
     plan = read_memory(planned, n=most)
     formulas = list(plan.formulas.values())
     symbolic = [each for each in formulas if "n" in each]

@@ -173,6 +173,25 @@ def check_request_worker(request_worker: Function) -> None:
     )
 
 
+@contextmanager
+def _connections() -> Iterator[list[tuple[str, Any]]]:
+    """In this context, hosts and connections of the trackers asked; none is collected."""
+    from tvm import rpc
+
+    connect = rpc.connect_tracker
+    made: list[tuple[str, Any]] = []
+
+    def connecting(host: str, port: int) -> Any:
+        made.append((host, connect(host, port)))
+        return made[-1][1]
+
+    with (
+        mock.patch.object(rpc, "connect_tracker", connecting),
+        mock.patch.object(rpc.client, "connect_tracker", connecting),
+    ):
+        yield made
+
+
 _SAME_HOST = "127.1"  # the loopback address of the farm's tracker, in other words
 
 
@@ -183,17 +202,8 @@ def _expect_waits(request_worker: Function) -> None:
     farm = _farm()
     held = [rpc.connect_tracker(farm.host, farm.port).request(farm.key, session_timeout=60)]
     released = threading.Timer(1.2, held.clear)  # the last reference: the session ends
-    connect, hosts = rpc.connect_tracker, []
-
-    def connecting(host: str, port: int) -> Any:
-        hosts.append(host)
-        return connect(host, port)
-
     released.start()
-    with (
-        mock.patch.object(rpc, "connect_tracker", connecting),
-        mock.patch.object(rpc.client, "connect_tracker", connecting),
-    ):
+    with _connections() as made:
         expected = "a session of a worker that becomes free after 1.2 s, with wait_seconds=30"
         look = "tracker._sock.settimeout(wait_seconds): the request itself waits"
         try:
@@ -209,11 +219,18 @@ def _expect_waits(request_worker: Function) -> None:
             raise fail(expected, f"TimeoutError: {error}"[:200], look) from None
         finally:
             released.join()
+    hosts = [host for host, _ in made]
     expect(
         set(hosts) <= {_SAME_HOST},
         expected=f"the tracker asked at the host given, {_SAME_HOST}",
         seen=f"at {', '.join(hosts)}",
         look="rpc.connect_tracker(host, port)",
+    )
+    expect(
+        all(tracker._sock is None for _, tracker in made),
+        expected="the connection to the tracker closed when there is a session",
+        seen="left to the garbage collector",
+        look="tracker.close(), in a finally",
     )
 
 
