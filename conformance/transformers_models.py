@@ -20,7 +20,7 @@ DTYPES: tuple[str, ...] = ("float32",)
 _INPUTS = {
     "decoder": ("ids", "mask"),
     "encoder": ("ids", "mask"),
-    "translator": ("ids",),
+    "translator": ("ids", "mask"),
     "image": ("pixels",),
     "audio": ("audio",),
     "speech": ("audio",),
@@ -204,6 +204,7 @@ def _inputs(model: Any, family: str, given: str) -> dict[str, Any]:
 
     made = torch.Generator().manual_seed(0)
     accepted = inspect.signature(model.forward).parameters
+    examples = 2 if given == "mask" else 1
 
     def tokens(length: int, rows: int = 1) -> Any:
         return torch.randint(3, 100, (rows, length), generator=made)
@@ -211,9 +212,9 @@ def _inputs(model: Any, family: str, given: str) -> dict[str, Any]:
     if given in ("ids", "pair"):
         inputs = {"input_ids": tokens(_LENGTH)}
     elif given == "mask":
-        mask = torch.ones(2, _LENGTH, dtype=torch.int64)
+        mask = torch.ones(examples, _LENGTH, dtype=torch.int64)
         mask[1, _PROMPT:] = 0
-        inputs = {"input_ids": tokens(_LENGTH, 2), "attention_mask": mask}
+        inputs = {"input_ids": tokens(_LENGTH, examples), "attention_mask": mask}
     elif family == "audio":
         return {"input_values": torch.randn(1, 4000, generator=made)}
     elif family == "speech":
@@ -223,7 +224,7 @@ def _inputs(model: Any, family: str, given: str) -> dict[str, Any]:
     if given in ("pixels", "pair"):
         inputs["pixel_values"] = torch.randn(1, 3, *_extents(model.config), generator=made)
     if "decoder_input_ids" in accepted:
-        inputs["decoder_input_ids"] = tokens(_PROMPT)
+        inputs["decoder_input_ids"] = tokens(_PROMPT, examples)
     return inputs
 
 

@@ -23,6 +23,24 @@ def test_a_configuration_is_small_in_all_its_parts() -> None:
     assert transformers_models.configuration("mamba2").num_heads == 8  # its own
 
 
+@pytest.mark.parametrize(
+    ("name", "family"), [("gpt2", "decoder"), ("bert", "encoder"), ("bart", "translator")]
+)
+def test_a_mask_leaves_out_the_end_of_one_example(name: str, family: str) -> None:
+    import torch
+
+    assert f"{name} mask" in [each.name for each in transformers_models.cases("float32", None)]
+    model, inputs = transformers_models.made(name, family, "mask")
+    mask = inputs["attention_mask"]
+    assert mask.shape == inputs["input_ids"].shape and (mask.sum(1) > 0).all()
+    changed = inputs | {"input_ids": torch.where(mask > 0, inputs["input_ids"], 7)}
+    with torch.inference_mode():
+        first, second = (model(**each)[0] for each in (inputs, changed))
+        unmasked = model(**inputs | {"attention_mask": torch.ones_like(mask)})[0]
+    assert torch.allclose(first[:, 0], second[:, 0], atol=1e-6)
+    assert family == "decoder" or not torch.allclose(first[1, 0], unmasked[1, 0], atol=1e-6)
+
+
 @pytest.mark.pages
 @pytest.mark.slow
 def test_a_decoder_generates() -> None:
