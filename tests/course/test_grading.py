@@ -136,7 +136,7 @@ def test_without_its_engine_an_exercise_is_not_to_do(
 def test_a_failure_is_replayed_by_its_seed(
     grader: Grader, matmul: Exercise, tmp_path: Path
 ) -> None:
-    """A function that is wrong for an odd number of rows, but for one, alone."""
+    """A function that is wrong for some numbers of rows alone."""
     right = function_source(source_file("te_basics", SOLUTIONS).read_text(), "matmul")
     wrong = right.replace("    from tvm", "    m += m % 5 == 0\n    from tvm", 1)
     path = _file(tmp_path, f"from typing import Any\n\n\n{wrong}\n")

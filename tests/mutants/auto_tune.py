@@ -655,3 +655,13 @@ def factors_of_the_sizes(m, n, k):
     schedule[C].vectorize(j_inner)
     schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
     return schedule, [A, B, C]
+
+
+@mutant("apply_metaschedule", message="records looked up for the target given")
+def for_this_machine(mod, database, target):
+    from tvm import relax
+
+    from tvm_practice.engines import host_target
+
+    with host_target(), database:
+        return relax.transform.MetaScheduleApplyDatabase()(mod)

@@ -1077,3 +1077,27 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C")),
         look="apply only what the database has",
     )
+    _expect_asked_for(apply_metaschedule, functions["untuned"])
+
+
+def _expect_asked_for(apply_metaschedule: Callable[..., Any], function: Any) -> None:
+    """A database is asked for records in the context of the target given, or of none."""
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    target = tvm.target.Target({"kind": "llvm", "num-cores": 3})
+    asked: list[str] = []
+
+    def schedule_fn(_: Any) -> bool:
+        asked.append(str(tvm.target.Target.current(allow_none=True) or target))
+        return False  # there is no record
+
+    apply_metaschedule(
+        tvm.IRModule({"untuned": function}), ms.database.ScheduleFnDatabase(schedule_fn), target
+    )
+    expect(
+        set(asked) <= {str(target)},
+        expected=f"records looked up for the target given, {target}",
+        seen=f"for {', '.join(sorted(set(asked)))}",
+        look="`with target, database:`; the argument, not this machine's target",
+    )
