@@ -1185,3 +1185,12 @@ edited(
     {"    depth = ": "    rows_first = rows_first or m > n\n    depth = "},
     message="the outermost loop is parallel",
 )
+edited(
+    "packed_matmul",
+    "a_function_of_another_name",
+    {
+        '"global_symbol", "main")': '"global_symbol", "matmul")',
+        '{"main": function}))': '{"matmul": function}))\n    schedule.work_on("matmul")',
+    },
+    message="a PrimFunc called main",
+)

@@ -1223,6 +1223,13 @@ def _check_packed(
     m, n, k = sizes
     schedule = accepted(packed_matmul, m, n, k, **options)
     expect_type(schedule, tvm.s_tir.Schedule, "packed_matmul returns the tvm.s_tir.Schedule")
+    names = [each.name_hint for each in schedule.mod.get_global_vars()]
+    expect(
+        names == ["main"],
+        expected="a PrimFunc called main",
+        seen=f"{', '.join(names)}",
+        look='with_attr("global_symbol", "main"), and the name in the IRModule',
+    )
     shapes = [
         (tuple(int(extent) for extent in each.shape), str(each.dtype))
         for each in schedule.mod["main"].params
