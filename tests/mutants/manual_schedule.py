@@ -1194,3 +1194,14 @@ edited(
     },
     message="a PrimFunc called main",
 )
+edited(
+    "pack_operand",
+    "remembers_by_name",
+    {
+        "    return te.compute(": '    known = globals().setdefault("known", {})\n'
+        "    return known.get((X.op.name, axis)) or known.setdefault((X.op.name, axis), "
+        "te.compute(",
+        'name=f"{X.op.name}_packed")': 'name=f"{X.op.name}_packed"))',
+    },
+    message="pack_operand",
+)

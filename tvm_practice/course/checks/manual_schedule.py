@@ -768,6 +768,7 @@ def check_pack_operand(pack_operand: Function) -> None:
         ("B", 1, n, k, columns, k + 2),
         ("Q", 0, 3 * rows, k, rows, k),
         ("P", 1, 2, 3, 5, 4),
+        ("A", 0, m + 1, k, rows, k + 3),  # not the one above: nothing is kept from call to call
     ):
         shape = (size, steps) if axis == 0 else (steps, size)
         X = te.placeholder(shape, name=name)
