@@ -308,10 +308,8 @@ def _features(target: Any) -> set[str]:
 )
 def check_image_to_label(image_to_label: Function) -> None:
     import torch
-    import tvm
 
     from solutions.relay_import import build_relax, optimize_relax
-    from tvm_practice.engines import host_target
     from tvm_practice.tvm_export.running import RelaxRunner
 
     rng = fresh_rng()
@@ -328,7 +326,32 @@ def check_image_to_label(image_to_label: Function) -> None:
         seen="it was changed in place",
         look="what the BlockBuilder is made of; make a new one",
     )
-    want = f"main: uint8 1x{height}x{width}x3 -> int64 1, float32 1"
+    _expect_one_main(wrapped, f"main: uint8 1x{height}x{width}x3 -> int64 1, float32 1")
+    runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
+    for _ in range(3):
+        image = rng.integers(0, 256, (1, height, width, 3), "uint8")
+        normalized = ((image / 255 - mean) / std).astype("float32")
+        logits = _of_torch(model, torch.from_numpy(normalized.transpose(0, 3, 1, 2).copy()))
+        shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+        runner.set_inputs([image])
+        runner.run()
+        label, probability = runner.outputs()
+        expect_close(
+            probability,
+            shares.max(axis=1),
+            what="the probability",
+            look="(pixels / 255 - mean) / std by channel, the channels brought to the front, the "
+            "softmax over the classes",
+            atol=1e-5,
+            rtol=0,
+        )
+        expect_close(label, logits.argmax(axis=1), what="the label", look="argmax over the classes")
+
+
+def _expect_one_main(wrapped: Any, want: str) -> None:
+    """One Relax function, main(image), whose signature is `want`."""
+    import tvm
+
     expect(
         _signature(wrapped) == want,
         expected=want,
@@ -353,25 +376,6 @@ def check_image_to_label(image_to_label: Function) -> None:
         seen=", ".join(sorted(names)),
         look="relax.transform.InlinePrivateFunctions; a function without global_symbol is private",
     )
-    runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
-    for _ in range(3):
-        image = rng.integers(0, 256, (1, height, width, 3), "uint8")
-        normalized = ((image / 255 - mean) / std).astype("float32")
-        logits = _of_torch(model, torch.from_numpy(normalized.transpose(0, 3, 1, 2).copy()))
-        shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
-        runner.set_inputs([image])
-        runner.run()
-        label, probability = runner.outputs()
-        expect_close(
-            probability,
-            shares.max(axis=1),
-            what="the probability",
-            look="(pixels / 255 - mean) / std by channel, the channels brought to the front, the "
-            "softmax over the classes",
-            atol=1e-5,
-            rtol=0,
-        )
-        expect_close(label, logits.argmax(axis=1), what="the label", look="argmax over the classes")
 
 
 def _image(height: int, width: int) -> tuple[Any, ...]:
@@ -562,6 +566,13 @@ def check_call_on_threads(call_on_threads: Function) -> None:
             seen=f"{each['clones']} clones",
             look="where Clone() is called, and std::min(threads, inputs.size())",
         )
+    _expect_exceptions(failing, failed, number, no_clone)
+
+
+def _expect_exceptions(
+    failing: int, failed: dict[str, str], number: dict[str, str], no_clone: dict[str, str]
+) -> None:
+    """What was thrown arrives: an exception of input `failing`, a number, and Clone()'s."""
     expect(
         failed["exit"] == "0",
         expected="an exception of a call arrives in the caller",

@@ -335,26 +335,10 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         _sent() as library,
     ):
         shutil.copy(_library(rows, columns, turned=True), library)
-        plain = session.upload
-
-        def once(*given: Any, **named: Any) -> None:  # the file is on the worker alone from here on
-            plain(*given, **named)
-            library.unlink()
-
-        with mock.patch.object(session, "upload", mock.Mock(side_effect=once)) as upload:
-            try:
-                answer = measure_remotely(
-                    session, str(library), [x, y], (columns, rows),
-                    number=number, repeats=repeats,
-                )  # fmt: skip
-            except Exception as error:
-                if str(library) not in str(error):
-                    raise
-                raise fail(
-                    f"the library loaded on the worker, where it is called {library.name}",
-                    str(error).strip().splitlines()[-1][:200],
-                    "session.load_module: the worker knows the file's name, not its folders",
-                ) from None
+        with _sent_once(session, library) as upload:
+            answer = measure_remotely(
+                session, str(library), [x, y], (columns, rows), number=number, repeats=repeats
+            )
     expect(
         isinstance(answer, tuple) and len(answer) == 2,
         expected="measure_remotely returns the output and the seconds",
@@ -375,15 +359,29 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         seen="no time_evaluator: a clock here times the network as well",
         look="module.time_evaluator",
     )
-    device, seen_number, seen_repeats = evaluators[-1]
+    device = evaluators[-1][0]
     expect(
         device.dlpack_device_type() >= 128,
         expected="time_evaluator is given the session's device",
         seen=f"{device}, of this process",
         look="session.cpu()",
     )
+    _expect_samples(seconds, evaluators[-1][1:], (number, repeats), measured[-1].results)
     expect(
-        (seen_number, seen_repeats) == (number, repeats)
+        len(calls) > 0,
+        expected="main called for the output, before time_evaluator calls it for the time",
+        seen="time_evaluator alone called it",
+        look='module["main"](*tensors, output)',
+    )
+
+
+def _expect_samples(
+    seconds: Any, seen: tuple[int, int], wanted: tuple[int, int], measured: Any
+) -> None:
+    """The seconds are those that time_evaluator measured, with (number, repeats) as `wanted`."""
+    (seen_number, seen_repeats), (number, repeats) = seen, wanted
+    expect(
+        seen == wanted
         and isinstance(seconds, np.ndarray)
         and np.shape(seconds) == (repeats,)
         and bool(np.all(np.asarray(seconds) > 0)),
@@ -394,17 +392,11 @@ def check_measure_remotely(measure_remotely: Function) -> None:
     )
     expect_close(
         seconds,
-        np.array(measured[-1].results),
+        np.array(measured),
         what="the seconds",
         whose="time_evaluator",
         look=".results as they are: seconds of one call, in their order",
         atol=1e-12,
-    )
-    expect(
-        len(calls) > 0,
-        expected="main called for the output, before time_evaluator calls it for the time",
-        seen="time_evaluator alone called it",
-        look='module["main"](*tensors, output)',
     )
 
 
@@ -413,6 +405,28 @@ def _sent() -> Iterator[Path]:
     """The path of a library to be sent."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / f"sent_{uuid.uuid4().hex}.so"
+
+
+@contextmanager
+def _sent_once(session: Any, library: Path) -> Iterator[mock.Mock]:
+    """In this context, the session's upload, after which the file is on the worker alone."""
+    plain = session.upload
+
+    def once(*given: Any, **named: Any) -> None:
+        plain(*given, **named)
+        library.unlink()
+
+    with mock.patch.object(session, "upload", mock.Mock(side_effect=once)) as upload:
+        try:
+            yield upload
+        except Exception as error:
+            if str(library) not in str(error):
+                raise
+            raise fail(
+                f"the library loaded on the worker, where it is called {library.name}",
+                str(error).strip().splitlines()[-1][:200],
+                "session.load_module: the worker knows the file's name, not its folders",
+            ) from None
 
 
 @contextmanager
