@@ -41,7 +41,8 @@ EXPECTED = {
     "added_to_itself": ("^ok$", "^ok$"),
     "attention_then_a_view": ("^ok$", "^ok$"),
     "asks_whether_it_is_compiled": ("^ok$", "^ok$"),
-    "decides_by_its_own_mask": ("^ok$", "^ok"),
+    # Relay's importer drops a write to a slice: verification finds it.
+    "decides_by_its_own_mask": ("^ok$", "ValueError: output 0"),
     "decides_by_a_mask_with_a_value": (
         "Relax cannot import the model: .*data-dependent.*; --tuner",
         r"^ok; .*odd_models.py:\d+ decides by a tensor's value",

@@ -34,6 +34,12 @@ def test_a_peak_that_was_measured_at_a_busy_moment_is_measured_again() -> None:
     assert next(peaks, None) is None
 
 
+def test_a_peak_is_measured_some_times_before_a_trial_is_refused() -> None:
+    """Beside other programs each measurement may be too low."""
+    peaks = iter([110.0, 120.0, 200.0])
+    assert SpeedLimit(lambda: next(peaks)).why_not(190) is None
+
+
 def test_a_search_refuses_what_cannot_be(process_of: Processes) -> None:
     """By way of a tuner: its trials are a million times as fast as they were."""
     said = process_of(engines.CURRENT).call(

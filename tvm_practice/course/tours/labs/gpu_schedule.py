@@ -65,8 +65,9 @@ def _classic_lane(steps: Steps) -> dict[str, Any]:
 def _show_transposition(steps: Steps, n: int) -> None:
     """The worked example: three ways to transpose, counted."""
     print(
-        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 per thread block. The requests of\n"
-        "a warp's 32 threads at once, in sectors of 32 bytes and wavefronts of the banks:"
+        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 per thread block. What a\n"
+        "warp's 32 threads request at once, in sectors of 32 bytes and wavefronts of the\n"
+        "banks:"
     )
     transposed = steps.chapter.transposed
     ways = {
@@ -227,8 +228,8 @@ def _traffic(counts: Mapping[str, "KernelCounts"], size: int) -> dict[str, dict[
 def _print_traffic(traffic: Mapping[str, Mapping[str, float]], size: int) -> None:
     print(
         f"\nCounted from the IR at {size}³, all thread blocks: bytes of the sectors that warps\n"
-        "touch, the share of them that is needed, operations per byte; wavefronts of shared\n"
-        "memory per 32 multiply-adds, and how many of them are bank conflicts."
+        "touch, the share of them that is needed, operations per byte; wavefronts of\n"
+        "shared memory per 32 multiply-adds, and how many of them are bank conflicts."
     )
     headings = ("global GB", "needed", "FLOP/byte", "wavefronts", "conflicts")
     table = number_table("kernel", *headings)
