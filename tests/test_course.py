@@ -27,8 +27,9 @@ EXERCISES = exercises()
 BY_ID = {exercise.id: exercise for exercise in EXERCISES}
 
 
-# Each other answer to them is a search of several seconds: in `make follow`, as are those of labs.
-_SEARCHES = ("auto_tune.tune_metaschedule", "auto_tune.tune_ansor")
+# Each other answer to their exercises compiles a model or searches: in `make follow`, as are those
+# of labs.
+_LONG = ("relay_import", "auto_tune")
 
 
 def _marks(module: str) -> Any:
@@ -104,7 +105,7 @@ def _pasted(answers: list[Mutant]) -> Any:
     cases = []
     for each in answers:
         exercise, marks = f"{each.phase}.{each.exercise}", [_marks(each.phase)]
-        if exercise in _SEARCHES or phase(each.phase).is_lab:
+        if each.phase in _LONG or phase(each.phase).is_lab:
             marks.append(pytest.mark.pages)
         cases.append(pytest.param(each, id=f"{exercise}-{each.name}", marks=marks))
     return cases

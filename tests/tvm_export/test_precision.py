@@ -44,7 +44,7 @@ def test_float32_changes_nothing(session: engines.Session) -> None:
         ("mixed", "float16"),
         pytest.param("bert", "bfloat16", marks=pytest.mark.slow),
         pytest.param("bert", "float16", marks=pytest.mark.slow),
-        pytest.param("resnet18", "bfloat16", marks=pytest.mark.slow),
+        pytest.param("resnet18", "bfloat16", marks=[pytest.mark.slow, pytest.mark.pages]),
     ],
 )
 def test_a_model_is_near_float64(session: engines.Session, name: str, precision: str) -> None:
