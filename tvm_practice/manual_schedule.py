@@ -9,17 +9,15 @@ values of every schedule, several times if it is parallel. The primitives of cur
     get_sblock("C")                 the block of a stage, by name: the statement in its loops
     get_loops(block)                its loops, outermost first
     split(loop, [None, 8])          one loop becomes two: i_0, and i_1 of 8 iterations, with
-                                    i = 8 * i_0 + i_1; TVM works out None and rounds it up. Where
-                                    8 does not divide, it adds a guard to the block: a condition
-                                    that skips the iterations past the end
+                                    i = 8 * i_0 + i_1. TVM works out None and rounds it up; where 8
+                                    does not divide, a guard (a condition) skips what is too much
     reorder(a, b, c)                puts these loops in this order, other loops stay in place
     fuse(a, b)                      two loops, one right inside the other, become one
     vectorize(loop)                 its iterations become the lanes of vector instructions
     parallel(loop)                  its iterations are shared among the threads
     unroll(loop)                    its body is written out, iteration after iteration
-    cache_write(block, 0, "local")  the block writes to a new buffer instead of its output;
-                                    returns a new block that copies the buffer to the output. The
-                                    scope "local" is memory of one thread, registers at best
+    cache_write(block, 0, "local")  the block writes to a new "local" buffer, one thread's memory;
+                                    returns a new block that copies the buffer to the output
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
     compute_at(block, loop)         moves a producer into a loop of its consumer; with
                                     preserve_unit_loops=True it keeps loops of one iteration
