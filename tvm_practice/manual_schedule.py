@@ -10,7 +10,7 @@ values of every schedule, several times if it is parallel. The primitives of cur
     get_loops(block)                its loops, outermost first
     split(loop, [None, 8])          one loop becomes two: i_0, and i_1 of 8 iterations, with
                                     i = 8 * i_0 + i_1. TVM works out None and rounds it up; where 8
-                                    does not divide, a guard (a condition) skips what is too much
+                                    does not divide, a guard (a condition) skips the excess
     reorder(a, b, c)                puts these loops in this order, other loops stay in place
     fuse(a, b)                      two loops, one right inside the other, become one
     vectorize(loop)                 its iterations become the lanes of vector instructions
