@@ -84,7 +84,10 @@ def _answered(exercise: Exercise, chapter: str) -> str:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_chapter_is_short_and_has_nothing_but_words_and_functions(module: str) -> None:
     text = _shipped(module)
-    assert len(text.splitlines()) <= 350
+    path = ROOT / "tvm_practice" / f"{module.replace('.', '/')}.py"
+    own = path.read_text()
+    untouched = all(is_stub(own, each.name) for each in phase(module).exercises)
+    assert len((own if untouched else text).splitlines()) <= 350
     functions = {each.name for each in parse(text).body if hasattr(each, "name")}
     assert not functions & {"lane", "report"}
     tour = ROOT / "tvm_practice" / "course" / "tours" / f"{module.replace('.', '/')}.py"

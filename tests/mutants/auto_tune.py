@@ -615,25 +615,15 @@ edited(
 )
 
 
-@mutant("matmul_template", message="every configuration|the innermost loop is vectorized")
-def vectors_where_tiles_divide(m, n, k):
-    from tvm import autotvm, te
-
-    A = te.placeholder((m, k), name="A")
-    B = te.placeholder((k, n), name="B")
-    r = te.reduce_axis((0, k), name="k")
-    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
-    cfg = autotvm.get_config()
-    cfg.define_knob("rows", [4, 8, 16])
-    cfg.define_knob("columns", [8, 16])
-    schedule = te.create_schedule(C.op)
-    sizes = cfg["rows"].val, cfg["columns"].val
-    i_outer, j_outer, i_inner, j_inner = schedule[C].tile(*C.op.axis, *sizes)
-    schedule[C].reorder(i_outer, j_outer, r, i_inner, j_inner)
-    if n % cfg["columns"].val == 0:
-        schedule[C].vectorize(j_inner)
-    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
-    return schedule, [A, B, C]
+edited(
+    "matmul_template",
+    "vectors_where_tiles_divide",
+    {
+        "    schedule[tile].vectorize(column)": '    if n % cfg["columns"].val == 0:\n'
+        "        schedule[tile].vectorize(column)"
+    },
+    message="every configuration|the innermost loop is vectorized",
+)
 
 
 @right("matmul_template")
