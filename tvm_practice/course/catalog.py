@@ -19,6 +19,7 @@ LAB_MODULES: tuple[str, ...] = (
     "labs.tuning_farm",
     "labs.compilers_compared",
     "labs.custom_operator",
+    "labs.low_precision",
 )
 # Short exercises between the phases, after the phase that they practise.
 PRACTICE_MODULES = {"te_basics": "puzzles", "manual_schedule": "bug_hunts"}

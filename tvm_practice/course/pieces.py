@@ -90,7 +90,8 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
         self._names: dict[str, str] = {}  # imported from TVM or PyTorch: what it stands for
-        self._others: set[str] = set()  # imported from elsewhere, and what was made with it
+        # Imported from elsewhere, and what was made with it; np may be, at a chapter's head.
+        self._others: set[str] = {"np"}
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
