@@ -34,6 +34,7 @@ RUN_BY = {
     ("labs/6-compilers_compared.md", "bash"): "labs/test_compilers_compared.py",
     ("labs/2-deploy_cpp.md", "bash"): "labs/test_deploy_cpp.py",
     ("report.md", "bash"): "docs/test_pages.py",
+    ("teaching.md", "bash"): "course/classroom/test_grade.py",
     ("viz.md", "bash"): "docs/test_pages.py",
     ("viz.md", "python"): "docs/test_pages.py",
 }

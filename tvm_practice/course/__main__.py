@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tvm_practice.engines.command_line import Group
+from tvm_practice.engines.command_line import Folder, Group
 
 if TYPE_CHECKING:
     from tvm_practice.course.catalog import Exercise, Phase
@@ -505,6 +506,58 @@ def pieces(exercise: str | None, page: bool) -> None:
     screen.say(f"{found.id}: {found.title}")
     for place, needed in by_place(found, pieces_of(found)).items():
         screen.say(f"  {place}: {', '.join(map(str, needed))}")
+
+
+@_command(
+    "grade",
+    "grade submissions",
+    "grade submissions --only 1 --only puzzles --out marks",
+    "grade submissions --only tile --seed 7 --jobs 4",
+)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--only", multiple=True, help="An exercise, phase or lab that counts; without it, phases 1-5."
+)
+@click.option(
+    "--out", type=Folder(), default="marks", show_default=True, help="Where the marks are written."
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), help="Draw the checks' inputs from this seed."
+)
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="At once.")
+@click.option(
+    "--seconds", type=click.IntRange(1), default=60, show_default=True, help="For one exercise."
+)
+@click.option(
+    "--minutes", type=click.IntRange(1), default=20, show_default=True, help="For a submission."
+)
+@click.option(
+    "--memory", type=click.IntRange(1), default=6, show_default=True, help="GiB a submission."
+)
+@click.option(
+    "--alike",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="List pairs with that share in common.",
+)
+@click.option("--anew", is_flag=True, help="Grade those that are graded, too.")
+@click.option("--no-sandbox", is_flag=True, help="Run answers unprotected; only what you trust.")
+def grade(folder: Path, out: Path, **options: Any) -> None:
+    """Grade a class: each folder, archive or file in FOLDER is a student's.
+
+    A student's chapters are found by their names, te_basics.py say. Each is graded in a sandbox:
+    no network, no files but its own, limits on time, memory and processes.
+
+    Written to --out: marks.csv, results/NAME.json in Gradescope's form, and likeness.csv, pairs of
+    students whose answers are alike.
+
+    Exit code 0 if all submissions could be read, 1 if not.
+    """
+    from tvm_practice.course.classroom.command import grade_folder
+
+    chosen = [each for name in options.pop("only") for each in _find_each(name)]
+    sys.exit(grade_folder(_screen(), folder, out, chosen, **options))
 
 
 @_command("review", "review", "review --all", "review --count 10 --seed 3")
