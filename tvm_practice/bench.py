@@ -102,7 +102,7 @@ def main(
     if not trials and (idle := [name for name in TUNERS if name in names]):
         raise click.UsageError(f"--only {idle[0]} needs --trials: it is a tuner")
     folder = out or Path("runs") / "bench" / model.rpartition(":")[2]
-    own = {name: each for name, each in verification.items() if each is not None}
+    own = {name: each for name, each in verification.items() if each not in (None, ())}
     try:
         example = example_of(shape, dtype)
         # What the engines will be asked, before the rivals are timed.
@@ -112,11 +112,14 @@ def main(
     except BadInput as error:
         raise click.UsageError(str(error)) from None
     without: set[Compiler] = set()
-    if own.get("precision", "float32") != "float32":
+    narrow = {"precision": own.get("precision"), "quantize": own.get("quantize")}
+    for option, value in narrow.items():
+        if value in (None, "float32"):
+            continue
         without = set(ENGINES["classic"])
         if refused := without & set(names):
             raise click.UsageError(
-                f"--only {min(refused)}: the classic engine has no --precision {own['precision']}"
+                f"--only {min(refused)}: the classic engine has no --{option} {value}"
             )
     asked = [
         name

@@ -159,6 +159,13 @@ def decides_by_a_mask_with_a_value() -> Made:
     return _model(body, torch.ones(2, 4))
 
 
+def in_two_lists() -> Made:
+    def body(layer: Any, x: torch.Tensor, i: torch.Tensor) -> Any:
+        return layer(x)[i], torch.cat((i, i + 1))
+
+    return _model(body, torch.randn(3, 4), torch.tensor([2, 0]))
+
+
 def attention_then_a_view() -> Made:
     """As in GPT-2: the strides of a fused kernel's output, of a batch, and a view of it."""
 

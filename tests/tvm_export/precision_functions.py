@@ -79,7 +79,12 @@ def exported(name: str, precision: str) -> dict[str, Any]:
     return {"verification": judged(export), "rules": export.result.rules}
 
 
-def written(folder: str, precision: str, min_cosine: float | None) -> dict[str, Any]:
+def written(
+    folder: str,
+    min_cosine: float | None,
+    precision: str = "float32",
+    quantize: str | None = None,
+) -> dict[str, Any]:
     """An MLP's metadata and the bytes of its parameters, as an export of a process writes them."""
     import json
 
@@ -90,6 +95,7 @@ def written(folder: str, precision: str, min_cosine: float | None) -> dict[str, 
         "artifacts": folder,
         "engine": "current",
         "precision": precision,
+        "quantize": quantize,
         "min_cosine": min_cosine,
         "repeats": 6,
         "warmup": 1,

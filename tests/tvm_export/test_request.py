@@ -25,6 +25,7 @@ FULL: dict[str, Any] = {
     "rtol": 0.0,
     "verify_data": "x.npz",
     "precision": "float32",
+    "keep_float": [],
     "steps": "tvm_practice",
     "warmup": 3,
     "repeats": 4,
@@ -67,7 +68,12 @@ def test_settings_are_those_of_a_configuration() -> None:
         ({"precision": "float8"}, "'float32', 'bfloat16' or 'float16'"),
         ({"precision": "bfloat16", "engine": "classic"}, "only the current engine has bfloat16"),
         ({"precision": "float16", "tuner": "ansor"}, "only the current engine has float16"),
-        ({"min_cosine": 0.9}, "needs precision bfloat16 or float16"),
+        ({"min_cosine": 0.9}, "needs quantize, or precision bfloat16 or float16"),
+        ({"quantize": "int4"}, "'int8'"),
+        ({"quantize": "int8", "engine": "classic"}, "only the current engine has int8"),
+        ({"quantize": "int8", "precision": "bfloat16"}, "what it leaves is float32, not bfloat16"),
+        ({"keep_float": ["head"]}, "keep_float: needs quantize"),
+        ({"calibration": "x.npz"}, "calibration: needs quantize"),
         ({"precision": "bfloat16", "min_cosine": 1.1}, "less than or equal to 1"),
     ],
 )
@@ -81,7 +87,7 @@ def test_the_least_cosine() -> None:
         return ExportRequest.model_validate({**MINIMAL, **settings}).least_cosine
 
     assert least() is None and least(precision="float32") is None
-    assert least(precision="bfloat16") == 0.999
+    assert least(precision="bfloat16") == 0.999 and least(quantize="int8") == 0.99
     assert least(precision="bfloat16", min_cosine=0.0) == 0.0
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tvm_practice.tvm_export.calling import as_array, as_call
+from tvm_practice.tvm_export.calling import as_array, as_call, evaluate
 from tvm_practice.tvm_export.draws import read_data, trials
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.graph_module import GraphModule
@@ -47,7 +47,7 @@ def judged(
     **settings: Any,
 ) -> dict[str, Any]:
     """`verify_model` on a module compiled by nothing, its outputs changed."""
-    call = as_call(module.eval(), example, shapes=shapes)
+    call = as_call(evaluate(module), example, shapes=shapes)
     runner = InPyTorch(call.module, change)
     built = GraphModule("current", None, runner, None, "", "llvm", call.inputs)
     return verify_model(built, call, verify, **settings)
@@ -239,3 +239,34 @@ def test_a_cosine_does_not_excuse_another_type_or_a_missing_number() -> None:
         judged(model, x, change=lambda y: [y[0].astype("float16")], min_cosine=0.0)
     with pytest.raises(ValueError, match=r"cosine .* is -1\.0"):
         judged(model, x, change=lambda y: [np.full_like(y[0], np.nan)], min_cosine=0.0)
+
+
+class Stepped(torch.nn.Module):
+    """A quantized input."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        import torch.ao.quantization.fx._decomposed
+
+        ops = torch.ops.quantized_decomposed
+        steps: torch.Tensor = ops.quantize_per_tensor(x, 0.02, 128, 0, 255, torch.uint8)
+        return steps.float()
+
+
+def one_step(outputs: list[np.ndarray]) -> list[np.ndarray]:
+    """A value on the other side of an edge between two steps."""
+    outputs[0][3, 3] += 1
+    return outputs
+
+
+def test_a_program_that_came_quantized_may_be_a_step_off() -> None:
+    x = torch.randn(8, 40)
+    program = torch.export.export(Stepped(), (x,)).module()
+    exact = judged(program, x)
+    assert exact["max_error"] == 0.0 and exact.get("cosine") is None
+    made = judged(program, x, change=one_step)
+    assert made["verified"] and made["reference"] == "pytorch" and made["max_error"] == 1.0
+    assert 0.999 < made["cosine"] < 1 and made["min_cosine"] == 0.999
+    with pytest.raises(ValueError, match=r"less than --min-cosine 0\.999.*; on "):
+        judged(program, x, change=lambda y: [255 - each for each in y])
+    with pytest.raises(ValueError, match="output 0"):
+        judged(torch.nn.Identity(), x, change=one_step)

@@ -151,12 +151,23 @@ class MeasureSection(Section):
         description="Type of the numbers that matrix products and convolutions multiply; sums stay "
         "float32.",
     )
+    tvm_quantize: Literal["int8"] | None = Field(
+        default=None, description="Linear layers in 8-bit integers; not if not given."
+    )
+    tvm_keep_float: list[str] = Field(
+        default_factory=list, description="Layers, or modules, that tvm_quantize leaves in float32."
+    )
+    tvm_calibration: str | None = Field(
+        default=None,
+        min_length=1,
+        description="An .npz file of inputs; with it, tvm_quantize takes convolutions too.",
+    )
     tvm_min_cosine: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="With 16-bit products, the least cosine between an output and float64's; "
-        "replaces the tolerances; 0.999 if not given.",
+        description="With 16-bit or 8-bit products, the least cosine between an output and "
+        "float64's; replaces the tolerances; 0.999, or 0.99 with tvm_quantize, if not given.",
     )
 
     @model_validator(mode="after")
@@ -186,6 +197,9 @@ class MeasureSection(Section):
             "rtol": self.tvm_rtol,
             "verify_data": self.tvm_verify_data,
             "precision": self.tvm_precision,
+            "quantize": self.tvm_quantize,
+            "keep_float": self.tvm_keep_float,
+            "calibration": self.tvm_calibration,
             "min_cosine": self.tvm_min_cosine,
         }
 

@@ -140,9 +140,19 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 def in_eval_mode(module: nn.Module) -> Iterator[None]:
     """Inside the block every part of `module` is in eval mode; after it each is as it was."""
     modes = [(each, each.training) for each in module.modules()]
-    module.eval()
+    evaluate(module)
     try:
         yield
     finally:
         for each, training in modes:
             each.training = training
+
+
+def evaluate(module: nn.Module) -> nn.Module:
+    """The module in eval mode, itself; an exported program, which has no modes, as it is."""
+    try:
+        return module.eval()
+    except NotImplementedError:
+        for each in module.modules():
+            each.training = False
+        return module

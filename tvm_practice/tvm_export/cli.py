@@ -59,10 +59,30 @@ def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
             "float32 (current engine) [default: float32].",
         ),
         click.option(
+            "--quantize",
+            type=click.Choice(["int8"]),
+            help="Compute linear layers in 8-bit integers, with a scale per row of their inputs "
+            "and per channel of their weights (current engine).",
+        ),
+        click.option(
+            "--keep-float",
+            multiple=True,
+            metavar="NAME",
+            help="With --quantize: a layer that stays float32, or a module whose layers do; can be "
+            "given several times.",
+        ),
+        click.option(
+            "--calibration",
+            type=click.Path(path_type=Path),
+            metavar="X.NPZ",
+            help="With --quantize: convolutions too, their inputs' ranges from the inputs in this "
+            "file, arrays by the inputs' names.",
+        ),
+        click.option(
             "--min-cosine",
             type=float,
-            help="With 16-bit products: the least cosine between an output and float64's; replaces "
-            "--atol and --rtol [default: 0.999].",
+            help="With 16-bit or 8-bit products: the least cosine between an output and float64's; "
+            "replaces --atol and --rtol [default: 0.999, with --quantize 0.99].",
         ),
     )
     for option in reversed(options):

@@ -18,6 +18,7 @@ Extent = int | str
 ATOL = RTOL = 1e-3
 # The least cosine between outputs of 16-bit products and float64's.
 MIN_COSINE = 0.999
+MIN_COSINE_INT8 = 0.99
 
 
 class ExportSettings(BaseModel):
@@ -42,8 +43,14 @@ class ExportSettings(BaseModel):
         atol, rtol: how far an output may be from PyTorch's: atol + rtol * |PyTorch's|.
         verify_data: an .npz file of inputs to verify on, see `draws.read_data`; None: drawn ones.
         precision: the type of the operands of matrix products and convolutions; see `precision`.
-        min_cosine: with 16-bit products, the least cosine between an output and the float64 output,
-            both taken as vectors; replaces `atol` and `rtol`. None: `MIN_COSINE`.
+        quantize: "int8" for linear layers in 8-bit integers, see `quantization`.
+        keep_float: names of layers that `quantize` leaves, or of modules, all of whose layers it
+            leaves.
+        calibration: an .npz file of inputs, as `verify_data`; with it, `quantize` takes
+            convolutions too, with scales from the ranges of their inputs there.
+        min_cosine: with 16-bit or 8-bit products, the least cosine between an output and the
+            float64 output, both taken as vectors; replaces `atol` and `rtol`. None: `MIN_COSINE`,
+            or `MIN_COSINE_INT8` with `quantize`.
         steps: package of functions that replace the product's own, see `steps.Steps`.
     """
 
@@ -63,6 +70,9 @@ class ExportSettings(BaseModel):
     rtol: float = Field(default=RTOL, ge=0, allow_inf_nan=False)
     verify_data: Path | None = None
     precision: Precision = "float32"
+    quantize: Literal["int8"] | None = None
+    keep_float: tuple[str, ...] = ()
+    calibration: Path | None = None
     min_cosine: float | None = Field(default=None, ge=0, le=1)
     steps: str | None = None
 
@@ -81,9 +91,18 @@ class ExportSettings(BaseModel):
             raise ValueError(
                 f"precision: only the current engine has {self.precision}; this is the classic one"
             )
-        if self.min_cosine is not None and self.precision == "float32":
+        if self.quantize and self.chosen_engine == CLASSIC:
+            raise ValueError("quantize: only the current engine has int8; this is the classic one")
+        if self.quantize and self.precision != "float32":
+            raise ValueError(f"quantize: what it leaves is float32, not {self.precision}")
+        if self.keep_float and not self.quantize:
+            raise ValueError("keep_float: needs quantize; without it every layer stays float")
+        if self.calibration and not self.quantize:
+            raise ValueError("calibration: needs quantize, whose scales it gives")
+        if self.min_cosine is not None and self.precision == "float32" and not self.quantize:
             raise ValueError(
-                "min_cosine: needs precision bfloat16 or float16; float32 is held to atol and rtol"
+                "min_cosine: needs quantize, or precision bfloat16 or float16; float32 is held to "
+                "atol and rtol"
             )
         if self.dynamic_extents and self.chosen_tuner:
             raise ValueError("input_shapes: a tuner measures one shape; give numbers, or no trials")
@@ -129,9 +148,10 @@ class ExportSettings(BaseModel):
     @property
     def least_cosine(self) -> float | None:
         """The cosine that outputs must reach; None where they are held to `atol` and `rtol`."""
-        if self.precision == "float32":
+        if self.precision == "float32" and not self.quantize:
             return None
-        return MIN_COSINE if self.min_cosine is None else self.min_cosine
+        usual = MIN_COSINE_INT8 if self.quantize else MIN_COSINE
+        return usual if self.min_cosine is None else self.min_cosine
 
     @property
     def dynamic_extents(self) -> list[str]:

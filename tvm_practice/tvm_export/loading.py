@@ -196,6 +196,7 @@ def _ready(
 ) -> Loaded:
     import torch
 
+    from tvm_practice.tvm_export.calling import evaluate
     from tvm_practice.tvm_export.nested import copied, flattened, mapped
 
     tensors = [*module.parameters(), *module.buffers()]
@@ -207,7 +208,7 @@ def _ready(
     elsewhere = sorted({str(each.device) for each in tensors} - {"cpu"})
     if elsewhere:
         notes.append(f"the model was moved from {', '.join(elsewhere)} to the CPU")
-    module = module.to("cpu").eval()
+    module = evaluate(module.to("cpu"))
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     given = mapped(torch.Tensor.cpu, given)

@@ -55,7 +55,9 @@ def export_model(request: Request) -> dict[str, Any]:
     import_for_good("torch")
     loaded = load(request)
     made_from = origin.of(loaded)
-    if request.reuse and (date := origin.unchanged_since(folder, request, made_from)):
+    # A calibration file of the same name may hold other inputs.
+    may_reuse = request.reuse and request.calibration is None
+    if may_reuse and (date := origin.unchanged_since(folder, request, made_from)):
         if request.single_file and not (folder / SINGLE).exists():
             pack(folder, folder / SINGLE)
         return _told(folder, unchanged_since=date)
@@ -187,6 +189,8 @@ def load(request: ExportRequest, engine: Engine | None = None) -> Export:
     # Mistakes in these are said before hours of tuning.
     if request.verify_data is not None:
         read_data(request.verify_data, call)
+    if request.calibration is not None:
+        read_data(request.calibration, call)
     if (log := request.tuning_log) and log.exists() and not (log.is_file() or log.is_dir()):
         raise BadInput(f"{log} is a device; tuning records are kept in a file or a folder")
     if ":" in (space := request.search.space or ""):
@@ -217,9 +221,14 @@ def import_model(export: Export) -> Export:
         if export.settings.precision != "float32":
             wanted = f"--precision {export.settings.precision}"
             raise BadInput(f"{wanted} needs the current engine; the classic one has float32 only")
+        if export.settings.quantize:
+            raise BadInput(f"--quantize {export.settings.quantize} needs the current engine")
         from tvm_practice.tvm_export.importers.trace import import_traced
 
         return import_traced(replace(export, target=resolved))
+    if export.settings.quantize and str(resolved.kind.name) != "llvm":
+        wanted = f"--quantize {export.settings.quantize}"
+        raise BadInput(f"{wanted} is for processors; the target is {resolved.kind.name}")
     from tvm_practice.tvm_export.importers.exported_program import import_exported
     from tvm_practice.tvm_export.relax import with_host
 

@@ -19,6 +19,7 @@ from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
 from tvm_practice.tvm_export.precision import with_products_in
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
+from tvm_practice.tvm_export.quantization import Quantization, with_integer_layers
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
@@ -324,6 +325,7 @@ def optimized(
     names: Sequence[str],
     target: Any,
     precision: Precision = "float32",
+    quantization: Quantization | None = None,
 ) -> Any:
     """A Relax module of fused functions, ready to be scheduled.
 
@@ -334,12 +336,15 @@ def optimized(
         target: what it is to be compiled for. Code for a GPU cannot raise errors, so indices are
             not checked there.
         precision: the type of the products' operands; see `precision`.
+        quantization: the layers to compute in integers; None: none.
 
     Raises:
         CannotImport: as `with_index_checks`.
     """
     known = with_products_of_zero(fold_batch_normalization(module))
     folded = with_products_in(known, precision)
+    if quantization is not None:
+        folded = with_integer_layers(folded, quantization)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
     module = with_infinite_edges(truth_in_bytes(steps.optimize_relax(folded)))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 # is not part of the number.
 _COMMENT = re.compile(r"\s*//.*|(^|\s+)#(\s|#).*")
 _LABEL = re.compile(r"([.\w$]+):")
-_MULTIPLIES = re.compile(r"\S*(mul|fma|fmla|madd)")
+_MULTIPLIES = re.compile(r"\S*(mul|fma|fmla|madd|dpbusd)")
 
 
 def innermost_loop(assembly: str) -> list[str]:

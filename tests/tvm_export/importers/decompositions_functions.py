@@ -138,6 +138,23 @@ def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outpu
     )
 
 
+def _seldom(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outputs:
+    """Few models have these; the last three are of matrices without elements."""
+    nothing, exchanged = x[:0, :0], torch.ones(0, dtype=torch.int32)
+    return (
+        torch.histc(x, 4),
+        torch.histc(scalar, 3),
+        torch.hash_tensor(x, 1),
+        torch.hash_tensor(n),
+        torch.cov(x),
+        torch.searchsorted(x[0].sort().values, 0.5),
+        F.embedding(n[0].abs() % 3, x + 1, max_norm=1.5),
+        torch.cholesky(nothing),
+        torch.linalg.solve(nothing, x[:0]),
+        *torch.lu_unpack(x[:, :0], exchanged),
+    )
+
+
 def _systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
     positive = a @ a.mT + torch.eye(4)
     return (
@@ -226,6 +243,32 @@ def rotation_difference() -> float:
     return float(abs(compiled(x)[0] - model(x)[0].numpy()).max())
 
 
+class Keeping(torch.nn.Module):
+    """A tensor is made in the first call, and kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weighed = torch.nn.Linear(3, 4)
+        self.kept: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> Outputs:
+        if self.kept is None:
+            self.kept = torch.arange(3.0)
+        return (self.weighed(self.kept.expand(x.shape)) + x.sum(),)
+
+
+def kept_difference() -> float:
+    """The largest difference to PyTorch of a model that was called in inference mode before."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    torch.manual_seed(0)
+    model, x = Keeping().eval(), torch.randn(2, 3)
+    with torch.inference_mode():
+        expected = model(x)[0].numpy()
+    compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)), verify=False)
+    return float(abs(compiled(x)[0] - expected).max())
+
+
 def _whole(*shape: int) -> torch.Tensor:
     return torch.randint(-3, 4, shape, dtype=torch.int32)
 
@@ -249,12 +292,40 @@ def _narrow(x: torch.Tensor, image: torch.Tensor, kernel: torch.Tensor) -> Outpu
         F.log_softmax(x, 1),
         torch.sort(x, 1).values,
         torch.topk(x, 5).values,
+        x[:, :1].expand(8, 16),
     )
 
 
 def _no_terms(x: torch.Tensor, y: torch.Tensor) -> Outputs:
     """Products that add nothing."""
     return x @ y, torch.bmm(x[None], y[None])
+
+
+def _quantized(x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor) -> Outputs:
+    """What PyTorch's quantized programs consist of: integers and what they stand for."""
+    import torch.ao.quantization.fx._decomposed
+
+    ops = torch.ops.quantized_decomposed
+    byte, word = (0, 255, torch.uint8), (-128, 127, torch.int8)
+    fixed = ops.quantize_per_tensor(x, 0.013, 131, *byte)
+    chosen = ops.choose_qparams.tensor(x, 0, 255, 2**-12, torch.uint8)
+    dynamic = ops.quantize_per_tensor.tensor(x, *chosen, *byte)
+    whole = ops.dequantize_per_tensor.tensor(dynamic, *chosen, *byte)
+    even = ops.choose_qparams_symmetric.tensor(x, -127, 127, 2**-12, torch.int8)
+    zeros = torch.arange(-2, 3)
+    columns = ops.quantize_per_channel(weight, scale, zeros, 0, *word)
+    given = ops.dequantize_per_channel(columns, scale, zeros, 0, *word)
+    found = [fixed, *chosen, dynamic, whole, *even, columns, F.linear(whole, given)]
+    found += [ops.dequantize_per_tensor(fixed, 0.013, 131, *byte)]
+    found += [ops.dequantize_per_channel(columns, scale, None, 0, *word)]
+    tokens = ops.choose_qparams_per_token_asymmetric(x, torch.int8)
+    by_token = ops.quantize_per_token(x, *tokens, *word)
+    found += [*tokens, by_token, *ops.choose_qparams_per_token(x, torch.int8)]
+    found += [ops.dequantize_per_token(by_token, *tokens, *word, torch.float32)]
+    parts = scale.repeat(2).reshape(5, 2), torch.zeros(5, 2)
+    by_group = ops.quantize_per_channel_group(weight, *parts, *word, 3)
+    wide = ops.dequantize_per_channel_group(by_group, *parts, *word, 3, torch.float32)
+    return (*found, by_group, wide)
 
 
 def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
@@ -284,8 +355,10 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "bfloat16": (_narrow, tuple(each.bfloat16() for each in wide)),
         "no terms": (_no_terms, (torch.zeros(2, 0).bfloat16(), torch.zeros(0, 2).bfloat16())),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
+        "seldom": (_seldom, (x, _whole(4, 5), torch.tensor(3.0))),
         "extremes": (_extremes, (_not_finite(),)),
         "rare": (_rare, _pairs_of_rare()),
+        "quantized": (_quantized, (torch.randn(4, 6), torch.randn(5, 6), torch.rand(5) + 0.01)),
     }
 
 
@@ -327,6 +400,7 @@ def _rare(x: torch.Tensor, y: torch.Tensor) -> Outputs:
             *y.reshape(7, 7).cummin(1),
         ),
         *(y[5:7].var(correction=5), y[5:6].std(), y[:5].var(correction=5)),
+        *torch.std_mean(y[:0]),
         *(torch.special.bessel_j0(y), torch.special.spherical_bessel_j0(y)),
         *(torch.special.zeta(x, y), torch.polygamma(1, y), torch.polygamma(2, y)),
     )
@@ -347,7 +421,10 @@ def differences(family: str) -> list[str]:
     # Verification counts a NaN as wrong where it needs its reference in float64.
     verified = family not in ("recurrences", "extremes", "rare")
     config = ExportConfig(example_input=given)
-    compiled = compile_pytorch_module(_Model(function), config, verify=verified)
+    model: torch.nn.Module = _Model(function)
+    if family == "quantized":  # which come as programs; these have no eval()
+        model = torch.export.export(model, given).module()
+    compiled = compile_pytorch_module(model, config, verify=verified)
     found = [compared([o], [e]) for o, e in zip(compiled(*given), expected, strict=True)]
     return [f"{n}: {reason}" for n, (verdict, reason) in enumerate(found) if verdict != "right"]
 
@@ -359,7 +436,7 @@ def refusal(name: str) -> str:
 
     models: dict[str, Callable[[Any], Any]] = {
         "random": lambda x: (F.dropout(x, training=True),),
-        "missing": lambda x: (torch.hash_tensor(x),),
+        "missing": lambda x: (torch.special.airy_ai(x),),
         "mask": lambda x: (x[x > 0],),
         "spectrum": lambda x: (torch.fft.fft(x),),
         "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),

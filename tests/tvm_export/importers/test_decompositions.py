@@ -11,10 +11,10 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 
 
 # Families with so many shapes and types that they take a compiler many seconds: in `make follow`.
-_LARGE = ("special", "windows", "indexing", "systems", "spectra", "complex")
+_LARGE = ("special", "windows", "indexing", "systems", "spectra", "complex", "seldom")
 _FAMILIES = (
     *("numbers", "norms", "reductions", "recurrences", "extremes", "rare", "float16", "bfloat16"),
-    "no terms",
+    *("no terms", "quantized"),
     *(pytest.param(each, marks=pytest.mark.pages) for each in _LARGE),
 )
 
@@ -31,7 +31,7 @@ def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str
         ("random", r"draws random numbers \(decompositions_functions.py, line \d+\)"),
         (
             "missing",
-            r"no converter for hash_tensor.default \(decompositions_functions.py, line \d+",
+            r"no converter for special_airy_ai.default \(decompositions_functions.py, line \d+",
         ),
         ("mask", r"index.Tensor|nonzero"),
         ("spectrum", r"an output of the model is complex"),
@@ -50,3 +50,7 @@ def test_complex_numbers_inside_one_operator(process_of: Processes) -> None:
 
 def test_a_complex_buffer_becomes_pairs(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:rotation_difference", {}) < 1e-5
+
+
+def test_a_tensor_kept_from_a_call_in_inference_mode(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:kept_difference", {}) < 1e-5

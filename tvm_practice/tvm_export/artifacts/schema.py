@@ -65,8 +65,8 @@ class RatioRecord(Record):
 class VerificationRecord(Record):
     """Whether outputs are the eager model's: |output - eager| <= atol + rtol * |eager|.
 
-    Where rounding alone is more than that, both are held against float64. With 16-bit products the
-    cosine to float64 decides.
+    Where rounding alone is more than that, both are held against float64. With 16-bit or 8-bit
+    products the cosine to float64 decides.
     """
 
     verified: bool
@@ -82,15 +82,16 @@ class VerificationRecord(Record):
     )
     cosine: float | None = Field(
         default=None,
-        description="With 16-bit products: the least cosine between an output and the reference.",
+        description="With 16-bit or 8-bit products: the least cosine between an output and "
+        "the reference.",
     )
     min_cosine: float | None = Field(
         default=None, description="The least cosine allowed; it replaces atol and rtol."
     )
     top1: float | None = Field(
         default=None,
-        description="With 16-bit products: the share of output rows whose largest element is at "
-        "the same place as the reference's.",
+        description="With 16-bit or 8-bit products: the share of output rows whose largest "
+        "element is at the same place as the reference's.",
     )
     trials: list[str] = Field(
         default_factory=list, description="Which inputs it was verified on; a line each."
@@ -145,6 +146,9 @@ class ConfigurationRecord(Record):
     rtol: float | None = None
     verify_data: str | None = None
     precision: str | None = None
+    quantize: str | None = None
+    keep_float: list[str] | None = None
+    calibration: str | None = None
     min_cosine: float | None = None
     tuning_log: str | None = None
     dump_ir: bool | None = None

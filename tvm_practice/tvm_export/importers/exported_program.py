@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_practice.measure import Stopwatch
+from tvm_practice.tvm_export.calibration import calibrated
 from tvm_practice.tvm_export.calling import Call
-from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
+from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.constants import constants_known
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
@@ -18,6 +19,7 @@ from tvm_practice.tvm_export.importers.converters.relax import as_if_run, correc
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line
+from tvm_practice.tvm_export.quantization import Quantization
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
 from tvm_practice.tvm_export.steps import Steps
@@ -32,8 +34,12 @@ def import_exported(export: Export) -> Export:
         BadInput: the importer refuses it: one line that names the operator.
         DoesNotCompile: what TVM's passes meet after it.
     """
-    call, steps = export.call, export.steps
-    converters = {**mixture_converters(), **find_converters(export.settings.converters)}
+    call, steps, settings = export.call, export.steps, export.settings
+    quantization = None
+    if settings.quantize:
+        ranges = calibrated(call, settings.calibration) if settings.calibration else None
+        quantization = Quantization.of(call.module.module, settings.keep_float, ranges)
+    converters = {**mixture_converters(), **find_converters(settings.converters)}
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relax", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)  # it warns of every gather
@@ -56,14 +62,20 @@ def import_exported(export: Export) -> Export:
             steps,
             names=call.names,
             target=export.target,
-            precision=export.settings.precision,
+            precision=settings.precision,
+            quantization=quantization,
         )
+    if quantization is not None and not (quantization.done or quantization.convolutions):
+        raise BadInput(f"--quantize {settings.quantize}: the model has no layer for it")
     stages = {"imported": imported, "optimized": module}
-    return replace(export, module=module, stages=stages, seconds=watch.seconds)
+    notes = export.notes if quantization is None else (*export.notes, quantization.told)
+    return replace(export, module=module, stages=stages, seconds=watch.seconds, notes=notes)
 
 
 def _import(call: Call, steps: Steps, converters: Converters) -> Any:
     """The model in Relax, as its phase's step imports it."""
+    import torch
+    from torch._subclasses.fake_tensor import DataDependentOutputException
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     def imported() -> Any:
@@ -76,8 +88,14 @@ def _import(call: Call, steps: Steps, converters: Converters) -> Any:
     except (AttributeError, TypeError):  # perhaps of what a model does when it is compiled alone
         with as_if_run():
             return imported()
-    except GuardOnDataDependentSymNode:  # perhaps of a tensor that the model makes itself
+    except (GuardOnDataDependentSymNode, DataDependentOutputException):
+        # Perhaps of a tensor that the model makes itself.
         with constants_known():
+            return imported()
+    except RuntimeError as error:  # perhaps of a tensor that the model kept from an earlier call
+        if "Inference tensors" not in str(error):
+            raise
+        with torch.no_grad():
             return imported()
 
 

@@ -30,6 +30,7 @@ def import_traced(export: Export) -> Export:
     with watch("import"), refused, quiet_frontends(), quiet, held, decisions_fixed() as notes:
         imported, parameters = steps.import_relay(call.module, call.tensors, converters=converters)
     with watch("optimize"), native_stderr_to(os.devnull):
+        imported = relay_converters.one_parameter_per_name(imported)
         imported = relay_converters.sums_as_products(imported)
         module = steps.optimize_relay(imported, parameters)
     stages = {"imported": imported, "optimized": module}

@@ -7,7 +7,7 @@ from tvm_practice.tvm_export.importers.converters import Converters
 
 def mixture_converters() -> Converters:
     """By the operator's name."""
-    return {"grouped_mm_fallback.default": grouped_product, "histc.default": histogram}
+    return {"grouped_mm_fallback.default": grouped_product}
 
 
 def grouped_product(node: Any, importer: Any) -> Any:
@@ -30,27 +30,3 @@ def grouped_product(node: Any, importer: Any) -> Any:
     every = emit(op.matmul(op.expand_dims(rows, 0), matrices))
     kept = emit(op.where(own, every, relax.const(0, str(every.ty.dtype))))
     return emit(op.sum(kept, 0))
-
-
-def histogram(node: Any, importer: Any) -> Any:
-    """How many elements lie in each of `bins` equal parts of [min, max].
-
-    Raises NotImplementedError where the range is the elements' own.
-    """
-    from tvm import relax
-
-    op, emit = relax.op, importer.block_builder.emit
-    x = importer.env[node.args[0]]
-    settings = dict(zip(("bins", "min", "max"), node.args[1:], strict=False)) | node.kwargs
-    bins, low, high = (settings.get(each, 0) for each in ("bins", "min", "max"))
-    bins = bins or 100
-    if low == high:
-        raise NotImplementedError("histc without a range: it is known at run time only")
-    dtype = str(x.ty.dtype)
-    flat = emit(op.reshape(x, (-1, 1)))
-    at = op.multiply(op.subtract(flat, relax.const(low, dtype)), relax.const(bins, dtype))
-    part = emit(op.floor(op.divide(at, relax.const(high - low, dtype))))
-    last = op.equal(flat, relax.const(high, dtype))  # the range's end is the last part's
-    part = emit(op.where(last, relax.const(bins - 1, dtype), part))
-    same = emit(op.equal(part, op.expand_dims(op.arange(0, bins, 1, dtype=dtype), 0)))
-    return emit(op.sum(op.astype(same, dtype), 0))

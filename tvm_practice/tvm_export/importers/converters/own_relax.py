@@ -16,6 +16,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "amax.default": functools.partial(_extremum, "max"),
         "amin.default": functools.partial(_extremum, "min"),
         "prod.dim_int": _product,
+        "hash_tensor.default": _hash,
         "scatter_add.default": _scatter_add,
         "scatter_reduce.two": _scatter_reduce,
         "native_layer_norm.default": _layer_norm,
@@ -52,6 +53,47 @@ def _product(node: Any, importer: Any) -> Any:
     given = settings_of(node)
     x = importer.env[given["self"]]
     return importer.block_builder.emit(relax.op.prod(x, given["dim"], given["keepdim"]))
+
+
+def _hash(node: Any, importer: Any) -> Any:
+    """The bits of each number as float64, or of whole numbers as int64, combined by exclusive or.
+
+    Raises NotImplementedError for another mode of hashing.
+    """
+    from tvm import te, tirx
+
+    given = settings_of(node)
+    if given["mode"]:
+        raise NotImplementedError(f"mode {given['mode']}")
+    x = importer.env[given["self"]]
+    wide = "float64" if "float" in str(x.ty.dtype) else "int64"
+    rank = len(x.ty.shape)
+    axes = {axis % rank for axis in given["dim"] or range(rank)} if rank else set()
+    either = te.comm_reducer(lambda a, b: a ^ b, lambda dtype: tirx.const(0, dtype), name="either")
+
+    def compute(x: Any) -> Any:
+        bits = te.compute(
+            x.shape, lambda *at: tirx.reinterpret("uint64", x(*at).astype(wide)), name="bits"
+        )
+        if not axes:
+            return bits
+        over = {axis: te.reduce_axis((0, x.shape[axis])) for axis in sorted(axes)}
+        keeps = given["keepdim"]
+        shape = [1 if axis in axes else x.shape[axis] for axis in range(rank)]
+        shape = [each for axis, each in enumerate(shape) if keeps or axis not in axes]
+
+        def combined(*at: Any) -> Any:
+            rest = iter(at)
+            places = []
+            for axis in range(rank):
+                if axis not in axes or keeps:
+                    place = next(rest)
+                places.append(over[axis] if axis in axes else place)
+            return either(bits(*places), axis=list(over.values()))
+
+        return te.compute(shape, combined, name="hash")
+
+    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="hash_tensor")
 
 
 def _scatter_add(node: Any, importer: Any) -> Any:

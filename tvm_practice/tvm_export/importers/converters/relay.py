@@ -57,6 +57,29 @@ def diff(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     return data
 
 
+def one_parameter_per_name(module: Any) -> Any:
+    """A Relay module whose main has each parameter once.
+
+    `from_pytorch` makes an input anew, with the same name, for each operator that takes it in a
+    list; the executor would set one of them and leave the others unwritten.
+    """
+    import tvm
+    from tvm import relay
+
+    main = module["main"]
+    first: dict[str, Any] = {}
+    for each in main.params:
+        first.setdefault(each.name_hint, each)
+    again = {
+        each: kept for each in main.params if not (kept := first[each.name_hint]).same_as(each)
+    }
+    if not again:
+        return module
+    changed = tvm.IRModule(module.functions, module.type_definitions)
+    changed["main"] = relay.Function(list(first.values()), relay.bind(main.body, again))
+    return changed
+
+
 def sums_as_products(module: Any) -> Any:
     """A Relay module with 2 * x in place of x + x.
 

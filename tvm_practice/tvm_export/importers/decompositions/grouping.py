@@ -19,6 +19,7 @@ def rules() -> dict[Any, Rule]:
         aten._embedding_bag.default: _embedding_bag,
         aten._embedding_bag_forward_only.default: _embedding_bag,
         aten.segment_reduce.default: _segment_reduce,
+        aten.histc.default: _histc,
         aten.histogram.bin_ct: _histogram_of_count,
         aten.histogram.bins_tensor: _histogram,
         aten.nonzero_static.default: _nonzero_static,
@@ -110,6 +111,27 @@ def _segment_reduce(
     size = (last - first).reshape(*first.shape, *[1] * (x.ndim - axis - 1))
     empty = math.nan if initial is None else total
     return torch.where(size > 0, total / torch.where(size > 0, size, 1).to(x.dtype), empty)
+
+
+def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """How many elements lie in each of `bins` equal parts of [min, max].
+
+    Where the two are equal the range is the elements' own, and where those are equal, too, from one
+    below them to one above.
+    """
+    import torch
+
+    flat = x.reshape(-1, 1)
+    if not x.numel():
+        return x.new_zeros(bins)
+    low, high = (torch.scalar_tensor(each, dtype=x.dtype) for each in (min, max))
+    if min == max:
+        low, high = x.amin(), x.amax()
+        apart = torch.where(low == high, 1.0, 0.0).to(x.dtype)
+        low, high = low - apart, high + apart
+    part = torch.floor((flat - low) * bins / (high - low))
+    part = torch.where(flat == high, bins - 1, part)
+    return (part == torch.arange(bins, dtype=x.dtype)).to(x.dtype).sum(0)
 
 
 def _histogram_of_count(

@@ -37,6 +37,8 @@ def rules() -> dict[Any, Rule]:
         aten.topk.default: _topk,
         aten.kthvalue.default: _kthvalue,
         aten.searchsorted.Tensor: _searchsorted,
+        aten.searchsorted.Scalar: _searchsorted,
+        aten.embedding_renorm.default: _embedding_renorm,
         aten.masked_scatter.default: _masked_scatter,
         aten.as_strided_scatter.default: _as_strided_scatter,
         aten.diagonal_scatter.default: _diagonal_scatter,
@@ -430,13 +432,27 @@ def _searchsorted(
     """How many boundaries are below each value: as many comparisons as pairs."""
     import torch
 
-    if sorter is not None:
+    if not isinstance(x, torch.Tensor):
+        x = torch.scalar_tensor(x, dtype=boundaries.dtype, device=boundaries.device)
+    if sorter is not None and boundaries.numel():
         boundaries = torch.gather(boundaries, -1, sorter)
     one, other = boundaries.unsqueeze(-2), x.unsqueeze(-1)
     if boundaries.ndim == 1:
         one = boundaries
     below = one <= other if right or side == "right" else one < other
     return below.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+def _embedding_renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """A table whose rows that are looked up have at most a norm."""
+    import torch
+
+    each = indices.reshape(-1)
+    used = torch.zeros(weight.shape[0], dtype=torch.int32, device=weight.device)
+    used = torch.scatter(used, 0, each, torch.ones_like(each, dtype=torch.int32)).unsqueeze(1)
+    norm = torch.linalg.vector_norm(weight, norm_type, 1, True)
+    factor = torch.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0).to(weight.dtype)
+    return torch.where(used > 0, weight * factor, weight)
 
 
 def _diagonal_scatter(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:

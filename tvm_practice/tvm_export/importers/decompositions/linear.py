@@ -179,11 +179,15 @@ def _solved(lu: Any, order: Any, b: Any) -> Any:
 
 
 def _solve(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    if not _takes(a) or not left or b.numel() == 0:
+    if not left:
         return NotImplemented
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
-    lu, order, exchanged = _lu(a)
     given = b.unsqueeze(-1) if vector else b
+    if not a.numel() and b.shape[: b.ndim - 1 + vector] == a.shape[:-1]:
+        return b.clone(), *_nothing(a), _none(a)
+    if not _takes(a) or b.numel() == 0:
+        return NotImplemented
+    lu, order, exchanged = _lu(a)
     if given.ndim > a.ndim:
         return NotImplemented
     found = _solved(lu, order, given)
@@ -251,7 +255,15 @@ def _order(exchanged: Any, count: int) -> Any:
 def _lu_unpack(
     lu: Any, exchanged: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
-    if not _takes(lu) or not unpack_data or not unpack_pivots:
+    import torch
+
+    if not unpack_data or not unpack_pivots:
+        return NotImplemented
+    if not lu.numel():
+        m = lu.shape[-2]
+        one = torch.eye(m, dtype=lu.dtype).expand(*lu.shape[:-2], m, m)
+        return one.clone(), *_triangles(lu)
+    if not _takes(lu):
         return NotImplemented
     return _permutation(_order(exchanged, lu.shape[-2]), lu.dtype), *_triangles(lu)
 
@@ -310,13 +322,16 @@ def _lower(a: Any) -> Any:
 
 
 def _cholesky(a: Any, upper: bool = False) -> Any:
+    if not a.numel():
+        return a.clone()
     if not _takes(a):
         return NotImplemented
     return _lower(a.mT).mT if upper else _lower(a)
 
 
 def _cholesky_ex(a: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-    return (_cholesky(a, upper), _none(a)) if _takes(a) else NotImplemented
+    factor = _cholesky(a, upper)
+    return NotImplemented if factor is NotImplemented else (factor, _none(a))
 
 
 def _cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:

@@ -250,13 +250,15 @@ def _accumulated(operator: Any) -> Rule:
 
 
 def _in_float32(operator: Any) -> Rule:
-    """Means of 16-bit numbers, whose sum 16 bits do not hold."""
+    """Means of 16-bit numbers, whose sum 16 bits do not hold; those of none are NaN."""
 
     def rule(x: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
         import torch
 
         if dtype is not None:
             return operator(x.to(dtype), *args, **kwargs)
+        if not x.numel():  # TVM divides by how many there are
+            return torch.full_like(x.sum(*args, **kwargs), math.nan)
         if x.dtype not in (torch.float16, torch.bfloat16):
             return NotImplemented
         return operator(x.to(torch.float32), *args, **kwargs).to(x.dtype)
@@ -271,6 +273,8 @@ def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool 
     axes = list(dim) if dim else list(range(x.ndim))
     extents = [x.shape[axis] for axis in axes]
     free = 1 if correction is None else correction
+    if 0 in extents:
+        return torch.full_like(x.sum(axes, keepdim), math.nan)
     if not all(isinstance(each, int) for each in extents) or math.prod(extents) > free:
         rule = _in_float32(torch.ops.aten.var.correction)
         return rule(x, dim, correction=correction, keepdim=keepdim)
@@ -282,9 +286,9 @@ def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool 
 def _var_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     import torch
 
-    if x.dtype not in (torch.float16, torch.bfloat16):
+    if x.dtype not in (torch.float16, torch.bfloat16) and x.numel():
         return NotImplemented
-    wide = x.to(torch.float32)
+    wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
     found = (
         torch.ops.aten.var.correction(wide, dim, correction=correction, keepdim=keepdim),
         torch.ops.aten.mean.dim(wide, dim, keepdim),

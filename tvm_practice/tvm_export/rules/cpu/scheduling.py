@@ -164,10 +164,11 @@ def split_lanes(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
 def vectorize(schedule: Any, block: Any, cpu: Cpu) -> None:
     """Vectorize the innermost loop of a block, or the largest part of it that divides.
 
-    Left to LLVM, whose vectorizer makes masks: loops of unknown or indivisible extent, and bodies
-    with a condition on the innermost index, which TVM's vectorizer takes apart into scalars.
+    Left to LLVM, whose vectorizer makes masks: loops of unknown or indivisible extent, bodies
+    with a condition on the innermost index, which TVM's vectorizer takes apart into scalars, and
+    one bfloat16 for all lanes, which TVM does not store.
     """
-    if _conditional(schedule, block):
+    if _conditional(schedule, block) or _spreads_bfloat16(schedule, block):
         return
     inner = split_lanes(schedule, block, cpu)
     if inner is not None:
@@ -187,6 +188,14 @@ def _conditional(schedule: Any, block: Any) -> bool:
         for each in _find(statement.body.value, "Call")
         if called(each) == "if_then_else"
     )
+
+
+def _spreads_bfloat16(schedule: Any, block: Any) -> bool:
+    """Whether a block stores a bfloat16 that is the same for its whole innermost loop."""
+    statement = schedule.get(block)
+    store = statement.body
+    innermost = statement.iter_vars[-1].var
+    return str(store.buffer.dtype) == "bfloat16" and innermost not in variables(store.value)
 
 
 def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:

@@ -110,7 +110,8 @@ def _runner_here(
     )
     pool.submit(abs, 0)  # starts the process
     target = str(engines.host_target())
-    limit = SpeedLimit(lambda: float(pool.submit(peak_gflops, target).result()))
+    # Beside other programs all threads seldom run at once: a peak needs one such millisecond.
+    limit = SpeedLimit(lambda: float(pool.submit(peak_gflops, target, repeats=60).result()))
 
     def one_by_one(inputs: Sequence[Any]) -> Iterator[Any]:
         for each in inputs:

@@ -1,0 +1,143 @@
+"""Exports of layers in 8-bit integers, called in a process that has the current engine."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+_SHAPES = (37, 29), (37, 16), (29, 5)  # terms and channels of Layers
+
+
+class Layers(nn.Module):
+    """Linear layers, two of which read one input, a product of activations, and convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(*_SHAPES[0])
+        self.beside = nn.Linear(*_SHAPES[1], bias=False)
+        self.behind = nn.ModuleDict({"last": nn.Linear(*_SHAPES[2])})
+        self.strided = nn.Conv2d(8, 16, 3, padding=(1, 2), stride=(2, 1), bias=False)
+        self.grouped = nn.Conv2d(16, 16, 3, groups=16)
+        self.signed = nn.Conv2d(16, 18, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first, beside = self.first(x), self.beside(x)
+        last = self.behind["last"](torch.relu(first))
+        strided = self.strided(torch.relu(image))
+        convolved = strided, self.signed(strided), self.grouped(strided)
+        return first, beside, last, *convolved, beside @ beside.mT
+
+
+def _example() -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of both signs, of one, of large and small values, and of zeros; an image."""
+    x = torch.randn(2, 4, _SHAPES[0][0])
+    x[0, 1] = x[0, 1].abs() + 3
+    x[0, 2] = -x[0, 2].abs()
+    x[1, 0] *= 1e4
+    x[1, 1] *= 1e-6
+    x[1, 2] = 0
+    return x, torch.randn(1, 8, 9, 11)
+
+
+def compiled(keep: list[str], folder: str) -> dict[str, Any]:
+    """Of Layers, quantized but for `keep`, how far each output is from what it should be.
+
+    An error is relative to the largest element of its output, in its row for linear layers.
+    """
+    from tvm_practice.tvm_export.calibration import calibrated
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import build, import_model, schedule
+
+    torch.manual_seed(0)
+    model, (x, image) = Layers().eval(), _example()
+    data = Path(folder) / "data.npz"
+    # Two inputs, beyond whose ranges some of the image's values are.
+    seen = torch.randn(2, *x.shape), torch.randn(2, *image.shape) / 2
+    np.savez(data, input_0=seen[0].numpy(), input_1=seen[1].numpy())
+    settings = ExportSettings.model_validate(
+        {"engine": "current", "quantize": "int8", "keep_float": keep, "calibration": data}
+    )
+    call = as_call(model, (x, image))
+    ranges = {each.name: (each.smallest, each.largest) for each in calibrated(call, data)}
+    export = import_model(Export.of(call, settings, engine="current"))
+    export = build(schedule(export))
+    found = [np.asarray(each) for each in export.result(x.numpy(), image.numpy())]
+    linear = {"first": model.first, "beside": model.beside, "last": model.behind["last"]}
+    behind = torch.relu(torch.from_numpy(found[0]))
+    given = {"first": x, "beside": x, "last": behind}
+    errors = {}
+    for (name, layer), got in zip(linear.items(), found, strict=False):
+        for way, wanted in (("int8", _quantized), ("float32", _exact)):
+            exact = wanted(layer, given[name].numpy().astype("float64"))
+            size = np.abs(exact).max(-1, keepdims=True).clip(min=1e-30)
+            errors[f"{name} {way}"] = float((np.abs(got - exact) / size).max())
+    read = {"strided": torch.relu(image), "signed": found[3], "grouped": found[3]}
+    for (name, values), got in zip(read.items(), found[3:], strict=False):
+        for way, limits in (("int8", ranges[name]), ("float32", None)):
+            exact = _convolved(getattr(model, name), np.asarray(values), limits)
+            errors[f"{name} {way}"] = float(np.abs(got - exact).max() / np.abs(exact).max())
+    text = export.stages["optimized"]["main"].script(show_meta=False)
+    rows = text.count('(2, 4, 37), dtype="uint8"') + text.count('(8, 37), dtype="uint8"')
+    return {"errors": errors, "told": list(export.notes), "rows": rows}
+
+
+def _exact(layer: Any, x: np.ndarray) -> np.ndarray:
+    weight, bias = _parameters(layer)
+    return np.asarray(x @ weight + bias)
+
+
+def _quantized(layer: Any, x: np.ndarray) -> np.ndarray:
+    """The layer by the definition: both operands rounded to steps, their product exact."""
+    weight, bias = _parameters(layer)
+    per_channel = np.abs(weight).max(0) / 127
+    smallest, largest = x.min(-1, keepdims=True).clip(max=0), x.max(-1, keepdims=True).clip(min=0)
+    scale = np.maximum((largest - smallest) / 255, 2.0**-100)
+    zero = np.rint(-smallest / scale)
+    steps = (np.rint(x / scale) + zero).clip(0, 255) - zero
+    product = (steps * scale) @ (np.rint(weight / per_channel) * per_channel)
+    return np.asarray(product + bias)
+
+
+def _convolved(layer: nn.Conv2d, x: np.ndarray, limits: tuple[float, float] | None) -> np.ndarray:
+    """A convolution by the definition, its operands rounded to steps if its input has limits."""
+    weight, values = layer.weight.detach().double(), torch.from_numpy(x).double()
+    if limits is not None:
+        smallest, largest = min(limits[0], 0.0), max(limits[1], 0.0)
+        scale = (largest - smallest) / 255
+        zero = round(-smallest / scale)
+        values = (torch.clamp(torch.round(values / scale) + zero, 0, 255) - zero) * scale
+        steps = weight.abs().amax((1, 2, 3), keepdim=True) / 127
+        weight = torch.round(weight / steps) * steps
+    bias = None if layer.bias is None else layer.bias.detach().double()
+    found = torch.nn.functional.conv2d(
+        values, weight, bias, layer.stride, layer.padding, layer.dilation, layer.groups
+    )
+    return np.asarray(found)
+
+
+def _parameters(layer: Any) -> tuple[np.ndarray, np.ndarray]:
+    weight = layer.weight.detach().numpy().astype("float64").T
+    bias = np.zeros(weight.shape[1]) if layer.bias is None else layer.bias.detach().numpy()
+    return weight, bias
+
+
+def refusal(keep: list[str], target: str = "llvm") -> str:
+    """The line that an export which keeps these layers is refused with."""
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.errors import BadInput
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import import_model
+
+    settings = ExportSettings.model_validate(
+        {"engine": "current", "quantize": "int8", "keep_float": keep, "target": target}
+    )
+    try:
+        import_model(Export.of(as_call(Layers(), _example()), settings, engine="current"))
+    except BadInput as error:
+        return str(error)
+    return ""

@@ -1,0 +1,60 @@
+"""Layers in 8-bit integers: values, which layers, refusals, accuracy."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Processes
+from tvm_practice import engines
+
+FUNCTIONS = "tests.tvm_export.quantization_functions"
+
+
+@pytest.fixture(scope="module")
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
+
+
+def test_layers_are_computed_by_the_definition(session: engines.Session, tmp_path: Path) -> None:
+    given = {"keep": ["behind"], "folder": str(tmp_path)}
+    found = session.call(f"{FUNCTIONS}:compiled", given)
+    errors = found["errors"]
+    for name in ("first", "beside", "strided", "signed"):
+        # A step of an operand is far more than what rounding in float32 makes of the result.
+        assert errors[f"{name} int8"] < 1e-5 < 1e-3 < errors[f"{name} float32"]
+    for name in ("last", "grouped"):
+        assert errors[f"{name} float32"] < 1e-5 < 1e-3 < errors[f"{name} int8"]
+    assert found["told"] == ["2 linear layers and 2 convolutions in int8; float32: behind"]
+    assert found["rows"] == 1  # what both read is quantized once
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"keep": ["behind.lost"]}, "--keep-float behind.lost: .*; is it behind.last?"),
+        ({"keep": ["first", "beside", "behind.last"]}, "int8: the model has no layer for it"),
+        ({"keep": [], "target": "cuda -arch=sm_80"}, "int8 is for processors; .* is cuda"),
+    ],
+)
+def test_refusals(session: engines.Session, settings: dict[str, object], said: str) -> None:
+    line = session.call(f"{FUNCTIONS}:refusal", settings)
+    assert "\n" not in line and re.search(said, line), line
+
+
+def test_an_artifact_is_near_float64_or_fails(session: engines.Session, tmp_path: Path) -> None:
+    written = "tests.tvm_export.precision_functions:written"
+    given: dict[str, Any] = {
+        "folder": str(tmp_path / "one"),
+        "quantize": "int8",
+        "min_cosine": None,
+    }
+    metadata = session.call(written, given)["metadata"]
+    assert metadata["configuration"]["quantize"] == "int8"
+    found = metadata["verification"]
+    assert found["min_cosine"] == 0.99 and found["reference"] == "pytorch in float64"
+    assert 0.999 < found["cosine"] < 1 - 1e-7 and found["top1"] > 0.9
+    assert "3 linear layers in int8" in metadata["notes"]
+    made = session.call(written, given | {"folder": str(tmp_path / "two"), "min_cosine": 1.0})
+    assert "less than --min-cosine 1.0" in made["told"]["reason"] and made["metadata"] == {}

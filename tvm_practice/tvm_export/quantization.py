@@ -1,0 +1,254 @@
+"""Layers in 8-bit integers: linear ones dynamic per row, convolutions static, weights per channel.
+
+A layer's weight becomes int8 at compile time, one scale per output channel. At every call, each row
+of the layer's input becomes uint8, with a scale and a zero point that cover the row's range:
+
+    x[i, k] ~ s[i] (q[i, k] - z[i])       w[k, j] ~ t[j] v[k, j]
+    y[i, j] = s[i] t[j] (sum_k q[i, k] v[k, j] - z[i] sum_k v[k, j])
+
+The sum of products is exact in int32, the last sum is a constant, and the rest is an epilogue that
+is fused with the bias.
+
+A convolution's input gets one scale and one zero point, from the range that calibration has seen;
+values beyond it are clipped. It is padded with the zero point, so that z sum v is a constant.
+Everything else stays float32.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.tvm_export.calibration import Range
+from tvm_practice.tvm_export.errors import BadInput
+
+_STEPS, _LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
+# The sum's magnitude is less than _STEPS * _LARGEST * terms, and z sum_k v's no more: 32 bits.
+_MOST_TERMS = (2**31 - 1) // (2 * _STEPS * _LARGEST)
+_SMALLEST_SCALE = 2.0**-100  # of rows of zeros
+_FEWEST_CHANNELS = 4  # that the instruction takes at a time
+_ROWS = 16  # of a weight that its layer is found by
+
+
+@dataclass
+class Quantization:
+    """Which layers to quantize, and what became of them.
+
+    Attributes:
+        keep: names of layers that stay float32, or of modules whose layers all do.
+        names: of the layers, by `key` of their weights.
+        ranges: of all two-dimensional convolutions, in their order; None: they stay float32.
+        done: receives the names of the linear layers that were quantized.
+        convolutions: receives those of convolutions.
+    """
+
+    keep: Sequence[str]
+    names: Mapping[bytes, str]
+    ranges: Sequence[Range] | None = None
+    done: list[str] = field(default_factory=list)
+    convolutions: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(
+        module: Any, keep: Sequence[str], ranges: Sequence[Range] | None = None
+    ) -> "Quantization":
+        """For a torch.nn.Module. Raises BadInput for a name in `keep` that no layer has."""
+        names: dict[bytes, str] = {}
+        for name, weight in module.named_parameters(remove_duplicate=False):
+            if weight.ndim == 2 and str(weight.dtype) == "torch.float32":
+                names.setdefault(key(weight.detach().numpy()), name.rpartition(".")[0])
+        layers = [*names.values(), *(each.name for each in ranges or ())]
+        for each in keep:
+            if not any(_is_within(name, each) for name in layers):
+                close = difflib.get_close_matches(each, layers, n=1, cutoff=0.4)
+                near = f"; is it {close[0]}?" if close else ""
+                raise BadInput(f"--keep-float {each}: no layer has this name{near}")
+        return Quantization(keep, names, ranges)
+
+    @property
+    def told(self) -> str:
+        """What was done, in a line."""
+        counts = {"linear layer": len(self.done)}
+        if self.ranges is not None:
+            counts["convolution"] = len(self.convolutions)
+        parts = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items()]
+        kept = f"; float32: {', '.join(self.keep)}" if self.keep else ""
+        return f"{' and '.join(parts)} in int8{kept}"
+
+    def name_of(self, weight: np.ndarray) -> str | None:
+        """The layer of a (terms, channels) weight; None if it is to stay float32.
+
+        The name of a weight that the model computes is its shape.
+        """
+        found = (self.names.get(key(each)) for each in (weight.T, weight))
+        name = next((each for each in found if each is not None), f"a product of {weight.shape}")
+        return None if self.keeps(name) or weight.shape[0] > _MOST_TERMS else name
+
+    def keeps(self, name: str) -> bool:
+        """Whether a layer is to stay float32."""
+        return any(_is_within(name, each) for each in self.keep)
+
+
+def key(weight: np.ndarray) -> bytes:
+    """A matrix's shape and some of its rows, in few bytes."""
+    import hashlib
+
+    rows = weight[:: max(1, len(weight) // _ROWS)]
+    return hashlib.sha256(f"{weight.shape} {weight.dtype}".encode() + rows.tobytes()).digest()
+
+
+def _is_within(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
+def with_integer_layers(module: Any, quantization: Quantization) -> Any:
+    """A Relax module whose products of float32 with constant weights are computed in integers.
+
+    Args:
+        module: as imported, the weights constants of its graph; it is left as it was.
+        quantization: which; its `done` and `convolutions` are extended.
+
+    Raises:
+        BadInput: other convolutions than calibration has seen.
+    """
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    ranges = iter(quantization.ranges or ())
+
+    @mutator
+    class Quantizing(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            call = super().visit_call_(call)
+            if str(getattr(call.op, "name", "")) == "relax.nn.conv2d":
+                return self._convolved(call)
+            if str(getattr(call.op, "name", "")) != "relax.matmul":
+                return call
+            x, other = call.args
+            if {str(each.ty.dtype) for each in call.args} != {"float32"}:
+                return call
+            weight = _matrix(other, self.lookup_binding)
+            name = None if weight is None else quantization.name_of(weight)
+            if weight is None or name is None:
+                return call
+            quantization.done.append(name)
+            return _layer(self.builder_.emit, x, weight)
+
+        def _convolved(self, call: Any) -> Any:
+            if quantization.ranges is None:
+                return call
+            seen = next(ranges, None)
+            if seen is None or [int(each) for each in call.args[1].ty.shape] != [*seen.weight]:
+                raise BadInput("--calibration: PyTorch's convolutions are not the imported model's")
+            if quantization.keeps(seen.name) or not _suits(call):
+                return call
+            quantization.convolutions.append(seen.name)
+            return _convolution(self.builder_.emit, call, seen)
+
+    quantizing = Quantizing(module)
+    for name, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            quantizing.builder_.update_func(name, quantizing.visit_expr(function))
+    # What several layers read is quantized once.
+    return relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
+
+
+def _matrix(expression: Any, lookup: Any) -> np.ndarray | None:
+    """A constant matrix or a transposed one as an array; None for anything else."""
+    import tvm
+    from tvm import relax
+
+    if isinstance(expression, relax.Var):
+        expression = lookup(expression)
+    if str(getattr(getattr(expression, "op", None), "name", "")) == "relax.permute_dims":
+        inner = _matrix(expression.args[0], lookup)
+        return None if inner is None else inner.T
+    if not isinstance(expression, tvm.ir.GenericConst) or len(expression.value.shape) != 2:
+        return None
+    return np.asarray(expression.value.numpy())
+
+
+def _suits(call: Any) -> bool:
+    """Whether a convolution is one that integers gain by: no groups, constant float32 weights."""
+    import tvm
+
+    weight = call.args[1]
+    return (
+        isinstance(weight, tvm.ir.GenericConst)
+        and {str(each.ty.dtype) for each in call.args} == {"float32"}
+        and str(call.attrs.data_layout) == "NCHW"
+        and int(call.attrs.groups) == 1
+        and weight.value.shape[1] >= _FEWEST_CHANNELS
+        and int(np.prod(weight.value.shape[1:])) <= _MOST_TERMS
+    )
+
+
+def _convolution(emit: Any, call: Any, seen: Range) -> Any:
+    """A convolution whose input has the range that was seen."""
+    from tvm import relax
+    from tvm.relax import op
+
+    x, attributes = call.args[0], call.attrs
+    weight = np.asarray(call.args[1].value.numpy())
+    matrix, scales = in_bytes(weight.reshape(len(weight), -1).T)
+    smallest, largest = min(seen.smallest, 0.0), max(seen.largest, 0.0)
+    scale = max((largest - smallest) / _STEPS, _SMALLEST_SCALE)
+    zero = round(-smallest / scale)
+
+    def number(value: float) -> Any:
+        return relax.const(value, "float32")
+
+    steps = op.add(op.round(op.multiply(x, number(1 / scale))), number(zero))
+    steps = emit(op.astype(emit(op.clip(steps, 0, _STEPS)), "int32"))
+    image = emit(op.astype(steps, "uint8"))
+    padding = [int(each) for each in attributes.padding]
+    if zero and any(padding):  # else the convolution's own zeros are right
+        top, left, bottom, right = padding
+        image = emit(op.nn.pad(image, [0, 0, 0, 0, top, bottom, left, right], "constant", zero))
+        padding = [0, 0, 0, 0]
+    total = op.nn.conv2d(
+        image,
+        relax.const(np.ascontiguousarray(matrix.T).reshape(weight.shape)),
+        strides=[int(each) for each in attributes.strides],
+        padding=padding,
+        dilation=[int(each) for each in attributes.dilation],
+        out_dtype="int32",
+    )
+    shift = (zero * matrix.astype("int32").sum(0, dtype="int32")).reshape(-1, 1, 1)
+    exact = emit(op.astype(op.subtract(emit(total), relax.const(shift)), "float32"))
+    return op.multiply(exact, relax.const((scales * scale).astype("float32").reshape(-1, 1, 1)))
+
+
+def in_bytes(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A weight (terms, channels) as int8, and a float32 scale per channel."""
+    scales = np.abs(weight).max(0, initial=0.0) / np.float32(_LARGEST)
+    scales = np.where(scales > 0, scales, np.float32(1)).astype("float32")
+    return np.rint(weight / scales).clip(-_LARGEST, _LARGEST).astype("int8"), scales
+
+
+def _layer(emit: Any, x: Any, weight: np.ndarray) -> Any:
+    """The product of x (..., terms) and a weight (terms, channels)."""
+    from tvm import relax
+    from tvm.relax import op
+
+    def number(value: float) -> Any:
+        return relax.const(value, "float32")
+
+    values, scales = in_bytes(weight)
+    sums = values.astype("int32").sum(0, dtype="int32")
+    smallest = op.minimum(op.min(x, -1, keepdims=True), number(0.0))
+    largest = op.maximum(op.max(x, -1, keepdims=True), number(0.0))
+    smallest = emit(smallest)
+    scale = op.divide(op.subtract(emit(largest), smallest), number(_STEPS))
+    scale = emit(op.maximum(scale, number(_SMALLEST_SCALE)))
+    zero = emit(op.round(op.divide(op.negative(smallest), scale)))
+    inverse = emit(op.divide(number(1.0), scale))
+    steps = op.add(op.round(op.multiply(x, inverse)), zero)
+    whole = op.astype(op.clip(steps, 0, _STEPS), "int32")  # in one instruction, unlike to uint8
+    rows = emit(op.astype(emit(whole), "uint8"))
+    total = emit(op.matmul(rows, relax.const(values), out_dtype="int32"))
+    shift = emit(op.multiply(op.astype(zero, "int32"), relax.const(sums)))
+    exact = emit(op.astype(op.subtract(total, shift), "float32"))
+    return op.multiply(emit(op.multiply(exact, scale)), relax.const(scales))
