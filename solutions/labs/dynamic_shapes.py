@@ -52,11 +52,10 @@ def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         block: the matmul block, directly under its three loops.
-        rows: rows of a tile, the extent of i_inner.
+        rows: rows of a tile, the extent of i_inner, at least 2: tiles of one row need no padding.
         columns: columns of a tile, the extent of j_inner; it divides the extent of j.
     """
-    # Padded rows cost a copy and save the guard around every step of the inner loops. Tiles of one
-    # row divide whatever n is, and TVM makes no copy for them.
+    # Padded rows cost a copy and save the guard around every step of the inner loops.
     schedule.pad_einsum(block, [rows, 1, 1])
     copies = schedule.get_producers(block)
     i, j, k = schedule.get_loops(block)

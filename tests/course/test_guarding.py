@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tvm_practice.course import checks
 from tvm_practice.course.catalog import SOLUTIONS, find
 from tvm_practice.course.editing import function_source
 from tvm_practice.course.grading import Grader, source_file
@@ -158,7 +159,41 @@ _CHEATS = {
         "        time.sleep(1e-4)\n"
         "threading.Thread(target=spoil, daemon=True).start()\n"
         "time.sleep(0.01)\nreturn 0.0",
-        "changes _expect_number",
+        "starts a thread",
+    ),
+    "spoils_it_for_a_moment": (
+        "import concurrent.futures, sys, time\n"
+        f"checks = sys.modules['{_CHECKS}']\n"
+        "def spoil():\n"
+        "    kept = checks._expect_number\n"
+        "    checks._expect_number = lambda *a, **o: None\n"
+        "    time.sleep(0.2)\n"
+        "    checks._expect_number = kept\n"
+        "concurrent.futures.ThreadPoolExecutor(1).submit(spoil)\nreturn 0.0",
+        "starts a thread",
+    ),
+    "spoils_it_at_a_signal": (
+        "import signal, sys\n"
+        f"checks = sys.modules['{_CHECKS}']\n"
+        "def spoil(number, frame):\n"
+        "    checks._expect_number = lambda *a, **o: None\n"
+        "signal.signal(signal.SIGALRM, spoil)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 60)\nreturn 0.0",
+        "handles a signal",
+    ),
+    "writes_the_check": (
+        f"import sys\nopen(sys.modules['{_CHECKS}'].__file__, 'a').close()\nreturn {_RATE}",
+        "changes a file of the grader",
+    ),
+    "writes_the_check_once_it_is_caught": (
+        "import gc, sys\ngc.get_objects()\n"
+        f"open(sys.modules['{_CHECKS}'].__file__ + '.new', 'w').close()\nreturn {_RATE}",
+        "looks into the frames or objects",
+    ),
+    "puts_another_check_in_its_place": (
+        "import os, sys, tempfile\n_, path = tempfile.mkstemp()\n"
+        f"os.replace(path, sys.modules['{_CHECKS}'].__file__ + '.new')\nreturn {_RATE}",
+        "changes a file of the grader",
     ),
     "searches_all_objects": (
         f"import gc\nfound = gc.get_objects()\nreturn {_RATE}",
@@ -181,6 +216,9 @@ def test_a_cheat_is_refused_and_spoils_nothing(grader: Grader, name: str, tmp_pa
     verdict = grader.grade(rate, _file(tmp_path, body))
     assert verdict.status == "failed"
     assert said in verdict.message and "look at:" in verdict.message, verdict.message
+    assert not list(Path(checks.__file__).parent.glob("*.new")), (
+        "a file of the grader's was written"
+    )
     after = [
         grader.grade(rate, _file(tmp_path, f"return {value}")).status for value in (_RATE, "0.0")
     ]

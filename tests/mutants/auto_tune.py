@@ -655,3 +655,43 @@ def for_this_machine(mod, database, target):
 
     with host_target(), database:
         return relax.transform.MetaScheduleApplyDatabase()(mod)
+
+
+edited(
+    "matmul_template",
+    "parallel_steps_as_a_choice",
+    {
+        "    schedule[tile].vectorize(column)": '    cfg.define_knob("shared", [0, 1])\n'
+        '    if cfg["shared"].val:\n        schedule[tile].parallel(k_outer)\n'
+        "    schedule[tile].vectorize(column)"
+    },
+    message="no steps of the sum among the threads",
+)
+edited(
+    "tune_autotvm",
+    "ends_when_nothing_is_faster",
+    {"            n_trial=trials,": "            n_trial=trials,\n            early_stopping=2,"},
+    message="whatever they measure|n_trial= of tune",
+)
+
+
+@right("matmul_template")
+def order_of_rows_and_steps_as_a_choice(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    cfg = autotvm.get_config()
+    for name, values in (("columns", [8, 16, 48]), ("rows", [1, 3, 8]), ("order", [0, 1])):
+        cfg.define_knob(name, values)
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    i_outer, i_inner = schedule[C].split(i, factor=cfg["rows"].val)
+    j_outer, j_inner = schedule[C].split(j, factor=cfg["columns"].val)
+    order = [i_inner, r] if cfg["order"].val else [r, i_inner]
+    schedule[C].reorder(i_outer, j_outer, *order, j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    schedule[C].vectorize(j_inner)
+    return schedule, [A, B, C]

@@ -260,3 +260,51 @@ right_edited(
         "    schedule.reorder(k, steps, lanes)",
     },
 )
+
+
+@mutant("lost_bound", message="parts of 2 rows or more")
+def parts_of_one_row(schedule):
+    block = schedule.get_sblock("C")
+    write_back = schedule.cache_write(block, 0, "local")
+    i, j, k = schedule.get_loops(block)
+    schedule.reorder(i, k, j)
+    schedule.parallel(i)
+    schedule.reverse_compute_at(write_back, i)
+    return "c"
+
+
+@mutant("column_walk", message=r"\d+ of 1000 accesses miss")
+def a_copy_too_large_for_registers(schedule):
+    schedule.cache_read(schedule.get_sblock("Y"), 0, "local")
+    return "d"
+
+
+edited(
+    "recomputed_stage",
+    "inside_a_loop_of_one_iteration",
+    {
+        'i, _, _ = schedule.get_loops(schedule.get_sblock("Y"))': "i, _, _ = schedule.get_loops("
+        'schedule.get_sblock("Y"))\n    i, _ = schedule.split(i, [1, None])'
+    },
+    message="the stage B, computed inside a loop of Y",
+)
+edited(
+    "written_every_step",
+    "in_a_loop_of_one_iteration",
+    {
+        "i, _ = schedule.get_loops(block)": "i, _ = schedule.get_loops(block)\n"
+        "    i, _ = schedule.split(i, [1, None])"
+    },
+    message="the copy in a loop of the sum",
+)
+edited(
+    "huge_unroll",
+    "told_to_unroll_all",
+    {
+        "    schedule.unroll(steps)": "    schedule.unroll(steps)\n"
+        '    schedule.annotate(k, "pragma_auto_unroll_max_step", 9999)',
+        "_, _, k =": "i, _, k =",
+        "_, steps =": "k, steps =",
+    },
+    message=r"still: the compiled code holds \d+ copies",
+)

@@ -7,6 +7,7 @@ _NAME = "the docstring asks for no name there"
 _COPY = "how the copy to C loops is left open"
 _WHERE = "where the partial sums are stored is left open"
 _REPAIR = "another repair, with little enough of the symptom"
+_PROMOTED = "TVM makes a float32 of the integer"
 _SAME_GRAPH = "the same functions come out: there is nothing to fold in between"
 
 EQUIVALENT: dict[str, dict[str, str]] = {
@@ -57,6 +58,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "auto_tune.tune_ansor": {
         "trials_per_round(trials, len(weights)": "there are as many weights as tasks",
+    },
+    "auto_tune.tune_metaschedule": {
+        "measure_callbacks=[measure.callback, *": "each callback sees all results, in any order",
     },
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
@@ -118,5 +122,34 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "bug_hunts.huge_unroll": {
         "_, k, _ = schedule.get_loops(": _REPAIR,
         "schedule.split(": _REPAIR,
+    },
+    "labs.low_precision.round_to_bfloat16": {
+        "bits >> 16 | 6": "which NaN stands for a NaN is left open",
+    },
+    "labs.low_precision.affine_parameters": {
+        "-0.0": "0 and -0 are equal",
+        "max(0.0, high)": "the larger of two, in either order",
+        "min(0.0, low)": "the smaller of two, in either order",
+    },
+    "labs.low_precision.requantized": {
+        "te.const(255))": _PROMOTED,
+        "te.const(0))": _PROMOTED,
+        "te.const(zero_point)": _PROMOTED,
+        "te.max(te.const(0, ": "the larger of two, in either order",
+        "te.min(te.const(255, ": "the smaller of two, in either order",
+    },
+    "labs.low_precision.quantize": {
+        "np.clip(low, shifted, ": "the larger of two, in either order",
+    },
+    "labs.low_precision.schedule_vnni": {
+        "i_inner, j_inner)": "k_inner is innermost as it is",
+    },
+    "labs.low_precision.pack_weights": {
+        "+(-n // 16)": "numpy works out one negative extent",
+        "+(-k // group)": "numpy works out one negative extent",
+    },
+    "labs.low_precision.amx_product": {
+        "T.call_llvm_intrin('', ": "what a tile instruction returns is not used",
+        "@T.prim_func()": "a function without blocks is the same in both forms",
     },
 }

@@ -1205,3 +1205,37 @@ edited(
     },
     message="pack_operand",
 )
+
+
+edited(
+    "packed_product",
+    "no_more_than_256_steps",
+    {"te.reduce_axis((0, depth)": "te.reduce_axis((0, min(depth, 256))"},
+    message="a sum over all",
+)
+edited(
+    "order_packed",
+    "writes_narrow_tiles_float_by_float",
+    {"(j).extent) > 1:": "(j).extent) > 3:"},
+    message="vectorize",
+)
+edited(
+    "packed_matmul",
+    "by_the_number_of_panels",
+    {
+        "    outer = order_packed(": "    rows_first = rows_first or n <= columns\n"
+        "    outer = order_packed("
+    },
+    message="the outermost loop is parallel",
+)
+edited(
+    "packed_matmul",
+    "remembers_its_rows_and_columns",
+    {
+        "    depth = -(-k // unroll_k)": '    known = globals().setdefault("_schedules", {})\n'
+        "    key = m, n, rows, columns, unroll_k, rows_first\n    if key in known:\n"
+        "        return known[key]\n    depth = -(-k // unroll_k)",
+        "    return schedule": "    known[key] = schedule\n    return schedule",
+    },
+    message=r"main\(A, B, C\)",
+)

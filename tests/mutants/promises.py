@@ -277,6 +277,8 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.gpu_schedule.bind_threads": {
         "row tiles on blockIdx.y, column tiles on blockIdx.x": "rows_on_x",
         "threads_y rows on threadIdx.y": "binds_blocks_only",
+        "threads_x columns on threadIdx.x": "at_most_a_warp",
+        "block: the matmul block": "finds_the_block_by_name",
     },
     "labs.gpu_schedule.stage_shared": {
         "all threads fetch the tile together": "fetches_alone",
@@ -285,15 +287,18 @@ PROMISES: dict[str, dict[str, str]] = {
         "`lanes` vectorized": "does_not_vectorize",
         "read adjacent pieces": "a_run_of_the_tile_each",
         "The copying block": "returns_no_block",
+        "inside k_outer: the tile": "finds_k_outer_by_its_place",
     },
     "labs.gpu_schedule.register_tile_gpu": {
         "written to C inside threadIdx.x when k_outer has ended": "writes_back_inside_k",
         'are copied to "local" buffers before they are multiplied': "multiplies_from_memory",
         "At each k_inner": "loads_for_all_of_k_outer",
+        "k_inner of `step` iterations": "at_most_8_steps",
     },
     "labs.gpu_schedule.pad_shared": {
         "`offset` elements past a multiple of 32": "always_one",
         "offset: elements past a multiple of 32": "too_far",
+        "each row begins `offset` elements past a multiple of 32": "no_offset_no_padding",
     },
     "labs.gpu_schedule.fragment_loops": {
         "rows and columns, by 16": "of_32",
@@ -310,6 +315,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "and the zeroing before it, by instructions": "leaves_the_zeroing_as_loops",
         "Tensorize those inner blocks": "tensorizes_the_outer_block",
         "names for `tensorize` by purpose": "compute_by_its_own_name",
+        "k_outer: the loop whose steps are staged": "finds_k_outer_by_its_place",
     },
     "labs.gpu_schedule.tensor_cores": {
         "Decompose the reduction at k_outer": "zeroes_outside_the_warps",
@@ -337,6 +343,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "made once and not for each input": "clones_for_each_input",
         "throw it in the caller": "lets_exceptions_leave_the_thread",
         "An exception that leaves a thread": "catches_exceptions_of_the_library",
+        "keep it, and throw it in the caller": "another_exception_thrown",
     },
     "labs.deploy_cpp.call_on_stream": {
         "In this order, all on `stream`": "leaves_the_model_on_its_own_stream",
@@ -353,6 +360,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.dynamic_shapes.schedule_dynamic": {
         "with no guard in its inner loops": "splits_with_guards",
         "The copy of A is made inside i_outer": "copies_all_of_a_first",
+        "rows: rows of a tile, the extent of i_inner": "eight_rows_at_most",
     },
     "labs.dynamic_shapes.verify_over_range": {
         "one shape whose every extent is a prime": "primes_left_to_chance",
@@ -364,6 +372,10 @@ PROMISES: dict[str, dict[str, str]] = {
         "the largest absolute error that passes": "half_the_tolerance",
         "It names the shape": "names_the_error_alone",
         "drawn at random from the whole range": "stops_below_the_bound",
+        "a prime above 2": "odd_is_prime",
+        "tolerance: the largest absolute error that passes": "refuses_the_tolerance_itself",
+        "or the two output shapes": "says_one_shape",
+        "names the shape, and the error": "says_no_error",
     },
     "labs.dynamic_shapes.bucketed": {
         "with zeros after its last token": "pads_before_the_first_token",
@@ -372,6 +384,9 @@ PROMISES: dict[str, dict[str, str]] = {
         "cut its result to the length of x": "does_not_cut",
         "ValueError: x is longer than the longest bucket": "truncates_what_is_too_long",
         "it names both lengths": "names_the_last_bucket",
+        "keep is 1 for a token and 0 for padding": "takes_zeros_for_padding",
+        "pad x to it with zeros": "pads_with_what_was_there",
+        "it is only read": "rounds_in_place",
     },
     "labs.tuning_farm.request_worker": {
         "do not wait forever": "waits_for_ever",
@@ -380,6 +395,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "ConnectionError: nobody listens on that port": "tries_a_missing_tracker",
         "how long to wait for a free worker": "waits_a_second_at_most",
         "the tracker's host": "connects_to_this_machine",
+        "wait_seconds: how long to wait": "whole_seconds_from_one",
     },
     "labs.tuning_farm.survive_lost_worker": {
         "that of its last run": "keeps_the_first_failure",
@@ -394,6 +410,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the median of the runs": "takes_the_mean",
         "RuntimeError: a process ended with an exit status other than 0": "overlooks_failures",
         "to the first line that it prints": "stops_at_the_first_letter",
+        "Seconds, the median of the runs": "higher_median",
     },
     "labs.compilers_compared.pays_after": {
         "that save at least load_seconds": "one_call_more_than_needed",
@@ -413,12 +430,15 @@ PROMISES: dict[str, dict[str, str]] = {
         "H = X · silu(Z)": "takes_the_sigmoid_for_silu",
         "mean of H² over a row + eps": "forgets_the_mean",
         "there may be any number of others before it": "takes_matrices_only",
+        "the sum of H² over each row": "gates_again_for_the_sum",
+        "eps: added to the mean": "eps_of_1e5_at_least",
     },
     "labs.custom_operator.schedule_rms_norm_gate": {
         "All dimensions before the last are fused": "shares_one_dimension_only",
         "H, S and Y are computed inside it": "leaves_the_gate_outside",
         "`rfactor` splits it into `lanes` sums": "sums_one_by_one",
         "decompose_reduction, last, for both sums": "leaves_the_zeroing_inside",
+        "lanes: elements in a vector register": "sixteen_lanes_at_most",
     },
     "labs.custom_operator.register_operator": {
         "It has three inputs": "two_inputs",
@@ -433,6 +453,7 @@ PROMISES: dict[str, dict[str, str]] = {
         'attribute "eps" is the number that `compute` is given': "one_number",
         "and one of (attrs, outputs, target)": "its_own_schedule",
         "takes the output tensors in a sequence": "a_tensor_for_the_sequence",
+        "name: the name of an operator": "one_strategy_for_all",
     },
     "labs.custom_operator.call_converter": {
         "returns a relay.Call of the operator": "calls_a_sum",
@@ -504,13 +525,16 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.deploy_cpp.image_to_label": {
         "main(image)": "calls_the_image_x",
+        "its softmax as float32 (1,)": "powers_overflow",
     },
     "labs.cross_compile.describe_target": {
         "512 with avx512f": "asks_for_an_extension",
         "| aarch64 | 128 | always |": "counts_on_sve",
+        "without mtriple, for this machine's architecture": "is_x86_without_a_triple",
     },
     "labs.cross_compile.compile_object": {
         "the object file to write": "writes_the_assembly_as_well",
+        "path: the object file to write": "adds_an_ending",
     },
     "labs.cross_compile.vector_arithmetic": {
         "Nothing else counts": "counts_whatever_ends_so",
@@ -518,19 +542,24 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.dynamic_shapes.import_dynamic": {
         "axes of the same name have the same extent": "names_each_axis_anew",
         "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
+        "from 1 to its bound": "up_to_512",
     },
     "labs.dynamic_shapes.plan_memory": {
         "ToNonDataflow, RemovePurityChecking": "leaves_purity_to_be_checked",
         "the largest value of each symbol, by its name": "the_first_bound_alone",
+        "bounds: the largest value of each symbol": "adds_to_the_bounds_of_an_import",
     },
     "labs.tuning_farm.measure_remotely": {
         "without the folders": "keeps_the_folders",
         "the seconds per call, of shape (repeats,)": "returns_tvms_results",
         'call "main" once for the output': "leaves_the_output_to_the_timer",
         "the output's shape": "shaped_like_the_first_input",
+        "number: calls per sample": "samples_of_20_ms",
     },
     "labs.tuning_farm.rpc_runner": {
         "shut it down and replace it": "leaves_the_first_pool_open",
+        "workers: trials at a time": "one_worker_per_core",
+        "a trial is given up here": "whole_seconds",
     },
     "labs.tuning_farm.throughput": {
         "builders compile in parallel": "eight_builders_at_most",
@@ -543,5 +572,96 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.custom_operator.convert_relay": {
         "pattern OPAQUE": "may_be_fused_with_others",
+    },
+    "labs.low_precision.round_to_bfloat16": {
+        "Round float32 numbers to the nearest": "cuts_off",
+        "the one whose last bit is 0": "ties_away_from_zero",
+        "Signs of zeros": "loses_the_sign_of_zero",
+        "subnormal numbers need no case of their own": "flushes_subnormals",
+        "past the largest bfloat16 becomes an infinity": "saturates_at_the_largest",
+        "even if only its lower half tells it": "cuts_off_the_payload",
+        "of any shape": "flattens",
+        "The bits as uint16": "as_float32",
+    },
+    "labs.low_precision.affine_parameters": {
+        "widen the range until it holds 0.0": "does_not_widen",
+        "divided by the largest q, 2**bits - 1": "as_many_steps_as_integers",
+        "the integer nearest to -low / scale": "cuts_off_the_zero_point",
+        "0.0 to 0.0, has scale 1.0": "empty_has_scale_zero",
+        "of an unsigned number": "always_eight_bits",
+        "the zero point, an int": "zero_point_as_a_float",
+    },
+    "labs.low_precision.quantize": {
+        "Divide first and round then": "rounds_before_it_divides",
+        "halves to even": "halves_away",
+        "add the zero point": "drops_the_zero_point",
+        "it does not wrap around": "wraps_around",
+        "one scale per index of `axis`": "one_scale_for_all",
+        "-2**(bits - 1) to 2**(bits - 1) - 1": "symmetric_limits",
+        "of an integer, at most 8": "limits_of_eight_bits",
+        "to which arrays of scales and zero points belong": "along_the_last_axis",
+        "int8 if signed, else uint8": "always_signed",
+    },
+    "labs.low_precision.dequantize": {
+        "(q - zero_point) * scale": "subtracts_after_scaling",
+        "it must not wrap around": "in_eight_bits",
+        "arrays of scales and zero points belong": "along_the_last_axis",
+        "A float32 array": "in_double",
+    },
+    "labs.low_precision.fold_zero_point": {
+        "subtract it from the bias": "adds",
+        "brought into units of scale": "bias_in_real_units",
+        "and rounded": "cuts_off_the_bias",
+        "sum over k": "sums_over_columns",
+        "Returns: int32 (n,)": "as_float",
+    },
+    "labs.low_precision.pack_weights": {
+        "weight[g * group + e, 16 * p + j]": "group_before_columns",
+        "Where the weight has no such element, it is 0": "repeats_the_last",
+        "neither k nor n need be divisible": "leaves_the_rest_out",
+        "4 of int8, 2 of bfloat16": "groups_of_four",
+        "of the weight's type": "as_int32",
+        "contiguous": "a_view",
+    },
+    "labs.low_precision.schedule_vnni": {
+        "i_outer, j_outer, k_outer, i_inner": "rows_outside_of_k",
+        "i_outer and j_outer are fused": "rows_in_parallel_only",
+        "and parallel": "fused_and_serial",
+        "i_inner is unrolled": "leaves_rows_serial",
+        "mark that loop before": "parallel_at_the_end",
+        "by a statement of its own": "does_not_decompose",
+        "whose columns are vectorized": "zeroes_byte_by_byte",
+        "become one call of the intrinsic": "does_not_tensorize",
+        "the extent of i_inner": "rows_of_the_check",
+        "the name of a registered intrinsic": "an_intrinsic_of_tvms",
+    },
+    "labs.low_precision.requantized": {
+        "C + bias is added as int32": "adds_in_float",
+        "rounds to the nearest integer": "cuts_off",
+        "halves to even": "halves_up",
+        "Saturation keeps what is below 0 at 0": "wraps_around",
+        "what is above 255 at 255": "saturates_below_only",
+        "With zero_point 0 it is a ReLU": "relu_at_the_zero_point",
+        "(columns,), float32": "one_multiplier",
+        "of the result, 0 to 255": "drops_the_zero_point",
+        'named "Y"': "named_otherwise",
+    },
+    "labs.low_precision.tile_configuration": {
+        "Byte 0 is the palette, 1": "no_palette",
+        "at byte 16 + 2 * t": "a_byte_each",
+        "low byte first": "high_byte_first",
+        "its rows are byte 48 + t": "rows_after_the_bytes",
+        "rows, at most 16, and bytes per row": "rows_and_bytes_exchanged",
+        "by number": "counts_the_tiles",
+        "A uint8 array": "of_words",
+    },
+    "labs.low_precision.amx_product": {
+        "For each 16 rows of C: set tile 0 to zero": "zeroed_once",
+        "16 x 32 elements of A": "steps_of_sixteen",
+        "16 x 32 of B into tile 2": "the_first_rows_of_b",
+        "Tiles are configured once": "configured_for_each_product",
+        "released at the end": "not_released",
+        "then store tile 0": "stores_the_last_rows_only",
+        "A (rows, k), bfloat16": "of_float16",
     },
 }

@@ -314,3 +314,68 @@ def in_two_loops(schedule):
 def a_row_of_rows(schedule):
     copy = schedule.cache_read("Y", 0, "local")
     schedule.compute_at(copy, schedule.get_loops("Y")[0], preserve_unit_loops=True)
+
+
+@mutant("one_loop", message=r"row by row: iteration \d+ computes")
+def blocks_of_columns(schedule):
+    i, j = schedule.get_loops(schedule.get_sblock("Y"))
+    outer, inner = schedule.split(j, [2, None])
+    schedule.reorder(outer, i, inner)
+    schedule.fuse(outer, i, inner)
+
+
+@right("one_loop")
+def loops_from_a_layout(schedule):
+    block = schedule.get_sblock("Y")
+    columns = int(schedule.get(schedule.get_loops(block)[1]).extent)
+    schedule.transform_block_layout(block, lambda i, j: (i * columns + j,))
+
+
+edited(
+    "rows_to_threads",
+    "many_rows_only",
+    {"schedule.parallel(i)": "if int(schedule.get(i).extent) >= 10:\n        schedule.parallel(i)"},
+    message="wanted is `for i in parallel",
+)
+edited(
+    "columns_to_lanes",
+    "whole_registers_only",
+    {"schedule.vectorize(j)": "if int(schedule.get(j).extent) > 3:\n        schedule.vectorize(j)"},
+    message="wanted is `for j in vectorized",
+)
+edited(
+    "zero_first",
+    "long_rows_only",
+    {
+        "schedule.decompose_reduction(block, k)": "if int(schedule.get(k).extent) > 4:\n"
+        "        schedule.decompose_reduction(block, k)"
+    },
+    message="the zeroing goes right before it",
+)
+edited(
+    "partial_sums",
+    "parts_of_a_row",
+    {
+        "_, k_inner = schedule.split(k, [None, factor])": "part, step = schedule.split("
+        "k, [factor, None])",
+        "schedule.rfactor(k_inner": "schedule.reorder(step, part)\n    schedule.rfactor(part",
+    },
+    message="takes each \\dth element",
+)
+right_edited("partial_sums", "partial_sums_side_by_side", {"factor_axis=0": "factor_axis=1"})
+right_edited(
+    "row_copy",
+    "copy_local_afterwards",
+    {
+        '"local")\n': '"global")\n',
+        "schedule.compute_at(copy, i)": "schedule.compute_at(copy, i)\n"
+        '    schedule.set_scope(copy, 0, "local")',
+    },
+)
+right_edited(
+    "local_sum",
+    "sum_local_afterwards",
+    {
+        '"local")\n': '"global")\n    schedule.set_scope(block, 0, "local")\n',
+    },
+)

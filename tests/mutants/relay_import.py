@@ -719,3 +719,47 @@ edited(
     },
     message="config is only read",
 )
+
+
+edited(
+    "import_relax",
+    "one_converter",
+    {
+        "custom_convert_map=converters": "custom_convert_map={name: each for name, each in "
+        '(converters or {}).items() if name == "relu.default"}'
+    },
+    message="mul.Tensor.* used in place",
+)
+edited(
+    "import_relax",
+    "leaves_a_buffer_in_the_model",
+    {
+        "    return from_exported": '    model.register_buffer("seen", torch.ones(1), '
+        "persistent=False)\n    return from_exported"
+    },
+    message="changed: which buffers",
+)
+edited(
+    "import_relay",
+    "one_converter_of_a_trace",
+    {
+        "custom_convert_map=converters": "custom_convert_map={name: each for name, each in "
+        '(converters or {}).items() if name == "aten::relu"}'
+    },
+    message="aten::mul.* used in place",
+)
+edited(
+    "import_relay",
+    "binds_the_weights_already",
+    {
+        "    return mod, params": '    mod["main"] = relay.build_module.bind_params_by_name('
+        'mod["main"], params)\n    return mod, params'
+    },
+    message="inputs and then the \\d+ weights",
+)
+edited(
+    "verify",
+    "tells_the_first_wrong_element",
+    {"int((error - allowed).argmax())": "int(wrong.argmax())"},
+    message="the worst element's position",
+)

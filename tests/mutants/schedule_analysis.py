@@ -654,3 +654,24 @@ edited(
     {"return samples": "return np.minimum(samples, 3 * np.median(samples))"},
     message="the samples in milliseconds",
 )
+
+
+edited(
+    "sample_latency",
+    "clock_in_single_precision",
+    {
+        "started = time.perf_counter()": "started = np.float32(time.perf_counter())",
+        "(time.perf_counter() - started)": "(np.float32(time.perf_counter()) - started)",
+    },
+    message="the samples in milliseconds|left out of the samples",
+)
+edited(
+    "compare_interleaved",
+    "halves_without_replacement",
+    {
+        "drawn = np.random.default_rng().choice(ratios, (2000, rounds))": "rng = "
+        "np.random.default_rng()\n    half = max(rounds // 2, 1)\n"
+        "    drawn = np.array([rng.permutation(ratios)[:half] for _ in range(2000)])"
+    },
+    message="four rounds",
+)

@@ -337,3 +337,23 @@ def numbers_of_a_row_as_columns(rows, columns):
     exponent = te.compute(X.shape, lambda i, j: te.exp(X[i, j] - row_max[i, 0]), name="exponent")
     row_sum = te.compute((rows, 1), lambda i, _: te.sum(exponent[i, s], axis=s), name="row_sum")
     return [X, te.compute(X.shape, lambda i, j: exponent[i, j] / row_sum[i, 0], name="Y")]
+
+
+edited(
+    "matmul",
+    "no_more_than_a_thousand_steps",
+    {"te.reduce_axis((0, k), ": "te.reduce_axis((0, min(k, 1000)), "},
+    message="reduces over one axis of extent",
+)
+edited(
+    "dense_bias_relu",
+    "a_square_weight_as_it_is",
+    {"* W[j, k], axis=k": "* (W[k, j] if inputs == outputs else W[j, k]), axis=k"},
+    message="one row per output",
+)
+edited(
+    "dense_bias_relu",
+    "bias_per_row_of_a_square",
+    {"+ bias[j]": "+ bias[i if batch == outputs else j]"},
+    message="the index of bias",
+)

@@ -6,18 +6,24 @@ that a check relies on are compared, and put back, after each call; and Python's
 which files and frames the answer opens.
 """
 
+import _thread
 import functools
 import importlib
 import importlib.util
 import inspect
 import operator
 import os
+import signal
 import sys
+import threading
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tvm_practice.course.expect import fail
 
@@ -29,7 +35,7 @@ _LOOK = "the exercise asks for a function of your own, which stands on TVM, nump
 # its own when parts of it are imported late.
 _RELIED_ON = (
     "builtins", "json", "math", "numpy", "numpy.linalg", "numpy.random", "numpy.testing", "random",
-    "re", "time", "timeit", "tvm", "tvm.runtime", "tvm.s_tir", "tvm.te", "tvm.testing",
+    "re", "threading", "time", "timeit", "tvm", "tvm.runtime", "tvm.s_tir", "tvm.te", "tvm.testing",
 )  # fmt: skip
 _CLASSES = {"tvm": ("IRModule",), "tvm.runtime": ("Module", "Tensor"), "tvm.s_tir": ("Schedule",)}
 _OWN = "tvm_practice."
@@ -42,6 +48,26 @@ _PEEKS = {
 }  # fmt: skip
 _OPENS = {"open", "os.link", "os.rename"}
 _STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
+# What starts a thread: Python tells of it by an audit event from 3.12 on only.
+_THREADS = (
+    (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
+    (threading, "_start_new_thread"), (threading, "_start_joinable_thread"),
+)  # fmt: skip
+_POOLS = (
+    "/threading.py", "/concurrent/futures/thread.py", "/concurrent/futures/_base.py",
+    "/multiprocessing/pool.py", "/multiprocessing/context.py", "/multiprocessing/dummy/__init__.py",
+)  # fmt: skip
+# Events that change a file, and those of their arguments that are its path.
+_WRITES = {
+    "open": (0,), "os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,), "os.remove": (0,)
+}  # fmt: skip
+_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# A handler of these runs in the middle of a check.
+_SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+]
 
 
 class Guard:
@@ -89,11 +115,16 @@ class Guard:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Put back what changes of the grader within it, and note it."""
-        before = _snapshot()
+        before = _Snapshot()
+        handlers = [signal.getsignal(each) for each in _SIGNALS]
         try:
             yield
         finally:
-            changed = [each for home, held in before for each in _changes(home, held)]
+            for number, handler in zip(_SIGNALS, handlers, strict=True):
+                if signal.getsignal(number) is not handler:
+                    signal.signal(number, handler)
+                    self.note("handles a signal, which may come while it is graded")
+            changed = before.changes()
             for home, name, value in changed:  # all of them first: `note` may be among them
                 if isinstance(home, dict):
                     home[name] = value
@@ -127,6 +158,14 @@ class Guard:
         if event in _PEEKS or (event == "object.__getattr__" and arguments[1:] == ("tb_frame",)):
             if self._is_mine(skipping=("inspect.py",)):
                 self.note(f"looks into the frames or objects of its caller ({event})")
+        elif (
+            event in _WRITES
+            and self._changes_a_file(event, arguments)
+            and self._has_called()
+            and not _importing()  # Python keeps what it compiled
+        ):
+            self.note("changes a file of the grader")
+            self.verdict()  # and the file stays as it is
         elif event in _OPENS and isinstance(arguments[0], str | bytes) and self._has_called():
             path = _text_of(Path(os.fsdecode(arguments[0])))
             if path == self._home or (self._folder in path.parents and not _importing()):
@@ -137,6 +176,26 @@ class Guard:
                 self.note("starts a process with the reference answers")
             elif not self._in_lab and self._is_mine(skipping=("subprocess.py",)):
                 self.note("starts a process, which could read the reference answers")
+
+    def thread_starts(self) -> None:
+        """Raise CheckFailed if the answer itself starts it; what it calls may have threads."""
+        if not self._in_lab and self._is_mine(skipping=_POOLS):
+            self.note("starts a thread, which could change the grader while it checks")
+            self.verdict()
+
+    def _changes_a_file(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        """Whether it is a file of the grader or the answer key, and not the answer's own."""
+        if event == "open" and not (int(arguments[2] or 0) & _TO_WRITE):
+            return False
+        paths = [arguments[each] for each in _WRITES[event]]
+        for path in paths:
+            if not isinstance(path, str | bytes | os.PathLike):  # a file's number
+                continue
+            each = Path(os.fsdecode(path)).resolve()
+            folders = (*_FOLDERS, self._folder)
+            if str(each) != self.path and any(folder in each.parents for folder in folders):
+                return True
+        return False
 
     def _is_mine(self, *, skipping: tuple[str, ...]) -> bool:
         """Whether the answer's file made the call, itself or by a module of `skipping`."""
@@ -157,6 +216,8 @@ class Guard:
         return False
 
 
+# Of the grader, and of what it compares with.
+_FOLDERS = (Path(__file__).resolve().parents[1], Path(np.__file__).resolve().parent)
 _guard: Guard | None = None
 _installed = False
 _frames = sys._getframe
@@ -168,11 +229,25 @@ def _install() -> None:
     if not _installed:
         _installed = True
         sys.addaudithook(_heard)
+        for module, name in _THREADS:
+            if hasattr(module, name):
+                setattr(module, name, _told(getattr(module, name)))
+
+
+def _told(start: Callable[..., Any]) -> Callable[..., Any]:
+    """`start`, which starts a thread, after the guard was told."""
+
+    def starting(*arguments: Any, **options: Any) -> Any:
+        if _guard is not None:
+            _guard.thread_starts()
+        return start(*arguments, **options)
+
+    return starting
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     guard = _guard
-    if guard is None or guard.seen is not None:
+    if guard is None or (guard.seen is not None and event not in _WRITES):
         return
     if event in _HEARD and not guard.listening:
         guard.listening = True  # to look at frames is an event, too
@@ -182,7 +257,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
             guard.listening = False
 
 
-_HEARD = {*_OPENS, "object.__getattr__", *_PEEKS, *_STARTS}
+_HEARD = {*_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_WRITES}
 
 
 def _disarmed(*arguments: Any, **options: Any) -> Any:
@@ -226,27 +301,53 @@ def _reference(module: str, name: str) -> types.FunctionType | None:
     return inspect.unwrap(found) if inspect.isfunction(found) else None
 
 
-def _snapshot() -> list[tuple[_Home, dict[str, Any]]]:
-    """What a check relies on: modules, and of those of the grader the classes and functions."""
-    found: list[tuple[_Home, dict[str, Any]]] = []
-    own_names = [name for name in sys.modules if name.startswith(_OWN)]
-    for name in (*own_names, *_RELIED_ON):
-        own, module = name.startswith(_OWN), sys.modules.get(name)
-        if module is None:
-            continue
-        held = dict(vars(module))
-        found.append((vars(module), held))
-        for value in held.values() if own else ():
+class _Snapshot:
+    """What a check relies on: modules, and of those of the grader the classes and functions.
+
+    It is taken for each call of an answer. So what it does for each of a thousand functions is
+    left to loops in C.
+    """
+
+    def __init__(self) -> None:
+        self._names: list[tuple[_Home, dict[str, Any]]] = []
+        self._functions: list[types.FunctionType] = []
+        own_names = [name for name in sys.modules if name.startswith(_OWN)]
+        for name in (*own_names, *_RELIED_ON):
+            module = sys.modules.get(name)
+            if module is None:
+                continue
+            held = dict(vars(module))
+            self._names.append((vars(module), held))
+            if name.startswith(_OWN):
+                self._hold(name, held)
+            for of in _CLASSES.get(name, ()):
+                if (relied_on := held.get(of)) is not None:
+                    self._names.append((relied_on, dict(vars(relied_on))))
+        self._parts = _parts_of(self._functions)
+
+    def _hold(self, module: str, held: Mapping[str, Any]) -> None:
+        """Hold the functions that a module of the grader has, and its own classes."""
+        for value in held.values():
             if isinstance(value, types.FunctionType):
-                found.append((value, {part: getattr(value, part) for part in _FUNCTION_PARTS}))
+                self._functions.append(value)
                 if value.__kwdefaults__:
-                    found.append((value.__kwdefaults__, dict(value.__kwdefaults__)))
-            elif isinstance(value, type) and value.__module__ == name:
-                found.append((value, dict(vars(value))))
-        for of in _CLASSES.get(name, ()):
-            if (relied_on := held.get(of)) is not None:
-                found.append((relied_on, dict(vars(relied_on))))
-    return found
+                    self._names.append((value.__kwdefaults__, dict(value.__kwdefaults__)))
+            elif isinstance(value, type) and value.__module__ == module:
+                self._names.append((value, dict(vars(value))))
+
+    def changes(self) -> list[tuple[_Home, str, Any]]:
+        """What counts and is no longer as it was: where, its name, its value before."""
+        found = [each for home, held in self._names for each in _changes(home, held)]
+        now = _parts_of(self._functions)
+        if not all(map(operator.is_, chain(*self._parts), chain(*now))):
+            for function, *parts in zip(self._functions, *self._parts, strict=True):
+                found += _changes(function, dict(zip(_FUNCTION_PARTS, parts, strict=True)))
+        return found
+
+
+def _parts_of(functions: Sequence[types.FunctionType]) -> list[list[Any]]:
+    """A list for each of `_FUNCTION_PARTS`, of all functions."""
+    return [list(map(operator.attrgetter(part), functions)) for part in _FUNCTION_PARTS]
 
 
 def _changes(home: _Home, held: dict[str, Any]) -> list[tuple[_Home, str, Any]]:

@@ -2,7 +2,7 @@
 
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,8 +119,11 @@ def state(model: Any) -> dict[str, np.ndarray]:
     """Everything in a model that an import must leave alone."""
     held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
     learns = ", ".join(name for name, each in model.named_parameters() if each.requires_grad)
+    hooks = sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
     return {
         **held,
+        "which buffers it has": np.array(", ".join(name for name, _ in model.named_buffers())),
+        "how many hooks it has": np.array(hooks),
         "whether it is training": np.array(model.training),
         "which of its weights require gradients": np.array(learns),
     }
@@ -170,30 +173,36 @@ def expect_target_used(llvm_text: str, processor: str) -> None:
     )
 
 
-def expect_own_converter(
-    run: Callable[[dict[str, Any]], Any], name: str, convert: Callable[..., Any]
+def expect_own_converters(
+    run: Callable[[dict[str, Any]], Any], own: Mapping[str, Callable[..., Any]]
 ) -> None:
-    """Check that `converters` reach the frontend."""
+    """Check that `converters` reach the frontend, each of them."""
     seen: list[str] = []
 
-    def converter(*arguments: Any) -> Any:
-        seen.append(name)
-        return convert(*arguments)
+    def noted(name: str) -> Callable[..., Any]:
+        def converter(*arguments: Any) -> Any:
+            seen.append(name)
+            return own[name](*arguments)
 
-    given = {name: converter}
+        return converter
+
+    given = {name: noted(name) for name in own}
+    kept = dict(given)
     run(given)
     expect(
-        given == {name: converter},
+        given == kept,
         expected="the dictionary of converters is only read",
-        seen=f"converters of {', '.join(given) or 'nothing'} in it, which had one of {name}",
+        seen=f"converters of {', '.join(given) or 'nothing'} in it, which had those of "
+        f"{', '.join(own)}",
         look="what adds to `converters` or removes from it; a copy is dict(converters)",
     )
-    expect(
-        bool(seen),
-        expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",
-        seen="it was never called",
-        look="custom_convert_map of the frontend",
-    )
+    for name in own:
+        expect(
+            name in seen,
+            expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",
+            seen="it was never called",
+            look="custom_convert_map of the frontend, which takes all of `converters`",
+        )
 
 
 def any_llvm() -> Any:

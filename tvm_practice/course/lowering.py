@@ -44,13 +44,18 @@ def build_expressions(
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
         results = [
-            to_device(np.full([int(extent) for extent in each.shape], np.nan, str(each.dtype)))
+            to_device(_unwritten([int(extent) for extent in each.shape], str(each.dtype)))
             for each in outputs
         ]
         function(*(to_device(each) for each in arrays), *results)
         return [each.numpy() for each in results]
 
     return run
+
+
+def _unwritten(shape: list[int], dtype: str) -> np.ndarray:
+    """What no kernel writes by chance: NaN, or a number where the type has none."""
+    return np.full(shape, np.nan if dtype.startswith(("float", "bfloat")) else 77, dtype)
 
 
 def stages_of(output: Any) -> dict[str, Any]:

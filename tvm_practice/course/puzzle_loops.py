@@ -101,26 +101,30 @@ class Puzzle:
         return f"{self.stored} is stored as {' and '.join(shapes) or 'nothing'}\n{nest}"
 
     def draw(self) -> list[Sizes]:
-        """Sizes for a check: wide, tall, and narrower than `factor`.
+        """Sizes for a check: large and wide, tall, and small: narrower than `factor`.
 
-        `factor` divides `columns` in the first, and in the others if it must.
+        `factor` divides `columns` in the first, and in the others if it must. Only the second is
+        run.
         """
         rng = fresh_rng()
         factor, outer, rows = (int(rng.integers(*span)) for span in ((3, 7), (7, 13), (8, 18)))
-        narrow = factor if self.divides else factor - 1
-        few = 1 if self.divides else int(rng.integers(1, factor))
+        narrow = factor if self.divides else 2
+        # Beyond whole parts, and so that two divides the columns: a prime can be cut in one way.
+        few = int(
+            rng.choice([each for each in range(1, factor) if (factor * outer + each) % 2 == 0])
+        )
         columns = factor * outer + (0 if self.divides else few)
         return [
-            Sizes(rows, factor * outer, factor),
+            Sizes(100 * rows, 100 * factor * (rows + outer), factor),
             Sizes(columns + few, columns, factor),
-            Sizes(rows + 1, narrow, factor),
+            Sizes(2, narrow, factor),
         ]
 
 
 def first_difference(seen: str, wanted: str) -> str | None:
     """The first line of a picture that differs from another's, in words; None without one.
 
-    Names of loops and of blocks do not count.
+    Names of loops and of blocks do not count, nor do the scopes that a buffer had before its last.
     """
     lines = itertools.zip_longest(seen.splitlines(), wanted.splitlines())
     for number, (line, other) in enumerate(lines, start=1):
@@ -163,6 +167,7 @@ def without_trifles(picture: str) -> str:
 
 def _nameless(line: str) -> str:
     line = re.sub(r"for \S+ in", "for _ in", line)
+    line = re.sub(r"(?:_(?:global|shared|local))+(?=_(?:global|shared|local)\b)", "", line)
     return re.sub(r"^( *)\S+: (?=\S+ <-)", r"\1", line)
 
 

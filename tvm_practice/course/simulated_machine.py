@@ -20,7 +20,7 @@ class Machine:
     _SPIN, _STOLEN, _WAKE, _LOOK, _SET = 0.120, 0.012, 0.002, 1e-7, 0.005
 
     def __init__(self) -> None:
-        self.now = 100.0
+        self.now = 3e6  # a month after the start: float32 has steps of a quarter of a second here
         self._working = 0.0
         self._spun = 0.0
         self._set_by = 0.0

@@ -188,6 +188,12 @@ def _walk(nest: Sequence[Node]) -> list[Loop]:
     return list({id(loop): loop for loops, _ in paths(list(nest)) for loop in loops}.values())
 
 
+def _share_a_loop(one: Sequence[Loop], other: Sequence[Loop]) -> bool:
+    """Whether a loop is around both, of 2 iterations or more: in a single one, all is done."""
+    others = {id(loop) for loop in other}
+    return any(id(loop) in others and int(loop.extent) > 1 for loop in one)
+
+
 def _anything(nest: list[Node]) -> str | None:
     return None
 
@@ -214,9 +220,8 @@ def _written_back_in_a_loop(nest: list[Node]) -> str | None:
     for path, each in paths(nest):
         for buffer in each.reads:
             if buffer.endswith("_local") and buffer != each.writes and buffer in sums:
-                return (
-                    None if path[:1] == sums[buffer][:1] != () else "the copy in a loop of the sum"
-                )
+                together = _share_a_loop(path, sums[buffer])
+                return None if together else "the copy in a loop of the sum"
     return 'a sum in a buffer of scope "local", copied to the output'
 
 
@@ -245,13 +250,17 @@ def _parts_in_parallel(nest: list[Node]) -> str | None:
     of_rows = all(
         loop and loop.kind == "parallel" and loop.name.startswith("i") for loop in outermost
     )
-    return None if of_rows else "the loop over parts of rows, the outermost one, in parallel"
+    if not of_rows:
+        return "the loop over parts of rows, the outermost one, in parallel"
+    within = [loop for loops, _ in paths(nest) for loop in loops[1:] if loop.name.startswith("i")]
+    several = any(int(loop.extent) > 1 for loop in within)
+    return None if several else "parts of 2 rows or more, cut into tiles"
 
 
 def _producer_inside(nest: list[Node]) -> str | None:
     """B is computed inside a loop of Y."""
     around = {each.writes: path for path, each in paths(nest)}
-    inside = "B" in around and around["B"][:1] == around["Y"][:1] != ()
+    inside = "B" in around and _share_a_loop(around["B"], around["Y"])
     return None if inside else "the stage B, computed inside a loop of Y"
 
 

@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tvm_practice import engines
@@ -16,6 +17,7 @@ from tvm_practice.viz.cache import USUAL, simulate
 from tvm_practice.viz.loop_nest import Loop, Node, classic_statement, loop_nest, paths
 
 _LINE_BYTES = 64
+_CACHE = USUAL[0].sets * USUAL[0].ways * _LINE_BYTES
 
 Touches = dict[int, list[tuple[str, int, bool]]]
 
@@ -84,9 +86,13 @@ def parallel_starts(schedule: Any, tensors: Sequence[Any]) -> int:
 
 
 def unrolled_copies(schedule: Any, tensors: Sequence[Any]) -> int:
-    """Copies of a statement in the compiled code, at most."""
+    """Copies of a statement in the compiled code, at most.
+
+    Where the compiler is told to unroll (a "pragma"), all loops are counted.
+    """
+    told = "unroll" in " ".join(re.findall(r"pragma_\w+", str(schedule.mod)))
     return max(
-        _runs([loop for loop in loops if loop.kind == "unrolled"])
+        _runs([loop for loop in loops if told or loop.kind == "unrolled"])
         for loops, _ in paths(nest_of(schedule))
     )
 
@@ -105,7 +111,13 @@ def writes_per_element(name: str) -> Callable[[Any, Sequence[Any]], int]:
 
 def misses_per_thousand(schedule: Any, tensors: Sequence[Any]) -> int:
     """Misses of a first cache of 32 KiB in a thousand accesses, by the model of viz.cache."""
-    counts = simulate(program_of(schedule, tensors), USUAL[:1])
+    program = program_of(schedule, tensors)
+    # A buffer that is larger than the cache is in no register, whatever its scope.
+    buffers = tuple(
+        replace(each, scope="global") if math.prod(each.shape) * each.item_bytes > _CACHE else each
+        for each in program.buffers
+    )
+    counts = simulate(replace(program, buffers=buffers), USUAL[:1])
     return round(1000 * counts.total_misses(USUAL[0].name) / sum(counts.accesses.values()))
 
 

@@ -327,3 +327,38 @@ edited(
     {"if process.returncode or not line": "if process.returncode > 0 or not line"},
     message="ends with status -9",
 )
+
+
+edited(
+    "time_to_first_result", "higher_median", {"statistics.median(": "statistics.median_high("},
+    message="statistics.median",
+)  # fmt: skip
+edited(
+    "time_to_first_result", "errors_fill_a_pipe",
+    {"stderr=errors, text=True": "stderr=subprocess.PIPE, text=True",
+     "                process.stdout.read()  # a closed pipe would end a program that prints more":
+     "                process.stdout.read()\n                process.wait()\n"
+     "                errors.write(process.stderr.read())"},
+    message="the exit status 5 and 'and done'",
+)  # fmt: skip
+
+
+@mutant("count_lines", message="EOF in multi-line string")
+def cuts_at_the_mark(source):
+    import io
+    import tokenize
+
+    beside = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
+    cut = []
+    for line in source.splitlines(keepends=True):
+        whole = line.count("(") != line.count(")")
+        cut.append(line if whole else line.partition("#")[0].rstrip() + "\n")
+    lines = 0
+    only_strings = True
+    for token in tokenize.generate_tokens(io.StringIO("".join(cut)).readline):
+        if token.type == tokenize.NEWLINE:
+            lines += not only_strings
+            only_strings = True
+        elif token.type not in (*beside, tokenize.STRING):
+            only_strings = False
+    return lines

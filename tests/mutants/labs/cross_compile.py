@@ -295,7 +295,7 @@ edited(
     "c_harness",
     "takes_no_part_for_null",
     {'"%s", parts[i] ? parts[i] : "")': '"%.99s", parts[i] + 0)'},
-    message="two of them NULL",
+    message="one of them NULL",
 )
 edited(
     "c_harness",
@@ -373,3 +373,109 @@ edited(
     },
     message="buffers that overlap",
 )
+
+
+edited(
+    "compile_object", "keeps_an_older_file",
+    {'    library.mod.write_to_file(path, "o")':
+     "    import os\n    if not os.path.exists(path):\n"
+     '        library.mod.write_to_file(path, "o")'},
+    message="also where there is a file",
+)  # fmt: skip
+edited(
+    "compile_object", "adds_an_ending",
+    {'write_to_file(path, "o")':
+     'write_to_file(path if path.endswith(".o") else path + ".o", "o")'},
+    message="no file at",
+)  # fmt: skip
+edited(
+    "compile_object", "compiles_once_per_target",
+    {"    library = tvm.compile(module, target=tvm.target.Target(target))":
+     "    made = compile_object.__dict__.setdefault('made', {})\n"
+     "    if str(target) not in made:\n"
+     "        made[str(target)] = tvm.compile(module, target=tvm.target.Target(target))\n"
+     "    library = made[str(target)]"},
+    message="the module given to tvm.compile, at each call",
+)  # fmt: skip
+edited(
+    "c_harness", "prints_the_start_of_a_part", {'"%s", parts[i]': '"%.64s", parts[i]'},
+    message=r"\(64 dots\)",
+)  # fmt: skip
+edited(
+    "c_harness", "reads_two_inputs_at_most",
+    {"for index in range(count - 1)": "for index in range(min(count - 1, 2))"},
+    message="how many inputs are read",
+)  # fmt: skip
+edited(
+    "cuda_source", "begins_at_the_kernel",
+    {"return str(device.inspect_source())":
+     "source = str(device.inspect_source())\n    return source[source.index('extern') :]"},
+    message="from its #include lines on",
+)  # fmt: skip
+edited(
+    "cuda_source", "without_the_letter_of_the_arch", {'arch": arch}, h':
+     'arch": arch.rstrip("a")}, h'},
+    message="compiled for sm_90a",
+)  # fmt: skip
+edited(
+    "cuda_source", "once_per_arch",
+    {"return str(device.inspect_source())":
+     "made = cuda_source.__dict__.setdefault('made', {})\n"
+     "    return made.setdefault(arch, str(device.inspect_source()))"},
+    message="with the kernel",
+)  # fmt: skip
+edited(
+    "describe_target", "is_x86_without_a_triple",
+    {"str(codegen.llvm_get_system_triple())": '"x86_64-linux-gnu"'},
+    message="on a machine that says it is an aarch64",
+)  # fmt: skip
+
+
+@right("describe_target")
+def triple_of_the_target(target):
+    import tvm
+    from tvm.target.codegen import llvm_cpu_has_features
+
+    resolved = tvm.target.Target(target)
+    architecture = str(resolved.attrs["mtriple"]).split("-")[0]
+    if architecture == "x86_64":
+        widths = [(512, "avx512f"), (256, "avx"), (128, "sse2")]
+    else:
+        widths = [(128, "simd128" if architecture == "wasm32" else "neon"), (32, "")]
+    bits = next(bits for bits, name in widths if not name or llvm_cpu_has_features(name, resolved))
+    fma = {"x86_64": "fma", "wasm32": "relaxed-simd"}.get(architecture, "neon")
+    return {
+        "architecture": architecture,
+        "vector_bits": bits,
+        "fma": bool(llvm_cpu_has_features(fma, resolved)),
+    }
+
+
+@right("describe_target")
+def machine_of_the_platform(target):
+    import platform
+
+    import tvm
+    from tvm.target.codegen import llvm_cpu_has_features
+
+    resolved = tvm.target.Target(target)
+    architecture = target.get("mtriple", platform.machine()).split("-")[0]
+    features = {"x86_64": ("avx512f", "avx", "fma"), "wasm32": ("", "simd128", "relaxed-simd")}
+    has = [
+        bool(each and llvm_cpu_has_features(each, resolved))
+        for each in features.get(architecture, ())
+    ]
+    if architecture == "aarch64":
+        bits, fma = 128, True
+    elif architecture == "wasm32":
+        bits, fma = (128 if has[1] else 32), has[2]
+    else:
+        bits, fma = (512 if has[0] else 256 if has[1] else 128), has[2]
+    return {"architecture": architecture, "vector_bits": bits, "fma": fma}
+
+
+edited(
+    "c_harness", "strides_of_two_dimensions",
+    {"math.prod(shape[axis + 1 :])": "shape[-1] if axis < len(shape) - 1 else 1"},
+    message="strides that are not those of a compact tensor",
+)  # fmt: skip

@@ -716,3 +716,45 @@ edited(
     of="in_one_piece",
     message="the pattern OPAQUE",
 )
+
+
+edited(
+    "rms_norm_gate", "sigmoid_of_infinite_powers",
+    {"te.sigmoid(Z[i])": "te.exp(Z[i]) / (1 + te.exp(Z[i]))"},
+    message=r"exp\(z\) is infinite",
+)  # fmt: skip
+edited(
+    "rms_norm_gate", "eps_of_1e5_at_least",
+    {"te.const(eps, X.dtype)": "te.const(max(eps, 1e-5), X.dtype)"},
+    message="and eps, which is .*e-08 here",
+)  # fmt: skip
+edited(
+    "rms_norm_gate", "gates_again_for_the_sum",
+    {"te.sum(H[(*i, c)] * H[(*i, c)], axis=c)":
+     "te.sum(te.power(X[(*i, c)] * Z[(*i, c)] * te.sigmoid(Z[(*i, c)]), 2.0), axis=c)"},
+    message="expected: S and Y read H",
+)  # fmt: skip
+edited(
+    "schedule_rms_norm_gate", "sixteen_lanes_at_most",
+    {"    schedule = tvm.s_tir.Schedule(func)":
+     "    lanes = min(lanes, 16)\n    schedule = tvm.s_tir.Schedule(func)"},
+    message="vectorized",
+)  # fmt: skip
+edited(
+    "convert_relax", "three_dimensions_at_most",
+    {"int(extent) for extent in x.ty.shape)": "int(extent) for extent in list(x.ty.shape)[-3:])"},
+    message=r"kernel\(shape, eps\) called with",
+)  # fmt: skip
+edited(
+    "give_strategy", "one_strategy_for_all", {'f"{name}_strategy"': '"rms_norm_gate_strategy"'},
+    message="one for each operator",
+)  # fmt: skip
+edited(
+    "give_strategy", "eps_to_six_digits",
+    {'float(attrs["eps"])': 'round(float(attrs["eps"]), 6)'},
+    message="compute called with the eps of each call",
+)  # fmt: skip
+edited(
+    "call_converter", "no_eps_for_none", {"eps=float(eps)": "eps=float(eps) or 1e-5"},
+    message="the attribute eps, 0.0",
+)  # fmt: skip

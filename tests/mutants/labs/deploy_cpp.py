@@ -521,3 +521,32 @@ edited(
     },
     message="the model runs on device_input as it lies",
 )
+
+
+edited(
+    "image_to_label", "powers_overflow",
+    {"relax.op.nn.softmax(logits, axis=1)":
+     "relax.op.divide(relax.op.exp(logits), "
+     "relax.op.sum(relax.op.exp(logits), axis=1, keepdims=True))"},
+    message="whose logits may be large",
+)  # fmt: skip
+edited(
+    "call_on_threads", "another_exception_thrown",
+    {"    } catch (...) {\n": "    } catch (const std::exception& error) {\n"
+     "      std::lock_guard<std::mutex> lock(mutex);\n"
+     "      failure = std::make_exception_ptr(std::runtime_error(error.what()));\n"
+     "      next = inputs.size();\n    } catch (...) {\n"},
+    message="another exception: input",
+)  # fmt: skip
+edited(
+    "export_model", "keeps_an_older_library",
+    {"        build_relax(scheduled": "        if not (folder / 'model.so').exists():\n"
+     "            build_relax(scheduled"},
+    message="in place of the file that was there before",
+)  # fmt: skip
+edited(
+    "call_on_threads", "eight_threads",
+    {"std::min<size_t>(threads, inputs.size())":
+     "std::min<size_t>(std::max(threads, 8), inputs.size())"},
+    message="how many threads are started",
+)  # fmt: skip

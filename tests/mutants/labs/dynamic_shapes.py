@@ -620,3 +620,74 @@ edited(
     {"            relax.transform.RemovePurityChecking(),\n": ""},
     message="relax.force_pure",
 )
+
+
+edited(
+    "schedule_dynamic", "eight_rows_at_most",
+    {"    schedule.pad_einsum": "    rows = min(rows, 8)\n    schedule.pad_einsum"},
+    message="i_inner unrolled",
+)  # fmt: skip
+edited(
+    "import_dynamic", "up_to_512", {"max=most": "max=min(most, 512)"},
+    message="the attribute tir_var_upper_bound with",
+)  # fmt: skip
+edited(
+    "plan_memory", "adds_to_the_bounds_of_an_import",
+    {"dict(bounds)": "{**dict((main.attrs or {}).get('tir_var_upper_bound', {})), **bounds}"},
+    message="with a bound of n alone",
+)  # fmt: skip
+edited(
+    "verify_over_range", "draws_on_the_diagonal",
+    {"        shapes.add(tuple(random.randint(1, bound) for bound in bounds))":
+     "        share = random.random()\n"
+     "        shapes.add(tuple(1 + int(share * bound) for bound in bounds))"},
+    message="also with few of the first",
+)  # fmt: skip
+edited(
+    "verify_over_range", "odd_is_prime",
+    {"all(number % divisor for divisor in range(2, math.isqrt(number) + 1))": "number % 2 == 1"},
+    message="primes above 2 and below",
+)  # fmt: skip
+edited(
+    "verify_over_range", "refuses_the_tolerance_itself", {"error <= tol": "error < tol"},
+    message="an error of just 0.5 passes",
+)  # fmt: skip
+edited(
+    "verify_over_range", "skips_nan_beside_numbers", {"np.abs(got - want).max()":
+     "np.nanmax(np.abs(got - want))"},
+    message="NaN in one element",
+)  # fmt: skip
+edited(
+    "verify_over_range", "compares_sizes_for_shapes", {"got.shape != want.shape":
+     "got.size != want.size"},
+    message="a column in place of a row",
+)  # fmt: skip
+edited(
+    "verify_over_range", "says_one_shape",
+    {"has shape {got.shape}, not {want.shape}": "has another shape"},
+    message="names the two output shapes",
+)  # fmt: skip
+edited(
+    "verify_over_range", "says_no_error",
+    {"the largest error is {error:.3g}, above": "it is above"},
+    message="names the error",
+)  # fmt: skip
+edited(
+    "bucketed", "takes_zeros_for_padding",
+    {"padded[:, :length], keep[:, :length] = x, 1":
+     "padded[:, :length] = x\n    keep[:] = (padded != 0).any(axis=2)"},
+    message="the output for length",
+)  # fmt: skip
+edited(
+    "bucketed", "pads_with_what_was_there",
+    {"    padded = np.zeros((batch, bucket, width), \"float32\")":
+     "    kept = bucketed.__dict__.setdefault('kept', {})\n"
+     "    padded = np.zeros((batch, bucket, width), \"float32\")\n"
+     "    padded = kept.setdefault(padded.shape, padded)"},
+    message="the tokens that the artifact is given",
+)  # fmt: skip
+edited(
+    "bucketed", "rounds_in_place",
+    {"    padded[:, :length]": "    x[abs(x) < 1e-4] = 0\n    padded[:, :length]"},
+    message="x",
+)  # fmt: skip

@@ -496,3 +496,58 @@ edited(
     },
     message="a thread's lanes next to each other",
 )
+
+
+edited(
+    "bind_threads", "at_most_a_warp", {"[None, threads_x]": "[None, min(threads_x, 32)]"},
+    message=r"expected: the loops blockIdx.y\(26\).*threadIdx.x",
+)  # fmt: skip
+edited(
+    "bind_threads", "finds_the_block_by_name",
+    {"schedule.get_loops(block)": 'schedule.get_loops(schedule.get_sblock("C"))'},
+    message="Cannot find a block with the name: C",
+)  # fmt: skip
+edited(
+    "bind_threads", "one_thread_unbound",
+    {'    schedule.bind(thread_i, "threadIdx.y")':
+     '    if threads_y > 1:\n        schedule.bind(thread_i, "threadIdx.y")'},
+    message="nothing is bound to threadIdx.y",
+)  # fmt: skip
+edited(
+    "stage_shared", "two_lanes_one_by_one",
+    {"    schedule.vectorize(vector)": "    if lanes > 2:\n        schedule.vectorize(vector)"},
+    message=r"vectorized\(2\)",
+)  # fmt: skip
+edited(
+    "stage_shared", "finds_k_outer_by_its_place",
+    {"compute_at(copy, k_outer)": "compute_at(copy, schedule.get_loops(block)[4])"},
+    message="written inside k_outer",
+)  # fmt: skip
+edited(
+    "register_tile_gpu", "at_most_8_steps", {"[None, step]": "[None, min(step, 8)]"},
+    message=r"serial\(9\)",
+)  # fmt: skip
+edited(
+    "pad_shared", "no_offset_no_padding",
+    {"    schedule.storage_align": "    if offset:\n        schedule.storage_align"},
+    message="begins 0 past a multiple of 32",
+)  # fmt: skip
+edited(
+    "tensorize_product", "finds_k_outer_by_its_place",
+    {"(product, k_outer)": "(product, schedule.get_loops(product)[3])"},
+    message="accumulators are set to zero once, before k_outer",
+)  # fmt: skip
+edited(
+    "bind_threads_classic", "at_most_a_warp", {"factor=threads_x": "factor=min(threads_x, 32)"},
+    message=r"threadIdx.x\(",
+)  # fmt: skip
+edited(
+    "bind_threads_classic", "one_thread_unbound",
+    {"    schedule[C].bind(thread_i": "    if threads_y > 1:\n        schedule[C].bind(thread_i"},
+    message="nothing is bound to threadIdx.y",
+)  # fmt: skip
+edited(
+    "stage_shared", "four_lanes_at_most",
+    {"threads_x, lanes]": "threads_x, min(lanes, 4)]"},
+    message=r"vectorized\(8\)",
+)  # fmt: skip

@@ -514,3 +514,40 @@ edited(
     {"    finally:\n        tracker.close()": "    finally:\n        pass"},
     message="closed when there is a session",
 )
+
+
+edited(
+    "request_worker", "whole_seconds_from_one",
+    {"settimeout(wait_seconds)": "settimeout(max(1, round(wait_seconds)))"},
+    message="at most as long as wait_seconds says",
+)  # fmt: skip
+edited(
+    "measure_remotely", "samples_of_20_ms",
+    {"repeat=repeats)": "repeat=repeats, min_repeat_ms=20)"},
+    message="however long they take",
+)  # fmt: skip
+edited(
+    "measure_remotely", "two_inputs", {"for each in inputs]": "for each in inputs[:2]]"},
+    message="expected: measure_remotely to run",
+)  # fmt: skip
+edited(
+    "measure_remotely", "warms_up",
+    {'    module["main"](*arguments, output)\n':
+     '    for _ in range(2):\n        module["main"](*arguments, output)\n'},
+    message="main called once for the output",
+)  # fmt: skip
+edited(
+    "rpc_runner", "one_worker_per_core",
+    {"    runner = ":
+     "    import os\n\n    workers = min(workers, os.cpu_count() or 1)\n    runner = "},
+    message="the others idle",
+)  # fmt: skip
+edited(
+    "rpc_runner", "whole_seconds", {"timeout=trial_seconds": "timeout=int(trial_seconds)"},
+    message="given up after trial_seconds",
+)  # fmt: skip
+edited(
+    "survive_lost_worker", "empties_the_list",
+    {"    return results": "    del inputs[:]\n    return results"},
+    message="the list of trials as it was",
+)  # fmt: skip

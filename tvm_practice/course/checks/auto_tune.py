@@ -228,12 +228,13 @@ def _expect_knobs(task: Any) -> None:
     )
     step = 1
     for name, size in knobs:
-        # The other knobs at their first values, and somewhere else.
+        # The other knobs at their first values, at their last, and somewhere else.
         rest = len(task.config_space) // 2 // (step * size) * step * size
+        last = len(task.config_space) - 1 - step * (size - 1)
         idle = size > 1 and not any(
             format_nest(instantiated(task, base + step * value))
             != format_nest(instantiated(task, base))
-            for base in (rest, 0)
+            for base in (rest, 0, last)
             for value in (size - 1, *range(1, size - 1))
         )
         expect(
@@ -251,7 +252,10 @@ def _runs(nest: list[Node]) -> set[str]:
 
 
 def _expect_always(task: Any) -> None:
-    """No knob switches threads or vectors off: the same loops run the same way."""
+    """No knob switches threads or vectors off, or shares the steps of a sum among threads."""
+    _, tensors = task.instantiate(task.config_space.get(0))
+    steps = {str(axis.var.name) for axis in tensors[-1].op.reduce_axis}
+    steps -= {str(axis.var.name) for axis in tensors[-1].op.axis}
     found: dict[tuple[Any, ...], set[str]] = {}
     space, step = len(task.config_space), 1
     sizes = [len(each) for each in task.config_space.space_map.values()]
@@ -262,6 +266,13 @@ def _expect_always(task: Any) -> None:
         step *= size
     for index in sorted(indices):
         nest = instantiated(task, index)
+        shared = [loop for loop in accumulation(nest)[0] if loop.kind == "parallel"]
+        expect_loops(
+            not any(steps & set(loop.name.split(".")) for loop in shared),
+            shared,
+            f"no steps of the sum among the threads, with {task.config_space.get(index)} as well",
+            "a knob that chooses the parallel loop: the steps of k add to the same elements of C",
+        )
         loops = tuple((loop.name, loop.extent) for loop in accumulation(nest)[0])
         runs = found.setdefault(loops, _runs(nest))
         missing = sorted(runs ^ _runs(nest))
@@ -448,6 +459,13 @@ def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
         expected=f"a tuner that plans after {plan_size(trials)} trials, budget.plan_size(trials)",
         seen=f"plan_size={size}",
         look="plan_size= of XGBTuner, without which it learns nothing before 64 trials",
+    )
+    early = searches[-1].get("early_stopping")
+    expect(
+        early is None or early >= trials,
+        expected=f"{trials} trials, whatever they measure",
+        seen=f"a search that ends after {early} trials without a faster one",
+        look="early_stopping= of tune()",
     )
     _expect_progress(searches[-1].get("callbacks"), "callbacks= of tune()")
 

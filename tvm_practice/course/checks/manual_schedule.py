@@ -877,8 +877,10 @@ def check_packed_product(packed_product: Function) -> None:
     from tvm import te
 
     rows, columns = draw_distinct(2, [2, 3, 4, 5])
-    (depth,) = draw_distinct(1, range(7, 20))
-    for m, n in ((3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)):
+    (few,) = draw_distinct(1, range(7, 20))
+    ragged, whole = (3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)
+    # The last one is declared only: so many steps exceed any bound.
+    for (m, n), depth in ((ragged, few), (whole, few), (whole, 1_000_003)):
         tensors = _product_of(packed_product, (m, n), (rows, columns), depth)
         expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")
         stages = stages_of(tensors[-1])
@@ -890,6 +892,13 @@ def check_packed_product(packed_product: Function) -> None:
             seen=str(shapes),
             look="the shapes and names of both te.compute: T has the tiles, row panels first",
         )
+        steps = math.prod(int(each.dom.extent) for each in stages["T"].op.reduce_axis)
+        expect(
+            steps == depth,
+            expected=f"a sum over all {depth} steps",
+            seen=f"over {steps}",
+            look="te.reduce_axis((0, depth)), over all of the depth: the second extent of both",
+        )
         formula = str(stages["T"].op.body)
         expect(
             "if_then_else" not in formula and "Select" not in formula,
@@ -897,6 +906,8 @@ def check_packed_product(packed_product: Function) -> None:
             seen=formula,
             look="what is inside te.sum: the product alone",
         )
+        if depth != few:
+            continue
         a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
         got_t, got_c = build_expressions(tensors[:2], [stages["T"], stages["C"]])(a, b)
         want = np.einsum("xri,yrj->xyij", a, b)
@@ -995,7 +1006,7 @@ def check_order_packed(order_packed: Function) -> None:
         ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), False),
         ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
         ((3, 5, 7), (1, 1), False),
-        ((3, 5, 7), (1, columns), False),
+        ((3, 5, 7), (1, 2), False),
         ((2 * rows + 1, 5, 7), (rows, 1), True),
     ):
         schedule = _packed_stages(sizes, tile, steps)
@@ -1205,6 +1216,11 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
     _check_packed(packed_matmul, (m, n, k), tiles)
     _check_packed(packed_matmul, (m, n, k), {**tiles, "rows_first": True})
+    # An answer may have kept something of an earlier call, or choose by the number of panels.
+    for others in ((m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k)):
+        _check_packed(packed_matmul, others, tiles, run=False)
+    for name in tiles:
+        _check_packed(packed_matmul, (m, n, k), {**tiles, name: tiles[name] + 1}, run=False)
     tall = (_ceil(3 * columns, rows) + 1) * rows, 3 * columns, 12
     _check_packed(packed_matmul, tall, {"rows": rows, "columns": columns})
     for sizes, (rows, columns, steps) in (((1, 9, 3), (4, 8, 2)), ((5, 7, 3), (1, 1, 1))):
@@ -1217,8 +1233,9 @@ def _check_packed(
     sizes: tuple[int, int, int],
     options: dict[str, Any],
     loops: bool = True,
+    run: bool = True,
 ) -> None:
-    """With `loops`, none of which then has one iteration, they are looked at."""
+    """With `loops`, none of which of the sum then has one iteration, they are looked at."""
     import tvm
 
     m, n, k = sizes
@@ -1266,6 +1283,8 @@ def _check_packed(
             "schedule.vectorize of the last loop of B_packed's block",
         )
     _expect_unguarded(schedule)
+    if not run:
+        return
     expect_product(
         build_module(schedule.mod),
         (m, k),

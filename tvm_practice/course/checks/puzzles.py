@@ -1,6 +1,9 @@
 """The puzzles and how they are graded: the loops against the wanted picture, then the values."""
 
-from collections.abc import Callable
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -73,6 +76,34 @@ def _innermost(schedule: Any) -> Any:  # a tvm.tirx.For
     return schedule.get(schedule.get_loops(schedule.get_sblock("Y"))[-1])
 
 
+Indices = tuple[int, ...]
+
+
+def _visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indices]]]:
+    """The element that each iteration of a block writes, and one that it reads, by buffer.
+
+    An iteration that the block's guard skips is not left out.
+    """
+    loops = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
+    realize = loops[-1].body
+    # TVM prints its integer expressions in Python's words.
+    variables = [str(each.var) for each in realize.block.iter_vars]
+    values = _compiled(realize.iter_values)
+    written = _compiled(each.min for each in realize.block.writes[0].region)
+    read = {
+        str(touched.source.name): _compiled(each.min for each in touched.region)
+        for touched in realize.block.reads
+    }
+    names = [str(each.loop_var) for each in loops]
+    for at in itertools.product(*(range(int(each.extent)) for each in loops)):
+        within = dict(zip(variables, eval(values, dict(zip(names, at, strict=True))), strict=True))
+        yield eval(written, within), {name: eval(each, within) for name, each in read.items()}
+
+
+def _compiled(expressions: Iterable[Any]) -> CodeType:
+    return compile("".join(f"({each})," for each in expressions), "<indices>", "eval")
+
+
 def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
     shapes = [[int(extent) for extent in each.shape] for each in schedule.mod["main"].params]
     (x,) = draw_normal(tuple(shapes[0]))
@@ -137,19 +168,15 @@ def check_one_loop(one_loop: Function) -> None:
 
 
 def _expect_row_by_row(schedule: Any) -> None:
-    loop = _innermost(schedule)
-    block = loop.body.block
-    # TVM prints its integer expressions in Python's words.
-    values = [eval(str(each), {}, {str(loop.loop_var): 1}) for each in loop.body.iter_values]
-    names = [str(each.var) for each in block.iter_vars]
-    within = dict(zip(names, values, strict=True))
-    indices = [eval(str(each), {}, within) for each in block.body.indices]
-    expect(
-        indices == [0, 1],
-        expected="row by row: the second iteration computes Y[0, 1]",
-        seen=f"it computes Y[{', '.join(map(str, indices))}]",
-        look="fuse takes the loop over rows first; no reorder is needed",
-    )
+    columns = int(schedule.mod["main"].params[1].shape[1])
+    for number, (indices, _) in enumerate(_visited(schedule, "Y")):
+        wanted = divmod(number, columns)
+        expect(
+            indices == wanted,
+            expected=f"row by row: iteration {number} computes Y[{wanted[0]}, {wanted[1]}]",
+            seen=f"it computes Y[{', '.join(map(str, indices))}]",
+            look="fuse takes the loop over rows first; no reorder is needed",
+        )
 
 
 @_puzzle(
@@ -297,7 +324,31 @@ def check_zero_first(zero_first: Function) -> None:
     ),
 )
 def check_partial_sums(partial_sums: Function) -> None:
-    _check("partial_sums", partial_sums)
+    _check("partial_sums", partial_sums, _expect_every_so_many)
+
+
+def _expect_every_so_many(schedule: Any) -> None:
+    block = next(
+        str(each.name_hint)
+        for each in map(schedule.get, schedule.get_child_blocks(schedule.get_sblock("root")))
+        if any(str(read.source.name) == "X" for read in each.reads)
+    )
+    taken = defaultdict(list)
+    for partial, reads in _visited(schedule, block):
+        row, element = reads["X"]
+        if row == 0:
+            taken[partial].append(element)
+    apart = len(taken)
+    for elements in taken.values():
+        first = min(elements)
+        expect(
+            sorted(elements) == list(range(first, first + apart * len(elements), apart)),
+            expected=f"a partial sum that takes each {apart}th element of a row: {first}, "
+            f"{first + apart}, {first + 2 * apart}, …",
+            seen=", ".join(map(str, elements[:3])) + ", …",
+            look="split k by [None, factor] and give rfactor the inner loop: its iterations are "
+            "neighbours",
+        )
 
 
 @_puzzle(

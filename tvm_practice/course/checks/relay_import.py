@@ -23,7 +23,7 @@ from tvm_practice.course.imported_models import (
     expect_left_alone,
     expect_only_read,
     expect_operators,
-    expect_own_converter,
+    expect_own_converters,
     expect_target_used,
     other_target,
     state,
@@ -103,10 +103,12 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
         _run_relay(mod, params, example), by_pytorch(model, example), look="what was traced"
     )
     with quiet_frontends():
-        expect_own_converter(
+        expect_own_converters(
             lambda converters: import_relay(model, example, converters=converters),
-            "aten::relu",
-            lambda inputs, types: relay.nn.relu(inputs[0]),
+            {
+                "aten::relu": lambda inputs, types: relay.nn.relu(inputs[0]),
+                "aten::mul": lambda inputs, types: relay.multiply(*inputs[:2]),
+            },
         )
         for count in (1, 3):
             model, example = draw_sum(count)
@@ -132,6 +134,13 @@ def _expect_inputs(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> 
         expected="inputs named input_0, input_1 in the order of the example, the rest in params",
         seen=f"{', '.join(names) or 'no inputs'}",
         look="the names given to from_pytorch, and the params it returns",
+    )
+    weights = graph(mod).inputs[len(names) :]
+    expect(
+        sorted(weights) == sorted(params),
+        expected=f"a main that takes the inputs and then the {len(params)} weights of params",
+        seen=f"after the inputs it takes {', '.join(weights) or 'nothing'}",
+        look="the module as from_pytorch returns it; optimize_relay binds the weights",
     )
     typed = relay.transform.InferType()(mod)["main"].params[: len(example)]
     for parameter, tensor in zip(typed, example, strict=True):
@@ -423,6 +432,7 @@ def _show_build(lib: Any) -> str:
 )
 def check_import_relax(import_relax: Callable[..., Any]) -> None:
     import tvm
+    from tvm import relax
 
     model, example = draw_model(outputs=1)
     before = state(model)
@@ -456,16 +466,15 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         look="how a model with two outputs is imported",
     )
 
-    def own_relu(node: Any, importer: Any) -> Any:
-        from tvm import relax
-
-        return importer.block_builder.emit(relax.op.nn.relu(importer.env[node.args[0]]))
+    def calling(operator: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda node, importer: importer.block_builder.emit(
+            operator(*(importer.env[each] for each in node.args))
+        )
 
     with quiet_frontends():
-        expect_own_converter(
+        expect_own_converters(
             lambda converters: import_relax(model, example, converters=converters),
-            "relu.default",
-            own_relu,
+            {"relu.default": calling(relax.op.nn.relu), "mul.Tensor": calling(relax.op.multiply)},
         )
         summed, given = draw_sum(3)
         mod = import_relax(summed, given)
@@ -710,11 +719,13 @@ def check_verify(verify: Callable[..., Any]) -> None:
     _check_counts_and_shapes(verify, want)
     got = copies()
     got[0][at] = want[0][at] - np.float32(0.75)
+    milder = (0, int(np.abs(want[0][0]).argmax()))  # wrong too, and less: not the worst
+    got[0][milder] *= np.float32(1.01)
     message = _expect_rejected(
         verify,
         [got[1], got[0]],
         [want[1], want[0]],
-        case="an element that is 0.75 too small",
+        case="two elements, one of them 0.75 too small",
         look="the absolute value of the difference",
     )
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / abs(float(want[0][at])))

@@ -339,7 +339,28 @@ def _demonstrate_compare(compare_interleaved: Compare) -> str:
 def check_compare_interleaved(compare_interleaved: Compare) -> None:
     rng = fresh_rng()
     _check_drifting(compare_interleaved, int(rng.integers(30, 40)), float(rng.uniform(2, 4)))
-    _check_noisy(compare_interleaved, float(rng.uniform(2, 4)), _noise(rng, 600))
+    for _ in range(2):  # of the intervals from the 5th percentile on, one in 40 is a 95% interval
+        _check_noisy(compare_interleaved, float(rng.uniform(2, 4)), _noise(rng, 600))
+    _check_few(compare_interleaved, rng.permutation([1.0, 2.0, 4.0, 8.0]))
+
+
+def _check_few(compare_interleaved: Compare, ratios: np.ndarray) -> None:
+    """Of four rounds, 1 in 20 resampled medians is the smallest ratio, 1 in 20 the largest.
+
+    Three of four draws give the same ratio so often, if they are with replacement and as many as
+    the rounds.
+    """
+    machine = Machine()
+    first, second = pair(machine, lambda i: 10 * ratios[i % len(ratios)], lambda i: 10.0)
+    with machine.in_charge_of_time(compare_interleaved):
+        _, low, high = compare_interleaved(first, second, rounds=len(ratios))
+    expect(
+        bool(np.allclose([low, high], [ratios.min(), ratios.max()], rtol=0.01)),
+        expected="an interval from 1 to 8 for four rounds with the ratios 1, 2, 4 and 8",
+        seen=f"from {low:.3g} to {high:.3g}",
+        look="each of the 2000 draws: as many ratios as there are rounds, with replacement, so "
+        "that one may be drawn thrice",
+    )
 
 
 def _noise(rng: np.random.Generator, rounds: int) -> np.ndarray:

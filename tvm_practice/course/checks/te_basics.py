@@ -158,16 +158,23 @@ def _runner(tensors: list[Any], stages: dict[str, Any]) -> Callable[..., Stages]
 
 
 def _sizes(rng: Any, low: int, high: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Sizes to grade values at: some from `low` to `high`, some that no bound expects, and 1."""
+    """Sizes to grade values at: different ones, equal ones that no bound expects, and 1.
+
+    Where sizes are equal, an index in another one's place is still inside the tensor.
+    """
     yield tuple(int(size) for size in rng.choice(np.arange(low, high), count, replace=False))
-    yield tuple(int(size) for size in rng.choice(np.arange(260, 300), count, replace=False))
+    yield (int(rng.integers(260, 300)),) * count
     yield (1,) * count
 
 
 def _one_changed(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """`sizes` with one of them larger: an answer may have kept something from an earlier call."""
-    for at in range(len(sizes)):
-        yield (*sizes[:at], sizes[at] + 1, *sizes[at + 1 :])
+    """`sizes` with one of them larger: an answer may have kept something from an earlier call.
+
+    Then with one so large that it exceeds any bound: these are declared, not run.
+    """
+    for more in (1, 1_000_000):
+        for at in range(len(sizes)):
+            yield (*sizes[:at], sizes[at] + more, *sizes[at + 1 :])
 
 
 # What is drawn is multiplied by it: a formula that is right for small values alone is not.
@@ -198,17 +205,17 @@ _SCALES = (1.0, 1e-4, 1e4)
 def check_matmul(matmul: Declare) -> None:
     rng = fresh_rng()
 
-    def declared(m: int, n: int, k: int) -> list[Any]:
+    def declared(m: int, n: int, k: int) -> tuple[list[Any], dict[str, Any]]:
         tensors = matmul(m, n, k)
         _expect_tensors(tensors, {"A": (m, k), "B": (k, n), "C": (m, n)}, "matmul", named="ABC")
-        return tensors
-
-    for m, n, k in _sizes(rng, 17, 60, 3):
-        tensors = declared(m, n, k)
-        for others in _one_changed((m, n, k)):
-            declared(*others)
         stages = _expect_stages(tensors, {"C": (m, n)})
         _expect_reduction(stages, "C", k)
+        return tensors, stages
+
+    for m, n, k in _sizes(rng, 17, 60, 3):
+        tensors, stages = declared(m, n, k)
+        for others in _one_changed((m, n, k)):
+            declared(*others)
         run = _runner(tensors, stages)
         for scale in _SCALES:
             a = rng.standard_normal((m, k), dtype="float32") * np.float32(scale)
@@ -251,20 +258,19 @@ def check_matmul(matmul: Declare) -> None:
 def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
     rng = fresh_rng()
 
-    def declared(batch: int, inputs: int, outputs: int) -> list[Any]:
+    def declared(batch: int, inputs: int, outputs: int) -> tuple[list[Any], dict[str, Any]]:
         tensors = dense_bias_relu(batch, inputs, outputs)
         shapes = {"X": (batch, inputs), "W": (outputs, inputs), "bias": (outputs,)}
         shapes["Y"] = (batch, outputs)
         _expect_tensors(tensors, shapes, "dense_bias_relu", named="Y")
-        return tensors
+        stages = _expect_stages(tensors, dict.fromkeys(("dense", "biased", "Y"), shapes["Y"]))
+        _expect_reduction(stages, "dense", inputs)
+        return tensors, stages
 
     for batch, inputs, outputs in _sizes(rng, 11, 50, 3):
-        tensors = declared(batch, inputs, outputs)
+        tensors, stages = declared(batch, inputs, outputs)
         for others in _one_changed((batch, inputs, outputs)):
             declared(*others)
-        shape = (batch, outputs)
-        stages = _expect_stages(tensors, {"dense": shape, "biased": shape, "Y": shape})
-        _expect_reduction(stages, "dense", inputs)
         run = _runner(tensors, stages)
         for scale in _SCALES:
             x = rng.standard_normal((batch, inputs), dtype="float32") * np.float32(scale)
@@ -313,16 +319,10 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
 def check_softmax(softmax: Declare) -> None:
     rng = fresh_rng()
 
-    def declared(*shape: int) -> list[Any]:
+    def declared(rows: int, columns: int) -> tuple[list[Any], dict[str, Any]]:
+        shape = (rows, columns)
         tensors = softmax(*shape)
         _expect_tensors(tensors, {"X": shape, "Y": shape}, "softmax", named="Y")
-        return tensors
-
-    for rows, columns in _sizes(rng, 11, 50, 2):
-        shape = (rows, columns)
-        tensors = declared(*shape)
-        for others in _one_changed(shape):
-            declared(*others)
         stages = _expect_stages(
             tensors,
             {"row_max": (rows,), "exponent": shape, "row_sum": (rows,), "Y": shape},
@@ -330,6 +330,12 @@ def check_softmax(softmax: Declare) -> None:
         )
         _expect_reduction(stages, "row_max", columns)
         _expect_reduction(stages, "row_sum", columns)
+        return tensors, stages
+
+    for shape in _sizes(rng, 11, 50, 2):
+        tensors, stages = declared(*shape)
+        for others in _one_changed(shape):
+            declared(*others)
         run = _runner(tensors, stages)
         # Values around 200 overflow exp in float32 unless the maximum is subtracted first; those
         # around -200 give a sum of 0 unless it is, and those of ±1e4 do both.

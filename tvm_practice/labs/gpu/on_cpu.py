@@ -56,7 +56,7 @@ def run_on_cpu(mod: Any, inputs: list[Any], shape: tuple[int, ...], dtype: str =
     return output.numpy()
 
 
-def matmul_on_cpu(schedule: Any, m: int, n: int, k: int) -> tuple[Any, Any]:
+def matmul_on_cpu(schedule: Any, m: int, n: int, k: int, *, name: str = "C") -> tuple[Any, Any]:
     """C of a scheduled matmul on new inputs, and numpy's.
 
     Args:
@@ -64,6 +64,7 @@ def matmul_on_cpu(schedule: Any, m: int, n: int, k: int) -> tuple[Any, Any]:
         m: rows of A and C.
         n: columns of B and C.
         k: columns of A, rows of B.
+        name: of C.
 
     Returns:
         Two float32 arrays of shape (m, n).
@@ -73,5 +74,5 @@ def matmul_on_cpu(schedule: Any, m: int, n: int, k: int) -> tuple[Any, Any]:
     dtype = str(schedule.mod["main"].params[0].dtype)
     rng = np.random.default_rng()
     a, b = (rng.standard_normal(s, dtype="float32").astype(dtype) for s in ((m, k), (k, n)))
-    mod = untensorized(schedule, declare(m, n, k, dtype)[0].mod)
+    mod = untensorized(schedule, declare(m, n, k, dtype, name=name)[0].mod)
     return run_on_cpu(mod, [a, b], (m, n)), a.astype("float32") @ b.astype("float32")

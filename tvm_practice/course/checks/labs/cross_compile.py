@@ -2,11 +2,14 @@
 
 import copy
 import json
+import os
+import platform
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -234,6 +237,8 @@ def check_describe_target(describe_target: Function) -> None:
     cases = [*_DESCRIBED]
     if here.startswith("x86_64"):
         cases.append((own, "x86_64", 128, False, "no mtriple: this machine's"))
+    if here.startswith("aarch64"):
+        cases.append((own, "aarch64", 128, True, "no mtriple: this machine's"))
     for target, architecture, bits, fma, look in cases:
         said = (
             " ".join(f"{key} {value}" for key, value in target.items() if key != "kind")
@@ -250,6 +255,40 @@ def check_describe_target(describe_target: Function) -> None:
             look=f"{look}; tvm.target.codegen.llvm_cpu_has_features takes mtriple, mcpu and mattr "
             "into account",
         )
+    with _on_aarch64():
+        elsewhere = describe_target({"kind": "llvm"})
+    wanted = {"architecture": "aarch64", "vector_bits": 128, "fma": True}
+    expect(
+        elsewhere == wanted,
+        expected=f"{wanted} without mtriple, on a machine that says it is an aarch64",
+        seen=repr(elsewhere),
+        look="tvm.target.codegen.llvm_get_system_triple(), for a target without mtriple",
+    )
+
+
+@contextmanager
+def _on_aarch64() -> Iterator[None]:
+    """In this context, TVM and Python say that this machine is an aarch64 with Linux."""
+    import tvm
+
+    triple = "aarch64-unknown-linux-gnu"
+    plain = tvm.target.Target
+
+    def resolved(target: Any, *given: Any, **named: Any) -> Any:
+        described = {"kind": target} if isinstance(target, str) else target
+        if isinstance(described, dict) and described.get("kind") == "llvm":
+            described = {"mtriple": triple, **described}
+        return plain(described, *given, **named)
+
+    system = SimpleNamespace(system="Linux", sysname="Linux", machine="aarch64")
+    with (
+        mock.patch.object(tvm.target.codegen, "llvm_get_system_triple", lambda: triple),
+        mock.patch.object(tvm.target, "Target", resolved),
+        mock.patch.object(platform, "machine", lambda: system.machine),
+        mock.patch.object(platform, "uname", lambda: system),
+        mock.patch.object(os, "uname", lambda: system),
+    ):
+        yield
 
 
 def _expect_target_kept(given: dict[str, Any], before: dict[str, Any]) -> None:
@@ -294,6 +333,10 @@ def _with_a_buffer(size: int) -> Any:
     return schedule.mod
 
 
+def _names_in(folder: str) -> str:
+    return ", ".join(sorted(each.name for each in Path(folder).iterdir())) or "none"
+
+
 def _object_facts(compile_object: Function) -> str:
     """What the object file and the assembly of a foreign target are."""
     with tempfile.TemporaryDirectory() as folder:
@@ -330,16 +373,21 @@ def check_compile_object(compile_object: Function) -> None:
     rng = fresh_rng()
     # Rows that 8 divides: a guard in the vectorized loop would leave single floats.
     rows, columns = 8 * int(rng.integers(2, 12)), int(rng.integers(16, 99))
-    name = f"scaled_sum_{rng.integers(1000)}"
     cases = (
         (_with(_ARM, "cortex-a72"), "aarch64", r"\bfmla\b"),
         (_with(_WASM, "", "+simd128"), "wasm32", r"f32x4\.mul"),
         (_with(_X86, "haswell"), "x86_64", r"%ymm\d"),
         (_with(_X86, "nehalem"), "x86_64", r"\bmulps\b"),
+        (_with(_ARM, "cortex-a72"), "aarch64", r"\bfmla\b"),  # again, of another function
     )
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, architecture, instruction) in enumerate(cases):
-            file = Path(folder) / f"{number}.o"
+            name = f"scaled_sum_{number}{rng.integers(100)}"
+            # The path decides alone: a name without an ending, and a file to replace.
+            file = Path(folder) / (f"{number}.o" if number < 3 else str(number))
+            if number == 1:
+                file.write_text("an older file")
+            before = {*Path(folder).iterdir(), file}
             given = copy.deepcopy(target)
             assembly = compile_object(_scaled_sum(rows, columns, name), given, str(file))
             _expect_target_kept(given, target)
@@ -348,10 +396,13 @@ def check_compile_object(compile_object: Function) -> None:
             expect(
                 found == architecture,
                 expected=f"an object file of {architecture} for {words}",
-                seen=found if found != "no file" else f"no file at {file.name}",
-                look="write_to_file(path, 'o') of what tvm.compile made for the target given",
+                seen=found
+                if found != "no file"
+                else f"no file at {file.name}, but {_names_in(folder)}",
+                look="write_to_file(path, 'o') of what tvm.compile made for the target given, to "
+                "the path given, also where there is a file",
             )
-            others = [each.name for each in Path(folder).iterdir() if each.suffix != ".o"]
+            others = [each.name for each in Path(folder).iterdir() if each not in before]
             expect(
                 not others,
                 expected="one file written, the object file",
@@ -362,7 +413,7 @@ def check_compile_object(compile_object: Function) -> None:
                 f"__tvm_ffi_{name}".encode() in file.read_bytes(),
                 expected=f"the symbol __tvm_ffi_{name} in the object file",
                 seen="another function's",
-                look="the module given to tvm.compile",
+                look="the module given to tvm.compile, at each call",
             )
             expect(
                 isinstance(assembly, str) and f"__tvm_ffi_{name}:" in assembly,
@@ -639,7 +690,7 @@ def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> 
     )
 
 
-# Asks for memory of several sizes at a time, and fails with a message of three parts.
+# Asks for memory of several sizes at a time, and fails with a message of five parts, one long.
 _DEMANDING = """
 #include <string.h>
 #include <tvm/ffi/c_api.h>
@@ -664,45 +715,72 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
     }
   }
   for (int i = 0; i < COUNT; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
-  const char* parts[] = {"memory is ", NULL, aligned, NULL, ", as said"};
+  static char dots[5001];
+  memset(dots, '.', 5000);
+  const char* parts[] = {"memory is ", NULL, aligned, dots, ", as said"};
   TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 5);
   return -1;
 }
 """
 
 
-# Copies its first tensor to its second.
+# Copies its last input, the third, to its output, and adds the first value of the others. It
+# checks what it is given as TVM's functions do.
 _COPYING = """
 #include <string.h>
 #include <tvm/ffi/c_api.h>
 
+void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
+
 int __tvm_ffi_copying(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  const DLTensor* from = given[0].v_ptr;
-  const DLTensor* to = given[1].v_ptr;
+  for (int t = 0; t < 4; ++t) {
+    const DLTensor* tensor = given[t].v_ptr;
+    int64_t step = 1;
+    for (int i = tensor->ndim - 1; i >= 0; --i) {
+      if (tensor->strides != NULL && tensor->strides[i] != step) {
+        const char* parts[] = {"strides that are not those of a compact tensor"};
+        TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 1);
+        return -1;
+      }
+      step *= tensor->shape[i];
+    }
+  }
+  const DLTensor* from = given[2].v_ptr;
+  const DLTensor* to = given[3].v_ptr;
+  const float* first = ((const DLTensor*)given[0].v_ptr)->data;
+  const float* second = ((const DLTensor*)given[1].v_ptr)->data;
   uint64_t bytes = 4;
   for (int i = 0; i < from->ndim; ++i) bytes *= from->shape[i];
   memcpy(to->data, from->data, bytes);
+  ((float*)to->data)[0] += first[0] + second[0];
   return 0;
 }
 """
 
 
 def _expect_large(c_harness: Function) -> None:
-    """Tensors may be larger than a stack."""
+    """Tensors may be larger than a stack, and more than three."""
     rng = fresh_rng()
     shape = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
-    values = rng.standard_normal(shape, dtype="float32")
+    inputs = [rng.standard_normal(each, dtype="float32") for each in ((2,), (1, 3), shape)]
+    want = inputs[-1].ravel().copy()
+    want[0] += inputs[0][0] + inputs[1][0, 0]
     try:
-        got = _called(c_harness("copying", [shape, shape]), _COPYING, [values])
+        source = c_harness("copying", [*(each.shape for each in inputs), shape])
+        got = _called(source, _COPYING, inputs)
     except RuntimeError as error:
         expect(
             False,
-            expected=f"the program to run with tensors of {shape}",
+            expected=f"the program to run with three inputs, the last of {shape}",
             seen=str(error),
-            look="where the data is: static, or from aligned_alloc; a stack has a few MB",
+            look="where the data is: static, or from aligned_alloc, a stack has a few MB; and the "
+            "strides of three dimensions",
         )
     if got is not None:
-        expect_close(got, values.ravel(), what=f"a copy of {shape}", look="the size of the data")
+        expect_close(
+            got, want, what=f"what depends on three inputs, the last of {shape}",
+            look="how many inputs are read, in which order, and the size of the data",
+        )  # fmt: skip
 
 
 def _expect_promises(c_harness: Function) -> None:
@@ -727,11 +805,12 @@ def _expect_promises(c_harness: Function) -> None:
             look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
         )
         expect(
-            "exit code 1" in said and "memory is aligned, as said" in said,
-            expected="exit code 1 and 'memory is aligned, as said', an error of five parts, two of "
-            "them NULL",
-            seen=said,
-            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, a NULL is skipped",
+            "exit code 1" in said and f"memory is aligned{'.' * 5000}, as said" in said,
+            expected="exit code 1 and 'memory is aligned', 5000 dots and ', as said', an error of "
+            "five parts, one of them NULL",
+            seen=re.sub(r"\.{4,}", lambda dots: f"({len(dots[0])} dots)", said)[:300],
+            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, whole; a NULL is "
+            "skipped",
         )
 
 
@@ -773,7 +852,7 @@ def _kernel(source: str) -> str:
 )
 def check_cuda_source(cuda_source: Function) -> None:
     rng = fresh_rng()
-    for arch in ("sm_75", "sm_90"):
+    for arch in ("sm_75", "sm_90a", "sm_75"):  # twice the same, of different functions
         name = f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9))
         with _targets() as targets:
@@ -782,7 +861,15 @@ def check_cuda_source(cuda_source: Function) -> None:
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
             expected=f"CUDA source with the kernel {name}_kernel",
             seen=str(source)[:60].replace("\n", " ") or "an empty text",
-            look="inspect_source of .mod.imports[0]: .mod itself is the host's module",
+            look="inspect_source of .mod.imports[0], of the module given: .mod itself is the "
+            "host's module",
+        )
+        begins = source.strip().splitlines()[0]
+        expect(
+            begins.startswith("#") and "#include" in source,
+            expected="the whole source, from its #include lines on",
+            seen=f"it begins with {begins[:60]}",
+            look="what is cut from inspect_source()",
         )
         seen = {str(each.attrs.get("arch")) for each in targets}
         expect(

@@ -246,8 +246,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
     import tvm
 
     rng = fresh_rng()
-    # Rows of one need no padding: pad_einsum then makes no copy that could be moved.
-    tiles = draw_distinct(3, [(4, 16), (6, 8), (3, 24), (5, 12)])
+    tiles = draw_distinct(2, [(4, 16), (6, 8), (3, 24), (5, 12)])
+    tiles += draw_distinct(1, [(9, 8), (10, 4), (12, 4)])
     for (rows, columns), names in zip(tiles, ("ABC", "PQR", "ABC"), strict=True):
         k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))
         schedule, block = _symbolic_schedule(k, m, names)
@@ -383,7 +383,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     rng = fresh_rng()
     width, features = (int(each) for each in rng.choice([3, 5, 7, 9], 2, replace=False))
     first, second = draw_distinct(2, ["batch", "length", "rows", "tokens", "sequences"])
-    bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(10, 20))}
+    bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(600, 3000))}
     axes = ({0: first, 1: second}, {0: first})
     model = _network(width, features)
     before = state(model)
@@ -413,7 +413,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
                 look="repeat_interleave returns another tensor",
             )
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
-    _expect_one_symbol(import_dynamic, first, bounds[first])
+    _expect_one_symbol(import_dynamic, first, 3)
     run = _executable(mod)
     for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
         x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
@@ -642,7 +642,16 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
             y = builder.emit(relax.op.reshape(y, (n, m, 2, 4)))
             y = builder.emit_output(relax.op.nn.softmax(y))
         builder.emit_func_output(y)
-    planned = plan_memory(optimize_relax(builder.get()), {"n": 9, "m": 5})
+    mod = optimize_relax(builder.get())
+    mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3, "m": 3})
+    formulas = _formulas(read_memory(plan_memory(mod, {"n": 9}), n=9, m=5))
+    expect(
+        all("m" in each for each in formulas),
+        expected="with a bound of n alone, storages of sizes in m, whatever bounds mod had before",
+        seen=f"storages of {', '.join(formulas)} bytes",
+        look="the attribute: the bounds that are given, in place of those of an import",
+    )
+    planned = plan_memory(mod, {"n": 9, "m": 5})
     formulas = _formulas(read_memory(planned, n=9, m=5))
     expect(
         any("n" not in each and "m" not in each for each in formulas),
@@ -770,6 +779,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         look="random.randint without a seed",
     )
     _expect_drawn(verify_over_range)
+    _expect_primes(verify_over_range)
     for few in ((50,), (4, 5, 6)):  # another number of symbols, and the smallest bound
         tried: list[tuple[int, ...]] = []
         verify_over_range(_noting(tried), np.sqrt, _positive, few)
@@ -780,9 +790,9 @@ def check_verify_over_range(verify_over_range: Function) -> None:
             seen=f"{sorted(missing)} are not",
             look="as many symbols as there are bounds",
         )
+    _expect_tolerance(verify_over_range, bounds)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
-    _expect_tolerance(verify_over_range, bounds)
 
 
 def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> None:
@@ -800,6 +810,17 @@ def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> N
             raise fail(
                 f"an error of {error} passes with tolerance=0.1", str(refused), "`tolerance`"
             ) from refused
+    try:
+        verify_over_range(
+            lambda x: np.zeros_like(x) + np.float32(0.5),
+            np.zeros_like, _positive, bounds, tolerance=0.5,
+        )  # fmt: skip
+    except ValueError as refused:
+        raise fail(
+            "an error of just 0.5 passes with tolerance=0.5, the largest that does",
+            str(refused),
+            "the comparison with `tolerance`: <=",
+        ) from refused
     try:
         verify_over_range(lambda x: large(x) + 0.02, large, _positive, bounds, tolerance=0.01)
     except ValueError:
@@ -845,12 +866,44 @@ def _expect_both_ends(verify_over_range: Function) -> None:
     tried: list[tuple[int, ...]] = []
     for _ in range(12):  # each draws at least eight; a sixth of them has each of the ends
         verify_over_range(_noting(tried), np.sqrt, _positive, (4, 6))
+    for what, some in (
+        ("few of the first and many of the second", {(1, 4), (1, 5), (2, 4), (2, 5), (2, 6)}),
+        ("many of the first and few of the second", {(3, 1), (3, 2), (4, 2)}),
+    ):
+        expect(
+            bool(some & set(tried)),
+            expected=f"shapes drawn at random from the whole range (4, 6), also with {what}",
+            seen="none in 12 calls",
+            look="random.randint(1, bound) for each symbol, each by itself",
+        )
     for end in (1, 4):
         expect(
             any(first == end and second not in (1, 6) for first, second in tried),
             expected="both ends of the range among the extents drawn at random",
             seen=f"of the range (4, 6) no shape ({end}, n) with n from 2 to 5 in 12 calls",
             look="random.randint(1, bound) for each symbol, which includes both",
+        )
+
+
+def _expect_primes(verify_over_range: Function) -> None:
+    """Each call has a shape of primes; odd numbers are not all primes."""
+    bounds = tuple(int(each) for each in fresh_rng().integers(60, 100, 6))
+    for _ in range(3):
+        tried: list[tuple[int, ...]] = []
+
+        def shape_as_array(*shape: int, tried: list[tuple[int, ...]] = tried) -> tuple[np.ndarray]:
+            tried.append(shape)
+            return (np.array(shape, "float32"),)
+
+        verify_over_range(np.sqrt, np.sqrt, shape_as_array, bounds)
+        expect(
+            any(
+                all(_is_prime(n) and 2 < n < b for n, b in zip(each, bounds, strict=True))
+                for each in tried
+            ),
+            expected=f"in each call a shape of primes above 2 and below {bounds}",
+            seen=f"beside {2 ** len(bounds)} corners {sorted(tried[-9:])}",
+            look="what is taken for a prime: 9 and 15 are odd, and tiles divide them",
         )
 
 
@@ -924,7 +977,7 @@ def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[
 
 def _nan_somewhere(x: np.ndarray) -> np.ndarray:
     out: np.ndarray = np.sqrt(x)
-    if x.shape[0] == 1:
+    if x.shape[0] == 1 and x.shape[1] > 1:  # a number beside it
         out[0, 0] = np.nan
     return out
 
@@ -933,14 +986,23 @@ def _constant(*shape: int) -> tuple[np.ndarray]:
     return (np.full(shape, fresh_rng().uniform(0.5, 2), "float32"),)
 
 
+def _upright(x: np.ndarray) -> np.ndarray:
+    out: np.ndarray = np.sqrt(x)
+    return out.T if x.shape[0] == 1 else out
+
+
+_OFF = 0.37
 _ONE_FOR_ALL = "one element in place of all"
+_TURNED = "a column in place of a row, for a first extent of 1"
+_TOO_FEW = "a row too few"
 _CORRUPTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "wrong for a first extent of 1": lambda x: np.sqrt(x) + (x.shape[0] == 1),
-    "wrong for large extents": lambda x: np.sqrt(x) - (x.shape[1] >= 30),
+    "wrong for a first extent of 1": lambda x: np.sqrt(x) + _OFF * (x.shape[0] == 1),
+    "wrong for large extents": lambda x: np.sqrt(x) - _OFF * (x.shape[1] >= 30),
     "NaN in one element, for a first extent of 1": _nan_somewhere,
-    # NumPy would broadcast it, and all elements are equal where it is tried.
+    # NumPy would broadcast the next two, and all elements are equal where they are tried.
     _ONE_FOR_ALL: lambda x: np.sqrt(x)[:1, :1],
-    "a row too few": lambda x: np.sqrt(x)[: max(1, x.shape[0] - 1)],
+    _TURNED: _upright,
+    _TOO_FEW: lambda x: np.sqrt(x)[: max(1, x.shape[0] - 1)],
 }
 
 
@@ -951,12 +1013,15 @@ def _expect_refused(
     bounds: tuple[int, int],
 ) -> None:
     last: list[tuple[int, ...]] = []
+    given: list[tuple[int, ...]] = []
 
     def run(x: np.ndarray) -> np.ndarray:
         last.append(x.shape)
-        return corrupt(x)
+        out = corrupt(x)
+        given.append(out.shape)
+        return out
 
-    draw = _constant if what == _ONE_FOR_ALL else _positive
+    draw = _constant if what in (_ONE_FOR_ALL, _TURNED) else _positive
     try:
         verify_over_range(run, np.sqrt, draw, bounds)
     except ValueError as error:
@@ -968,12 +1033,32 @@ def _expect_refused(
             seen=text,
             look="the text of the error; compare the shapes before the values",
         )
+        _expect_said(what, text, given)
         return
     raise fail(
         f"a ValueError for an artifact whose output is {what}",
         f"it passed at {len(last)} shapes",
         "the comparison: shapes first, and NaN is never right (`not error <= tolerance`)",
     )
+
+
+def _expect_said(what: str, text: str, given: Sequence[tuple[int, ...]]) -> None:
+    """The error says both output shapes where they differ, else the error, unless it is NaN."""
+    if what in (_ONE_FOR_ALL, _TURNED, _TOO_FEW):
+        expect(
+            any(_names_shape(text, shape) for shape in given),
+            expected="the ValueError names the two output shapes",
+            seen=text,
+            look="the text of the error: the output's shape beside the reference's",
+        )
+    elif "NaN" not in what:
+        numbers = [float(each) for each in re.findall(r"\d*\.?\d+(?:e[-+]?\d+)?", text)]
+        expect(
+            any(abs(each - _OFF) < 0.01 for each in numbers),
+            expected=f"the ValueError names the error, {_OFF}",
+            seen=text,
+            look="the text of the error",
+        )
 
 
 def _names_shape(text: str, shape: tuple[int, ...]) -> bool:
@@ -1059,14 +1144,17 @@ def check_bucketed(bucketed: Function) -> None:
     sizes = orders[int(rng.integers(len(orders)))]
     width = int(rng.integers(3, 9))
     longest = max(sizes)
-    for length in (1, 4, 5, 6, 12, 13, 30, 31):
+    batches = {size: int(rng.integers(1, 4)) for size in sizes}
+    for length in (5, 1, 4, 12, 6, 31, 13, 30):  # a shorter one after a longer one of its bucket
         calls: list[int | None] = []
         artifacts = {size: _Attention(size, calls) for size in sizes}
-        batch = int(rng.integers(1, 4))
+        fits = min(size for size in sizes if size >= length)
+        batch = batches[fits]
         x = rng.standard_normal((batch, length, width), dtype="float32")
+        x[:, length // 2] = 0  # a token of zeros is a token
+        x[0, 0, 0] = 1e-6  # is not zero
         before = x.copy()
         got = bucketed(artifacts, x)
-        fits = min(size for size in sizes if size >= length)
         expect(
             calls == [fits],
             expected=f"length {length} goes once through bucket {fits} of {sorted(sizes)}",

@@ -59,12 +59,12 @@ def _counts(schedule: Any) -> Any:
     return count_accesses(schedule.mod["main"])
 
 
-def _expect_product(schedule: Any, m: int, n: int, k: int) -> None:
+def _expect_product(schedule: Any, m: int, n: int, k: int, name: str = "C") -> None:
     """The schedule's loops, run on the CPU thread after thread, give numpy's product."""
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
 
-    got, want = matmul_on_cpu(schedule, m, n, k)
-    expect_close(got, want, what=f"C of {m}x{k} by {k}x{n}", look="the primitives")
+    got, want = matmul_on_cpu(schedule, m, n, k, name=name)
+    expect_close(got, want, what=f"{name} of {m}x{k} by {k}x{n}", look="the primitives")
 
 
 def _bindings(loops: Sequence[Loop]) -> list[tuple[str, int | str]]:
@@ -122,24 +122,26 @@ _BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
     demonstrate=lambda bind_threads: _after(bind_threads, 64, 96, 32, 8, 32),
 )
 def check_bind_threads(bind_threads: Function) -> None:
-    threads = [(8, 32), *draw_distinct(2, [(4, 8), (2, 16), (16, 4), (8, 8), (4, 64)])]
-    for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
-        ((24, 96, 13), (26, 70, 13), (37, 45, 1)), threads, strict=True
+    # One thread along an axis, and more than a warp. The block has another name in each case.
+    threads = [(8, 32), *((1, each) for each in draw_distinct(1, [40, 64, 96]))]
+    threads += [(each, 1) for each in draw_distinct(1, [34, 40, 48])]
+    for (m, n, k), (across, along), name in zip(  # sizes that divide, sizes that do not
+        ((24, 96, 13), (26, 70, 13), (37, 45, 1)), threads, ("C", "D", "product"), strict=True
     ):
-        schedule, block = declare(m, n, k)
+        schedule, block = declare(m, n, k, name=name)
         bind_threads(schedule, block, across, along)
-        loops = path_to(_nest(schedule), "C", look="the primitives")
+        loops = path_to(_nest(schedule), name, look="the primitives")
         missing = [tag for tag in _BOUND if tag not in [loop.thread for loop in loops]]
         expect(
             not missing,
-            expected=f"loops of C bound to {', '.join(_BOUND)}",
+            expected=f"loops of {name} bound to {', '.join(_BOUND)}",
             seen=f"{_shown(loops)}: nothing is bound to {', '.join(missing)}",
             look="schedule.bind(loop, name), once for each of the four",
         )
-        for name in "AB" if m == 24 else "":
+        for matrix in "AB" if m == 24 else "":
             _expect_no_waste(
                 schedule,
-                name,
+                matrix,
                 write=False,
                 look="which loop is bound to threadIdx.x: columns, so that neighbours read "
                 "neighbours in a row of B, and the same element of A",
@@ -153,7 +155,7 @@ def check_bind_threads(bind_threads: Function) -> None:
             "the factors of split (threads_y rows, threads_x columns), the order of reorder, and "
             "which loop gets which name",
         )
-        _expect_product(schedule, m, n, k)
+        _expect_product(schedule, m, n, k, name)
 
 
 def _after(function: Function, m: int, n: int, k: int, *arguments: int) -> str:
@@ -162,11 +164,19 @@ def _after(function: Function, m: int, n: int, k: int, *arguments: int) -> str:
     return format_nest(_nest(schedule))
 
 
-def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
-    """A matmul with a thread for each element and k split: schedule, block, k_outer."""
+def _to_stage(
+    m: int, n: int, k: int, step: int, *, threads: tuple[int, int] = (8, 32), halves: bool = False
+) -> tuple[Any, Any, Any]:
+    """A matmul with a thread for each element and k split: schedule, block, k_outer.
+
+    With `halves`, a loop over two halves of k is around k_outer.
+    """
     schedule, block = declare(m, n, k)
-    _reference().bind_threads(schedule, block, 8, 32)
-    k_outer, _ = schedule.split(schedule.get_loops(block)[-1], [None, step])
+    _reference().bind_threads(schedule, block, *threads)
+    k_loop = schedule.get_loops(block)[-1]
+    if halves:
+        _, k_loop = schedule.split(k_loop, [2, None])
+    k_outer, _ = schedule.split(k_loop, [None, step])
     return schedule, block, k_outer
 
 
@@ -206,18 +216,23 @@ def _to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
     demonstrate=lambda stage_shared: _staged(stage_shared),
 )
 def check_stage_shared(stage_shared: Function) -> None:
-    for index, name, lanes in ((0, "A", 1), (1, "B", 4), (1, "B", 1)):
-        m, n, k = 16, 64, 64
+    m, n, k = 16, 64, 64
+    for index, name, lanes in ((0, "A", 1), (1, "B", 4)):
         schedule, block, k_outer = _to_stage(m, n, k, 32)
         copy = stage_shared(schedule, block, index, k_outer, 8, 32, lanes)
         _expect_staged(schedule, copy, name, lanes, tile=(256, 1024)[index])
         _expect_product(schedule, m, n, k)
+    # One row of more threads than a warp, vectors of two, and another loop around k_outer.
+    schedule, block, k_outer = _to_stage(m, n, k, 16, threads=(1, 64), halves=True)
+    copy = stage_shared(schedule, block, 1, k_outer, 1, 64, 2)
+    _expect_staged(schedule, copy, "B", 2, tile=1024, threads=(1, 64), k_at=len(_BOUND) + 1)
+    _expect_product(schedule, m, n, k)
     # Both, of a matmul whose blocks that read are copies to registers.
     schedule, block = declare(32, 64, 16)
     k_outer, *readers = _reference().register_tile_gpu(schedule, block, 4, 8, 4, 4, 8)
-    for reader, name, tile in zip(readers, "AB", (128, 256), strict=True):
-        copy = stage_shared(schedule, reader, 0, k_outer, 4, 8, 4)
-        _expect_staged(schedule, copy, name, 4, tile=tile, threads=(4, 8))
+    for reader, name, tile, lanes in zip(readers, "AB", (128, 256), (4, 8), strict=True):
+        copy = stage_shared(schedule, reader, 0, k_outer, 4, 8, lanes)
+        _expect_staged(schedule, copy, name, lanes, tile=tile, threads=(4, 8))
     schedule.decompose_reduction(block, k_outer)
     _expect_product(schedule, 32, 64, 16)
 
@@ -237,9 +252,10 @@ def _expect_staged(
     *,
     tile: int,
     threads: tuple[int, int] = (8, 32),
+    k_at: int = len(_BOUND),
 ) -> None:
-    """A tile of `tile` elements of the matrix is fetched by all threads, inside k_outer."""
-    own = _expect_copied_at_k_outer(schedule, name)
+    """A tile of `tile` elements of the matrix is fetched by all threads, inside loop `k_at`."""
+    own = _expect_copied_at_k_outer(schedule, name, k_at)
     across, along = threads
     wanted = [
         ("serial", tile // (across * along * lanes)), ("threadIdx.y", across),
@@ -277,8 +293,8 @@ def _expect_staged(
         )
 
 
-def _expect_copied_at_k_outer(schedule: Any, name: str) -> tuple[Loop, ...]:
-    """The matrix is copied to shared memory inside k_outer, by all threads.
+def _expect_copied_at_k_outer(schedule: Any, name: str, k_at: int) -> tuple[Loop, ...]:
+    """The matrix is copied to shared memory inside k_outer, loop `k_at`, by all threads.
 
     Returns:
         The copy's own loops, those inside k_outer.
@@ -295,7 +311,6 @@ def _expect_copied_at_k_outer(schedule: Any, name: str) -> tuple[Loop, ...]:
     loops = next(path for path, each in paths(nest) if each.writes == staged)
     readers = [path for path, each in paths(nest) if staged in each.reads]
     shared = shared_loops(loops, readers[0])
-    k_at = len(_BOUND)  # of k_outer among the loops
     expect(
         shared == k_at + 1,
         expected=f"{staged} is written inside k_outer, and before what reads it",
@@ -375,12 +390,14 @@ def _name(schedule: Any, block: Any) -> str:
     demonstrate=lambda register_tile_gpu: _after(register_tile_gpu, 64, 128, 32, 4, 32, 8, 4, 8),
 )
 def check_register_tile_gpu(register_tile_gpu: Function) -> None:
-    for threads_y, threads_x, rows, columns, step in ((4, 8, 3, 4, 5), (2, 16, 6, 2, 3)):
+    for name, threads_y, threads_x, rows, columns, step in (
+        ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3)
+    ):  # fmt: skip
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
-        schedule, block = declare(m, n, k)
+        schedule, block = declare(m, n, k, name=name)
         returned = register_tile_gpu(schedule, block, threads_y, threads_x, rows, columns, step)
         nest = _nest(schedule)
-        loops, update = _product(nest)
+        loops, update = _product(nest, name)
         _expect_registers(schedule, update)
         _expect_bound(
             loops,
@@ -392,24 +409,24 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
             "thread's own two loops",
         )  # fmt: skip
         _expect_copies(nest, loops, columns)
-        _expect_write_back(nest, loops, columns)
+        _expect_write_back(nest, loops, columns, name)
         _expect_returned(schedule, block, returned)
-        _expect_product(schedule, m, n, k)
+        _expect_product(schedule, m, n, k, name)
 
 
-def _product(nest: list[Node]) -> tuple[tuple[Loop, ...], Statement]:
+def _product(nest: list[Node], name: str) -> tuple[tuple[Loop, ...], Statement]:
     """The statement that multiplies, and its loops."""
     names = [each.name for each in statements(nest)]
     expect(
-        "C_update" not in names,
+        f"{name}_update" not in names,
         expected="the reduction is not decomposed yet: that is done when A and B are staged",
         seen=f"statements {', '.join(names)}",
         look="decompose_reduction, which the caller does",
     )
     for loops, each in paths(nest):
-        if each.name == "C" and len(each.reads) > 1:
+        if each.name == name and len(each.reads) > 1:
             return loops, each
-    raise fail("a statement C that multiplies", show_nest(nest), "what changes the block")
+    raise fail(f"a statement {name} that multiplies", show_nest(nest), "what changes the block")
 
 
 def _expect_registers(schedule: Any, update: Statement) -> None:
@@ -420,7 +437,7 @@ def _expect_registers(schedule: Any, update: Statement) -> None:
     expect(
         not not_local,
         expected='the product reads and writes buffers of scope "local" only: registers',
-        seen=f"C: {update.writes} <- {', '.join(update.reads)}; not local: "
+        seen=f"{update.name}: {update.writes} <- {', '.join(update.reads)}; not local: "
         f"{', '.join(sorted(not_local))}",
         look='cache_write(block, 0, "local"), and cache_read(block, index, "local") of both',
     )
@@ -448,11 +465,11 @@ def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], columns: int) -> N
         )
 
 
-def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], columns: int) -> None:
-    ends = [path for path, each in paths(nest) if each.writes == "C"]
+def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], columns: int, name: str) -> None:
+    ends = [path for path, each in paths(nest) if each.writes == name]
     expect(
         len(ends) == 1 and shared_loops(ends[0], loops) == len(_BOUND),
-        expected="C is written once a thread: inside threadIdx.x, after k_outer has ended",
+        expected=f"{name} is written once a thread: inside threadIdx.x, after k_outer has ended",
         seen=f"written in {_shown(ends[0] if ends else ())}, added up in {_shown(loops)}",
         look="reverse_compute_at(the write-back block, the loop bound to threadIdx.x)",
     )
@@ -539,15 +556,17 @@ def check_pad_shared(pad_shared: Function) -> None:
             look="the primitive",
         )  # fmt: skip
     # Of tiles of 48 columns, 16 too many for one multiple of 32.
-    schedule, copy = _staged_transposition(96, columns=48)
-    pad_shared(schedule, copy, 1)
-    taken = _counts(schedule).shared_bytes
-    expect(
-        taken == 32 * 65 * 4,
-        expected="of 32 rows of 48 floats each begins 1 past a multiple of 32: 65 floats apart",
-        seen=f"{taken} bytes, not {32 * 65 * 4}",
-        look="factor=32, the number of banks",
-    )
+    for offset in (1, 0):
+        schedule, copy = _staged_transposition(96, columns=48)
+        pad_shared(schedule, copy, offset)
+        taken, wanted = _counts(schedule).shared_bytes, 32 * (64 + offset) * 4
+        expect(
+            taken == wanted,
+            expected=f"of 32 rows of 48 floats each begins {offset} past a multiple of 32: "
+            f"{64 + offset} floats apart",
+            seen=f"{taken} bytes, not {wanted}",
+            look="factor=32, the number of banks, for each offset",
+        )
     # A tile that is written by vectors of four: rows stay where vectors may begin.
     schedule, block, k_outer = _to_stage(16, 64, 64, 32)
     copy = _reference().stage_shared(schedule, block, 1, k_outer, 8, 32, 4)
@@ -596,13 +615,18 @@ def _wavefronts(pad_shared: Function) -> str:
 
 
 def _fragments(
-    warps: tuple[int, int] = (2, 1), fragments: tuple[int, int] = (1, 2)
+    warps: tuple[int, int] = (2, 1), fragments: tuple[int, int] = (1, 2), *, around: bool = False
 ) -> tuple[Any, Any]:
-    """A float16 matmul of 64x64x32 tiled for tensor cores, its inputs staged."""
+    """A float16 matmul of 64x64x32 tiled for tensor cores, its inputs staged.
+
+    With `around`, a loop of one iteration is around all others.
+    """
     schedule, block = declare(64, 64, 32, "float16")
     tiles = warp_tiles(schedule, block, warps=warps, tiles=fragments, step=16)
     for reader in (tiles.load_a, tiles.load_b):
         _reference().stage_shared(schedule, reader, 0, tiles.k_outer, tiles.warps, 32, 8)
+    if around:
+        schedule.add_unit_loop(schedule.get_loops(tiles.product)[0])
     return schedule, tiles
 
 
@@ -793,7 +817,7 @@ def check_tensorize_product(tensorize_product: Function) -> None:
     from tvm_practice.labs.gpu.on_cpu import untensorized
 
     names = _renamed()
-    schedule, tiles = _fragments()
+    schedule, tiles = _fragments(around=True)
     tensorize_product(schedule, tiles.product, tiles.k_outer, names)
     _expect_instructions(schedule, names, "init", "compute")
     _expect_zeroed_once(untensorized(schedule, declare(64, 64, 32, "float16")[0].mod))
@@ -833,7 +857,7 @@ def check_tensor_cores(tensor_cores: Function) -> None:
 
     # The names of the intrinsics are those that are given, under which they are known as well.
     names = {use: _known_as(name) for use, name in wmma_intrinsics().items()}
-    schedule, tiles = _fragments()
+    schedule, tiles = _fragments(around=True)
     tensor_cores(schedule, *tiles[:5], names)
     used = {str(each.attrs[0]) for each in schedule.trace.insts if each.kind.name == "Tensorize"}
     expect(
@@ -868,7 +892,7 @@ def _expect_zeroed_once(plain: Any) -> None:
     loops = {each.name: path for path, each in paths(loop_nest(plain["main"]))}
     start, update = loops["C_init"], loops["C"]
     expect(
-        shared_loops(start, update) == 3,
+        shared_loops(start, update) == 4,  # the loop around all, two of thread blocks, the warps
         expected="accumulators are set to zero once, before k_outer",
         seen=f"zeroed in {_shown(start)}, added to in {_shown(update)}",
         look="schedule.decompose_reduction(product, k_outer)",
@@ -934,7 +958,9 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     from solutions.te_basics import matmul
     from tvm_practice.labs.gpu.classic import run_on_cpu
 
-    threads = draw_distinct(2, [(4, 8), (2, 16), (16, 4), (8, 32), (4, 64)])
+    # One thread along an axis, and more than a warp.
+    threads = [(1, each) for each in draw_distinct(1, [40, 64, 96])]
+    threads += [(each, 1) for each in draw_distinct(1, [16, 34, 40])]
     for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
         ((48, 192, 13), (26, 70, 13)), threads, strict=True
     ):

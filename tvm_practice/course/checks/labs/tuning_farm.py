@@ -7,6 +7,7 @@ import atexit
 import functools
 import gc
 import math
+import os
 import shutil
 import tempfile
 import threading
@@ -192,6 +193,22 @@ def _connections() -> Iterator[list[tuple[str, Any]]]:
         yield made
 
 
+@contextmanager
+def _limits() -> Iterator[list[float | None]]:
+    """In this context, the time limit of the connection in each request for a worker."""
+    from tvm import rpc
+
+    limits: list[float | None] = []
+    plain = rpc.client.TrackerSession.request
+
+    def request(self: Any, *given: Any, **named: Any) -> Any:
+        limits.append(self._sock.gettimeout())
+        return plain(self, *given, **named)
+
+    with mock.patch.object(rpc.client.TrackerSession, "request", request):
+        yield limits
+
+
 _SAME_HOST = "127.1"  # the loopback address of the farm's tracker, in other words
 
 
@@ -242,12 +259,22 @@ def _expect_no_request_left(request_worker: Function) -> None:
 
     farm = _farm()
     nobody = f"nobody-{uuid.uuid4()}"
-    text = _expect_raises(
-        TimeoutError,
-        lambda: request_worker(farm.host, farm.port, nobody, wait_seconds=0.2, session_seconds=30),
-        when="after 0.2 s when no worker of the key is there",
-        seconds=2.0,
-        look="tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised",
+    look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised"
+    with _limits() as limits:
+        text = _expect_raises(
+            TimeoutError,
+            lambda: request_worker(
+                farm.host, farm.port, nobody, wait_seconds=0.2, session_seconds=30
+            ),
+            when="after 0.2 s when no worker of the key is there",
+            seconds=2.0,
+            look=look,
+        )
+    expect(
+        all(limit is None or limit <= 0.2 for limit in limits),
+        expected="an answer waited for at most as long as wait_seconds says, 0.2 s",
+        seen=f"{', '.join(map(str, limits))} s",
+        look=look,
     )
     expect(
         nobody in text,
@@ -268,18 +295,22 @@ def _expect_no_request_left(request_worker: Function) -> None:
 
 @functools.cache
 def _library(rows: int, columns: int, *, turned: bool = False) -> str:
-    """A shared library whose main(X, Y, Z) is Z = 2 X + Y, or that transposed."""
+    """A shared library whose main(X, Y, Z) is Z = 2 X + Y.
+
+    `turned`: whose main(X, Y, V, Z) is Z = 2 X + Y - V, transposed.
+    """
     import tvm
     from tvm import te
 
     folder = tempfile.mkdtemp()
     atexit.register(_remove, folder)
-    X, Y = (te.placeholder((rows, columns), name=name) for name in "XY")
+    X, Y, V = (te.placeholder((rows, columns), name=name) for name in "XYV")
     if turned:
-        Z = te.compute((columns, rows), lambda j, i: 2 * X[i, j] + Y[i, j], name="Z")
+        Z = te.compute((columns, rows), lambda j, i: 2 * X[i, j] + Y[i, j] - V[i, j], name="Z")
     else:
         Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
-    function = te.create_prim_func([X, Y, Z]).with_attr("global_symbol", "main")
+    tensors = [X, Y, V, Z] if turned else [X, Y, Z]
+    function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
     file = f"{folder}/twice.so"
     tvm.compile(function, target=host_target()).mod.export_library(file)
     return file
@@ -327,7 +358,7 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
 )
 def check_measure_remotely(measure_remotely: Function) -> None:
     rows, columns, number, repeats = 13, 29, *draw_distinct(2, [3, 4, 5, 6])
-    x, y = fresh_rng().standard_normal((2, rows, columns), dtype="float32")
+    x, y, v = fresh_rng().standard_normal((3, rows, columns), dtype="float32")
     with (
         _session() as session,
         _evaluators() as (evaluators, measured),
@@ -337,7 +368,7 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         shutil.copy(_library(rows, columns, turned=True), library)
         with _sent_once(session, library) as upload:
             answer = measure_remotely(
-                session, str(library), [x, y], (columns, rows), number=number, repeats=repeats
+                session, str(library), [x, y, v], (columns, rows), number=number, repeats=repeats
             )
     expect(
         isinstance(answer, tuple) and len(answer) == 2,
@@ -346,7 +377,7 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         look="the return statement",
     )
     output, seconds = answer
-    expect_close(output, (2 * x + y).T, what="the output", look="what main is called with")
+    expect_close(output, (2 * x + y - v).T, what="the output", look="what main is called with")
     expect(
         upload.call_count > 0,
         expected="the library is sent to the worker, and runs on the worker",
@@ -368,20 +399,26 @@ def check_measure_remotely(measure_remotely: Function) -> None:
     )
     _expect_samples(seconds, evaluators[-1][1:], (number, repeats), measured[-1].results)
     expect(
-        len(calls) > 0,
-        expected="main called for the output, before time_evaluator calls it for the time",
-        seen="time_evaluator alone called it",
+        len(calls) == 1,
+        expected="main called once for the output, before time_evaluator calls it for the time",
+        seen=f"{len(calls)} calls" if calls else "time_evaluator alone called it",
         look='module["main"](*tensors, output)',
     )
 
 
 def _expect_samples(
-    seconds: Any, seen: tuple[int, int], wanted: tuple[int, int], measured: Any
+    seconds: Any, seen: tuple[int, int, float], wanted: tuple[int, int], measured: Any
 ) -> None:
     """The seconds are those that time_evaluator measured, with (number, repeats) as `wanted`."""
-    (seen_number, seen_repeats), (number, repeats) = seen, wanted
+    (seen_number, seen_repeats, at_least_ms), (number, repeats) = seen, wanted
     expect(
-        seen == wanted
+        at_least_ms == 0,
+        expected=f"samples of {number} calls, however long they take",
+        seen=f"min_repeat_ms={at_least_ms:g}, for which time_evaluator makes more calls",
+        look="the arguments of time_evaluator",
+    )
+    expect(
+        (seen_number, seen_repeats) == wanted
         and isinstance(seconds, np.ndarray)
         and np.shape(seconds) == (repeats,)
         and bool(np.all(np.asarray(seconds) > 0)),
@@ -451,18 +488,21 @@ def _calls_of_main() -> Iterator[list[Any]]:
 
 
 @contextmanager
-def _evaluators() -> Iterator[tuple[list[tuple[Any, int, int]], list[Any]]]:
-    """In this context, (device, number, repeat) of each time_evaluator, and what they measured."""
+def _evaluators() -> Iterator[tuple[list[tuple[Any, int, int, float]], list[Any]]]:
+    """In this context, (device, number, repeat, min_repeat_ms) of each time_evaluator.
+
+    And what they measured.
+    """
     import tvm
 
-    made: list[tuple[Any, int, int]] = []
+    made: list[tuple[Any, int, int, float]] = []
     measured: list[Any] = []
     plain = tvm.runtime.Module.time_evaluator
 
     def evaluator(self: Any, func_name: str, dev: Any, number: int = 10, repeat: int = 1,
-                  **options: Any) -> Any:  # fmt: skip
-        made.append((dev, number, repeat))
-        evaluate = plain(self, func_name, dev, number=number, repeat=repeat, **options)
+                  min_repeat_ms: float = 0, **options: Any) -> Any:  # fmt: skip
+        made.append((dev, number, repeat, min_repeat_ms))
+        evaluate = plain(self, func_name, dev, number, repeat, min_repeat_ms, **options)
 
         def evaluated(*given: Any) -> Any:
             measured.append(evaluate(*given))
@@ -545,7 +585,10 @@ def check_rpc_runner(rpc_runner: Function) -> None:
     from tvm.s_tir import meta_schedule as ms
 
     farm = _farm()
-    workers, (session, trial) = int(fresh_rng().integers(2, 6)), draw_distinct(2, range(20, 60))
+    # More than this machine has cores, and no whole number of seconds.
+    workers = (os.cpu_count() or 1) + int(fresh_rng().integers(1, 5))
+    session, whole = draw_distinct(2, range(20, 60))
+    trial = whole + 0.5
     with _pools_here() as pools:
         runner = rpc_runner(
             *(farm.host, farm.port, farm.key),
@@ -599,7 +642,7 @@ def _expect_configured(runner: Any, session: int) -> None:
     )
 
 
-def _expect_pool(pool: Any, workers: int, trial: int) -> None:
+def _expect_pool(pool: Any, workers: int, trial: float) -> None:
     """The runner's processes are as many as the workers, have a limit, and end with this one."""
     from tvm_practice.engines.orphans import end_with_parent
 
@@ -715,7 +758,14 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     losing[lost], losing[twice], losing[hopeless] = 1, 2, 99
     runner = _Scripted(losing, wrong=[wrong])
     order = [int(each) for each in rng.permutation(count)]  # a trial is not its place
-    results = survive_lost_worker(runner, list(order), attempts=3)
+    given = list(order)
+    results = survive_lost_worker(runner, given, attempts=3)
+    expect(
+        given == order,
+        expected="the list of trials as it was",
+        seen=f"of {count} trials {len(given)}, {'fewer' if len(given) < count else 'reordered'}",
+        look="what is removed from `inputs`, or sorted: change a copy",
+    )
     expect(
         isinstance(results, Sequence) and len(results) == count,
         expected=f"a list of {count} results, one per trial",

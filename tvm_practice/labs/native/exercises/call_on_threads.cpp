@@ -21,6 +21,11 @@
 static std::atomic<int> clones{0}, shared{0}, running{0}, peak{0}, calls{0};
 static int failing = -1;
 
+// An exception of the program's own, which arrives as what it is.
+class Bad : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class StandIn {
  public:
   StandIn() = default;
@@ -30,7 +35,7 @@ class StandIn {
     return *this;
   }
   StandIn Clone() const {
-    if (failing == -2) throw std::runtime_error("no memory for a clone");
+    if (failing == -2) throw Bad("no memory for a clone");
     ++clones;
     return StandIn();
   }
@@ -49,7 +54,7 @@ class StandIn {
     std::this_thread::sleep_for(std::chrono::milliseconds(input % 3 == 0 ? 12 : 4));
     --running;
     if (failing == -3 && input == 1) throw 7;
-    if (input == failing) throw std::runtime_error("input " + std::to_string(input) + " is bad");
+    if (input == failing) throw Bad("input " + std::to_string(input) + " is bad");
     return 10 * input + 1;
   }
 
@@ -68,8 +73,10 @@ int main(int, char** arguments) {
     for (int each : call_on_threads(model, inputs, std::atoi(arguments[2]))) {
       results += (results.empty() ? "" : ",") + std::to_string(each);
     }
-  } catch (const std::exception& error) {
+  } catch (const Bad& error) {
     caught = error.what();
+  } catch (const std::exception& error) {
+    caught = std::string("another exception: ") + error.what();
   } catch (int number) {
     caught = "number " + std::to_string(number);
   }
