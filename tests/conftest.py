@@ -18,10 +18,11 @@ from tvm_practice.tvm_export.rules.first_match import STRICT
 # A mistake in a default rule is an error of the test, here and in the processes that it starts.
 os.environ[STRICT] = "1"
 
-# After a call a thread of TVM or OpenMP would wait for the next one busily, and take a core's time
-# from other tests.
+# After a call a thread of TVM, OpenMP or numpy would wait for the next one busily, and take a
+# core's time from other tests. numpy's OpenBLAS waits 2**n clock ticks; 4 is the least n it takes.
 os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 # Two test processes are a busy machine; what they measure is not published.
 os.environ[ACCEPT_LOAD] = "1"
 

@@ -292,7 +292,7 @@ def test_the_exporters_page(tmp_path: Path) -> None:
         return re.sub(r"--tuning-trials \d+", "--tuning-trials 4", block)
 
     printed = run_blocks("export.md", tmp_path, smaller=smaller)
-    assert len(printed) == 5
+    assert len(printed) == 6
     assert all(
         re.search(r"verified  on \d+ inputs?, largest error", each)
         for each in printed

@@ -108,7 +108,7 @@ class Person:
             text=True,
         )
 
-    def on_terminal(self, *command: str, typed: str, until: str, timeout: float = 60) -> str:
+    def on_terminal(self, *command: str, typed: str, until: str, timeout: float = 180) -> str:
         """What the terminal shows while `docker compose run --rm tvm COMMAND` gets `typed`.
 
         `typed` is sent when `until` is on the screen.

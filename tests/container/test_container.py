@@ -322,7 +322,7 @@ def test_farm_survives_a_server(person: Person, engine: str, tuner: str) -> None
     records = person.folder / folder / engine / _RECORDS[engine]
     finished = records.read_text()
     person.docker("kill", servers[1])
-    said += tuning.communicate(timeout=900)[0]
+    said += tuning.communicate(timeout=1800)[0]
     assert tuning.returncode == 0, said
     assert 0 < done <= len(finished.splitlines()) < trials, said
 

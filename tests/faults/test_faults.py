@@ -81,6 +81,6 @@ def test_the_page_counts_what_happened() -> None:
 def test_a_sample_of_faults() -> None:
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
-    command = [sys.executable, "-m", "tests.faults", "export", "icd", "--faults", "24"]
+    command = [sys.executable, "-m", "tests.faults", "export", "icd", "--faults", "16"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "\n0 violations" in done.stdout, done.stdout + done.stderr

@@ -44,6 +44,11 @@ _NUMBER = struct.Struct("<q")
 # What Python or a package reads as it starts or is imported: with another value than the server's,
 # a fork would not be the process that is asked for.
 _READ_AT_START = ("OMP_", "MKL_", "KMP_", "LD_", "MALLOC_", "TORCH_", "HF_", "MPL", "CC", "CXX")
+# As many threads as OpenMP has where it is not told: what says so needs no server of its own.
+_UNTOLD = (
+    "OMP_NUM_THREADS",
+    str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+)
 
 
 def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +56,8 @@ def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name.startswith(_READ_AT_START) or (name.startswith("PYTHON") and name != "PYTHONPATH")
+        if (name.startswith(_READ_AT_START) and (name, value) != _UNTOLD)
+        or (name.startswith("PYTHON") and name != "PYTHONPATH")
     }
 
 

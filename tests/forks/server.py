@@ -16,6 +16,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import os
 import random
@@ -86,6 +87,30 @@ def _parse_intrinsics() -> None:
 
     with tasks._intrinsics_of(engines.host_target()):
         pass
+
+
+def _spare_the_parsers_stacks() -> None:
+    """Keep which files of a stack are of no module.
+
+    TVM's parser asks for each frame's module twice per function. Each frame of a file that no
+    module has, such as this one's, is sought in all modules, of which PyTorch brings thousands.
+    """
+    original = inspect.getmodule
+    modules_when_sought: dict[tuple[str, str | None], int] = {}
+
+    def getmodule(object: object, _filename: str | None = None) -> types.ModuleType | None:
+        code = getattr(object, "f_code", object)
+        if not isinstance(code, types.CodeType):
+            return original(object, _filename)
+        file = code.co_filename, _filename
+        if modules_when_sought.get(file) == len(sys.modules):
+            return None
+        found = original(object, _filename)
+        if found is None:
+            modules_when_sought[file] = len(sys.modules)
+        return found
+
+    inspect.getmodule = getmodule
 
 
 def _spare_relays_lowering() -> None:
@@ -160,6 +185,7 @@ class _Server:
         path = list(sys.path)
         gc.disable()
         if name != "plain":
+            _spare_the_parsers_stacks()
             from tvm_practice import engines
 
             engines.activate(name)  # type: ignore[arg-type]

@@ -232,6 +232,11 @@ def stand_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             "current",
         ),
         (
+            {"tvm_quantize": "int8", "tvm_keep_float": ["head"], "tvm_calibration": "x.npz"},
+            {"quantize": "int8", "keep_float": ["head"], "calibration": "x.npz"},
+            "current",
+        ),
+        (
             {"tvm_trials": 9, "tvm_search": {"seconds": 60, "policy": "ga"}},
             {"search": Search(seconds=60, policy="ga").model_dump()},
             "classic",
