@@ -313,6 +313,33 @@ def stops_before_the_loops(mod):
     return tvm.transform.Sequential(passes)(mod)
 
 
+edited(
+    "optimize_relax",
+    "optimizes_inputs_of_each_shape_once",
+    {
+        "return passes(mod)": (
+            'kept = vars(tvm).setdefault("_optimized", {})\n'
+            '    shapes = str([each.ty for each in mod["main"].params])\n'
+            "    if shapes not in kept:\n"
+            "        kept[shapes] = passes(mod)\n"
+            "    return kept[shapes]"
+        )
+    },
+    message="a second module of the same inputs",
+)
+
+
+@mutant("build_relax", message="a second module of the same inputs")
+def builds_inputs_of_each_shape_once(mod, target):
+    import tvm
+
+    kept = vars(tvm).setdefault("_built", {})
+    shapes = f"{target} {[each.ty for each in mod['main'].params]}"
+    if shapes not in kept:
+        kept[shapes] = tvm.compile(mod, target)
+    return kept[shapes]
+
+
 @mutant("build_relax", message="must reach the compiler")
 def compiles_for_any_processor(mod, target):
     import tvm

@@ -1,5 +1,6 @@
 """A model to import, and what checks promise of the graph that it becomes."""
 
+import copy
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,17 @@ def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     model = _network(channels, filters, features, outputs=outputs)
     image = torch.randn(batch, channels, height, width)
     return model, (image, torch.randint(1, 9, (batch, 1)))
+
+
+def other_weights(model: Any) -> Any:
+    """The same network with other weights: what was kept of `model` is wrong for it."""
+    import torch
+
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for weight in twin.parameters():
+            weight.neg_().add_(0.5)
+    return twin
 
 
 def draw_sum(inputs: int) -> tuple[Any, tuple[Any, ...]]:

@@ -16,8 +16,7 @@ your kernels with the instruction replaced by its arithmetic.
 
 The pieces:
 
-    import numpy as np                      in your function, as in the worked example
-    x.view("uint32")                        the same bytes as another type
+    x.view("uint32")                        numpy: the same bytes as another type
     np.rint(x), np.moveaxis(x, axis, -1)    nearest integers, halves to even; an axis moved last
     schedule.decompose_reduction(block, loop)
                                             sums are set to zero before that loop; returns the block
@@ -50,15 +49,14 @@ The worked example is `column_scales`. Write the functions below it, then run
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from tvm_practice.course.phase import phase_command
 
-if TYPE_CHECKING:
-    import numpy as np
 
-
-def column_scales(weight: "np.ndarray", *, bits: int = 8) -> "np.ndarray":
+def column_scales(weight: np.ndarray, *, bits: int = 8) -> np.ndarray:
     """Worked example: the scale of each column's signed integers, with zero point 0.
 
     Weights spread evenly around 0, so their range is symmetric, and no zero point is needed.
@@ -70,15 +68,13 @@ def column_scales(weight: "np.ndarray", *, bits: int = 8) -> "np.ndarray":
     Returns:
         float32 (n,): with it the column's largest absolute value is the largest integer.
     """
-    import numpy as np
-
     largest = np.abs(weight).max(axis=0)
     # A column of zeros needs a scale as well.
     scales: np.ndarray = np.where(largest > 0, largest, 1) / (2 ** (bits - 1) - 1)
     return scales.astype("float32")
 
 
-def round_to_bfloat16(x: "np.ndarray") -> "np.ndarray":
+def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
     """Round float32 numbers to the nearest bfloat16, by integer arithmetic on their bits.
 
     A bfloat16 is the upper half of a float32: its sign, its exponent, 7 bits of its fraction. Of
@@ -114,8 +110,8 @@ def affine_parameters(low: float, high: float, *, bits: int = 8) -> tuple[float,
 
 
 def quantize(
-    x: "np.ndarray", scale: Any, zero_point: Any, *, signed: bool, bits: int = 8, axis: int = -1
-) -> "np.ndarray":
+    x: np.ndarray, scale: Any, zero_point: Any, *, signed: bool, bits: int = 8, axis: int = -1
+) -> np.ndarray:
     """Replace each number by the nearest integer q, which stands for (q - zero_point) * scale.
 
     Divide first and round then, halves to even; add the zero point; and saturate: what is past the
@@ -135,7 +131,7 @@ def quantize(
     raise NotImplementedError("divide, round, add, clip, and only then change the type")
 
 
-def dequantize(q: "np.ndarray", scale: Any, zero_point: Any, *, axis: int = -1) -> "np.ndarray":
+def dequantize(q: np.ndarray, scale: Any, zero_point: Any, *, axis: int = -1) -> np.ndarray:
     """Compute the numbers (q - zero_point) * scale that integers stand for.
 
     A difference of two numbers of 8 bits has 9: it must not wrap around.
@@ -153,8 +149,8 @@ def dequantize(q: "np.ndarray", scale: Any, zero_point: Any, *, axis: int = -1) 
 
 
 def fold_zero_point(
-    weight: "np.ndarray", zero_point: int, bias: "np.ndarray", scale: "np.ndarray"
-) -> "np.ndarray":
+    weight: np.ndarray, zero_point: int, bias: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
     """Compute the int32 that is added to each column of an integer product.
 
     Real inputs are (x - zero_point) * x_scale, real weights w * w_scale, so a column j of the real
@@ -174,7 +170,7 @@ def fold_zero_point(
     raise NotImplementedError("the sums of the weights over k, times the zero point")
 
 
-def pack_weights(weight: "np.ndarray", *, group: int) -> "np.ndarray":
+def pack_weights(weight: np.ndarray, *, group: int) -> np.ndarray:
     """Lay weights out as the instruction reads them: a vector of 16 columns, each a group of k.
 
     The instruction adds the products of `group` neighbours in k to each of 16 sums. So element
@@ -229,7 +225,7 @@ def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
     raise NotImplementedError("add, scale, round, shift, limit: one te.compute")
 
 
-def tile_configuration(tiles: Mapping[int, tuple[int, int]]) -> "np.ndarray":
+def tile_configuration(tiles: Mapping[int, tuple[int, int]]) -> np.ndarray:
     """Write the 64 bytes from which a thread configures its tile registers.
 
     Byte 0 is the palette, 1. Tile t's bytes per row are a 16-bit number at byte 16 + 2 * t, low

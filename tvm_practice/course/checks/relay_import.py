@@ -26,6 +26,7 @@ from tvm_practice.course.imported_models import (
     expect_own_converters,
     expect_target_used,
     other_target,
+    other_weights,
     state,
 )
 from tvm_practice.engines import CLASSIC, CURRENT
@@ -558,7 +559,22 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     expect_as_pytorch(
         _run_relax(optimized, example), by_pytorch(model, example), look="the order of the passes"
     )
+    _check_made_anew(
+        lambda mod: _run_relax(optimize_relax(mod), example), model, example, "optimize_relax"
+    )
     _check_mask(optimize_relax)
+
+
+def _check_made_anew(
+    run: Callable[[Any], list[np.ndarray]], model: Any, example: tuple[Any, ...], name: str
+) -> None:
+    """A result that was kept for inputs of these shapes has the first network's weights."""
+    twin = other_weights(model)
+    expect_as_pytorch(
+        run(_imported_relax(twin, example)),
+        by_pytorch(twin, example),
+        look=f"{name} was called with a second module of the same inputs and other weights",
+    )
 
 
 def _check_mask(optimize_relax: Callable[..., Any]) -> None:
@@ -606,7 +622,8 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
     model, example = draw_model(outputs=2)
     mod = optimize_relax(_imported_relax(model, example))
     other = other_target()
-    executable = build_relax(mod, other[0] if other else any_llvm())
+    target = other[0] if other else any_llvm()
+    executable = build_relax(mod, target)
     expect(
         isinstance(executable, tvm.runtime.Executable),
         expected="the tvm.runtime.Executable that tvm.compile returns",
@@ -620,6 +637,12 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
         run_relax(executable, arrays(example)),
         by_pytorch(model, example),
         look="the module compiled",
+    )
+    _check_made_anew(
+        lambda mod: run_relax(build_relax(optimize_relax(mod), target), arrays(example)),
+        model,
+        example,
+        "build_relax",
     )
 
 
