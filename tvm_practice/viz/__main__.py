@@ -10,6 +10,7 @@ import click
 
 from tvm_practice.engines.command_line import Group
 from tvm_practice.viz import chosen
+from tvm_practice.viz.explorer.command import explore
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,6 +48,7 @@ _OUT = click.option(
     "  python -m tvm_practice.viz access --out access.svg\n"
     "  python -m tvm_practice.viz access --out access.gif\n"
     "  python -m tvm_practice.viz cache --size 512\n"
+    "  python -m tvm_practice.viz explore --out explorer.html\n"
     "  python -m tvm_practice.viz report --out report.html",
 )
 def main() -> None:
@@ -382,6 +384,8 @@ def _write(file: Path, text: str) -> None:
         raise click.ClickException(f"{file}: {error.strerror}") from None
     click.echo(f"written to {file}")
 
+
+main.add_command(explore)
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ schedule began with. Classic TVM keeps a copy of the schedule at each primitive,
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
@@ -23,10 +23,12 @@ class ScheduleStep:
         primitive: as Python, its loops and blocks by name: `split(i, factors=[None, 8])`; empty
             for the loops before any.
         nest: the loops after it.
+        function: the PrimFunc after it, of the current engine.
     """
 
     primitive: str
     nest: list[Node]
+    function: Any = field(default=None, compare=False, repr=False)
 
 
 def recorded(make: Callable[[], Any]) -> tuple[Any, list[ScheduleStep]]:
@@ -55,7 +57,7 @@ def recorded(make: Callable[[], Any]) -> tuple[Any, list[ScheduleStep]]:
     with mock.patch.object(tvm.s_tir.Schedule, "__init__", remember):
         made = make()
     if isinstance(made, tvm.tirx.PrimFunc):
-        return made, [ScheduleStep("", loop_nest(made))]
+        return made, [ScheduleStep("", loop_nest(made), made)]
     for each, original in reversed(begun):
         if each.same_as(made):
             return made, history(made, original)
@@ -82,7 +84,7 @@ def history(schedule: Any, original: Any, *, function: str = "main") -> list[Sch
     if isinstance(original, tvm.tirx.PrimFunc):
         original = tvm.IRModule({function: original})
     replayed = tvm.s_tir.Schedule(original, seed=1, debug_mask="none")
-    steps = [ScheduleStep("", loop_nest(replayed.mod[function]))]
+    steps = [_step("", replayed.mod[function])]
     # The trace as Python is TVM's own; running it line by line gives every loop of it a name.
     names: dict[str, Any] = {"sch": replayed, "tvm": tvm, "T": tvm.script.tirx}
     for line in _lines(schedule.trace):
@@ -91,8 +93,12 @@ def history(schedule: Any, original: Any, *, function: str = "main") -> list[Sch
         before = replayed.mod
         exec(line, names)
         if not call.startswith(("get_", "sample_")) and not replayed.mod.same_as(before):
-            steps.append(ScheduleStep(_shorter(shown), loop_nest(replayed.mod[function])))
+            steps.append(_step(_shorter(shown), replayed.mod[function]))
     return steps
+
+
+def _step(primitive: str, function: Any) -> ScheduleStep:
+    return ScheduleStep(primitive, loop_nest(function), function)
 
 
 _VARIABLE = re.compile(r"\b[blv]\d+\b")
