@@ -40,7 +40,7 @@ class Lines:
     loops: dict[int, Any]
 
     def inside(self, line: int) -> range:
-        """The lines of the body of what a line opens."""
+        """The lines of the body that a line opens."""
         depth = indent(self.text[line - 1])
         end = line + 1
         while end <= len(self.text) and indent(self.text[end - 1]) > depth:
