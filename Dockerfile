@@ -57,7 +57,7 @@ RUN if [ "$UID" = 0 ]; then echo "UID=0: the container's user cannot be root" >&
         --no-log-init learner
 COPY --from=packages --chown=learner:learner /opt/venv /opt/venv
 COPY docker/entrypoint docker/lab /usr/local/bin/
-COPY docker/greeting.py docker/healthcheck.py docker/notebooks.py /opt/tvm-practice/
+COPY docker/greeting.py docker/healthcheck.py /opt/tvm-practice/
 COPY docker/ipython_startup.py /home/learner/.ipython/profile_default/startup/00-engines.py
 # The course itself is mounted at /workspace. These few files make the image of use without it.
 COPY tvm_practice/__init__.py /opt/tvm-practice/lib/tvm_practice/

@@ -289,8 +289,7 @@ def test_lab(person: Person, lab: tuple[str, str]) -> None:
     outputs = [output for cell in done["cells"] for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output["output_type"] == "error"]
     text = "".join(line for output in outputs for line in output.get("text", []))
-    text = re.sub(r"\x1b\[[0-9;]*m", "", text)  # colours
-    assert "Phase 1" in text and re.search(r"\d+ (passed|skipped|failed)", text)
+    assert "Phase 1" in text and "te_basics.matmul is to do" in text
 
 
 @pytest.mark.parametrize(("engine", "tuner"), [("classic", "Ansor"), ("current", "MetaSchedule")])

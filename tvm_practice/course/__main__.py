@@ -560,6 +560,30 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     sys.exit(grade_folder(_screen(), folder, out, chosen, **options))
 
 
+@_command("notebooks", "notebooks", "notebooks 1 2 --out class", "notebooks 1 --solutions")
+@click.argument("phase", metavar="[PHASE]...", nargs=-1)
+@click.option(
+    "--out", type=Folder(), default="notebooks", show_default=True, help="Where they are written."
+)
+@click.option("--solutions", is_flag=True, help="With the reference answers, for the teacher.")
+@click.option(
+    "--install",
+    metavar="REQUIREMENT",
+    default="tvm-practice",
+    show_default=True,
+    help="What the first cell installs where the course is missing: a name or an address for pip.",
+)
+@click.option("--force", is_flag=True, help="Write those anew that are there.")
+def notebooks(phase: tuple[str, ...], out: Path, **options: Any) -> None:
+    """Make a Jupyter notebook of each of the phases 1 to 5: its exercises in cells, with checks.
+
+    A notebook that is there is left as it is.
+    """
+    from tvm_practice.course.notebooks.command import write_notebooks
+
+    sys.exit(write_notebooks(_screen(), [_find_phase(each) for each in phase], out, **options))
+
+
 @_command("review", "review", "review --all", "review --count 10 --seed 3")
 @click.option("--count", type=click.IntRange(1), default=5, show_default=True, help="Questions.")
 @click.option("--all", "every", is_flag=True, help="Ask about phases not begun, too.")

@@ -311,13 +311,13 @@ class Grader:
             self._forget(exercise)
             raise
 
-    def compare_results(self, exercise: Exercise) -> str:
-        """The learner's function's result beside a correct answer's; see Verdict.gives.
+    def compare_results(self, exercise: Exercise, source: str = MINE) -> str:
+        """The result of the function in `source` beside a correct answer's; see Verdict.gives.
 
         Empty where both give the same, or the function does not run.
         """
         try:
-            mine = self.demonstrate(exercise, MINE, timeout=_DEMONSTRATION_SECONDS)
+            mine = self.demonstrate(exercise, source, timeout=_DEMONSTRATION_SECONDS)
         except engines.EngineError:
             return ""
         right = exercise.looks_like

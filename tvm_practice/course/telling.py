@@ -27,13 +27,14 @@ def page_of(phase: Phase) -> Path:
     return learners_folder().parent / phase.page
 
 
-def tell_verdict(screen: Screen, verdict: Verdict) -> None:
+def tell_verdict(screen: Screen, verdict: Verdict, *, place: str | None = None) -> None:
+    """Say how an exercise stands; `place` is where it is written, if not in the learner's file."""
     exercise = verdict.exercise
     if verdict.status == "passed":
         screen.say(f"{exercise.id} passes", "green")
     elif verdict.status == "todo":
         screen.say(f"{exercise.id} is to do: {exercise.title}", "yellow")
-        screen.say(f"Write it in {where(exercise)}")
+        screen.say(f"Write it in {place or where(exercise)}")
     elif verdict.status == "unavailable":
         screen.say(f"{exercise.id} cannot be graded here: {verdict.message}")
     elif "\n" in verdict.message:
@@ -81,6 +82,11 @@ def tell_hint(
     if level is None:
         level = min(standing.progress.record(exercise).hint + 1, _HINTS)
         standing.progress.update(exercise, hint=level)
+    show_hint(screen, exercise, level)
+
+
+def show_hint(screen: Screen, exercise: Exercise, level: int) -> None:
+    """Show the hint of that level; with the last one, what a correct answer gives."""
     screen.say(f"{exercise.id}: {exercise.title}")
     screen.say(f"Hint {level} of {_HINTS}: {exercise.hints[level - 1]}")
     if level == _HINTS:
