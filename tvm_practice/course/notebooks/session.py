@@ -52,7 +52,7 @@ def begin(module: str, namespace: Mapping[str, Any]) -> Calls:
     if "IPython" in sys.modules:
         from IPython.display import HTML, display
 
-        display(HTML(_STYLE))  # type: ignore[no-untyped-call]
+        display(HTML(_STYLE))
     session = Session(module, namespace)
     atexit.register(session.close)
     return Calls(session.check, session.hint, session.run)
