@@ -68,11 +68,13 @@ class AccessProgram:
     Attributes:
         buffers: in the order of their numbers in `source`.
         source: Python statements that call touch(buffer: int, element: int, write: int).
+        lines: of each such call in `source`, the line that its statement's span names; 0 for none.
     """
 
     name: str
     buffers: tuple[AccessedBuffer, ...]
     source: str
+    lines: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it."""
@@ -83,7 +85,7 @@ class AccessProgram:
         buffers = (
             AccessedBuffer(**{**each, "shape": tuple(each["shape"])}) for each in values["buffers"]
         )
-        return cls(values["name"], tuple(buffers), values["source"])
+        return cls(values["name"], tuple(buffers), values["source"], tuple(values["lines"]))
 
 
 def access_program(
@@ -148,6 +150,8 @@ class ProgramWriter:
         self._used: Counter[str] = Counter()
         self._next_address = _PAGE
         self._lines: list[str] = []
+        self._span_line = 0
+        self._touch_lines: list[int] = []
 
     def program(self, function: Any, name: str) -> AccessProgram:
         # A classic function maps its parameters to buffers; a current one's are buffers.
@@ -157,7 +161,8 @@ class ProgramWriter:
             if buffer is not None and hasattr(buffer, "shape"):
                 self._number(buffer)
         self._statement(function.body, 0)
-        return AccessProgram(name, tuple(self._buffers), "\n".join(self._lines) + "\n")
+        source = "\n".join(self._lines) + "\n"
+        return AccessProgram(name, tuple(self._buffers), source, tuple(self._touch_lines))
 
     def _number(self, buffer: Any, shape: Sequence[Any] | None = None) -> int:
         """The number of a buffer, given when it is first seen."""
@@ -198,6 +203,7 @@ class ProgramWriter:
 
     def _statement(self, node: Any, depth: int) -> None:
         kind = type(node).__name__
+        self._span_line = int(node.span.line) if getattr(node, "span", None) is not None else 0
         if kind == "SeqStmt":
             for each in node.seq if hasattr(node, "seq") else node:
                 self._statement(each, depth)
@@ -262,6 +268,7 @@ class ProgramWriter:
                 position = f"({position} - ({origin[axis]}))"
             flat = position if flat == "0" else f"({flat}) * {extent} + {position}"
         self._write(depth, f"touch({number}, {flat}, {int(write)})")
+        self._touch_lines.append(self._span_line)
 
     def _loads(self, node: Any, depth: int) -> None:
         """The loads of an expression in the order of its evaluation."""

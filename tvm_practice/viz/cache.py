@@ -15,13 +15,16 @@ import re
 import shutil
 import subprocess
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_practice.viz.access import AccessProgram, CannotFollow
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -123,24 +126,12 @@ def simulate(program: AccessProgram, levels: Sequence[CacheLevel]) -> CacheCount
         CannotFollow: the program's buffers take 2 GiB or more.
     """
     import numpy as np
-    import tvm
 
-    from tvm_practice import engines
-
-    last = program.buffers[-1] if program.buffers else None
-    if last is not None and last.address + prod(last.shape) * last.item_bytes >= 2**31:
-        raise CannotFollow(f"{program.name} has over 2 GiB of buffers, too much to simulate")
-    function = tvm.script.from_source(_simulator(program, levels))
-    module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
-    run = tvm.compile(module, target=engines.host_target())["main"]
-    # Tags begin as lines that no access has. One more: the search looks one past the last way.
-    tags = [
-        tvm.runtime.tensor(np.full(level.sets * level.ways + 1, -1, "int32")) for level in levels
-    ]
-    counts = tvm.runtime.tensor(np.zeros((len(levels) + 1, len(program.buffers)), "int64"))
-    run(*tags, counts)
+    by_touch = simulate_touches(program, levels)
+    table = np.zeros((len(levels) + 1, len(program.buffers)), "int64")
+    for site, number in enumerate(touched_buffers(program)):
+        table[:, number] += by_touch[:, site]
     memory = [(i, each.name) for i, each in enumerate(program.buffers) if not each.in_registers]
-    table = counts.numpy()
     return CacheCounts(
         {name: int(table[0, i]) for i, name in memory},
         {
@@ -150,49 +141,94 @@ def simulate(program: AccessProgram, levels: Sequence[CacheLevel]) -> CacheCount
     )
 
 
-def _simulator(program: AccessProgram, levels: Sequence[CacheLevel]) -> str:
-    """TVMScript: the program with an access of the caches written out for each `touch`."""
+def simulate_touches(program: AccessProgram, levels: Sequence[CacheLevel]) -> "np.ndarray":
+    """The same by `touch` of the program's source, in its order.
+
+    Returns:
+        A row of accesses, then one of misses for each level. Registers have none.
+    """
+    import numpy as np
+    import tvm
+
+    shape = (len(levels) + 1, max(1, len(touched_buffers(program))))
+    run = compiled_program(
+        program,
+        [f'tags{row}: T.Buffer(({level.sets * level.ways + 1},), "int32")'
+         for row, level in enumerate(levels, start=1)]
+        + [f'counts: T.Buffer({shape}, "int64")'],
+        'position = T.alloc_buffer((1,), "int32", scope="local")',
+        lambda site: _count(0, site) + "\n" + _access(levels, 1, site),
+    )  # fmt: skip
+    # Tags begin as lines that no access has. One more: the search looks one past the last way.
     tags = [
-        f'tags{row}: T.Buffer(({level.sets * level.ways + 1},), "int32")'
-        for row, level in enumerate(levels, start=1)
+        tvm.runtime.tensor(np.full(level.sets * level.ways + 1, -1, "int32")) for level in levels
     ]
-    shape = (len(levels) + 1, len(program.buffers))
-    head = f"""@T.prim_func(s_tir=True)
-def simulate({", ".join(tags)}, counts: T.Buffer({shape}, "int64")):
-    position = T.alloc_buffer((1,), "int32", scope="local")
-"""
-    lines: list[str] = []
-    for site, line in enumerate((program.source or "pass").splitlines()):
-        touched = _TOUCH.fullmatch(line)
-        if touched is None:
+    counts = tvm.runtime.tensor(np.zeros(shape, "int64"))
+    run(*tags, counts)
+    table: np.ndarray = counts.numpy()
+    return table
+
+
+def touched_buffers(program: AccessProgram) -> list[int]:
+    """The number of the buffer of each `touch` of the program's source."""
+    found = map(_TOUCH.fullmatch, program.source.splitlines())
+    return [int(each["buffer"]) for each in found if each]
+
+
+def compiled_program(
+    program: AccessProgram, parameters: Sequence[str], begin: str, touched: Callable[[int], str]
+) -> Any:
+    """Compile a program with something done at each touch of memory.
+
+    Args:
+        parameters: of the function, in TVMScript.
+        begin: its first lines.
+        touched: what is done at a `touch`, by its number; it reads `address0` for number 0.
+
+    Raises:
+        CannotFollow: the program's buffers take 2 GiB or more.
+    """
+    import tvm
+
+    from tvm_practice import engines
+
+    last = program.buffers[-1] if program.buffers else None
+    if last is not None and last.address + prod(last.shape) * last.item_bytes >= 2**31:
+        raise CannotFollow(f"{program.name} has over 2 GiB of buffers, too much to simulate")
+    site = 0
+    lines = begin.splitlines()
+    for line in (program.source or "pass").splitlines():
+        found = _TOUCH.fullmatch(line)
+        if found is None:
             lines.append(line)
             continue
-        buffer = program.buffers[int(touched["buffer"])]
-        if buffer.in_registers:
-            written = "T.evaluate(0)"
-        else:
-            address = f"{buffer.address} + ({touched['element']}) * {buffer.item_bytes}"
-            written = f"address{site} = {address}\n{_count(0, touched['buffer'])}\n" + _access(
-                levels, 1, site, touched["buffer"]
-            )
-        lines.append(textwrap.indent(written, touched["indent"]))
-    return head + textwrap.indent("\n".join(lines), "    ") + "\n"
+        buffer = program.buffers[int(found["buffer"])]
+        written = "T.evaluate(0)"
+        if not buffer.in_registers:
+            address = f"{buffer.address} + ({found['element']}) * {buffer.item_bytes}"
+            written = f"address{site} = {address}\n{touched(site)}"
+        lines.append(textwrap.indent(written, found["indent"]))
+        site += 1
+    body = textwrap.indent("\n".join(lines), "    ")
+    text = f"@T.prim_func(s_tir=True)\ndef simulate({', '.join(parameters)}):\n{body}\n"
+    function = tvm.script.from_source(text).with_attr("global_symbol", "main")
+    return tvm.compile(tvm.IRModule({"main": function}), target=engines.host_target())["main"]
 
 
 _TOUCH = re.compile(r"(?P<indent> *)touch\((?P<buffer>\d+), (?P<element>.*), [01]\)")
 
 
-def _count(row: int, buffer: str) -> str:
-    return f"counts[{row}, {buffer}] = counts[{row}, {buffer}] + T.int64(1)"
+def _count(row: int, site: int) -> str:
+    return f"counts[{row}, {site}] = counts[{row}, {site}] + T.int64(1)"
 
 
-def _access(levels: Sequence[CacheLevel], row: int, site: int, buffer: str) -> str:
+def _access(levels: Sequence[CacheLevel], row: int, site: int) -> str:
     """An access of level `row` by the touch at `site` of the program.
 
     The tags of a set lie in the order of use, the last used first; most accesses hit that one.
     """
     level = levels[row - 1]
-    beyond = _access(levels, row + 1, site, buffer) if row < len(levels) else ""
+    beyond = _access(levels, row + 1, site) if row < len(levels) else ""
     line, first = f"line{row}_{site}", f"first{row}_{site}"
     # The next level's search uses the same position; it is set again after it.
     return f"""{line} = address{site} // {level.line_bytes}
@@ -202,7 +238,7 @@ if tags{row}[{first}] != {line}:
     while position[0] < {level.ways} and tags{row}[{first} + position[0]] != {line}:
         position[0] = position[0] + 1
     if position[0] == {level.ways}:
-        {_count(row, buffer)}
+        {_count(row, site)}
 {textwrap.indent(beyond, "        ")}
         position[0] = {level.ways - 1}
     while position[0] > 0:

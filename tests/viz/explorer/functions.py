@@ -36,3 +36,53 @@ def looked_at(name: str, size: int) -> dict[str, Any]:
     rest = iter(plain)
     shown = _instructions("\n".join(re.sub(r"^ +", "\t", text) for text, _ in found["asm"]))
     return {"explored": found, "same": plain == own, "shown": all(each in rest for each in shown)}
+
+
+def distances(size: int) -> dict[str, Any]:
+    """Reuse of a product in tiles: by the compiled counter, and by a plain LRU list."""
+    from tvm_practice.course.tours.matmuls import matmul_makers
+    from tvm_practice.viz.access import access_program, follow
+    from tvm_practice.viz.cache import touched_buffers
+    from tvm_practice.viz.reuse import reuse_histograms
+
+    program = access_program(matmul_makers(size, tile=(4, 8))["tiled"]().mod)
+    limit = 20_000
+    histograms = reuse_histograms(program, touches=limit)
+    plain = follow(program, limit=limit).reuse_distances()
+    names = [program.buffers[number].name for number in touched_buffers(program)]
+    return {
+        "counted": {
+            name: sum(histograms[at] for at, each in enumerate(names) if each == name).tolist()
+            for name in names
+        },
+        "plain": {name: each.tolist() for name, each in plain.items()},
+    }
+
+
+def strides(name: str) -> list[list[Any]]:
+    """[buffer, writes, stride, whether its line is known] of each access of a small product."""
+    from tvm_practice.course.tours.matmuls import matmul_makers
+    from tvm_practice.viz.access import access_program
+    from tvm_practice.viz.explorer.tir_lines import located
+    from tvm_practice.viz.strides import touches
+
+    _, function = located(matmul_makers(32, tile=(8, 16))[name]().mod["main"])
+    program = access_program(function)
+    return [
+        [program.buffers[each.buffer].name, each.write, each.stride, each.line > 0]
+        for each in touches(program)
+    ]
+
+
+def beside(size: int) -> dict[str, Any]:
+    """What stands beside the lines of the parallel tiled product, and of a gather."""
+    from tvm import te
+
+    from tvm_practice.course.tours.matmuls import matmul_makers
+    from tvm_practice.viz.explorer.figures import figures
+    from tvm_practice.viz.explorer.tir_lines import located
+
+    X, I = te.placeholder((100,), name="X"), te.placeholder((10,), "int32", name="I")
+    gather = te.create_prim_func([X, I, te.compute((10,), lambda i: X[I[i]], name="Y")])
+    made = matmul_makers(size, tile=(8, 16))["tiled+parallel"]().mod["main"]
+    return {"tiled": figures(*located(made)), "gather": figures(*located(gather))}

@@ -38,6 +38,7 @@ def explore(what: str | None, size: int, mine: bool, out: Path) -> None:
     the current engine.
     """
     from tvm_practice.viz.explorer.explored import explored
+    from tvm_practice.viz.explorer.figures import caches
     from tvm_practice.viz.explorer.page import write
 
     chosen.require_ending(out, ".html")
@@ -50,8 +51,9 @@ def explore(what: str | None, size: int, mine: bool, out: Path) -> None:
     if not found:
         raise click.ClickException("nothing to show: the functions are still to do")
     title = what or f"A matmul of {size}³ and its schedules"
+    facts = [" ".join(["python -m tvm_practice.viz", *sys.argv[1:]]), caches()]
     try:
-        write(out, title, [" ".join(["python -m tvm_practice.viz", *sys.argv[1:]])], found)
+        write(out, title, facts, found)
     except OSError as error:
         raise click.ClickException(f"{out}: {error.strerror}") from None
     click.echo(f"written to {out} ({out.stat().st_size / 1e6:.2f} MB)")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tvm_practice.viz.explorer.figures import figures
 from tvm_practice.viz.explorer.native import NativeCode, native_code
 from tvm_practice.viz.explorer.steps import TirStep, followed
 from tvm_practice.viz.explorer.tir_lines import Lines, located, script
@@ -19,13 +20,15 @@ def explored(name: str, make: Callable[[], Any]) -> dict[str, Any]:
     Returns:
         {"name", "steps": [{"name", "text", "makers", "finals"}], "own": the lines of code that a
         line of the last TIR stands for, "inside": those of its body, "llvm", "asm": [[text,
-        origin]], "left_out": names of functions}. Lines count from 1.
+        origin]], "left_out": names of functions} and what `figures.figures` returns. Lines count
+        from 1.
     """
     from tvm_practice import engines
 
     _, steps = recorded(make)
     lines, function = located(steps[-1].function)
-    return page_data(name, steps, lines, native_code(function, engines.host_target()))
+    code = native_code(function, engines.host_target())
+    return page_data(name, steps, lines, code) | figures(lines, function)
 
 
 def page_data(

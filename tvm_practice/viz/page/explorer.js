@@ -68,7 +68,8 @@ function showStep(chosen) {
     below: isLast ? accesses(at + 1) : [],
   })));
   panes.tir.box.toggleAttribute("data-earlier", !isLast || !schedule.runs);
-  panes.tir.note.textContent = isLast ? "as compiled" : `after step ${step}: ${name || "none"}`;
+  const reason = schedule.unfollowed ? `accesses not followed: ${schedule.unfollowed}` : "";
+  panes.tir.note.textContent = isLast ? reason || "as compiled; beside a line, how often it runs" : `after step ${step}: ${name || "none"}`;
   panes.step.lines.forEach((line, at) => {
     line.classList.toggle("shown", at === step);
     line.setAttribute("aria-selected", String(at === step));
@@ -87,8 +88,9 @@ function showSchedule(chosen) {
   fill("llvm", schedule.llvm.map(([text, origin]) => ({ text, origin })));
   const tirOf = (line) => (line ? schedule.llvm[line - 1][1] : 0);
   fill("asm", schedule.asm.map(([text, line]) => ({ text, origin: tirOf(line) })));
-  const { left_out: others } = schedule;
-  panes.llvm.note.textContent = schedule.unknown || (others.length ? `without ${others.join(", ")}` : "");
+  const others = schedule.left_out;
+  panes.llvm.note.textContent = others.length ? `without ${others.join(", ")}` : "";
+  panes.llvm.note.title = panes.llvm.note.textContent;
   showStep(lastStep());
   mark(null);
 }
