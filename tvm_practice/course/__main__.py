@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tvm_practice.course.capstone import TRACKS
 from tvm_practice.engines.command_line import Folder, Group
 
 if TYPE_CHECKING:
@@ -582,6 +583,72 @@ def notebooks(phase: tuple[str, ...], out: Path, **options: Any) -> None:
     from tvm_practice.course.notebooks.command import write_notebooks
 
     sys.exit(write_notebooks(_screen(), [_find_phase(each) for each in phase], out, **options))
+
+
+_TRACKS = click.argument("track", nargs=-1, type=click.Choice(TRACKS), metavar="[TRACK]...")
+_SEED = click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), help="Draw sizes and inputs from this seed."
+)
+_SAMPLES = click.option(
+    "--rounds", type=click.IntRange(1), default=9, show_default=True, help="Samples of each size."
+)
+_REFERENCE = click.option("--solutions", is_flag=True, help="Score the reference answers instead.")
+
+
+@_command(
+    "capstone",
+    "capstone",
+    "capstone product",
+    "capstone product --gate",
+    "capstone --solutions --report report",
+)
+@_TRACKS
+@_REFERENCE
+@_SEED
+@_SAMPLES
+@click.option("--gate", is_flag=True, help="Only see whether it is right.")
+@click.option("--report", type=Folder(), help="Write report.md with tables and a plot there.")
+def capstone(
+    track: tuple[str, ...],
+    solutions: bool,
+    seed: int | None,
+    rounds: int,
+    gate: bool,
+    report: Path | None,
+) -> None:
+    """Score the capstone, three open problems: product, depthwise, attention.
+
+    A wrong answer has no score. Exit code 1: a track is wrong or to do.
+    """
+    from tvm_practice.course.capstone.command import answers_file, run_capstone
+
+    file = answers_file(solutions=solutions)
+    code = run_capstone(
+        _screen(), track, file, seed=seed, gate_only=gate, report=report, rounds=rounds
+    )
+    sys.exit(code)
+
+
+@_command("submit", "submit", "submit product attention --out ada.json")
+@_TRACKS
+@_REFERENCE
+@_SEED
+@_SAMPLES
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="capstone.json",
+    show_default=True,
+    help="The file to hand in.",
+)
+def submit(track: tuple[str, ...], solutions: bool, out: Path, **options: Any) -> None:
+    """Score the capstone and write the one file to hand in: code, score, machine, digest.
+
+    Exit code 1: no track has a score.
+    """
+    from tvm_practice.course.capstone.command import answers_file, submit
+
+    sys.exit(submit(_screen(), track, answers_file(solutions=solutions), out, **options))
 
 
 @_command("review", "review", "review --all", "review --count 10 --seed 3")

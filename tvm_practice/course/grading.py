@@ -181,11 +181,11 @@ def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple
     except NotImplementedError as todo:
         return "todo", str(todo)
     except BaseException as error:  # SystemExit as well: the grading goes on
-        return "failed", _describe(error, exercise.name, path)
+        return "failed", describe(error, exercise.name, path)
     return "passed", ""
 
 
-def _describe(error: BaseException, name: str, path: str) -> str:
+def describe(error: BaseException, name: str, path: str) -> str:
     """An exception in the learner's code: its message, its line, and its cause if that is known."""
     kind = type(error).__name__
     last = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]

@@ -7,6 +7,7 @@ import click
 
 from tvm_practice.course.catalog import Exercise, phase, phases
 from tvm_practice.course.classroom import sandbox
+from tvm_practice.course.classroom.capstones import find_capstones, grade_capstones
 from tvm_practice.course.classroom.grade import LIKENESS, RESULTS, TABLE, grade_class
 from tvm_practice.course.classroom.likeness import NoLikeness, compare
 from tvm_practice.course.classroom.marking import Marked, Rules
@@ -35,8 +36,11 @@ def grade_folder(
     exercises = list(dict.fromkeys(chosen)) or [each for one in phases() for each in one.exercises]
     chapters = [phase(module) for module in dict.fromkeys(each.phase for each in exercises)]
     submissions = [each for each in find_submissions(folder, chapters) if _is_not(each, out)]
-    if not submissions:
-        raise click.UsageError(f"{folder} has no submission: a folder, .zip or .tar a student")
+    capstones = find_capstones(folder)
+    if not submissions and not capstones:
+        raise click.UsageError(
+            f"{folder} has no submission: a folder, .zip, .tar or .json a student"
+        )
     if not no_sandbox:
         try:
             sandbox.check_walls()
@@ -50,6 +54,9 @@ def grade_folder(
         hidden=(folder, out),
         isolated=not no_sandbox,
     )
+    failed = bool(capstones) and not grade_capstones(screen, capstones, rules, out, anew=anew)
+    if not submissions:
+        return int(failed)
     count = f"{len(exercises)} exercises" if len(exercises) > 1 else exercises[0].id
     screen.say(f"{len(submissions)} submissions, {count}, seed {rules.seed}")
     out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +77,7 @@ def grade_folder(
     except NoLikeness as problem:
         screen.note(f"not compared with one another: {problem}")
     screen.say(f"written to {near(out.resolve())}: {', '.join(written)}")
-    return int(any(each.submission.problem for each in graded))
+    return int(failed or any(each.submission.problem for each in graded))
 
 
 def _is_not(submission: Submission, out: Path) -> bool:

@@ -18,7 +18,7 @@ _MOST_OUTPUT = 4000  # characters
 
 def main() -> None:
     job = json.loads(sys.stdin.readline())
-    _limit(**job["limits"])
+    limit(**job["limits"])
     from tvm_practice.course.catalog import find
     from tvm_practice.course.grading import Grader
 
@@ -48,7 +48,7 @@ def _end_all() -> None:
         os.kill(-1, signal.SIGKILL)
 
 
-def _limit(memory: int, processes: int, file_bytes: int, seconds: float) -> None:
+def limit(memory: int, processes: int, file_bytes: int, seconds: float) -> None:
     """What the kernel checks by process; what all use together is watched from outside."""
     for kind, most in (
         (resource.RLIMIT_DATA, memory),

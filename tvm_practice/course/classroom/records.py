@@ -87,9 +87,9 @@ def write_table(all_marked: Sequence[Marked], rules: Rules, file: Path) -> None:
     lines = [["student", "points", "of", *(each.id for each in rules.exercises), "remark"]]
     for each in all_marked:
         points = [str(mark.points) for mark in each.marks]
-        name, remark = _as_text(each.submission.name), _as_text(each.remark)
+        name, remark = each.submission.name, each.remark
         lines.append([name, str(each.points), str(each.worth), *points, remark])
-    write_whole(file, _to_csv(lines))
+    write_whole(file, to_csv(lines))
 
 
 def write_likeness(pairs: Sequence[Likeness], file: Path) -> None:
@@ -97,14 +97,15 @@ def write_likeness(pairs: Sequence[Likeness], file: Path) -> None:
     lines = [["first", "second", "of first in second", "of second in first", "exercises"]]
     for each in pairs:
         shares = [f"{each.of_first:.2f}", f"{each.of_second:.2f}"]
-        names = [_as_text(each.first), _as_text(each.second)]
-        lines.append([*names, *shares, " ".join(each.exercises)])
-    write_whole(file, _to_csv(lines))
+        lines.append([each.first, each.second, *shares, " ".join(each.exercises)])
+    write_whole(file, to_csv(lines))
 
 
-def _to_csv(lines: Sequence[Sequence[str]]) -> str:
+def to_csv(lines: Sequence[Sequence[str]]) -> str:
+    """A table as text. No cell begins as a formula does."""
     table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows(lines)
+    rows = [[_as_text(cell) for cell in line] for line in lines]
+    csv.writer(table, lineterminator="\n").writerows(rows)
     return table.getvalue()
 
 

@@ -1,0 +1,238 @@
+"""Reference answers of the capstone. They stand alone, as an answer must: TVM's primitives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+from tvm import te, topi
+
+from tvm_practice.engines import host
+
+HEAD = 64
+_MINUS_TWICE = -2 * 0.7978845608  # GELU by tanh(u) is x / (1 + exp(-2u))
+
+
+def _schedule(tensors: list[Any]) -> Any:  # a tvm.s_tir.Schedule
+    function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
+    return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+
+
+def _blocks(schedule: Any) -> dict[str, Any]:
+    """The blocks by name."""
+    found = schedule.get_child_blocks(schedule.get_sblock("root"))
+    return {schedule.get(each).name_hint: each for each in found}
+
+
+def _inline(schedule: Any, *, but: tuple[str, ...]) -> None:
+    """Let every stage but these be computed where it is used."""
+    for name, block in _blocks(schedule).items():
+        if name not in but:
+            schedule.compute_inline(block)
+
+
+def _tile(rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns of a tile in registers that wastes little at these sizes.
+
+    A step of a tile multiplies in rows x vectors instructions, and loads rows + vectors values.
+    """
+    here = host()
+    found = []
+    for vectors in (1, 2, 4) if here.vector_registers == 32 else (1, 2):
+        most = min((here.vector_registers - vectors - 1) // vectors, 14)
+        for high in range(1, most + 1):
+            wide = vectors * here.vector_lanes
+            cost = high * vectors + 0.5 * (high + vectors)
+            # Fewer than ten sums wait for one another's additions.
+            cost = max(cost, 10.0) * -(-rows // high) * -(-columns // wide)
+            found.append((cost, high, wide))
+    _, high, wide = min(found)
+    return high, wide
+
+
+def product(m: int, n: int, k: int) -> Any:  # a tvm.s_tir.Schedule
+    """Y = gelu(X W + bias) + R, as fast as it goes.
+
+    Args:
+        m: rows of X, R and Y; any positive number, as are n and k.
+        n: columns of W, R and Y, elements of the bias.
+        k: columns of X, rows of W.
+
+    Returns:
+        A tvm.s_tir.Schedule, an IRModule or a PrimFunc "main" of the buffers of `declare_product`.
+    """
+    X, W = te.placeholder((m, k), name="X"), te.placeholder((k, n), name="W")
+    bias, R = te.placeholder((n,), name="bias"), te.placeholder((m, n), name="R")
+    wide = 4 * host().vector_lanes
+    if m <= 4 and n >= wide:
+        Z, start = _sums_in_place(X, W, bias, wide)
+    else:
+        Z, start = _sums_packed(X, W, bias, *_tile(m, n))
+    rows, columns = (int(extent) for extent in Z.shape[2:])
+    # The whole of GELU runs in vectors on whole tiles; the copy alone knows where the matrix ends.
+    U = te.compute(
+        Z.shape, lambda *at: _MINUS_TWICE * Z(*at) * (1 + 0.044715 * Z(*at) * Z(*at)), name="U"
+    )
+    G = te.compute(Z.shape, lambda *at: Z(*at) / (1 + topi.fast_exp(U)(*at)), name="G")
+    Y = te.compute(
+        (m, n),
+        lambda i, j: G[i // rows, j // columns, i % rows, j - start(j // columns)] + R[i, j],
+        name="Y",
+    )
+    schedule = _schedule([X, W, bias, R, Y])
+    _order_product(schedule)
+    return schedule
+
+
+def _sums_in_place(X: Any, W: Any, bias: Any, columns: int) -> tuple[Any, Callable[[Any], Any]]:
+    """Tiles of X W + bias for few rows: W is read once, so that a packed copy would not pay.
+
+    The last panel ends with the matrix, and computes columns of its neighbour again.
+
+    Returns:
+        The te.Tensor Z [row panels][column panels][rows][columns], and a function from a panel to
+        its first column.
+    """
+    m, k = (int(extent) for extent in X.shape)
+    n = int(W.shape[1])
+    r = te.reduce_axis((0, k), name="k")
+
+    def start(panel: Any) -> Any:
+        return tvm.tirx.min(panel * columns, n - columns)
+
+    shape = (1, -(-n // columns), m, columns)
+    T = te.compute(shape, lambda _, b, i, j: te.sum(X[i, r] * W[r, start(b) + j], axis=r), name="T")
+    Z = te.compute(shape, lambda _, b, i, j: T[0, b, i, j] + bias[start(b) + j], name="Z")
+    return Z, start
+
+
+def _sums_packed(
+    X: Any, W: Any, bias: Any, rows: int, columns: int
+) -> tuple[Any, Callable[[Any], Any]]:
+    """Tiles of X W + bias from copies that hold what a tile reads without a gap.
+
+    The bias is one more row of W, and X has ones for it. Rows beyond the matrix repeat its last
+    one; columns beyond it are zeros.
+
+    Returns:
+        As `_sums_in_place` does.
+    """
+    m, k = (int(extent) for extent in X.shape)
+    n = int(W.shape[1])
+    shape = (-(-m // rows), -(-n // columns), rows, columns)
+    r = te.reduce_axis((0, k + 1), name="k")
+    A = te.compute(
+        (shape[0], k + 1, rows),
+        lambda b, r, i: te.if_then_else(r < k, X[tvm.tirx.min(b * rows + i, m - 1), r], 1.0),
+        name="A",
+    )
+    B = te.compute(
+        (shape[1], k + 1, columns),
+        lambda b, r, j: te.if_then_else(
+            b * columns + j < n,
+            te.if_then_else(r < k, W[r, b * columns + j], bias[b * columns + j]),
+            0.0,
+        ),
+        name="B",
+    )
+    T = te.compute(shape, lambda bi, bj, i, j: te.sum(A[bi, r, i] * B[bj, r, j], axis=r), name="T")
+    return te.compute(shape, lambda *at: T(*at), name="Z"), lambda panel: panel * columns
+
+
+def _order_product(schedule: Any) -> None:
+    """One tile of all stages after another, its sums in registers, panels shared among threads."""
+    _inline(schedule, but=("A", "B", "T", "Z", "G", "Y"))
+    T, Z, G, Y = (schedule.get_sblock(name) for name in "TZGY")
+    bi, bj, i, j, reduction = schedule.get_loops(T)
+    row_panels, panels, steps = (int(schedule.get(each).extent) for each in (bi, bj, reduction))
+    packed = "A" in _blocks(schedule)
+    outer, inner = (bj, bi) if panels >= 8 * host().threads or row_panels < panels else (bi, bj)
+    step, unrolled = schedule.split(reduction, [None, 1 if steps < 4 else 4])
+    schedule.reorder(outer, inner, step, unrolled, i, j)
+    schedule.set_scope(T, 0, "local")
+    schedule.parallel(outer)
+    if packed:
+        near, before = ("B", "A") if outer is bj else ("A", "B")
+        schedule.compute_at(schedule.get_sblock(near), outer, preserve_unit_loops=True)
+        schedule.parallel(schedule.get_loops(schedule.get_sblock(before))[0])
+        schedule.vectorize(schedule.get_loops(schedule.get_sblock("B"))[-1])
+    for stage in (Z, G):
+        schedule.reverse_compute_at(stage, inner, preserve_unit_loops=True)
+        schedule.set_scope(stage, 0, "local")
+        *_, across, along = schedule.get_loops(stage)
+        schedule.vectorize(along)
+        if stage is Z:  # an index that is not known keeps the sums out of the registers
+            schedule.unroll(across)
+    if packed:
+        schedule.reverse_compute_at(Y, inner, preserve_unit_loops=True)
+        schedule.vectorize(schedule.get_loops(Y)[-1])
+    schedule.vectorize(j)
+    schedule.unroll(i)
+    schedule.unroll(unrolled)
+    schedule.decompose_reduction(T, step)
+
+
+def depthwise(
+    batch: int, channels: int, height: int, width: int, kernel: int, stride: int
+) -> Any:  # a tvm.s_tir.Schedule
+    """A depthwise convolution with kernel // 2 zeros around the image, as fast as it goes.
+
+    Args:
+        batch: images.
+        channels: of an image, and of the output.
+        height: of an image, in pixels.
+        width: of an image, in pixels.
+        kernel: height and width of a filter, 3 or 5.
+        stride: pixels from one window to the next, both ways, 1 or 2.
+
+    Returns:
+        A tvm.s_tir.Schedule, an IRModule or a PrimFunc "main" of the buffers of
+        `declare_depthwise`.
+    """
+    pad = kernel // 2
+    high, wide = ((size + 2 * pad - kernel) // stride + 1 for size in (height, width))
+    lanes = host().vector_lanes
+    # A tile is a few rows of the output and all of its columns, rounded up to whole vectors.
+    vectors = -(-wide // lanes)
+    across = vectors * lanes
+    X = te.placeholder((batch, channels, height, width), name="X")
+    W = te.placeholder((channels, kernel, kernel), name="W")
+    # The channel with its zeros; with a stride, even columns and odd ones lie apart, so that the
+    # pixels of neighbouring outputs are neighbours.
+    P = te.compute(
+        (batch, channels, height + 2 * pad, stride, across + pad),
+        lambda n, c, y, s, x: te.if_then_else(
+            te.all(y >= pad, y < height + pad, x * stride + s >= pad, x * stride + s < width + pad),
+            X[n, c, y - pad, x * stride + s - pad],
+            0.0,
+        ),
+        name="P",
+    )
+    i, j = te.reduce_axis((0, kernel), name="i"), te.reduce_axis((0, kernel), name="j")
+    T = te.compute(
+        (batch, channels, high, vectors, lanes),
+        lambda n, c, y, v, x: te.sum(
+            P[n, c, y * stride + i, j % stride, v * lanes + x + j // stride] * W[c, i, j],
+            axis=[i, j],
+        ),
+        name="T",
+    )
+    Y = te.compute(
+        (batch, channels, high, wide),
+        lambda n, c, y, x: T[n, c, y, x // lanes, x % lanes],
+        name="Y",
+    )
+    schedule = _schedule([X, W, Y])
+    P, T, Y = (schedule.get_sblock(name) for name in "PTY")
+    n, c, y, v, x, i, j = schedule.get_loops(T)
+    schedule.reorder(n, c, y, v, i, j, x)
+    outer = schedule.fuse(n, c)
+    schedule.parallel(outer)
+    schedule.compute_at(P, outer, preserve_unit_loops=True)
+    schedule.reverse_compute_at(Y, y, preserve_unit_loops=True)
+    schedule.set_scope(T, 0, "local")
+    schedule.vectorize(x)
+    schedule.unroll(i)
+    schedule.unroll(j)
+    schedule.decompose_reduction(T, i)
+    schedule.vectorize(schedule.get_loops(Y)[-1])
+    return schedule

@@ -1,0 +1,58 @@
+"""The gate: cheats are refused, each with its message; right answers are not."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.capstones import FOLDER, REFUSED
+from tvm_practice.course.capstone.gate import source_problem
+from tvm_practice.course.capstone.running import Result, run_track
+from tvm_practice.course.catalog import SOLUTIONS
+from tvm_practice.course.grading import source_file
+
+REFERENCE = source_file("capstone", SOLUTIONS)
+SMALL = {"product": [3, 17, 5], "depthwise": [1, 2, 5, 7, 3, 2], "attention": [3, 5]}
+
+
+def gate(track: str, file: Path, *sizes: list[int]) -> Result:
+    return run_track(track, file, seed=1, roofs=None, sizes=list(sizes) or None)
+
+
+@pytest.mark.parametrize("name", ["reads_torch", "calls_reference"])
+def test_an_answer_stands_on_tvm(name: str) -> None:
+    problem = source_problem((FOLDER / f"{name}.py").read_text())
+    assert problem and re.search(REFUSED[name][2], problem)
+
+
+@pytest.mark.parametrize("text", ["from . import x", "eval('1')", "import tvm_practice.course"])
+def test_nothing_else_is_read(text: str) -> None:
+    assert "line 1 uses" in str(source_problem(text))
+
+
+def test_what_is_allowed_is_no_problem() -> None:
+    assert source_problem("import tvm.te\nfrom tvm_practice.engines import host") is None
+    assert source_problem(REFERENCE.read_text()) is None
+    assert "SyntaxError" in str(source_problem("def"))
+
+
+@pytest.mark.pages
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_cheat_is_refused(name: str) -> None:
+    track, size, message = REFUSED[name]
+    result = gate(track, FOLDER / f"{name}.py", list(size))
+    assert result.status == "refused"
+    assert re.search(message, result.message), result.message
+
+
+def test_a_kept_result_is_refused() -> None:
+    track, size, message = REFUSED["keeps_result"]
+    result = gate(track, FOLDER / "keeps_result.py", list(size))
+    assert result.status == "refused" and re.search(message, result.message)
+
+
+@pytest.mark.pages
+@pytest.mark.parametrize("track", ["product"])
+def test_the_reference_is_right(track: str) -> None:
+    result = gate(track, REFERENCE)
+    assert result.status == "right", result.message
