@@ -12,7 +12,7 @@ from tests.test_command_lines import quick_help
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
-    *("torch_compile", "low_precision"),
+    *("torch_compile", "low_precision", "low_precision_models"),
     *("busy_machine", "goals", "rivals", "compilers", "runtime_checks"),
 )
 
@@ -22,7 +22,7 @@ def test_help_has_examples_and_needs_no_tvm(name: str) -> None:
     quick_help(name, folder=BENCHMARKS)
 
 
-@pytest.mark.parametrize("name", NAMES[:8])
+@pytest.mark.parametrize("name", NAMES[:9])
 def test_no_page_without_measurements(name: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, str(BENCHMARKS / f"{name}.py"), "--table"],

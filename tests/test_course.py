@@ -27,17 +27,28 @@ EXERCISES = exercises()
 BY_ID = {exercise.id: exercise for exercise in EXERCISES}
 
 
-# Each other answer to their exercises compiles a model or searches: in `make follow`, as are those
-# of labs.
+# Each other answer to their exercises compiles a model or searches: in `make follow`, as are the
+# answers to labs.
 _LONG = ("relay_import", "auto_tune")
+# Its right answers besides the reference are run at many sizes: there as well.
+_LONG_IF_RIGHT = (*_LONG, "manual_schedule")
 
 
 def _marks(module: str) -> Any:
     return getattr(pytest.mark, phase(module).marker)
 
 
-def each_exercise() -> Any:
-    cases = [pytest.param(each, id=each.id, marks=_marks(each.phase)) for each in EXERCISES]
+def each_exercise(*, labs_follow: bool = False) -> Any:
+    """A case per exercise; with `labs_follow`, those of labs are in `make follow`."""
+    cases = [
+        pytest.param(
+            each,
+            id=each.id,
+            marks=[_marks(each.phase)]
+            + [pytest.mark.pages] * (labs_follow and phase(each.phase).is_lab),
+        )
+        for each in EXERCISES
+    ]
     return pytest.mark.parametrize("exercise", cases)
 
 
@@ -89,7 +100,7 @@ def test_mine(grader: Grader, exercise: Exercise) -> None:
         pytest.fail(f"{exercise.id}\n{verdict.message}\n{verdict.output}", pytrace=False)
 
 
-@each_exercise()
+@each_exercise(labs_follow=True)
 def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
     """The reference solution pasted into the stub turns it and its steps green, no other."""
     verdicts = _grade_pasted(grader, exercise, _solution(exercise), tmp_path)
@@ -101,11 +112,11 @@ def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
     assert set(others.values()) <= {"todo", "passed"}, others
 
 
-def _pasted(answers: list[Mutant]) -> Any:
+def _pasted(answers: list[Mutant], long: tuple[str, ...] = _LONG) -> Any:
     cases = []
     for each in answers:
         exercise, marks = f"{each.phase}.{each.exercise}", [_marks(each.phase)]
-        if each.phase in _LONG or phase(each.phase).is_lab:
+        if each.phase in long or phase(each.phase).is_lab:
             marks.append(pytest.mark.pages)
         cases.append(pytest.param(each, id=f"{exercise}-{each.name}", marks=marks))
     return cases
@@ -141,7 +152,7 @@ def test_promises(exercise: str) -> None:
         assert breach in known
 
 
-@pytest.mark.parametrize("answer", _pasted(right_answers()))
+@pytest.mark.parametrize("answer", _pasted(right_answers(), _LONG_IF_RIGHT))
 def test_right(grader: Grader, answer: Mutant, tmp_path: Path) -> None:
     """A right solution that is not the reference passes."""
     assert _grade_answer(grader, answer, tmp_path).message == ""

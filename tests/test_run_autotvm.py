@@ -42,6 +42,7 @@ CONVOLUTION = ("mymodule:load_convolution", "--example-shape", "1", "3", "16", "
 SHORT = ("--measure-repeats", "5", "--measure-warmup", "1")
 
 
+@pytest.mark.pages
 @pytest.mark.real_processes
 @pytest.mark.slow
 def test_an_own_model_is_exported_and_verified(folder: Path) -> None:

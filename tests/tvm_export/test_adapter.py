@@ -27,7 +27,11 @@ VARIANTS = [
     pytest.param(
         "autotvm", 4, "classic", id="relay-autotvm", marks=[needs_classic, pytest.mark.slow]
     ),
-    pytest.param("ansor", 4, "classic", id="relay-ansor", marks=[needs_classic, pytest.mark.slow]),
+    pytest.param(
+        *("ansor", 4, "classic"),
+        id="relay-ansor",
+        marks=[needs_classic, pytest.mark.slow, pytest.mark.pages],
+    ),
 ]
 
 

@@ -509,6 +509,7 @@ def test_the_graph_has_the_weights_by_name_and_digest_only(
     assert found["inputs"] == 1 and found["weight_bytes"] == 4 * 18
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are Linux's")
 @pytest.mark.parametrize("engine", engines.ENGINES)

@@ -42,8 +42,8 @@ def test_float32_changes_nothing(session: engines.Session) -> None:
     [
         ("mixed", "bfloat16"),
         ("mixed", "float16"),
-        pytest.param("bert", "bfloat16", marks=pytest.mark.slow),
-        pytest.param("bert", "float16", marks=pytest.mark.slow),
+        pytest.param("bert", "bfloat16", marks=[pytest.mark.slow, pytest.mark.pages]),
+        pytest.param("bert", "float16", marks=[pytest.mark.slow, pytest.mark.pages]),
         pytest.param("resnet18", "bfloat16", marks=[pytest.mark.slow, pytest.mark.pages]),
     ],
 )
@@ -59,6 +59,7 @@ def test_a_model_is_near_float64(session: engines.Session, name: str, precision:
     assert set(made["rules"].values()) <= {"contraction", "reduction", "injective", "index check"}
 
 
+@pytest.mark.pages
 def test_weights_take_half_the_room(session: engines.Session, tmp_path: Path) -> None:
     sizes = {}
     for precision in ("float32", "bfloat16"):

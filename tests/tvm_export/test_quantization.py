@@ -43,6 +43,7 @@ def test_refusals(session: engines.Session, settings: dict[str, object], said: s
     assert "\n" not in line and re.search(said, line), line
 
 
+@pytest.mark.pages
 def test_an_artifact_is_near_float64_or_fails(session: engines.Session, tmp_path: Path) -> None:
     written = "tests.tvm_export.precision_functions:written"
     given: dict[str, Any] = {

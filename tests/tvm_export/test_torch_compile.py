@@ -57,7 +57,13 @@ def test_a_part_without_inputs_is_tvms(call: Any) -> None:
     assert found["counted"] == {"built": 2}
 
 
-@pytest.mark.parametrize(("how", "why"), [("refused", "no sigmoid today"), ("wrong", "are wrong")])
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("refused", "no sigmoid today"),
+        pytest.param("wrong", "are wrong", marks=pytest.mark.pages),
+    ],
+)
 def test_an_operator_refused_or_wrong_is_left_out(call: Any, how: str, why: str) -> None:
     found = call("not_taken", how=how)
     assert found["error"] < TOLERANCE
@@ -88,6 +94,7 @@ def test_weights_that_change_are_seen(call: Any) -> None:
     assert found["inputs"] == {"built": 1}
 
 
+@pytest.mark.pages
 def test_inputs_may_lie_anywhere_in_memory(call: Any) -> None:
     for name, (error, built) in call("odd_inputs").items():
         assert error < TOLERANCE and built == 1, name

@@ -83,6 +83,7 @@ def test_it_counts_what_a_plain_model_counts(
             assert {buffer: n for buffer, n in misses.items() if n} == wanted[level], (name, level)
 
 
+@pytest.mark.pages
 def test_tiling_saves_most_misses_at_the_courses_size(current: engines.Session) -> None:
     """Five times at least, in usual caches and in this machine's."""
     programs = current.call(f"{FUNCTIONS}:matmul_programs", {"size": 256, "rows": 8, "columns": 32})

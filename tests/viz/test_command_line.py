@@ -80,6 +80,7 @@ def test_memory_access_has_a_still_and_a_moving_picture(folder: Path) -> None:
         assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.pages
 @needs_classic
 @pytest.mark.slow
 def test_misses_of_a_classic_schedule(folder: Path) -> None:

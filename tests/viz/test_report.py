@@ -17,6 +17,9 @@ from tvm_practice.viz.report import Block, Page, Section, latency_block, render,
 FUNCTIONS = "tests.viz.viz_functions"
 
 
+pytestmark = pytest.mark.pages  # the report takes a study to make
+
+
 @pytest.fixture(scope="module")
 def current(process_of: Processes) -> engines.Session:
     return process_of(engines.CURRENT)

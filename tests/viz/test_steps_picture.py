@@ -30,6 +30,7 @@ def test_each_step_touches_less_of_its_operands() -> None:
     assert touched["packed_matmul"]["B_packed"] < touched["register_block"]["B"]
 
 
+@pytest.mark.pages
 def test_saved_figures_are_drawn(tmp_path: Path) -> None:
     saved, out = tmp_path / "steps.json", tmp_path / "steps.svg"
     saved.write_text(json.dumps({"size": 512, "threads": 2, "gflops": GFLOPS}))

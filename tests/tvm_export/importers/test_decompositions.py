@@ -11,10 +11,12 @@ FUNCTIONS = "tests.tvm_export.importers.decompositions_functions"
 
 
 # Families with so many shapes and types that they take a compiler many seconds: in `make follow`.
-_LARGE = ("special", "windows", "indexing", "systems", "spectra", "complex", "seldom")
+_LARGE = (
+    *("special", "windows", "indexing", "systems", "spectra", "complex", "seldom"),
+    *("rare", "float16", "bfloat16", "reductions"),
+)
 _FAMILIES = (
-    *("numbers", "norms", "reductions", "recurrences", "extremes", "rare", "float16", "bfloat16"),
-    *("no terms", "quantized"),
+    *("numbers", "norms", "recurrences", "extremes", "no terms", "quantized"),
     *(pytest.param(each, marks=pytest.mark.pages) for each in _LARGE),
 )
 
@@ -44,6 +46,7 @@ def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) ->
     assert re.search(said, line), line
 
 
+@pytest.mark.pages
 def test_complex_numbers_inside_one_operator(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:spectrum_difference", {}) < 1e-5
 

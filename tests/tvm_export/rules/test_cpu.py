@@ -103,7 +103,8 @@ def test_values_with_narrower_vectors(session: engines.Session, family: str, mcp
 
 @pytest.mark.parametrize(
     "name",
-    ["transformer", "load_small_resnet", pytest.param("load_resnet18", marks=IN_FOLLOW)],
+    ["transformer"]
+    + [pytest.param(each, marks=IN_FOLLOW) for each in ("load_small_resnet", "load_resnet18")],
 )
 def test_models_agree_with_pytorch_and_nothing_is_left_scalar(
     session: engines.Session, name: str

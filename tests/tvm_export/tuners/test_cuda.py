@@ -16,6 +16,7 @@ def session(process_of: Processes) -> engines.Session:
     return process_of(engines.CURRENT)
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 @pytest.mark.skipif(compiler() is None, reason=NO_COMPILER)
 def test_candidates_are_compiled_and_the_runner_says_that_there_is_no_device(
@@ -27,6 +28,7 @@ def test_candidates_are_compiled_and_the_runner_says_that_there_is_no_device(
     assert set(found["errors"]) == {"RuntimeError: no cuda device here"}
 
 
+@pytest.mark.pages
 @pytest.mark.slow
 def test_records_become_kernels_with_the_right_values(
     session: engines.Session, tmp_path: Path

@@ -40,6 +40,7 @@ def test_a_peak_is_measured_some_times_before_a_trial_is_refused() -> None:
     assert SpeedLimit(lambda: next(peaks)).why_not(190) is None
 
 
+@pytest.mark.pages
 def test_a_search_refuses_what_cannot_be(process_of: Processes) -> None:
     """By way of a tuner: its trials are a million times as fast as they were."""
     said = process_of(engines.CURRENT).call(

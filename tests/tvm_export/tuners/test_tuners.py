@@ -27,7 +27,13 @@ HISTORY: dict[str, Callable[..., list[Trial]]] = {
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=list(ENGINE_OF))
+# Ansor's search costs as much as the other two together: in `make follow`.
+_TUNERS = [
+    pytest.param(each, marks=[pytest.mark.pages] if each == "ansor" else []) for each in ENGINE_OF
+]
+
+
+@pytest.fixture(scope="module", params=_TUNERS)
 def tuner(request: pytest.FixtureRequest) -> str:
     engine_of(request.param)
     return str(request.param)
