@@ -1,15 +1,36 @@
 """The explorer's page in a browser."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.browser import opened
+from tests.conftest import Processes
 from tests.test_command_lines import run
+from tvm_practice import engines
 
 pytestmark = pytest.mark.pages
 _MOST_BYTES = 2_000_000
+
+
+@pytest.fixture(scope="module")
+def tuned_file(tmp_path_factory: pytest.TempPathFactory, process_of: Processes) -> Path:
+    """The page of a tuned schedule, whose last TIR is the one that was recorded."""
+    folder = tmp_path_factory.mktemp("tuned")
+    (folder / "out" / "records").mkdir(parents=True)
+    text = process_of(engines.CURRENT).call(
+        "tests.viz.explorer.functions:record",
+        {"folder": str(folder / "out" / "records"), "size": 64},
+    )
+    done = run("viz", "explore", "--records", "out", "--out", "page.html", folder=folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert all(json.dumps(line)[1:-1].replace("<", "\\u003c") in page for line in text[3:])
+    refused = run("viz", "explore", "--records", "out", "--task", "other", folder=folder)
+    assert refused.returncode == 2 and "no task other" in refused.stderr
+    return folder / "page.html"
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +52,11 @@ def _marked(page: object, pane: str) -> int:
     return page.locator(f"[data-pane={pane}] .hit, [data-pane={pane}] .near").count()  # type: ignore[attr-defined, no-any-return]
 
 
-@pytest.mark.parametrize("name", ["naive", "tiled", "packed"])
-def test_pointing_marks_the_other_panes(page_file: Path, name: str) -> None:
-    with opened(page_file) as (page, errors):
-        page.get_by_role("tab", name=name, exact=True).click()
+@pytest.mark.parametrize("name", ["naive", "tiled", "packed", "tuned"])
+def test_pointing_marks_the_other_panes(page_file: Path, tuned_file: Path, name: str) -> None:
+    with opened(tuned_file if name == "tuned" else page_file) as (page, errors):
+        if name != "tuned":
+            page.get_by_role("tab", name=name, exact=True).click()
         steps = page.locator("[data-pane=step] .line").count()
         for step in range(2, steps + 1):  # the first is the function as declared
             page.locator(f"#step-{step}").hover()

@@ -20,15 +20,20 @@ def explored(name: str, make: Callable[[], Any]) -> dict[str, Any]:
     Returns:
         {"name", "steps": [{"name", "text", "makers", "finals"}], "own": the lines of code that a
         line of the last TIR stands for, "inside": those of its body, "llvm", "asm": [[text,
-        origin]], "left_out": names of functions} and what `figures.figures` returns. Lines count
-        from 1.
+        origin]], "left_out": names of functions, "uncompiled": why there is no code} and the
+        entries of `figures.figures`. Lines count from 1.
     """
     from tvm_practice import engines
 
     _, steps = recorded(make)
     lines, function = located(steps[-1].function)
-    code = native_code(function, engines.host_target())
-    return page_data(name, steps, lines, code) | figures(lines, function)
+    is_for_gpu = any(each.thread_binding is not None for each in lines.loops.values())
+    target = engines.host_target()
+    code = NativeCode((), (), ()) if is_for_gpu else native_code(function, target)
+    return page_data(name, steps, lines, code) | {
+        **figures(lines, function),
+        "uncompiled": "a GPU's loops: no code for the processor" if is_for_gpu else "",
+    }
 
 
 def page_data(

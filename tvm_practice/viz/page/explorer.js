@@ -89,7 +89,8 @@ function showSchedule(chosen) {
   const tirOf = (line) => (line ? schedule.llvm[line - 1][1] : 0);
   fill("asm", schedule.asm.map(([text, line]) => ({ text, origin: tirOf(line) })));
   const others = schedule.left_out;
-  panes.llvm.note.textContent = others.length ? `without ${others.join(", ")}` : "";
+  panes.llvm.note.textContent =
+    schedule.uncompiled || (others.length ? `without ${others.join(", ")}` : "");
   panes.llvm.note.title = panes.llvm.note.textContent;
   showStep(lastStep());
   mark(null);
