@@ -651,6 +651,21 @@ def submit(track: tuple[str, ...], solutions: bool, out: Path, **options: Any) -
     sys.exit(submit(_screen(), track, answers_file(solutions=solutions), out, **options))
 
 
+@_command("slides", "slides", "slides 1 lab1 --out lecture")
+@click.argument("phase", metavar="[PHASE]...", nargs=-1)
+@click.option(
+    "--out", type=Folder(), default="slides", show_default=True, help="Where they are written."
+)
+def slides(phase: tuple[str, ...], out: Path) -> None:
+    """Make slides of the pages of phases and labs: one HTML file each, which needs no network.
+
+    Without a name: of the phases 1 to 5. Arrow keys move; printing gives a page for each slide.
+    """
+    from tvm_practice.course.slides.command import write_slides
+
+    sys.exit(write_slides(_screen(), [_find_phase(each) for each in phase], out))
+
+
 @_command("review", "review", "review --all", "review --count 10 --seed 3")
 @click.option("--count", type=click.IntRange(1), default=5, show_default=True, help="Questions.")
 @click.option("--all", "every", is_flag=True, help="Ask about phases not begun, too.")

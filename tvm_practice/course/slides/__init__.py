@@ -1,0 +1,1 @@
+"""The pages of phases and labs as slides: one HTML file each, which needs no network."""
