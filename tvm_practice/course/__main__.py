@@ -651,6 +651,24 @@ def submit(track: tuple[str, ...], solutions: bool, out: Path, **options: Any) -
     sys.exit(submit(_screen(), track, answers_file(solutions=solutions), out, **options))
 
 
+@_command("classroom", "classroom template", "classroom template --only 1 --only tile")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--only", multiple=True, help="An exercise, phase or lab; without it, phase 1.")
+@click.option(
+    "--install",
+    metavar="REQUIREMENT",
+    default="tvm-practice",
+    show_default=True,
+    help="What the workflow installs as the course: a name or an address for pip.",
+)
+def classroom(folder: Path, only: tuple[str, ...], install: str) -> None:
+    """Write a template repository for GitHub Classroom: chapters, and a workflow that grades."""
+    from tvm_practice.course.classroom.template_repository import write_template
+
+    chosen = [each for name in only for each in _find_each(name)]
+    sys.exit(write_template(_screen(), folder, chosen, install=install))
+
+
 @_command("slides", "slides", "slides 1 lab1 --out lecture")
 @click.argument("phase", metavar="[PHASE]...", nargs=-1)
 @click.option(

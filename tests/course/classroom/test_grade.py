@@ -84,12 +84,13 @@ def test_a_class_with_some_who_mean_harm(classroom: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_the_teachers_page_from_the_first_command_to_the_marks(tmp_path: Path) -> None:
     _need_walls()
-    graded, written, notebooks, slides = run_blocks("teaching.md", tmp_path)
+    graded, written, notebooks, slides, template = run_blocks("teaching.md", tmp_path)
     assert re.search(r"ada +5 of 5\nbob +0 of 5\n", graded)
     assert "ada,5,5,1,2,2,\nbob,0,5,0,0,0,\n" in written
     assert '"max_score": 2' in written and "ada,(reference),1.00,1.00," in written
     assert "for-students/1-te_basics.ipynb" in notebooks
     assert "slides/1-te_basics.html" in slides
+    assert "te_basics.py" in template and "classroom.yml" in template
 
 
 def test_a_sandbox_that_ends_costs_one_exercise(monkeypatch: pytest.MonkeyPatch) -> None:
