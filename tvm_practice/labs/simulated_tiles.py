@@ -26,6 +26,7 @@ class Tiles:
 
     Attributes:
         calls: the instructions that ran, by their names, in order.
+        products: the tile numbers of tdpbf16ps, each combination once.
         fault: the first that was refused; TVM passes on its text alone.
     """
 
@@ -33,6 +34,7 @@ class Tiles:
         self._spans = [(each.ctypes.data, each.nbytes) for each in arrays]
         self._tiles: dict[int, np.ndarray] = {}
         self.calls: list[str] = []
+        self.products: set[tuple[int, ...]] = set()
         self.fault: TileFault | None = None
 
     def __call__(self, name: str, *arguments: Any) -> int:
@@ -90,6 +92,7 @@ class Tiles:
             memory[:] = row
 
     def _tdpbf16ps(self, total: int, left: int, right: int) -> None:
+        self.products.add((total, left, right))
         c, a, b = (self._tile(each) for each in (total, left, right))
         if len({total, left, right}) < 3 or (len(a), b.shape[1], a.shape[1]) != (
             *c.shape,

@@ -758,3 +758,123 @@ edited(
     "call_converter", "no_eps_for_none", {"eps=float(eps)": "eps=float(eps) or 1e-5"},
     message="the attribute eps, 0.0",
 )  # fmt: skip
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "fuses_two_dimensions_only",
+    {"row = schedule.fuse(*rows)": "row = schedule.fuse(*rows[:2])"},
+    message="over all rows",
+)
+edited(
+    "schedule_rms_norm_gate",
+    "leaves_h_serial_for_8_lanes",
+    {
+        ("    schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])"): (
+            "    if lanes != 8:\n"
+            "        schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], "
+            "[None, lanes])[1])"
+        )
+    },
+    message="split the last loop of H",
+)
+edited(
+    "convert_relax",
+    "keeps_the_first_weight",
+    {
+        "        x, z, weight = (importer.env[each] for each in node.args[:3])": (
+            "        x, z, weight = (importer.env[each] for each in node.args[:3])\n"
+            "        weight = seen.setdefault(0, weight)"
+        ),
+        "    def convert": "    seen = {}\n\n    def convert",
+    },
+    message="the order of x, z and weight",
+)
+edited(
+    "give_strategy",
+    "gives_two_implementations",
+    {
+        "        return chosen": (
+            "        chosen.add_implementation(\n"
+            "            lambda attrs, inputs, out_type: [compute(*inputs, "
+            "eps=float(attrs['eps']))],\n"
+            "            lambda attrs, outputs, target: schedule(outputs),\n"
+            "            name=f'{name}.again', plevel=5)\n"
+            "        return chosen"
+        )
+    },
+    message="one implementation",
+)
+edited(
+    "call_converter", "writes_eps_as_text", {"eps=float(eps)": "eps=str(eps)"}, message="a number"
+)
+edited(
+    "call_converter",
+    "returns_a_former_call",
+    {
+        ('return relay.Call(operator, tensors, tvm.ir.make_node("DictAttrs", eps=float(eps)))'): (
+            "key = tuple(hash(each) for each in tensors[:2])\n"
+            "        if key not in seen:\n"
+            "            seen[key] = relay.Call(operator, tensors, "
+            'tvm.ir.make_node("DictAttrs", eps=float(eps)))\n'
+            "        return seen[key]"
+        ),
+        "    def convert": "    seen = {}\n\n    def convert",
+    },
+    message="the attribute eps",
+)
+edited(
+    "offload_linear",
+    "takes_a_constant_on_the_left",
+    {
+        '        (f"{backend}.linear", product),\n': (
+            '        (f"{backend}.linear", product),\n'
+            '        (f"{backend}.linear", is_op("relax.matmul")(is_const(), '
+            "wildcard())),\n"
+        )
+    },
+    message="right operand",
+)
+edited(
+    "offload_linear",
+    "takes_a_subtraction_for_a_bias",
+    {
+        'is_op("relax.add")(product, is_const())': (
+            'is_op("relax.add")(product, is_const()) | is_op("relax.subtract")(product, is_const())'
+        )
+    },
+    message="1 subtract",
+)
+
+
+@mutant("convert_relax", message="and with")
+def asks_for_a_kernel_per_eps(kernel):
+    from tvm import relax
+
+    kernels = {}
+
+    def convert(node, importer):
+        x, z, weight = (importer.env[each] for each in node.args[:3])
+        eps = node.args[3]
+        if eps not in kernels:
+            kernels[eps] = kernel(tuple(int(extent) for extent in x.ty.shape), eps)
+        func = kernels[eps].without_attr("global_symbol")
+        func = func.with_attr({"op_pattern": 8, "tirx.is_scheduled": True})
+        name = importer.block_builder.add_func(func, "rms_norm_gate")
+        return importer.block_builder.emit(relax.call_tir(name, [x, z, weight], out_ty=x.ty))
+
+    return {"rms_norm_gate.default": convert}
+
+
+@mutant("convert_relay", message="the order of the call's arguments")
+def keeps_the_weight_of_the_first_call(name, compute, schedule):
+    operator = register_operator(name)  # noqa: F821
+    give_strategy(name, compute, schedule)  # noqa: F821
+    ((key, call),) = call_converter(operator).items()  # noqa: F821
+    weights = []
+
+    def convert(inputs, types):
+        weights.append(inputs[2])
+        return call([*inputs[:2], weights[0], *inputs[3:]], types)
+
+    return {key: convert}

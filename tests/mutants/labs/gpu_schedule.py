@@ -551,3 +551,93 @@ edited(
     {"threads_x, lanes]": "threads_x, min(lanes, 4)]"},
     message=r"vectorized\(8\)",
 )  # fmt: skip
+
+
+edited(
+    "bind_threads",
+    "exchanges_blocks_where_threads_are_equal",
+    {
+        '"blockIdx.y"': '"blockIdx.x" if threads_y == threads_x else "blockIdx.y"',
+        'schedule.bind(block_j, "blockIdx.x")': (
+            'schedule.bind(block_j, "blockIdx.y" if threads_y == threads_x else "blockIdx.x")'
+        ),
+    },
+    message="the order of reorder",
+)
+edited(
+    "stage_shared",
+    "knows_only_two_inputs",
+    {"cache_read(block, index, ": "cache_read(block, min(index, 1), "},
+    message="E is copied",
+)
+edited(
+    "register_tile_gpu",
+    "writes_back_outside_a_single_thread",
+    {
+        "schedule.reverse_compute_at(write_back, thread_j)": (
+            "schedule.reverse_compute_at(write_back, thread_i if threads_x == 1 else thread_j)"
+        )
+    },
+    message="written once a thread",
+)
+edited(
+    "register_tile_gpu",
+    "leaves_few_rows_serial",
+    {"schedule.unroll(i_inner)": ("if rows > 2:\n        schedule.unroll(i_inner)")},
+    message="unrolled\\(1\\)",
+)
+edited(
+    "pad_shared",
+    "takes_offsets_modulo_8",
+    {"offset=offset": "offset=offset % 8 or offset"},
+    message="no further",
+)
+edited(
+    "fragment_loops",
+    "unrolls_row_tiles",
+    {"return rows": ("schedule.unroll(row_tiles)\n    return rows")},
+    message="stay as they are",
+)
+edited(
+    "bind_threads_classic",
+    "exchanges_blocks_where_threads_are_equal_classic",
+    {
+        'schedule[C].bind(block_i, te.thread_axis("blockIdx.y"))': (
+            "if threads_x != threads_y:\n"
+            '        schedule[C].bind(block_i, te.thread_axis("blockIdx.y"))'
+        ),
+        'schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))': (
+            "if threads_x != threads_y:\n"
+            '        schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))\n'
+            "    else:\n"
+            '        schedule[C].bind(block_i, te.thread_axis("blockIdx.x"))\n'
+            '        schedule[C].bind(block_j, te.thread_axis("blockIdx.y"))'
+        ),
+    },
+    message="whose factor is whose",
+)
+edited(
+    "tensorize_product",
+    "counts_loops_to_k_outer",
+    {"(product, k_outer)": "(product, schedule.get_loops(product)[4])"},
+    message="set to zero once",
+)
+edited(
+    "tensorize_copies",
+    "takes_names_by_their_order",
+    {
+        '(load_a, "load_a"), (load_b, "load_b"), (store, "store")': (
+            "(load_a, list(intrinsics)[0]), (load_b, list(intrinsics)[1]), (store, "
+            "list(intrinsics)[-1])"
+        )
+    },
+    message="tensorize_copies to run|by the names given",
+)
+
+
+@mutant("tensor_cores", message="tensor_cores to run|by the names given")
+def takes_intrinsics_by_their_order(schedule, product, load_a, load_b, store, k_outer, intrinsics):
+    uses = ("load_a", "load_b", "init", "compute", "store")
+    named = dict(zip(uses, intrinsics.values(), strict=True))
+    tensorize_product(schedule, product, k_outer, named)  # noqa: F821
+    tensorize_copies(schedule, load_a, load_b, store, named)  # noqa: F821

@@ -1007,3 +1007,171 @@ def loops_of_elements(rows, k):
         T.evaluate(T.call_llvm_intrin("int32", "llvm.x86.tilerelease"))
 
     return product
+
+
+edited(
+    "affine_parameters",
+    "takes_equal_ends_for_an_empty_range",
+    {"low, high = min": ("if low == high:\n        return 1.0, 0\n    low, high = min")},
+    message="above 0 is widened",
+)
+edited(
+    "affine_parameters",
+    "keeps_scales_above_a_least_one",
+    {"or 1.0": ("or 1.0\n    scale = max(scale, 1e-8)")},
+    message="a range on both sides of 0",
+)
+edited(
+    "affine_parameters",
+    "leaves_one_integer_unused",
+    {
+        "low, high = min(low, 0.0), max(high, 0.0)": (
+            "low, high = (-abs(high), abs(high)) if low == -high else (min(low, "
+            "0.0), max(high, 0.0))\n"
+            "    if low == -high and high:\n"
+            "        return 2 * high / (2**bits - 2), 2 ** (bits - 1)"
+        )
+    },
+    message="a range on both sides of 0",
+)
+edited(
+    "quantize",
+    "multiplies_by_the_reciprocal",
+    {"moved / scale": 'moved * np.asarray(1 / np.asarray(scale), "float32")'},
+    message="scales of 3 to 1001",
+)
+edited(
+    "quantize",
+    "divides_in_float16",
+    {"moved / scale": "moved.astype('float16') / scale"},
+    message="scales of 3 to 1001",
+)
+edited(
+    "quantize",
+    "goes_through_int32",
+    {"np.rint(moved / scale) + zero_point": "np.rint(moved / scale).astype('int32') + zero_point"},
+    message="numbers beyond int32",
+)
+edited(
+    "quantize",
+    "knows_only_4_and_8_bits",
+    {"low + 2**bits - 1": "low + 2**bits - 1 if bits in (4, 8) else low + 255"},
+    message="quantize, [2-7] bits",
+)
+edited(
+    "fold_zero_point",
+    "multiplies_in_float32",
+    {
+        'folded - zero_point * weight.sum(axis=0, dtype="int32")': (
+            "(np.rint(bias / scale) - np.float32(zero_point) * weight.sum(axis=0, "
+            'dtype="float32")).astype("int32")'
+        )
+    },
+    message="a column's sum is over k",
+)
+edited(
+    "fold_zero_point",
+    "keeps_the_bias_in_16_bits",
+    {"np.rint(bias / scale)": "np.clip(np.rint(bias / scale), -32768, 32767)"},
+    message="a column's sum is over k",
+)
+edited(
+    "pack_weights",
+    "takes_bytes_for_int8",
+    {
+        "panels = padded": (
+            "padded = padded.astype('int8' if group == 4 else padded.dtype)\n    panels = padded"
+        )
+    },
+    message="result of type uint8",
+)
+edited(
+    "pack_weights",
+    "takes_halves_for_uint16",
+    {
+        "panels = padded": (
+            "padded = padded if padded.dtype.itemsize == 1 else padded.view('uint16')\n"
+            "    panels = padded"
+        )
+    },
+    message="result of type int16",
+)
+edited(
+    "pack_weights",
+    "reads_in_memory_order",
+    {"padded = np.pad(weight,": "padded = np.pad(weight.ravel(order='K').reshape(k, n),"},
+    message="element .p, g, j, e. is",
+)
+edited(
+    "schedule_vnni",
+    "fuses_column_tiles_outside",
+    {
+        "schedule.reorder(i_outer, j_outer,": "schedule.reorder(j_outer, i_outer,",
+        "schedule.fuse(i_outer, j_outer)": "schedule.fuse(j_outer, i_outer)",
+    },
+    message="i_outer outside j_outer",
+)
+edited(
+    "schedule_vnni",
+    "leaves_one_row_serial",
+    {"schedule.unroll(i_inner)": ("if rows > 1:\n        schedule.unroll(i_inner)")},
+    message="unrolled\\(1\\)",
+)
+edited(
+    "requantized",
+    "goes_through_int16",
+    {
+        'te.round(scaled) + te.const(zero_point, "float32")': (
+            'te.round(scaled).astype("int16").astype("float32") + te.const(zero_point, "float32")'
+        )
+    },
+    message="add, scale, round",
+)
+edited(
+    "tile_configuration",
+    "empties_the_tiles",
+    {
+        "for tile, (rows, row_bytes) in tiles.items():": (
+            "for tile in list(tiles):\n        rows, row_bytes = tiles.pop(tile)"
+        )
+    },
+    message="only read",
+)
+edited(
+    "amx_product",
+    "exchanges_tiles_1_and_2",
+    {
+        ("T.uint8(1),\n                        T.address_of(A"): (
+            "T.uint8(2),\n                        T.address_of(A"
+        ),
+        ("T.uint8(2),\n                        T.address_of(B"): (
+            "T.uint8(1),\n                        T.address_of(B"
+        ),
+        "T.uint8(0), T.uint8(1), T.uint8(2)": "T.uint8(0), T.uint8(2), T.uint8(1)",
+    },
+    message="tdpbf16ps\\(0, 1, 2\\)",
+)
+
+
+@mutant("tile_configuration", message="an array of its own")
+def returns_one_array(tiles, kept=bytearray(64)):  # noqa: B008
+    import numpy as np
+
+    kept[:] = bytes(64)
+    kept[0] = 1
+    for tile, (rows, row_bytes) in tiles.items():
+        kept[16 + 2 * tile] = row_bytes
+        kept[48 + tile] = rows
+    return np.frombuffer(kept, "uint8")
+
+
+@mutant("tile_configuration", message="bytes 16")
+def keeps_a_former_size(tiles, seen={}):  # noqa: B006
+    import numpy as np
+
+    kept = seen.setdefault(tuple(tiles), np.zeros(64, "uint8"))
+    for tile, (rows, row_bytes) in tiles.items():
+        if not kept[48 + tile]:
+            kept[16 + 2 * tile], kept[48 + tile] = row_bytes, rows
+    kept[0] = 1
+    return kept.copy()

@@ -278,7 +278,7 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
     rounds, rows = draw_distinct(2, [2, 3, 5])
     for shape, lanes in (
         ((rows, more * rounds), more),
-        ((2, rows, few * 5), few),
+        ((2, rows, 2, few * 5), few),
         ((rows, few), few),  # all of a row in one vector
         ((3, 6), 1),
     ):
@@ -290,14 +290,7 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
             look="the return statement",
         )
         function = schedule.mod["main"]
-        around = list(paths(loop_nest(function)))
-        _expect_by_rows(around, math.prod(shape[:-1]))
-        inside = {id(each): loops[1:] for loops, each in around}
-        for name in ("H", "Y") if 1 < lanes < shape[-1] else ():  # else loops may be dropped
-            stage = next(each for _, each in around if each.name == name)
-            _expect_vectors(name, inside[id(stage)], shape[-1], lanes)
-        if 1 < lanes < shape[-1]:
-            _expect_lanes(around, inside, shape[-1], lanes)
+        _expect_row_by_row(function, shape, lanes)
         built = tvm.compile(function.with_attr("global_symbol", "main"), host_target())["main"]
         x, z, weight = _draw(shape)
         output = tvm.runtime.tensor(np.full(shape, np.nan, "float32"))
@@ -306,6 +299,22 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
         expect_close(
             output.numpy(), want, what=f"Y of {shape}, {lanes} lanes", look="the primitives"
         )
+    for lanes in (2, 4, 8, 16):
+        shape = (2, 3 * lanes)
+        schedule = _schedule(schedule_rms_norm_gate, shape, lanes)
+        _expect_row_by_row(schedule.mod["main"], shape, lanes)
+
+
+def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> None:
+    """Rows in parallel; H, Y and the partial sums of a row in vectors of `lanes`."""
+    around = list(paths(loop_nest(function)))
+    _expect_by_rows(around, math.prod(shape[:-1]))
+    inside = {id(each): loops[1:] for loops, each in around}
+    for name in ("H", "Y") if 1 < lanes < shape[-1] else ():  # else loops may be dropped
+        stage = next(each for _, each in around if each.name == name)
+        _expect_vectors(name, inside[id(stage)], shape[-1], lanes)
+    if 1 < lanes < shape[-1]:
+        _expect_lanes(around, inside, shape[-1], lanes)
 
 
 def _schedule(function: Callable[..., Any], shape: tuple[int, ...], lanes: int) -> Any:
@@ -393,8 +402,11 @@ def _expect_lanes(
         )
 
 
-def _model(eps: Sequence[float], columns: int) -> Any:
-    """Calls of the operator, each on the ReLU of the one before; called with x and z."""
+def _model(eps: Sequence[float], columns: int, *, cut: bool = False) -> Any:
+    """Calls of the operator, each on the ReLU of the one before; called with x and z.
+
+    Each call has a weight of its own. With `cut`, the last is of the first row of x and z alone.
+    """
     import torch
 
     from tvm_practice.labs.gated_layer import rms_norm_gate
@@ -404,29 +416,34 @@ def _model(eps: Sequence[float], columns: int) -> Any:
     class Model(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.weight = torch.nn.Parameter(torch.randn(columns))
+            drawn = (torch.nn.Parameter(torch.randn(columns)) for _ in eps)
+            self.weights = torch.nn.ParameterList(drawn)
 
         def forward(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-            for each in eps:
-                x = torch.relu(rms_norm_gate(x, z, self.weight, each))
+            for at, (each, weight) in enumerate(zip(eps, self.weights, strict=True)):
+                if cut and at == len(eps) - 1:
+                    x, z = x[:1], z[:1]
+                x = torch.relu(rms_norm_gate(x, z, weight, each))
             return x
 
     return Model().eval()
 
 
 def _drawn_model(
-    eps: Sequence[float], shape: tuple[int, ...]
+    eps: Sequence[float], shape: tuple[int, ...], *, cut: bool = False
 ) -> tuple[Any, tuple[Any, ...], np.ndarray]:
     """A model, inputs, and what it should return."""
     import torch
 
-    model = _model(eps, shape[-1])
-    x, z, weight = _draw(shape)
-    with torch.no_grad():
-        model.weight.copy_(torch.from_numpy(weight))
+    model = _model(eps, shape[-1], cut=cut)
+    x, z, _ = _draw(shape)
     want = x
-    for each in eps:
+    for each, parameter in zip(eps, model.weights, strict=True):
+        weight = _draw(shape)[-1]
+        with torch.no_grad():
+            parameter.copy_(torch.from_numpy(weight))
         want = np.maximum(_reference(want, z, weight, each), 0)
+    want = want[:1] if cut else want
     return model, (torch.from_numpy(x), torch.from_numpy(z)), want
 
 
@@ -502,23 +519,23 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     rng = fresh_rng()
     shape = (2, int(rng.integers(2, 5)), int(rng.integers(5, 9)), 8 * int(rng.integers(2, 6)))
     small = float(rng.uniform(1e-7, 9e-7))
-    eps = (0.25, small, small)
-    model, example, want = _drawn_model(eps, shape)
+    eps = (0.25, small, small, small)
+    model, example, want = _drawn_model(eps, shape, cut=True)
     with quiet_frontends():
         module = import_relax(model, example, converters=converters)
     expect(
         {(tuple(int(n) for n in each), float(number)) for each, number in asked}
-        == {(shape, each) for each in eps},
+        == {*((shape, each) for each in eps), ((1, *shape[1:]), small)},
         expected=f"kernel(shape, eps) called with {shape} and each eps that the model has: "
-        f"{', '.join(map(str, sorted(set(eps))))}",
+        f"{', '.join(map(str, sorted(set(eps))))}; and with {(1, *shape[1:])} and {small}",
         seen=f"called with {asked}",
         look="the shape of x.ty, and node.args[3]",
     )
     kernels = [each for each in module.functions.values() if isinstance(each, tvm.tirx.PrimFunc)]
     calls = _calls_of_primfuncs(module["main"])
     expect(
-        len(kernels) == 2 and calls == 3,
-        expected="three calls of two kernels: equal functions are added to the module once",
+        len(kernels) == 3 and calls == 4,
+        expected="four calls of three kernels: equal functions are added to the module once",
         seen=f"{calls} calls of PrimFuncs, {len(kernels)} PrimFuncs",
         look='block_builder.add_func(func, "rms_norm_gate") and relax.call_tir',
     )
@@ -757,6 +774,7 @@ def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
         seen="none",
         look="registry.register_strategy(name, strategy)",
     )
+    _expect_one_implementation(operator, shape)
     run = _built(_relay_calls(operator, shape, eps))
     expect(
         not other.eps and not other.scheduled,
@@ -785,6 +803,26 @@ def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
     x, z, weight = _draw(shape)
     want = _reference(_reference(x, z, weight, eps[0]), z, weight, eps[1])
     expect_close(run(x, z, weight), want, what="the result of two calls", look="compute(*inputs)")
+
+
+def _expect_one_implementation(operator: Any, shape: tuple[int, ...]) -> None:
+    import tvm
+    from tvm import te
+
+    inputs = [te.placeholder(each, name="input") for each in (shape, shape, shape[-1:])]
+    strategy = operator.get_attr("FTVMStrategy")(
+        tvm.ir.make_node("DictAttrs", eps=0.25),
+        inputs,
+        tvm.relay.TensorType(shape, "float32"),
+        tvm.target.Target("llvm"),
+    )
+    count = sum(len(each.implementations) for each in strategy.specializations)
+    expect(
+        count == 1,
+        expected="an OpStrategy with one implementation",
+        seen=f"{count}",
+        look="how often add_implementation is called",
+    )
 
 
 class _Called:
@@ -868,8 +906,8 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
     _expect_map(converters, "tvm_practice::rms_norm_gate")
     convert = converters["tvm_practice::rms_norm_gate"]
     rng = fresh_rng()
+    arguments = [relay.var(each) for each in ("x", "z", "weight")]
     for eps in (0.25, float(rng.integers(1, 8)) / 16, float(rng.uniform(1e-7, 9e-6)), 0.0):
-        arguments = [relay.var(each) for each in ("x", "z", "weight")]
         call = convert([*arguments, eps], ["float32", "float32", "float32", "float"])
         expect(
             isinstance(call, relay.Call) and call.op == operator,
@@ -887,9 +925,11 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
         names = list(map(str, attributes.keys())) if attributes is not None else []
         seen = attributes["eps"] if "eps" in names else None
         expect(
-            seen is not None and bool(np.isclose(float(seen), eps, rtol=1e-6, atol=0)),
-            expected=f"the attribute eps, {eps}, which is the call's last input",
-            seen=str(seen),
+            seen is not None
+            and not isinstance(seen, str)
+            and bool(np.isclose(float(seen), eps, rtol=1e-6, atol=0)),
+            expected=f"the attribute eps, {eps}, a number, which is the call's last input",
+            seen=repr(seen),
             look="tvm.ir.make_node('DictAttrs', eps=…), the third argument of relay.Call",
         )
 
@@ -972,6 +1012,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
         "would be fused, and scheduled, as TVM likes",
     )
     _expect_operator(get(name), "float16")
+    _expect_one_implementation(get(name), shape)
     with quiet_frontends():
         library = build_relay(mod, params, host_target())
     expect(
@@ -1121,10 +1162,11 @@ def _peak_of_second_call(function: Callable[..., Any], arguments: list[Any]) -> 
         tracemalloc.stop()
 
 
-def _attention(width: int, outputs: int, *, shifted: bool = False) -> Any:
+def _attention(width: int, outputs: int, *, rows: int = 0) -> Any:
     """Linear layers with and without a bias, products of two activations, and a lone add.
 
-    `shifted` adds an activation, which is no bias, to the layer without one.
+    With so many `rows`, an activation, which is no bias, is added to the layer without one; a
+    constant is the left operand of a product; and one is subtracted from a linear layer.
     """
     import torch
 
@@ -1136,13 +1178,14 @@ def _attention(width: int, outputs: int, *, shifted: bool = False) -> Any:
             self.first = torch.nn.Linear(width, width)
             self.second = torch.nn.Linear(width, outputs, bias=False)
             self.shift = torch.nn.Parameter(torch.randn(outputs))
+            self.mix = torch.nn.Parameter(torch.randn(rows, rows))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             hidden = torch.relu(self.first(x))
             scores = hidden @ x.transpose(0, 1)
             last = self.second(scores @ hidden)
-            if shifted:
-                last = last + x[:, :1]
+            if rows:
+                last = last + x[:, :1] + self.mix @ (self.second(hidden) - self.shift)
             result: torch.Tensor = torch.relu(last) + self.shift
             return result
 
@@ -1240,7 +1283,7 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
 
     rng = fresh_rng()
     rows, width, outputs = (int(each) for each in rng.choice(np.arange(5, 30), 3, False))
-    model = _attention(width, outputs, shifted=True)
+    model = _attention(width, outputs, rows=rows)
     example = (torch.randn(rows, width),)
     _, after, given = _offloaded(offload_linear, model, example)
     expect(
@@ -1259,24 +1302,25 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
     names = [each.rpartition(".")[2] for each in composites]
     left = graph(after).operators
     expect(
-        left["matmul"] == 2,
-        expected="the two products of activations left in the graph",
+        left["matmul"] == 3,
+        expected="the two products of activations left in the graph, and that of a constant and an "
+        "activation",
         seen=f"{left['matmul']} matmuls left, {len(given)} functions offloaded: {', '.join(names)}",
-        look="is_const() for the right operand of relax.matmul: only a weight is constant"
-        if left["matmul"] < 2
+        look="is_const() for the right operand of relax.matmul: only a weight is constant there"
+        if left["matmul"] < 3
         else "a pattern for a product with a bias and one for a product without",
     )
     expect(
-        left["add"] == 2,
-        expected="the bias added by the backend; the add of an activation and that after the ReLU "
-        "left",
-        seen=f"{left['add']} adds left, {', '.join(names)} offloaded",
+        (left["add"], left["subtract"]) == (3, 1),
+        expected="the bias added by the backend; 3 adds, of activations and after the ReLU, and 1 "
+        "subtract left",
+        seen=f"{left['add']} adds and {left['subtract']} left, {', '.join(names)} offloaded",
         look="the pattern with the bias, is_op('relax.add')(product, is_const()), comes before "
         "that without",
     )
     expect(
-        names == ["linear", "linear_bias"] and left["call_dps_packed"] == 2,
-        expected="two calls of the backend, a linear and a linear_bias",
+        set(names) == {"linear", "linear_bias"} and left["call_dps_packed"] == 3,
+        expected="three calls of the backend, two of a linear and one of a linear_bias",
         seen=f"{left['call_dps_packed']} calls; {', '.join(composites)}",
         look="the patterns' names, and RunCodegen after FuseOpsByPattern",
     )

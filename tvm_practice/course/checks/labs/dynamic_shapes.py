@@ -141,7 +141,12 @@ def _calls(main: Any) -> list[str]:
 def check_symbolic_matmul(symbolic_matmul: Function) -> None:
     rng = fresh_rng()
     k, m = (int(each) for each in rng.choice(np.arange(5, 40), 2, replace=False))
-    mod = symbolic_matmul(k, m)
+    for columns in (m, k):  # B is square as well
+        _expect_symbolic(symbolic_matmul(k, columns), k, columns)
+
+
+def _expect_symbolic(mod: Any, k: int, m: int) -> None:
+    rng = fresh_rng()
     main = _expect_module(mod, "symbolic_matmul")
     types = [*(each.ty for each in main.params), main.ret_ty]
     shapes = [_shape(each) for each in types]
@@ -162,6 +167,13 @@ def check_symbolic_matmul(symbolic_matmul: Function) -> None:
         expected="main calls one PrimFunc with call_tir",
         seen=f"{len(kernels)} PrimFuncs, and main calls {', '.join(_calls(main)) or 'nothing'}",
         look="builder.emit_te, which makes a PrimFunc of a tensor expression and calls it",
+    )
+    bounds = (main.attrs or {}).get("tir_var_upper_bound")
+    expect(
+        bounds is None,
+        expected="main for any n: no bound of n in its attributes",
+        seen=f"tir_var_upper_bound {bounds}",
+        look="what gives main an attribute",
     )
     run = _executable(mod)
     for rows in (1, 7, int(rng.integers(20, 60))):
@@ -247,7 +259,7 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
 
     rng = fresh_rng()
     tiles = draw_distinct(2, [(4, 16), (6, 8), (3, 24), (5, 12)])
-    tiles += draw_distinct(1, [(9, 8), (10, 4), (12, 4)])
+    tiles += draw_distinct(1, [(9, 4), (10, 4), (12, 2)])
     for (rows, columns), names in zip(tiles, ("ABC", "PQR", "ABC"), strict=True):
         k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))
         schedule, block = _symbolic_schedule(k, m, names)
@@ -758,7 +770,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     rng = fresh_rng()
     bounds = int(rng.integers(30, 60)), int(rng.integers(30, 60))
     seen: list[set[tuple[int, ...]]] = []
-    for by in (1e-5, -1e-5):
+    for by in (1e-5, -1e-5, 1e-5):
         called: list[tuple[int, ...]] = []
 
         def run(
@@ -773,7 +785,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         _expect_range(errors, called, bounds)
         seen.append(set(called))
     expect(
-        seen[0] != seen[1],
+        seen[0] != seen[1] != seen[2],
         expected="other random shapes at each call",
         seen="the same shapes twice",
         look="random.randint without a seed",
@@ -793,6 +805,46 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_tolerance(verify_over_range, bounds)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
+    _expect_both_shapes(verify_over_range, bounds)
+    _expect_no_failure_hidden(verify_over_range, bounds)
+
+
+def _expect_both_shapes(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """Neither of the two output shapes is the inputs' shape."""
+
+    def doubled(x: np.ndarray) -> np.ndarray:
+        return np.repeat(x, 2, axis=1)
+
+    try:
+        verify_over_range(lambda x: np.repeat(x, 3, axis=1), doubled, _positive, bounds)
+    except ValueError as error:
+        text = str(error)
+        numbers = list(map(int, re.findall(r"\d+", text)))
+        expect(
+            any({2 * each, 3 * each} <= set(numbers) for each in numbers),
+            expected="the ValueError names the two output shapes",
+            seen=text,
+            look="the text of the error: the output's shape beside the reference's",
+        )
+
+
+def _expect_no_failure_hidden(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """An artifact that raises at a shape has not passed there."""
+
+    def run(x: np.ndarray) -> np.ndarray:
+        if x.shape[0] == 1 < x.shape[1]:
+            raise RuntimeError("no kernel for one row")
+        return np.asarray(np.sqrt(x))
+
+    try:
+        verify_over_range(run, np.sqrt, _positive, bounds)
+    except Exception:  # as it was raised, or as a ValueError
+        return
+    raise fail(
+        "the exception of an artifact that fails for a first extent of 1",
+        "it passed",
+        "what catches exceptions: a shape that fails has not passed",
+    )
 
 
 def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> None:
@@ -1177,6 +1229,14 @@ def check_bucketed(bucketed: Function) -> None:
             look="keep: 1 for the first tokens, 0 for the padding behind them; and the cut",
         )
         expect_unchanged(before, x, "x")
+    calls = []
+    bucketed({size: _Attention(size, calls) for size in (40, 9)}, x[:, :7])
+    expect(
+        calls == [9],
+        expected="length 7 goes once through bucket 9 of [9, 40], after calls with other buckets",
+        seen=f"through {calls}",
+        look="buckets that are kept from an earlier call",
+    )
     try:
         x = rng.standard_normal((1, longest + 1, width), dtype="float32")
         bucketed({size: _Attention(size, []) for size in (5, longest, 12)}, x)

@@ -125,8 +125,10 @@ def check_bind_threads(bind_threads: Function) -> None:
     # One thread along an axis, and more than a warp. The block has another name in each case.
     threads = [(8, 32), *((1, each) for each in draw_distinct(1, [40, 64, 96]))]
     threads += [(each, 1) for each in draw_distinct(1, [34, 40, 48])]
+    threads += [(each, each) for each in draw_distinct(1, [4, 8, 16])]  # the same along both
+    names = ("C", "D", "product", "C")
     for (m, n, k), (across, along), name in zip(  # sizes that divide, sizes that do not
-        ((24, 96, 13), (26, 70, 13), (37, 45, 1)), threads, ("C", "D", "product"), strict=True
+        ((24, 96, 13), (26, 70, 13), (37, 45, 1), (48, 80, 2)), threads, names, strict=True
     ):
         schedule, block = declare(m, n, k, name=name)
         bind_threads(schedule, block, across, along)
@@ -155,7 +157,8 @@ def check_bind_threads(bind_threads: Function) -> None:
             "the factors of split (threads_y rows, threads_x columns), the order of reorder, and "
             "which loop gets which name",
         )
-        _expect_product(schedule, m, n, k, name)
+        if across != along:
+            _expect_product(schedule, m, n, k, name)
 
 
 def _after(function: Function, m: int, n: int, k: int, *arguments: int) -> str:
@@ -177,6 +180,24 @@ def _to_stage(
     if halves:
         _, k_loop = schedule.split(k_loop, [2, None])
     k_outer, _ = schedule.split(k_loop, [None, step])
+    return schedule, block, k_outer
+
+
+def _three_to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
+    """As `_to_stage`, of C[i, j] = sum over k of A[i, k] * B[k, j] * E[i, k]."""
+    import tvm
+    from tvm import te
+
+    A, B, E = (te.placeholder(shape, name=name) for name, shape in zip(
+        "ABE", ((m, k), (k, n), (m, k)), strict=True
+    ))  # fmt: skip
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j] * E[i, r], axis=r), name="C")
+    function = te.create_prim_func([A, B, E, C]).with_attr("global_symbol", "main")
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+    block = schedule.get_sblock("C")
+    _reference().bind_threads(schedule, block, 8, 32)
+    k_outer, _ = schedule.split(schedule.get_loops(block)[-1], [None, step])
     return schedule, block, k_outer
 
 
@@ -227,6 +248,10 @@ def check_stage_shared(stage_shared: Function) -> None:
     copy = stage_shared(schedule, block, 1, k_outer, 1, 64, 2)
     _expect_staged(schedule, copy, "B", 2, tile=1024, threads=(1, 64), k_at=len(_BOUND) + 1)
     _expect_product(schedule, m, n, k)
+    # The third input of a block.
+    schedule, block, k_outer = _three_to_stage(m, n, k, 32)
+    copy = stage_shared(schedule, block, 2, k_outer, 8, 32, 1)
+    _expect_staged(schedule, copy, "E", 1, tile=256)
     # Both, of a matmul whose blocks that read are copies to registers.
     schedule, block = declare(32, 64, 16)
     k_outer, *readers = _reference().register_tile_gpu(schedule, block, 4, 8, 4, 4, 8)
@@ -391,7 +416,7 @@ def _name(schedule: Any, block: Any) -> str:
 )
 def check_register_tile_gpu(register_tile_gpu: Function) -> None:
     for name, threads_y, threads_x, rows, columns, step in (
-        ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3)
+        ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3), ("C", 8, 1, 1, 2, 2)
     ):  # fmt: skip
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         schedule, block = declare(m, n, k, name=name)
@@ -411,7 +436,8 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
         _expect_copies(nest, loops, columns)
         _expect_write_back(nest, loops, columns, name)
         _expect_returned(schedule, block, returned)
-        _expect_product(schedule, m, n, k, name)
+        if rows > 1:
+            _expect_product(schedule, m, n, k, name)
 
 
 def _product(nest: list[Node], name: str) -> tuple[tuple[Loop, ...], Statement]:
@@ -540,7 +566,9 @@ def check_pad_shared(pad_shared: Function) -> None:
         f"{counts.shared_bytes} bytes",
         look="the axis (rows are -2), the factor (32 banks) and the offset of storage_align",
     )
-    for offset in (1, 4, *draw_distinct(1, [2, 3, 5, 7, 8])):
+    for offset in (
+        1, *draw_distinct(1, [2, 3, 4, 5, 7, 8]), *draw_distinct(1, [9, 12, 20, 31])
+    ):  # fmt: skip
         schedule, copy = _staged_transposition(64)
         pad_shared(schedule, copy, offset)
         taken, wanted = _counts(schedule).shared_bytes, 32 * (32 + offset) * 4
@@ -615,17 +643,17 @@ def _wavefronts(pad_shared: Function) -> str:
 
 
 def _fragments(
-    warps: tuple[int, int] = (2, 1), fragments: tuple[int, int] = (1, 2), *, around: bool = False
+    warps: tuple[int, int] = (2, 1), fragments: tuple[int, int] = (1, 2), *, around: int = 0
 ) -> tuple[Any, Any]:
     """A float16 matmul of 64x64x32 tiled for tensor cores, its inputs staged.
 
-    With `around`, a loop of one iteration is around all others.
+    So many loops of one iteration as `around` are around all others.
     """
     schedule, block = declare(64, 64, 32, "float16")
     tiles = warp_tiles(schedule, block, warps=warps, tiles=fragments, step=16)
     for reader in (tiles.load_a, tiles.load_b):
         _reference().stage_shared(schedule, reader, 0, tiles.k_outer, tiles.warps, 32, 8)
-    if around:
+    for _ in range(around):
         schedule.add_unit_loop(schedule.get_loops(tiles.product)[0])
     return schedule, tiles
 
@@ -639,10 +667,11 @@ _INTRINSICS = {
 
 
 def _renamed() -> dict[str, str]:
-    """The intrinsics for `tensorize` by purpose, under names drawn anew."""
+    """The intrinsics for `tensorize` by purpose, under names drawn anew, in any order."""
     from tvm_practice.labs.gpu.wmma import wmma_intrinsics
 
-    return {use: _known_as(name) for use, name in wmma_intrinsics().items()}
+    known = wmma_intrinsics()
+    return {use: _known_as(known[use]) for use in draw_distinct(len(known), list(known))}
 
 
 def _expect_instructions(schedule: Any, names: dict[str, str], *purposes: str) -> None:
@@ -686,6 +715,7 @@ def check_fragment_loops(fragment_loops: Function) -> None:
     for use, blocks in (("load_a", (2, 1)), ("load_b", (1, 4)), ("store", (2, 4))):
         schedule, block = _to_split(use)
         outside = len(schedule.get_loops(block)) - 2
+        before = _kinds(schedule, block)[:outside]
         returned = fragment_loops(schedule, block)
         loops = schedule.get_loops(block)
         extents = [int(schedule.get(loop).extent) for loop in loops[outside:]]
@@ -702,6 +732,14 @@ def check_fragment_loops(fragment_loops: Function) -> None:
             seen=_name(schedule, returned),
             look="the return statement: the inner part of the rows",
         )
+        kinds = _kinds(schedule, block)
+        expect(
+            kinds == [*before, *["serial"] * 4],
+            expected=f"loops of {use} that are {', '.join([*before, *['serial'] * 4])}: those "
+            "outside stay as they are, and the four are split and reordered, no more",
+            seen=", ".join(kinds),
+            look="what changes a loop beside split and reorder",
+        )
         try:
             schedule.tensorize(returned, names[use])
         except Exception as error:
@@ -712,6 +750,12 @@ def check_fragment_loops(fragment_loops: Function) -> None:
             ) from error
         got, want = matmul_on_cpu(schedule, 64, 64, 32)
         expect_close(got, want, what="C", look="the primitives", atol=1e-3)
+
+
+def _kinds(schedule: Any, block: Any) -> list[str]:
+    """The kinds of a block's loops, or the threads that they are bound to."""
+    name = _name(schedule, block)
+    return [loop.thread or loop.kind for loop in path_to(_nest(schedule), name, look="the block")]
 
 
 def _to_split(use: str) -> tuple[Any, Any]:
@@ -817,10 +861,12 @@ def check_tensorize_product(tensorize_product: Function) -> None:
     from tvm_practice.labs.gpu.on_cpu import untensorized
 
     names = _renamed()
-    schedule, tiles = _fragments(around=True)
+    (around,) = draw_distinct(1, (2, 3))
+    schedule, tiles = _fragments(around=around)
     tensorize_product(schedule, tiles.product, tiles.k_outer, names)
     _expect_instructions(schedule, names, "init", "compute")
-    _expect_zeroed_once(untensorized(schedule, declare(64, 64, 32, "float16")[0].mod))
+    plain = untensorized(schedule, declare(64, 64, 32, "float16")[0].mod)
+    _expect_zeroed_once(plain, around=around)
 
 
 @PHASE.exercise(
@@ -852,12 +898,10 @@ def check_tensorize_product(tensorize_product: Function) -> None:
 )
 def check_tensor_cores(tensor_cores: Function) -> None:
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu, untensorized
-    from tvm_practice.labs.gpu.wmma import wmma_intrinsics
     from tvm_practice.tvm_export.cuda import cuda_source, why_no_text
 
-    # The names of the intrinsics are those that are given, under which they are known as well.
-    names = {use: _known_as(name) for use, name in wmma_intrinsics().items()}
-    schedule, tiles = _fragments(around=True)
+    names = _renamed()
+    schedule, tiles = _fragments(around=1)
     tensor_cores(schedule, *tiles[:5], names)
     used = {str(each.attrs[0]) for each in schedule.trace.insts if each.kind.name == "Tensorize"}
     expect(
@@ -875,7 +919,7 @@ def check_tensor_cores(tensor_cores: Function) -> None:
             seen=f"{text.count(f'T.{name}(')}",
             look=f"tensorize of {where}",
         )
-    _expect_zeroed_once(untensorized(schedule, declare(64, 64, 32, "float16")[0].mod))
+    _expect_zeroed_once(untensorized(schedule, declare(64, 64, 32, "float16")[0].mod), around=1)
     source = cuda_source(schedule.mod, "sm_80") if why_no_text() is None else None
     expect(
         source is None or ("mma_sync(" in source and "load_matrix_sync(" in source),
@@ -887,12 +931,12 @@ def check_tensor_cores(tensor_cores: Function) -> None:
     expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
 
 
-def _expect_zeroed_once(plain: Any) -> None:
+def _expect_zeroed_once(plain: Any, *, around: int) -> None:
     """Of a module without tensor-core instructions: the sum is zeroed before k_outer."""
     loops = {each.name: path for path, each in paths(loop_nest(plain["main"]))}
     start, update = loops["C_init"], loops["C"]
     expect(
-        shared_loops(start, update) == 4,  # the loop around all, two of thread blocks, the warps
+        shared_loops(start, update) == around + 3,  # two of thread blocks, the warps
         expected="accumulators are set to zero once, before k_outer",
         seen=f"zeroed in {_shown(start)}, added to in {_shown(update)}",
         look="schedule.decompose_reduction(product, k_outer)",
@@ -961,8 +1005,9 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     # One thread along an axis, and more than a warp.
     threads = [(1, each) for each in draw_distinct(1, [40, 64, 96])]
     threads += [(each, 1) for each in draw_distinct(1, [16, 34, 40])]
+    threads += [(each, each) for each in draw_distinct(1, [4, 8, 16])]  # the same along both
     for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
-        ((48, 192, 13), (26, 70, 13)), threads, strict=True
+        ((48, 192, 13), (26, 70, 13), (48, 80, 2)), threads, strict=True
     ):
         tensors = matmul(m, n, k)
         schedule = bind_threads_classic(tensors, across, along)

@@ -209,9 +209,12 @@ def check_affine_parameters(affine_parameters: Function) -> None:
     a, b = (float(each) for each in rng.uniform(0.5, 9.0, 2))
     few = int(rng.integers(2, 8))
     cases = {
-        "a range on both sides of 0": [(-a, b), (-a / 100, b * 100), (-a * 1000, b)],
-        "a range above 0 is widened down to 0.0": [(a, a + b), (0.0, b)],
-        "a range below 0 is widened up to 0.0": [(-a - b, -a), (-a, 0.0)],
+        "a range on both sides of 0": [
+            *((-a, b), (-a / 100, b * 100), (-a * 1000, b)),
+            *((-a, a), (-a * 1e-12, b * 1e-12)),
+        ],
+        "a range above 0 is widened down to 0.0": [(a, a + b), (0.0, b), (a, a)],
+        "a range below 0 is widened up to 0.0": [(-a - b, -a), (-a, 0.0), (-a, -a)],
         "an empty range has scale 1.0": [(0.0, 0.0)],
     }
     for bits in (8, few):
@@ -298,7 +301,7 @@ def _quantized(
         "the zero point is added": limited(np.rint(steps)),
         "the limits are those of so many bits": limited(np.rint(steps) + zero, *wide),
         "saturate before the change of type: it wraps around": (
-            (np.rint(steps) + zero).astype("int64").astype(dtype)
+            np.clip(np.rint(steps) + zero, -(2.0**62), 2.0**62).astype("int64").astype(dtype)
         ),
     }
     return limited(np.rint(steps) + zero), mistakes
@@ -347,6 +350,16 @@ def check_quantize(quantize: Function) -> None:
     square = rng.integers(-600, 600, (6, 6)).astype("float32") / 2
     both = {**per_row, "zero_point": np.arange(1, 13, 2), "signed": False, "axis": 0}
     _expect_quantized(quantize, square, "a scale and a zero point per row", both)
+    for bits in draw_distinct(2, (2, 3, 5, 6, 7)):
+        few = {"scale": 1.0, "zero_point": 1, "signed": bool(bits % 2), "bits": bits}
+        _expect_quantized(quantize, halves, f"{bits} bits", few)
+    # Halves of scales that are no powers of two: the product with 1 / scale is not one of them.
+    scales = np.array([3, 7, 11, 49, 107, 1001], "float32")
+    products = rng.integers(-100, 100, (60, 6)).astype("float32") / 2 * scales
+    inexact = {"scale": scales, "zero_point": 0, "signed": True}
+    _expect_quantized(quantize, products, "scales of 3 to 1001", inexact)
+    huge = np.array([[1e10, -1e10, 3e38, -3e38, np.inf, -np.inf]], "float32")
+    _expect_quantized(quantize, huge, "numbers beyond int32", cases[0][1])
 
 
 def _expect_quantized(
@@ -445,12 +458,15 @@ def _dequantized_text(function: Function) -> str:
 )
 def check_fold_zero_point(fold_zero_point: Function) -> None:
     rng = fresh_rng()
-    for k, n in ((300, 7), (24, 24)):
+    for k, n in ((900, 7), (24, 24)):
         weight = rng.integers(-128, 128, (k, n)).astype("int8")
+        # An odd sum, whose product with an odd zero point is beyond float32's integers.
         weight[:, 0] = 127 - rng.integers(0, 4, k)
-        zero = int(rng.integers(90, 250))
+        weight[0, 0] -= 1 - int(weight[:, 0].sum(dtype="int64")) % 2
+        zero = int(rng.integers(90, 125)) * 2 + 1 if k > n else int(rng.integers(90, 250))
         scale = (2.0 ** rng.integers(-9, -3, n)).astype("float32")
-        steps = rng.integers(-5000, 5000, n) + rng.choice([-0.375, 0.25, 0.375], n)
+        steps = rng.integers(-(2**20), 2**20, n) + rng.choice([-0.375, 0.25, 0.375], n)
+        steps[0] = 2 * (steps[0] // 2) + 0.25  # even: what is folded is odd
         bias = (steps * scale).astype("float32")
         given = weight.copy(), bias.copy(), scale.copy()
         got = fold_zero_point(given[0], zero, given[1], given[2])
@@ -515,9 +531,10 @@ def check_pack_weights(pack_weights: Function) -> None:
     shapes = [(k, n), (k + 1, n), (k - 1, n + 5), (3, 7), (64, 64), (4, 288)]
     cases = [(shape, "int8", 4) for shape in shapes]
     cases += [((k + 1, n - 3), "uint16", 2), ((k, _LANES), "uint16", 2)]
+    cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4)]
     for shape, dtype, group in cases:
-        weight = rng.integers(1, 127, shape).astype(dtype)
-        given = weight.copy()
+        weight = rng.integers(1, np.iinfo(dtype).max, shape).astype(dtype)
+        given = weight.copy(order="F" if shape[0] % 2 else "C")
         got = pack_weights(given, group=group)
         expect_unchanged(weight, given, "weight")
         want, wrong = _panels(weight, group)
@@ -615,6 +632,10 @@ def check_schedule_vnni(schedule_vnni: Function) -> None:
         got = _run_product(schedule.mod, x, _panels(weight, 4)[0], n)
         want = x.astype("int32") @ weight.astype("int32")
         _expect_equal(got, want, name="C", look="what sets the sums to zero, and where")
+    for rows in (1, int(rng.integers(9, 17))):  # one row, and more than usual
+        schedule, block = _product_schedule(2 * rows, 8, 48)
+        schedule_vnni(schedule, block, rows=rows, intrinsic=VNNI)
+        _expect_tensorized(schedule.mod["main"], (2 * rows, 8, 48), rows)
 
 
 def _run_product(mod: Any, x: np.ndarray, packed: np.ndarray, columns: int) -> np.ndarray:
@@ -658,6 +679,31 @@ def _expect_tensorized(function: Any, sizes: Sequence[int], rows: int) -> None:
         [*around, ("unrolled", rows), ("vectorized", _LANES)],
         "the loops that set the sums to zero",
         "decompose_reduction at k_outer, after unroll; vectorize its block's last loop",
+    )
+    _expect_row_tiles_outside(function)
+
+
+def _expect_row_tiles_outside(function: Any) -> None:
+    """Of the fused loop's iterations, the first two are tiles of the same rows."""
+    import tvm
+    import tvm_ffi
+    from tvm import s_tir, tirx
+
+    loops: list[Any] = []
+    blocks: list[Any] = []
+    tvm_ffi.structural_walk(function.body, (tirx.For, loops.append))
+    tvm_ffi.structural_walk(function.body, (s_tir.SBlockRealize, blocks.append))
+    place = next(each.iter_values[0] for each in blocks if len(each.iter_values) > 1)
+    analyzer = tvm.sym.Analyzer()
+    for loop in loops:
+        value = int(loop.kind == tirx.ForKind.PARALLEL)
+        analyzer.bind(loop.loop_var, tirx.const(value, str(loop.loop_var.ty.dtype)))
+    row = analyzer.simplify(place)
+    expect(
+        int(row) == 0,
+        expected="i_outer outside j_outer: iteration 1 of the fused loop begins in row 0 as well",
+        seen=f"it begins in row {row}",
+        look="the order of reorder, and of fuse",
     )
 
 
@@ -726,6 +772,9 @@ def check_requantized(requantized: Function) -> None:
         # Products that are halfway between two integers, and sums that float32 cannot hold.
         multiplier = rng.choice([0.5, 0.25, 1.0, 0.125], columns).astype("float32")
         bias[0], C[:, 0], multiplier[0] = -(2**25), 2**25 + 1 + 2 * rng.integers(0, 40, rows), 1
+        # Products that 32 bits hold and 16 do not.
+        C[:, 1], multiplier[1] = rng.choice([-(2**20), 2**20], rows), 1000
+        C[:, 2], multiplier[2] = 2**15 + rng.integers(0, 2**14, rows), 1
         got = build_expressions(tensors[:-1], [Y])(C, bias, multiplier)[0]
         want, mistakes = _epilogues(C, bias, multiplier, zero_point)
         _expect_equal(
@@ -792,18 +841,34 @@ def check_tile_configuration(tile_configuration: Function) -> None:
         int(tile): (int(rng.integers(1, 16)), 4 * int(rng.integers(5, 16)))
         for tile in rng.permutation(8)[:5]
     }
-    for tiles in ({0: (16, 64)}, {}, drawn, dict.fromkeys(range(8), (16, 64))):
+    again = dict.fromkeys(drawn, (16, 64))  # the same tiles, of another size
+    earlier: list[tuple[Any, np.ndarray]] = []
+    for tiles in ({0: (16, 64)}, {}, drawn, again, dict.fromkeys(range(8), (16, 64))):
         want = np.zeros(64, "uint8")
         want[0] = 1
         for tile, (rows, row_bytes) in tiles.items():
             want[[16 + 2 * tile, 48 + tile]] = row_bytes, rows
         given = dict(tiles)
+        got = tile_configuration(given)
         _expect_equal(
-            tile_configuration(given),
+            got,
             want,
             name=f"the configuration of {tiles}",
             look="byte 0, bytes 16 + 2 * tile for the bytes per row, bytes 48 + tile for the rows",
         )
+        expect(
+            given == tiles,
+            expected=f"the tiles, {tiles}, only read",
+            seen=f"they became {given}",
+            look="what removes or changes an entry of tiles",
+        )
+        earlier.append((got, want))
+    expect(
+        all(np.array_equal(got, want) for got, want in earlier),
+        expected="an array of its own for each call",
+        seen="a later call changed the array that an earlier one returned",
+        look="where the 64 bytes are made: inside the function",
+    )
 
 
 def _configuration_text(function: Function) -> str:
@@ -875,6 +940,7 @@ def check_amx_product(amx_product: Function) -> None:
         what = f"C of {rows} rows, k = {k}"
         look = "which elements a tile is loaded from, and when tile 0 is set to zero"
         expect_close(arrays[3], want, what=what, look=look, atol=1e-3, rtol=1e-4)
+        _expect_numbers(tiles)
     listing = assembly(func)
     expect(
         "tdpbf16ps" in listing,
@@ -928,6 +994,15 @@ def _expect_order(calls: Sequence[str], products: int, steps: int) -> None:
             seen=f"{calls.count(name)} times",
             look="what is inside which loop",
         )
+
+
+def _expect_numbers(tiles: Tiles) -> None:
+    expect(
+        tiles.products == {(0, 1, 2)},
+        expected="tiles 1, of A, and 2, of B, multiplied into tile 0: tdpbf16ps(0, 1, 2)",
+        seen=", ".join(f"tdpbf16ps{each}" for each in sorted(tiles.products)),
+        look="the tile numbers of the loads and of the product",
+    )
 
 
 def _tile_calls(amx_product: Function) -> str:
