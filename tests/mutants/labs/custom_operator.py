@@ -1,6 +1,7 @@
 """Wrong solutions of lab 7."""
 
 from tests.mutants import edited, mutant, right, right_edited
+from tvm_practice.labs.custom_operator import call_converter, give_strategy, register_operator
 
 
 @mutant("rms_norm_gate", message="silu is sigmoid times its argument")
@@ -868,9 +869,9 @@ def asks_for_a_kernel_per_eps(kernel):
 
 @mutant("convert_relay", message="the order of the call's arguments")
 def keeps_the_weight_of_the_first_call(name, compute, schedule):
-    operator = register_operator(name)  # noqa: F821
-    give_strategy(name, compute, schedule)  # noqa: F821
-    ((key, call),) = call_converter(operator).items()  # noqa: F821
+    operator = register_operator(name)
+    give_strategy(name, compute, schedule)
+    ((key, call),) = call_converter(operator).items()
     weights = []
 
     def convert(inputs, types):

@@ -1,6 +1,7 @@
 """Wrong solutions of lab 1."""
 
 from tests.mutants import edited, mutant, right
+from tvm_practice.labs.gpu_schedule import tensorize_copies, tensorize_product
 
 
 @mutant("bind_threads", message="(?s)neighbouring elements of A.*the same element of A")
@@ -639,5 +640,5 @@ edited(
 def takes_intrinsics_by_their_order(schedule, product, load_a, load_b, store, k_outer, intrinsics):
     uses = ("load_a", "load_b", "init", "compute", "store")
     named = dict(zip(uses, intrinsics.values(), strict=True))
-    tensorize_product(schedule, product, k_outer, named)  # noqa: F821
-    tensorize_copies(schedule, load_a, load_b, store, named)  # noqa: F821
+    tensorize_product(schedule, product, k_outer, named)
+    tensorize_copies(schedule, load_a, load_b, store, named)

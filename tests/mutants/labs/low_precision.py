@@ -1125,7 +1125,7 @@ edited(
             'te.round(scaled).astype("int16").astype("float32") + te.const(zero_point, "float32")'
         )
     },
-    message="add, scale, round",
+    message="Y is",
 )
 edited(
     "tile_configuration",
