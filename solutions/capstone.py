@@ -192,47 +192,177 @@ def depthwise(
     high, wide = ((size + 2 * pad - kernel) // stride + 1 for size in (height, width))
     lanes = host().vector_lanes
     # A tile is a few rows of the output and all of its columns, rounded up to whole vectors.
-    vectors = -(-wide // lanes)
-    across = vectors * lanes
+    vectors, rows = -(-wide // lanes), min(4, high)
+    across, blocks = vectors * lanes, -(-high // rows)
+    along = across + (kernel - 1) // stride
+    deep = (blocks * rows - 1) * stride + kernel  # rows of the image that the tiles read
     X = te.placeholder((batch, channels, height, width), name="X")
     W = te.placeholder((channels, kernel, kernel), name="W")
-    # The channel with its zeros; with a stride, even columns and odd ones lie apart, so that the
-    # pixels of neighbouring outputs are neighbours.
     P = te.compute(
-        (batch, channels, height + 2 * pad, stride, across + pad),
-        lambda n, c, y, s, x: te.if_then_else(
-            te.all(y >= pad, y < height + pad, x * stride + s >= pad, x * stride + s < width + pad),
-            X[n, c, y - pad, x * stride + s - pad],
+        (batch, channels, max(deep, height + pad), along * stride),
+        lambda n, c, y, x: te.if_then_else(
+            te.all(y >= pad, y < height + pad, x >= pad, x < width + pad),
+            X[n, c, y - pad, x - pad],
             0.0,
         ),
         name="P",
     )
+    # With a stride, even columns and odd ones lie apart: the pixels that neighbouring outputs read
+    # are then neighbours.
+    A = te.compute(
+        (batch, channels, deep, stride, along),
+        lambda n, c, y, s, x: P[n, c, y, x * stride + s],
+        name="A",
+    )
     i, j = te.reduce_axis((0, kernel), name="i"), te.reduce_axis((0, kernel), name="j")
     T = te.compute(
-        (batch, channels, high, vectors, lanes),
-        lambda n, c, y, v, x: te.sum(
-            P[n, c, y * stride + i, j % stride, v * lanes + x + j // stride] * W[c, i, j],
+        (batch, channels, blocks, rows, across),
+        lambda n, c, b, y, x: te.sum(
+            A[n, c, (b * rows + y) * stride + i, j % stride, x + j // stride] * W[c, i, j],
             axis=[i, j],
         ),
         name="T",
     )
     Y = te.compute(
         (batch, channels, high, wide),
-        lambda n, c, y, x: T[n, c, y, x // lanes, x % lanes],
+        lambda n, c, y, x: T[n, c, y // rows, y % rows, x],
         name="Y",
     )
     schedule = _schedule([X, W, Y])
+    _order_depthwise(schedule, stride, vectors)
+    return schedule
+
+
+def _order_depthwise(schedule: Any, stride: int, vectors: int) -> None:
+    """A tile of rows after another, from its padding to its output; channels among threads."""
+    if stride == 1:
+        schedule.compute_inline(schedule.get_sblock("A"))
     P, T, Y = (schedule.get_sblock(name) for name in "PTY")
-    n, c, y, v, x, i, j = schedule.get_loops(T)
-    schedule.reorder(n, c, y, v, i, j, x)
+    n, c, b, y, x, i, j = schedule.get_loops(T)
+    factor = max(each for each in (1, 2, 3) if vectors % each == 0)
+    v, several, x = schedule.split(x, [None, factor, host().vector_lanes])
+    schedule.reorder(n, c, b, v, i, j, y, several, x)
     outer = schedule.fuse(n, c)
     schedule.parallel(outer)
-    schedule.compute_at(P, outer, preserve_unit_loops=True)
-    schedule.reverse_compute_at(Y, y, preserve_unit_loops=True)
+    if stride > 1:
+        schedule.compute_at(schedule.get_sblock("A"), b, preserve_unit_loops=True)
+    schedule.compute_at(P, b, preserve_unit_loops=True)
+    # Zeros everywhere and then a copy of the image, in place of a condition on every element.
+    schedule.decompose_padding(P, schedule.get_loops(P)[2])
+    schedule.reverse_compute_at(Y, b, preserve_unit_loops=True)
     schedule.set_scope(T, 0, "local")
     schedule.vectorize(x)
-    schedule.unroll(i)
-    schedule.unroll(j)
+    for each in (several, y, i, j):
+        schedule.unroll(each)
     schedule.decompose_reduction(T, i)
-    schedule.vectorize(schedule.get_loops(Y)[-1])
+
+
+def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
+    """softmax(Q K' / sqrt(64)) V, as fast as it goes.
+
+    Args:
+        queries: rows of Q and Y.
+        keys: rows of K and V.
+
+    Returns:
+        A tvm.s_tir.Schedule, an IRModule or a PrimFunc "main" of the buffers of
+        `declare_attention`.
+    """
+    lanes = host().vector_lanes
+    columns = HEAD if host().vector_registers == 32 else 2 * lanes
+    rows = min(6 if host().vector_registers == 32 else 4, queries)
+    panels = -(-keys // columns)
+    blocks = -(-queries // rows)
+    Q = te.placeholder((queries, HEAD), name="Q")
+    K, V = te.placeholder((keys, HEAD), name="K"), te.placeholder((keys, HEAD), name="V")
+    # Keys lie beside one another in panels; those beyond the last repeat it, and weigh nothing.
+    B = te.compute(
+        (panels, HEAD, columns),
+        lambda b, d, j: K[tvm.tirx.min(b * columns + j, keys - 1), d] * HEAD**-0.5,
+        name="B",
+    )
+    d = te.reduce_axis((0, HEAD), name="d")
+    S = te.compute(
+        (blocks, panels, rows, columns),
+        lambda b, p, i, j: te.sum(
+            Q[tvm.tirx.min(b * rows + i, queries - 1), d] * B[p, d, j], axis=d
+        ),
+        name="S",
+    )
+    E = _weights(S, lanes)
+    r, s = te.reduce_axis((0, keys), name="r"), te.reduce_axis((0, keys), name="s")
+
+    def weight(b: Any, i: Any, at: Any) -> Any:
+        return E[b, at // columns, i, at % columns]
+
+    L = te.compute((blocks, rows), lambda b, i: te.sum(weight(b, i, s), axis=s), name="L")
+    O = te.compute(
+        (blocks, rows, HEAD),
+        lambda b, i, c: te.sum(weight(b, i, r) * V[r, c], axis=r),
+        name="O",
+    )
+    Y = te.compute(
+        (queries, HEAD), lambda i, c: O[i // rows, i % rows, c] / L[i // rows, i % rows], name="Y"
+    )
+    schedule = _schedule([Q, K, V, Y])
+    _order_attention(schedule, E.op.name, rows)
     return schedule
+
+
+def _weights(S: Any, lanes: int) -> Any:
+    """exp(S - the largest of the row): weights that no score makes overflow."""
+    blocks, panels, rows, columns = (int(extent) for extent in S.shape)
+    # The largest of each lane's scores, then of the lanes: vectors until the end.
+    p, v = te.reduce_axis((0, panels), name="p"), te.reduce_axis((0, columns // lanes), name="v")
+    N = te.compute(
+        (blocks, rows, lanes),
+        lambda b, i, l: te.max(S[b, p, i, v * lanes + l], axis=[p, v]),
+        name="N",
+    )
+    l = te.reduce_axis((0, lanes), name="l")
+    M = te.compute((blocks, rows), lambda b, i: te.max(N[b, i, l], axis=l), name="M")
+    D = te.compute(S.shape, lambda b, p, i, j: S[b, p, i, j] - M[b, i], name="D")
+    return topi.fast_exp(D)
+
+
+def _order_attention(schedule: Any, exponential: str, rows: int) -> None:
+    """A block of queries passes through all stages before the next one begins."""
+    _inline(schedule, but=("B", "S", "N", "M", exponential, "L", "O", "Y"))
+    block = {name: schedule.get_sblock(name) for name in "BSNMLOY"}
+    i, c = schedule.get_loops(block["Y"])
+    outer, _ = schedule.split(i, [None, rows])
+    schedule.parallel(outer)
+    schedule.vectorize(c)
+    for name in ("O", "L", exponential, "M", "N", "S"):
+        schedule.compute_at(schedule.get_sblock(name), outer, preserve_unit_loops=True)
+    schedule.parallel(schedule.get_loops(block["B"])[0])
+    # Sums of scores and of the output in registers.
+    *_, panel, i, j, d = schedule.get_loops(block["S"])
+    step, unrolled = schedule.split(d, [None, 4])
+    schedule.reorder(panel, step, unrolled, i, j)
+    schedule.vectorize(j)
+    schedule.unroll(i)
+    schedule.unroll(unrolled)
+    write = schedule.cache_write(block["S"], 0, "local")
+    schedule.reverse_compute_at(write, panel, preserve_unit_loops=True)
+    _copy_tile(schedule, write)
+    schedule.decompose_reduction(block["S"], step)
+    *_, i, c, r = schedule.get_loops(block["O"])
+    schedule.reorder(r, i, c)
+    schedule.vectorize(c)
+    schedule.unroll(i)
+    schedule.set_scope(block["O"], 0, "local")
+    schedule.decompose_reduction(block["O"], r)
+    *_, i, j = schedule.get_loops(schedule.get_sblock(exponential))
+    schedule.vectorize(j)
+    *_, i, lane, p, v = schedule.get_loops(block["N"])
+    schedule.reorder(p, v, lane)
+    schedule.vectorize(lane)
+    schedule.decompose_reduction(block["N"], p)
+
+
+def _copy_tile(schedule: Any, block: Any) -> None:
+    """Unroll a copy's rows and vectorize its columns: the registers that it reads are known."""
+    *_, across, along = schedule.get_loops(block)
+    schedule.vectorize(along)
+    schedule.unroll(across)

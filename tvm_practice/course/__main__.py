@@ -684,6 +684,27 @@ def slides(phase: tuple[str, ...], out: Path) -> None:
     sys.exit(write_slides(_screen(), [_find_phase(each) for each in phase], out))
 
 
+@_command("leaderboard", "leaderboard submissions", "leaderboard marks/capstone --out page.html")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="leaderboard.html",
+    show_default=True,
+    help="The page.",
+)
+@click.option("--title", default="Capstone", show_default=True, help="Its heading.")
+def leaderboard(folder: Path, out: Path, title: str) -> None:
+    """Make a page of the capstones in FOLDER: files of `submit`, or those that `grade` wrote.
+
+    A file whose digest does not match has no place. The page needs no network.
+    """
+    from tvm_practice.course.capstone.leaderboard import write_leaderboard
+
+    placed, refused = write_leaderboard(folder, out, title=title)
+    click.echo(f"{placed} with a place, {refused} without: written to {out}")
+
+
 @_command("review", "review", "review --all", "review --count 10 --seed 3")
 @click.option("--count", type=click.IntRange(1), default=5, show_default=True, help="Questions.")
 @click.option("--all", "every", is_flag=True, help="Ask about phases not begun, too.")

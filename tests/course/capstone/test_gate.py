@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.capstones import FOLDER, REFUSED
+from tests.mutants.capstones.weak import WEAK, weak_file
+from tvm_practice.course.capstone import TRACKS
 from tvm_practice.course.capstone.gate import source_problem
 from tvm_practice.course.capstone.running import Result, run_track
-from tvm_practice.course.catalog import SOLUTIONS
+from tvm_practice.course.catalog import MINE, SOLUTIONS
 from tvm_practice.course.grading import source_file
 
 REFERENCE = source_file("capstone", SOLUTIONS)
-SMALL = {"product": [3, 17, 5], "depthwise": [1, 2, 5, 7, 3, 2], "attention": [3, 5]}
 
 
 def gate(track: str, file: Path, *sizes: list[int]) -> Result:
@@ -52,7 +53,22 @@ def test_a_kept_result_is_refused() -> None:
 
 
 @pytest.mark.pages
-@pytest.mark.parametrize("track", ["product"])
+@pytest.mark.parametrize("track", TRACKS)
 def test_the_reference_is_right(track: str) -> None:
     result = gate(track, REFERENCE)
     assert result.status == "right", result.message
+
+
+@pytest.mark.pages
+@pytest.mark.parametrize("kind", WEAK)
+@pytest.mark.parametrize("track", TRACKS)
+def test_a_weak_answer_is_right(track: str, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "capstone.py"
+    file.write_text(weak_file(kind))
+    result = gate(track, file, *([[5, 7, 3]] if track == "product" else []))
+    assert result.status == "right", result.message
+
+
+def test_a_stub_is_to_do() -> None:
+    result = gate("product", source_file("capstone", MINE), [1, 1, 1])
+    assert result.status == "todo" and "declare_product" in result.message
