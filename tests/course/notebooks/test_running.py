@@ -15,12 +15,29 @@ from tests.pages import ROOT
 from tvm_practice import engines
 from tvm_practice.course.catalog import PHASE_MODULES, phase
 from tvm_practice.course.notebooks import session
+from tvm_practice.course.notebooks.examples import EXAMPLES, SHOWS
 from tvm_practice.course.notebooks.making import notebook_name, write_notebook
 
 # Jupyter starts the kernels, which start the engines: not from a server that holds a TVM.
 pytestmark = [pytest.mark.pages, pytest.mark.slow, pytest.mark.real_processes]
 for _module in ("jupytext", "nbconvert", "ipykernel"):
     pytest.importorskip(_module)
+# What the worked examples print, and what right answers give.
+_SHOWN = {
+    "te_basics": r"for i in serial\(1024\)",
+    "manual_schedule": r"for i_0 in serial\(32\)",
+    "schedule_analysis": r"ms: \d",
+    "relay_import": r"3 x aten.linear",
+    "auto_tune": r"tiles of .* ms",
+}
+_GIVEN = {
+    "te_basics": r"softmax ran: output \(64, 1000\)",
+    "manual_schedule": "",
+    "schedule_analysis": r"tiled\+parallel .* GFLOP/s",
+    "relay_import": "fused_matmul_add_relu",
+    "auto_tune": "sample_perfect_tile",
+}
+_DRAWN = {"te_basics", "manual_schedule"}
 # What a page would load from elsewhere: none of it is in these notebooks.
 _OFFLINE = [f"--HTMLExporter.{each}_url=" for each in ("require_js", "mathjax", "jquery")]
 
@@ -51,8 +68,14 @@ def _run(module: str, folder: Path, *, solutions: bool) -> dict[str, str]:
     cells: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["cells"]
     said = {}
     for cell in cells:
-        if call := re.match(r'check\("(\w+)"', "".join(cell["source"])):
-            said[call[1]] = "".join("".join(each.get("text", "")) for each in cell["outputs"])
+        source = "".join(cell["source"])
+        printed = "".join("".join(each.get("text", "")) for each in cell.get("outputs", ()))
+        if call := re.match(r'check\("(\w+)"', source):
+            said[call[1]] = printed
+        if source == EXAMPLES[module].strip():
+            assert re.search(_SHOWN[module], printed), printed
+        elif source == SHOWS[module].strip():
+            assert re.search(_GIVEN[module] if solutions else "to do", printed), printed
     return said
 
 
@@ -74,8 +97,11 @@ def test_the_solutions_pass_and_the_page_has_no_error(module: str, tmp_path: Pat
         with opened(file.with_suffix(".html"), width=width) as (page, errors):
             assert not errors, errors
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            for picture in page.locator(".jp-RenderedSVG svg").all():
-                assert not is_blank(picture.screenshot())
+            pictures = page.locator(".jp-RenderedSVG img").all()
+            assert bool(pictures) is (module in _DRAWN)
+            for picture in pictures:
+                box = picture.bounding_box()
+                assert box and box["height"] > 50 and not is_blank(picture.screenshot())
 
 
 @pytest.mark.parametrize("module", PHASE_MODULES)

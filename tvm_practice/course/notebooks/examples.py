@@ -18,9 +18,9 @@ MANUAL_SCHEDULE = """\
 from tvm_practice.viz.loop_nest import format_nest, loop_nest
 
 schedule, block = fresh_schedule(transpose(512))
-print("transpose(512):", format_nest(loop_nest(schedule.mod)), sep="\\n")
+print("transpose(512):", format_nest(loop_nest(schedule.mod["main"])), sep="\\n")
 in_tiles(schedule, block, 16)
-print("in tiles of 16 x 16:", format_nest(loop_nest(schedule.mod)), sep="\\n")
+print("in tiles of 16 x 16:", format_nest(loop_nest(schedule.mod["main"])), sep="\\n")
 """
 
 SCHEDULE_ANALYSIS = """\
@@ -66,7 +66,7 @@ try:
     tile(schedule, block, 32, 32)
     vectorize(schedule, block)
     parallelize(schedule, block)
-    nest = loop_nest(schedule.mod)
+    nest = loop_nest(schedule.mod["main"])
     display(SVG(nest_svg(nest, title="A product of 512 x 512 with your schedule")))
 except NotImplementedError as todo:
     print("to do:", todo)

@@ -27,8 +27,14 @@ _TOUR = (
     "sys.exit(tour(**json.loads(sys.argv[1])))"
 )
 _PICTURES = (".png", ".svg")
-# Jupyter wraps lines, and a table is 80 columns wide.
-_STYLE = "<style>.jp-RenderedText pre { white-space: pre; overflow-x: auto; }</style>"
+# Jupyter wraps lines, and a table is 80 columns wide; an exported page cuts code off.
+_STYLE = """<style>
+.jp-RenderedText pre, .jp-RenderedMarkdown pre, .jp-RenderedMarkdown pre code { white-space: pre; }
+.jp-RenderedText pre, .jp-RenderedMarkdown pre, .jp-InputArea-editor .highlight pre {
+  overflow-x: auto;
+}
+.jp-RenderedSVG img { max-width: 100%; }
+</style>"""
 
 
 class Calls(NamedTuple):
