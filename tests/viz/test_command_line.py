@@ -101,6 +101,8 @@ def test_misses_of_a_classic_schedule(folder: Path) -> None:
         (["access", "--out", "a.jpg"], 2, "give a file that ends in .svg, .png or .gif"),
         (["nest", "--engine", "classic"], 2, "--engine classic needs MODULE:FUNCTION"),
         (["cache", "--size", "4"], 2, "--size"),
+        (["rank", "--size", "100"], 2, "--size 100: give a multiple of 64"),
+        (["explore", "--records", "."], 2, "there are no records of MetaSchedule's"),
         (["nest", "mine:conv", "--out", "none/x.svg"], 1, "none/x.svg: No such file"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
@@ -112,7 +114,7 @@ def test_a_mistake_is_one_line(arguments: list[str], code: int, line: str, folde
 
 
 def test_help_of_every_command_has_examples() -> None:
-    for command in ("nest", "access", "cache", "roofline", "report"):
+    for command in ("nest", "access", "cache", "explore", "rank", "roofline", "report"):
         shown = subprocess.run(
             [sys.executable, "-m", "tvm_practice.viz", command, "--help"],
             capture_output=True,

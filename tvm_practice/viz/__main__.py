@@ -11,6 +11,7 @@ import click
 from tvm_practice.engines.command_line import Group
 from tvm_practice.viz import chosen
 from tvm_practice.viz.explorer.command import explore
+from tvm_practice.viz.ranking.command import rank
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -386,6 +387,7 @@ def _write(file: Path, text: str) -> None:
 
 
 main.add_command(explore)
+main.add_command(rank)
 
 if __name__ == "__main__":
     main()

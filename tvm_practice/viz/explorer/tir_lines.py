@@ -4,7 +4,7 @@ TVM's LLVM code generator writes a statement's `Span` into LLVM's debug informat
 line can be read off each instruction. Two things keep loops from it, and both are mended here: the
 pass LowerOpaqueBlock makes new loops without spans, so that a loop's line travels as an
 annotation; and the code that counts a loop up takes the location of the last statement in it,
-unless an empty statement with the loop's line ends its body.
+unless its body ends with a statement of the loop's line. That binds a constant, which is no code.
 """
 
 import re
@@ -177,7 +177,8 @@ def _restored(node: Any) -> Any:
         if line is None:
             return _with_body(node, body, node.span, annotations)
         span = tvm.ir.Span(tvm.ir.SourceName("TIR"), int(line), int(line), 1, 1)
-        ended = tirx.SeqStmt([body, tirx.Evaluate(0, span)])
+        mark = tirx.Bind(tirx.Var("line", "int32"), tirx.const(int(line), "int32"), span)
+        ended = tirx.SeqStmt([body, mark])
         return _with_body(node, ended, span, annotations)
     if kind == "SeqStmt":
         return tirx.SeqStmt([_restored(each) for each in node.seq])

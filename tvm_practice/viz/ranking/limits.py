@@ -1,0 +1,139 @@
+"""What a cycle, a multiply-add and a line from beyond a cache cost on this machine, measured."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_practice.tvm_export.peak import best_seconds
+from tvm_practice.viz.cache import machine_caches
+from tvm_practice.viz.ranking.loop_cost import LATENCY
+
+_STEPS = 100_000
+_FAR = 67  # lines from one to the next: another page each time
+
+_CHAIN = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((2,), "float32"), Y: T.Buffer((1,), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    total = T.alloc_buffer((1,), "float32", scope="local")
+    total[0] = T.float32(0)
+    for r in range({steps}):
+        total[0] = total[0] * X[0] + X[1]
+    Y[0] = total[0]
+"""
+_THROUGH_MEMORY = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((2,), "float32"), I: T.Buffer((64,), "int32"), Y: T.Buffer((8,), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for r in range({steps} // 64):
+        for i in range(64):
+            Y[I[i]] = Y[I[i]] * X[0] + X[1]
+"""
+_SCATTERED = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((2,), "float32"), Y: T.Buffer((256, 20), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for r in range({steps} // 256):
+        for i in range(256):
+            Y[i, 0] = Y[i, 0] * X[0] + X[1]
+"""
+_SUMS = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((2,), "float32"), Y: T.Buffer((12, {lanes}), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    sums = T.alloc_buffer((12, {lanes}), "float32", scope="local")
+    for i in T.unroll(12):
+        for l in T.vectorized({lanes}):
+            sums[i, l] = T.float32(0)
+    for r in range({steps}):
+        for i in T.unroll(12):
+            for l in T.vectorized({lanes}):
+                sums[i, l] = sums[i, l] * X[0] + X[1]
+    for i in T.unroll(12):
+        for l in T.vectorized({lanes}):
+            Y[i, l] = sums[i, l]
+"""
+_LINES = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer(({lines}, 16), "float32"), Y: T.Buffer((4, 16), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    sums = T.alloc_buffer((4, 16), "float32", scope="local")
+    for u in T.unroll(4):
+        for l in T.vectorized(16):
+            sums[u, l] = T.float32(0)
+    for r in range({rounds}):
+        for i in range({lines} // 4):
+            for u in T.unroll(4):
+                for l in T.vectorized(16):
+                    sums[u, l] = sums[u, l] + X[
+                        T.bitwise_and((i * 4 + u) * {step}, {lines} - 1), l]
+    for u in T.unroll(4):
+        for l in T.vectorized(16):
+            Y[u, l] = sums[u, l]
+"""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds, measured on one core.
+
+    Attributes:
+        cycle: a quarter of a multiply-add that waits for the one before.
+        vector: a multiply-add of the widest vectors, none of which waits.
+        memory: a multiply-add onto a place that the one before has just written.
+        scattered: an element that is gathered or scattered, in L1.
+        near: a line from beyond L1 and from beyond L2, read in order.
+        far: the same, each line on another page.
+    """
+
+    cycle: float
+    vector: float
+    memory: float
+    scattered: float
+    near: tuple[float, float]
+    far: tuple[float, float]
+
+    def __str__(self) -> str:
+        single = (self.cycle, self.vector, self.memory, self.scattered)
+        cycle, vector, memory, scattered, *lines = (
+            f"{1e9 * each:.2g}" for each in (*single, *self.near, *self.far)
+        )
+        return (
+            f"In ns: cycle {cycle}; multiply-add of vectors {vector}, through memory {memory};\n"
+            f"gathered element {scattered}; line from beyond L1 {lines[0]}, beyond L2 {lines[1]}; "
+            f"on\nanother page {lines[2]}, {lines[3]}"
+        )
+
+
+def measured_costs() -> Costs:
+    """Measure them on the current engine, in a few seconds; the best of some runs each."""
+    import numpy as np
+
+    from tvm_practice import engines
+
+    target, lanes = engines.host_target(), engines.host().vector_lanes
+    one = np.array([0.5, 0.5], "float32")
+    chain = best_seconds(_CHAIN.format(steps=_STEPS), [one, np.zeros(1, "float32")], target, 15)
+    sums = best_seconds(
+        _SUMS.format(steps=_STEPS // 10, lanes=lanes),
+        [one, np.zeros((12, lanes), "float32")], target, 15,
+    )  # fmt: skip
+    places = [one, np.zeros(64, "int32"), np.zeros(8, "float32")]
+    memory = best_seconds(_THROUGH_MEMORY.format(steps=_STEPS), places, target, 15) / _STEPS
+    apart = [one, np.zeros((256, 20), "float32")]
+    scattered = best_seconds(_SCATTERED.format(steps=_STEPS), apart, target, 15) / _STEPS / 2
+    (_, second), _ = machine_caches()
+    held = 1 << (int(second.kilobytes * 1024 / 2 / second.line_bytes).bit_length() - 1)
+    sizes = (held, 16 * held)
+    near, far = ([_line(size, step, target) for size in sizes] for step in (1, _FAR))
+    return Costs(
+        chain / _STEPS / LATENCY,
+        sums / (_STEPS // 10 * 12),
+        memory,
+        scattered,
+        (near[0], near[1]),
+        (far[0], far[1]),
+    )
+
+
+def _line(lines: int, step: int, target: Any) -> float:
+    import numpy as np
+
+    rounds = max(1, 40_000 // lines)
+    arrays = [np.ones((lines, 16), "float32"), np.zeros((4, 16), "float32")]
+    text = _LINES.format(lines=lines, step=step, rounds=rounds)
+    return best_seconds(text, arrays, target, 9) / (rounds * lines)
