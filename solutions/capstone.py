@@ -52,13 +52,7 @@ def _tile(rows: int, columns: int) -> tuple[int, int]:
 def product(m: int, n: int, k: int) -> Any:  # a tvm.s_tir.Schedule
     """Y = gelu(X W + bias) + R, as fast as it goes.
 
-    Args:
-        m: rows of X, R and Y; any positive number, as are n and k.
-        n: columns of W, R and Y, elements of the bias.
-        k: columns of X, rows of W.
-
-    Returns:
-        A tvm.s_tir.Schedule, an IRModule or a PrimFunc "main" of the buffers of `declare_product`.
+    The arguments are those of the chapter's stub.
     """
     X, W = te.placeholder((m, k), name="X"), te.placeholder((k, n), name="W")
     bias, R = te.placeholder((n,), name="bias"), te.placeholder((m, n), name="R")
@@ -176,17 +170,7 @@ def depthwise(
 ) -> Any:  # a tvm.s_tir.Schedule
     """A depthwise convolution with kernel // 2 zeros around the image, as fast as it goes.
 
-    Args:
-        batch: images.
-        channels: of an image, and of the output.
-        height: of an image, in pixels.
-        width: of an image, in pixels.
-        kernel: height and width of a filter, 3 or 5.
-        stride: pixels from one window to the next, both ways, 1 or 2.
-
-    Returns:
-        A tvm.s_tir.Schedule, an IRModule or a PrimFunc "main" of the buffers of
-        `declare_depthwise`.
+    The arguments are those of the chapter's stub.
     """
     pad = kernel // 2
     high, wide = ((size + 2 * pad - kernel) // stride + 1 for size in (height, width))
@@ -260,13 +244,7 @@ def _order_depthwise(schedule: Any, stride: int, vectors: int) -> None:
 def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
     """softmax(Q K' / sqrt(64)) V, as fast as it goes.
 
-    Args:
-        queries: rows of Q and Y.
-        keys: rows of K and V.
-
-    Returns:
-        A tvm.s_tir.Schedule, an IRModule or a PrimFunc "main" of the buffers of
-        `declare_attention`.
+    The arguments are those of the chapter's stub.
     """
     lanes = host().vector_lanes
     columns = HEAD if host().vector_registers == 32 else 2 * lanes

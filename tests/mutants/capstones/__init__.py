@@ -16,4 +16,6 @@ REFUSED: dict[str, tuple[str, tuple[int, ...], str]] = {
     "whole_tiles": ("product", (13, 3, 5), r"the edge: wrong from row 8 of 13"),
     "keeps_result": ("product", (5, 3, 2), r"this is the last call's result"),
     "overflows": ("product", (31, 7, 37), r"nan[\s\S]*exp of more than 88"),
+    "no_maximum": ("attention", (7, 5), r"nan[\s\S]*exp of more than 88"),
+    "reads_past_the_row": ("depthwise", (1, 2, 5, 7, 3, 1), r"Y of depthwise\(1, 2, 5, 7, 3, 1\)"),
 }

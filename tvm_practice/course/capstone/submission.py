@@ -106,5 +106,5 @@ def read_submission(file: Path) -> Submission:
         raise BadSubmission(f"{file.name} cannot be read: {error.strerror}") from None
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        at = ".".join(map(str, first["loc"])) or "it"
+        at = ".".join(map(str, first["loc"])) or "its text"
         raise BadSubmission(f"{file.name} is no submission: {at}: {first['msg']}") from None
