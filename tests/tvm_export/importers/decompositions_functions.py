@@ -37,6 +37,9 @@ def _numbers(x: torch.Tensor, n: torch.Tensor, b: torch.Tensor) -> Outputs:
         torch.copysign(n, x),
         torch.full((2,), -math.inf) + x[0, 0],
         torch.where(b, n, x),
+        n << 3,
+        n >> 1,
+        n.to(torch.int8) >> n.abs(),
     )
 
 

@@ -1,5 +1,6 @@
 """Elementwise operators: types promoted as PyTorch does, and functions that TVM lacks."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -90,6 +91,13 @@ def rules() -> dict[Any, Rule]:
         aten.elu.default: _elu,
         aten.div.Tensor_mode: _divided,
         aten.div.Scalar_mode: _divided,
+        **{
+            getattr(getattr(aten, f"__{short}shift__"), overload): functools.partial(
+                _shifted, getattr(torch, f"bitwise_{name}_shift")
+            )
+            for short, name in (("l", "left"), ("r", "right"))
+            for overload in ("Scalar", "Tensor")
+        },
         aten.hypot.default: _hypot,
         aten.isnan.default: _isnan,
         aten.isinf.default: _isinf,
@@ -114,6 +122,15 @@ def _full_like(x: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any
     import torch
 
     return torch.ops.aten.full.default(x.shape, value, dtype=dtype or x.dtype, device=x.device)
+
+
+def _shifted(shift: Any, x: Any, by: Any) -> Any:
+    """`x << by` and `x >> by` of whole numbers."""
+    import torch
+
+    if x.dtype.is_floating_point:
+        return NotImplemented
+    return shift(x, by if is_tensor(by) else torch.scalar_tensor(by, dtype=x.dtype))
 
 
 def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
