@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ["engines", "course", "icd", "viz"]
 COMMANDS = [
     *MODULES, "main", "run_autotvm", "artifact", "compare_tvm_results", "bench",
-    "compile_onnx", "farm",
+    "compile_onnx", "farm", "sensitivity",
     *PACKAGES,
 ]  # fmt: skip
 

@@ -232,8 +232,10 @@ def stand_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             "current",
         ),
         (
-            {"tvm_quantize": "int8", "tvm_keep_float": ["head"], "tvm_calibration": "x.npz"},
-            {"quantize": "int8", "keep_float": ["head"], "calibration": "x.npz"},
+            {"tvm_quantize": "int8", "tvm_keep_float": ["head"], "tvm_calibration": "x.npz"}
+            | {"tvm_calibration_method": "entropy"},
+            {"quantize": "int8", "keep_float": ["head"], "calibration": "x.npz"}
+            | {"calibration_method": "entropy"},
             "current",
         ),
         (

@@ -141,3 +141,36 @@ def refusal(keep: list[str], target: str = "llvm") -> str:
     except BadInput as error:
         return str(error)
     return ""
+
+
+class Uneven(nn.Module):
+    """Three layers, the second with a weight per channel that dwarfs the others, and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.rough, self.last = (nn.Linear(24, 24) for _ in range(3))
+        with torch.no_grad():
+            self.rough.weight[:, 0] = 60.0
+            self.first.weight[0] = 0.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.last(torch.relu(self.rough(torch.relu(self.first(x))))))
+
+
+def sensitivities(folder: str) -> dict[str, Any]:
+    """Of Uneven: what `sensitivity` finds, and the cosine of its artifact."""
+    from dataclasses import asdict
+
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import build, import_model, judged, schedule
+    from tvm_practice.tvm_export.sensitivity import sensitivity
+
+    torch.manual_seed(0)
+    call = as_call(Uneven().eval(), (torch.randn(16, 24),))
+    settings = ExportSettings.model_validate(
+        {"engine": "current", "quantize": "int8", "min_cosine": 0.0}
+    )
+    built = build(schedule(import_model(Export.of(call, settings, engine="current"))))
+    return {"found": asdict(sensitivity(call)), "artifact": judged(built)}

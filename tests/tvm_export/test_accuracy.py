@@ -1,5 +1,7 @@
 """How near outputs are to exact ones: cosine, largest error, agreement of the largest elements."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -41,8 +43,16 @@ def test_the_worst_of_several_outputs_and_inputs() -> None:
     right, wrong = np.array([[1.0, 2.0], [4.0, 3.0]]), np.array([[2.0, 1.0], [4.0, 3.0]])
     first = accuracy([right, wrong], [right, right])
     assert first["top1"] == (3, 4) and first["max_error"] == 1 and 0.9 < first["cosine"] < 1
+    # A row of logits 2, 1 for 1, 2: the softmax is (0.269, 0.731), their logarithms differ by 1.
+    assert first["kl"] == pytest.approx(math.tanh(0.5))
     second = accuracy([right], [right])
-    assert together([first, second]) == first | {"top1": 5 / 6}
+    assert second["kl"] == 0
+    assert together([first, second]) == first | {"top1": 5 / 6, "kl": first["kl"] / 6}
+
+
+def test_a_divergence_that_is_infinite_is_not_told() -> None:
+    one = accuracy([np.array([-INF, 1.0])], [np.array([0.0, 1.0])])
+    assert one["kl"] == INF and together([one])["kl"] is None
 
 
 def test_no_rows_in_counts_and_single_elements() -> None:

@@ -59,3 +59,14 @@ def test_an_artifact_is_near_float64_or_fails(session: engines.Session, tmp_path
     assert "3 linear layers in int8" in metadata["notes"]
     made = session.call(written, given | {"folder": str(tmp_path / "two"), "min_cosine": 1.0})
     assert "less than --min-cosine 1.0" in made["told"]["reason"] and made["metadata"] == {}
+
+
+def test_the_layer_that_int8_harms_most_is_found(session: engines.Session, tmp_path: Path) -> None:
+    made = session.call(f"{FUNCTIONS}:sensitivities", {"folder": str(tmp_path)})
+    found, artifact = made["found"], made["artifact"]
+    worst, second, _ = found["layers"]
+    assert worst["layer"] == "rough" and worst["cosine"] > found["cosine"]
+    assert worst["share"] > 0.5 > second["share"]
+    assert sorted(found["inputs"]) == sorted(artifact["trials"])
+    # What PyTorch computes with rounded operands is what the compiled integers do.
+    assert 1 - found["cosine"] == pytest.approx(1 - artifact["cosine"], rel=0.05)

@@ -74,6 +74,7 @@ def test_settings_are_those_of_a_configuration() -> None:
         ({"quantize": "int8", "precision": "bfloat16"}, "what it leaves is float32, not bfloat16"),
         ({"keep_float": ["head"]}, "keep_float: needs quantize"),
         ({"calibration": "x.npz"}, "calibration: needs quantize"),
+        ({"quantize": "int8", "calibration_method": "entropy"}, "needs calibration"),
         ({"precision": "bfloat16", "min_cosine": 1.1}, "less than or equal to 1"),
     ],
 )

@@ -13,7 +13,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings, Precision, Tuner
+from tvm_practice.tvm_export.config import (
+    ATOL,
+    RTOL,
+    CalibrationMethod,
+    ExportSettings,
+    Precision,
+    Tuner,
+)
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.example_inputs import ExampleTensor
 from tvm_practice.tvm_export.loading import did_you_mean
@@ -162,6 +169,10 @@ class MeasureSection(Section):
         min_length=1,
         description="An .npz file of inputs; with it, tvm_quantize takes convolutions too.",
     )
+    tvm_calibration_method: CalibrationMethod = Field(
+        default="minmax",
+        description="How the values of these inputs make a range; see `--calibration-method`.",
+    )
     tvm_min_cosine: float | None = Field(
         default=None,
         ge=0,
@@ -200,6 +211,7 @@ class MeasureSection(Section):
             "quantize": self.tvm_quantize,
             "keep_float": self.tvm_keep_float,
             "calibration": self.tvm_calibration,
+            "calibration_method": self.tvm_calibration_method,
             "min_cosine": self.tvm_min_cosine,
         }
 

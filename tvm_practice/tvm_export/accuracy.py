@@ -16,16 +16,17 @@ def accuracy(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> dict
 
     Returns:
         {"cosine": the least over the outputs, each taken as one vector; "max_error": the largest
-        absolute error; "top1": (agreeing rows, rows)}. A row is the innermost axis of an output of
-        real numbers, if it has at least two elements; it agrees if its largest element is at the
-        same place.
+        absolute error; "top1": (agreeing rows, rows); "kl": the sum over the rows of Kullback and
+        Leibler's divergence of their softmax from the exact one's}. A row is the innermost axis of
+        an output of real numbers, if it has at least two elements; it agrees if its largest element
+        is at the same place.
 
     Raises:
         ValueError: another number of outputs, or an output of another shape.
     """
     if len(outputs) != len(exact):
         raise ValueError(f"{len(outputs)} outputs, the reference has {len(exact)}")
-    cosines, errors, agreeing, rows = [1.0], [0.0], 0, 0
+    cosines, errors, agreeing, rows, divergence = [1.0], [0.0], 0, 0, 0.0
     for index, (got, want) in enumerate(zip(outputs, exact, strict=True)):
         if got.shape != want.shape:
             raise ValueError(f"output {index} has shape {got.shape}, the reference {want.shape}")
@@ -35,22 +36,39 @@ def accuracy(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> dict
         if want.size and want.ndim and want.shape[-1] > 1 and got.dtype.kind not in "biu":
             same = own.argmax(-1) == true.argmax(-1)
             agreeing, rows = agreeing + int(same.sum()), rows + same.size
-    return {"cosine": min(cosines), "max_error": max(errors), "top1": (agreeing, rows)}
+            divergence += _divergence(own, true)
+    top1 = agreeing, rows
+    return {
+        "cosine": min(cosines), "max_error": max(errors), "top1": top1, "kl": divergence,
+    }  # fmt: skip
 
 
 def together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The results of `accuracy` on several inputs as one.
 
     Returns:
-        {"cosine": the least, "max_error": the largest, "top1": the share of agreeing rows, None
-        without rows}.
+        {"cosine": the least, "max_error": the largest, "top1": the share of agreeing rows, "kl":
+        the mean over the rows, in nats, None where it is infinite; both None without rows}.
     """
+    divergence = sum(each["kl"] for each in found)
     agreeing, rows = (sum(each["top1"][i] for each in found) for i in range(2))
     return {
         "cosine": min(each["cosine"] for each in found),
         "max_error": max(each["max_error"] for each in found),
         "top1": agreeing / rows if rows else None,
+        "kl": divergence / rows if rows and math.isfinite(divergence) else None,
     }
+
+
+def _divergence(own: np.ndarray, true: np.ndarray) -> float:
+    """The sum over the rows of KL(softmax(true) | softmax(own)); infinite where one is not."""
+    from scipy.special import log_softmax
+
+    with np.errstate(invalid="ignore"):
+        p, q = log_softmax(true, -1), log_softmax(own, -1)
+        terms = np.where(np.exp(p) > 0, np.exp(p) * (p - q), 0.0)
+    total = float(terms.sum())
+    return max(total, 0.0) if math.isfinite(total) else math.inf
 
 
 def _cosine(own: np.ndarray, true: np.ndarray) -> float:

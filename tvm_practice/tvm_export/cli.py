@@ -79,6 +79,12 @@ def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
             "file, arrays by the inputs' names.",
         ),
         click.option(
+            "--calibration-method",
+            type=click.Choice(["minmax", "percentile", "entropy"]),
+            help="With --calibration: ranges of all values, of all but 0.01%, or those that keep "
+            "the values' distribution [default: minmax].",
+        ),
+        click.option(
             "--min-cosine",
             type=float,
             help="With 16-bit or 8-bit products: the least cosine between an output and float64's; "

@@ -48,7 +48,15 @@ _RIVALS: tuple[Compiler, ...] = ("compile", "onnx")  # beside eager, in a proces
 _MEASURE_RIVALS = "tvm_practice.tvm_export.baselines:measure_baselines"
 _EXPORT = "tvm_practice.tvm_export.pipeline:export_variants"
 # Settings that only TVM's compilers get.
-_FOR_TVM = ("verify_data", "precision", "quantize", "keep_float", "calibration", "min_cosine")
+_FOR_TVM = (
+    "verify_data",
+    "precision",
+    "quantize",
+    "keep_float",
+    "calibration",
+    "calibration_method",
+    "min_cosine",
+)
 _VARIANTS = TypeAdapter(list[VariantRecord])
 _RIVALS_BUILDS = TypeAdapter(dict[Compiler, BuildRecord])
 

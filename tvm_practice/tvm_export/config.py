@@ -11,6 +11,7 @@ from tvm_practice.tvm_export.tuners.search import Search
 
 Tuner = Literal["autotvm", "ansor", "metaschedule"]
 Precision = Literal["float32", "bfloat16", "float16"]
+CalibrationMethod = Literal["minmax", "percentile", "entropy"]
 Extent = int | str
 
 
@@ -47,7 +48,9 @@ class ExportSettings(BaseModel):
         keep_float: names of layers that `quantize` leaves, or of modules, all of whose layers it
             leaves.
         calibration: an .npz file of inputs, as `verify_data`; with it, `quantize` takes
-            convolutions too, with scales from the ranges of their inputs there.
+            convolutions too, with scales from the ranges of their inputs there. Of four or more,
+            every fourth is left out and verified on.
+        calibration_method: how values make a range, see `calibration.calibrated`.
         min_cosine: with 16-bit or 8-bit products, the least cosine between an output and the
             float64 output, both taken as vectors; replaces `atol` and `rtol`. None: `MIN_COSINE`,
             or `MIN_COSINE_INT8` with `quantize`.
@@ -73,6 +76,7 @@ class ExportSettings(BaseModel):
     quantize: Literal["int8"] | None = None
     keep_float: tuple[str, ...] = ()
     calibration: Path | None = None
+    calibration_method: CalibrationMethod = "minmax"
     min_cosine: float | None = Field(default=None, ge=0, le=1)
     steps: str | None = None
 
@@ -99,6 +103,8 @@ class ExportSettings(BaseModel):
             raise ValueError("keep_float: needs quantize; without it every layer stays float")
         if self.calibration and not self.quantize:
             raise ValueError("calibration: needs quantize, whose scales it gives")
+        if self.calibration_method != "minmax" and not self.calibration:
+            raise ValueError("calibration_method: needs calibration, the data it is about")
         if self.min_cosine is not None and self.precision == "float32" and not self.quantize:
             raise ValueError(
                 "min_cosine: needs quantize, or precision bfloat16 or float16; float32 is held to "

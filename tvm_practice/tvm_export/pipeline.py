@@ -309,9 +309,14 @@ def _agree(export: Export) -> bool:
 
 def judged(export: Export) -> dict[str, Any]:
     """What `verification.verify_model` finds of a build that runs here, and raises."""
+    from tvm_practice.tvm_export.calibration import split
+    from tvm_practice.tvm_export.draws import Trial, read_data
     from tvm_practice.tvm_export.verification import verify_model
 
     settings = export.settings
+    held_out: list[Trial] = []
+    if settings.calibration is not None:
+        _, held_out = split(read_data(settings.calibration, export.call))
     return verify_model(
         export.result,
         export.call,
@@ -320,6 +325,7 @@ def judged(export: Export) -> dict[str, Any]:
         rtol=settings.rtol,
         bounds=_index_bounds(export),
         data=settings.verify_data,
+        held_out=held_out,
         min_cosine=settings.least_cosine,
     )
 

@@ -24,11 +24,11 @@ import numpy as np
 from tvm_practice.tvm_export.calibration import Range
 from tvm_practice.tvm_export.errors import BadInput
 
-_STEPS, _LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
-# The sum's magnitude is less than _STEPS * _LARGEST * terms, and z sum_k v's no more: 32 bits.
-_MOST_TERMS = (2**31 - 1) // (2 * _STEPS * _LARGEST)
-_SMALLEST_SCALE = 2.0**-100  # of rows of zeros
-_FEWEST_CHANNELS = 4  # that the instruction takes at a time
+STEPS, LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
+# The sum's magnitude is less than STEPS * LARGEST * terms, and z sum_k v's no more: 32 bits.
+_MOST_TERMS = (2**31 - 1) // (2 * STEPS * LARGEST)
+SMALLEST_SCALE = 2.0**-100  # of rows of zeros
+FEWEST_CHANNELS = 4  # that the instruction takes at a time
 _ROWS = 16  # of a weight that its layer is found by
 
 
@@ -180,7 +180,7 @@ def _suits(call: Any) -> bool:
         and {str(each.ty.dtype) for each in call.args} == {"float32"}
         and str(call.attrs.data_layout) == "NCHW"
         and int(call.attrs.groups) == 1
-        and weight.value.shape[1] >= _FEWEST_CHANNELS
+        and weight.value.shape[1] >= FEWEST_CHANNELS
         and int(np.prod(weight.value.shape[1:])) <= _MOST_TERMS
     )
 
@@ -194,14 +194,14 @@ def _convolution(emit: Any, call: Any, seen: Range) -> Any:
     weight = np.asarray(call.args[1].value.numpy())
     matrix, scales = in_bytes(weight.reshape(len(weight), -1).T)
     smallest, largest = min(seen.smallest, 0.0), max(seen.largest, 0.0)
-    scale = max((largest - smallest) / _STEPS, _SMALLEST_SCALE)
+    scale = max((largest - smallest) / STEPS, SMALLEST_SCALE)
     zero = round(-smallest / scale)
 
     def number(value: float) -> Any:
         return relax.const(value, "float32")
 
     steps = op.add(op.round(op.multiply(x, number(1 / scale))), number(zero))
-    steps = emit(op.astype(emit(op.clip(steps, 0, _STEPS)), "int32"))
+    steps = emit(op.astype(emit(op.clip(steps, 0, STEPS)), "int32"))
     image = emit(op.astype(steps, "uint8"))
     padding = [int(each) for each in attributes.padding]
     if zero and any(padding):  # else the convolution's own zeros are right
@@ -223,9 +223,9 @@ def _convolution(emit: Any, call: Any, seen: Range) -> Any:
 
 def in_bytes(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A weight (terms, channels) as int8, and a float32 scale per channel."""
-    scales = np.abs(weight).max(0, initial=0.0) / np.float32(_LARGEST)
+    scales = np.abs(weight).max(0, initial=0.0) / np.float32(LARGEST)
     scales = np.where(scales > 0, scales, np.float32(1)).astype("float32")
-    return np.rint(weight / scales).clip(-_LARGEST, _LARGEST).astype("int8"), scales
+    return np.rint(weight / scales).clip(-LARGEST, LARGEST).astype("int8"), scales
 
 
 def _layer(emit: Any, x: Any, weight: np.ndarray) -> Any:
@@ -241,12 +241,12 @@ def _layer(emit: Any, x: Any, weight: np.ndarray) -> Any:
     smallest = op.minimum(op.min(x, -1, keepdims=True), number(0.0))
     largest = op.maximum(op.max(x, -1, keepdims=True), number(0.0))
     smallest = emit(smallest)
-    scale = op.divide(op.subtract(emit(largest), smallest), number(_STEPS))
-    scale = emit(op.maximum(scale, number(_SMALLEST_SCALE)))
+    scale = op.divide(op.subtract(emit(largest), smallest), number(STEPS))
+    scale = emit(op.maximum(scale, number(SMALLEST_SCALE)))
     zero = emit(op.round(op.divide(op.negative(smallest), scale)))
     inverse = emit(op.divide(number(1.0), scale))
     steps = op.add(op.round(op.multiply(x, inverse)), zero)
-    whole = op.astype(op.clip(steps, 0, _STEPS), "int32")  # in one instruction, unlike to uint8
+    whole = op.astype(op.clip(steps, 0, STEPS), "int32")  # in one instruction, unlike to uint8
     rows = emit(op.astype(emit(whole), "uint8"))
     total = emit(op.matmul(rows, relax.const(values), out_dtype="int32"))
     shift = emit(op.multiply(op.astype(zero, "int32"), relax.const(sums)))

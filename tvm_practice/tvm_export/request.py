@@ -27,6 +27,7 @@ _CONFIGURATION = {
     "quantize",
     "keep_float",
     "calibration",
+    "calibration_method",
     "min_cosine",
     "warmup",
     "repeats",

@@ -66,6 +66,7 @@ def verify_model(
     rtol: float = RTOL,
     bounds: Mapping[str, int] | None = None,
     data: Path | None = None,
+    held_out: Sequence["Trial"] = (),
     min_cosine: float | None = None,
 ) -> dict[str, Any]:
     """Hold a compiled model against PyTorch's, on its example and on other inputs.
@@ -81,6 +82,7 @@ def verify_model(
         atol, rtol: tolerances; see `verify_against_pytorch`.
         bounds: what each value of an input must be below, as far as it indexes something.
         data: a file with the person's own inputs, see `draws.read_data`.
+        held_out: further inputs, those of the calibration's that were not used there.
         min_cosine: the least cosine between an output and the float64 output, both taken as
             vectors; it replaces the tolerances. None: the tolerances decide.
 
@@ -110,12 +112,18 @@ def verify_model(
 
     judged = []
     tried: list[str] = []
+    for trial in held_out:
+        reference = _reference(call, trial.tensors, only_finite=False)
+        assert reference is not None
+        judged.append(judge(trial, reference))
+        tried.append(f"{trial.name}, held out of the calibration")
+    own = len(judged)
     for trial in trials(call, bounds=bounds or {}, data=data):
         reference = _reference(call, trial.tensors, only_finite=data is None)
         if reference is not None:
             judged.append(judge(trial, reference))
             tried.append(trial.name)
-        if data is None and len(judged) == DRAWN:
+        if data is None and len(judged) == own + DRAWN:
             break
     example = Trial("the example", call.tensors)
     reference = _reference(call, call.tensors, only_finite=False)
@@ -204,7 +212,7 @@ def _near_enough(
     """
     outputs = built(*trial.tensors)
     this = replace(call, tensors=trial.tensors)
-    exact = _in_float64(outputs, this)
+    exact = in_float64(outputs, this)
     name = "pytorch" if exact is None else _EXACT
     try:
         _require_types(outputs, reference)
@@ -255,7 +263,7 @@ def verify_against_pytorch(
     except ValueError as wrong:
         if not _repeats_itself(call, reference):
             raise ValueError("PyTorch gives other outputs each time; nothing verifies") from wrong
-        exact = _in_float64(outputs, call)
+        exact = in_float64(outputs, call)
         if exact is None:
             raise
         errors = []
@@ -290,7 +298,7 @@ def _repeats_itself(call: "Call", reference: Sequence[np.ndarray]) -> bool:
     )
 
 
-def _in_float64(outputs: Sequence[np.ndarray], call: "Call") -> list[np.ndarray] | None:
+def in_float64(outputs: Sequence[np.ndarray], call: "Call") -> list[np.ndarray] | None:
     """The model's outputs in float64; None if it has no such twin, or outputs of other shapes."""
     import torch
 

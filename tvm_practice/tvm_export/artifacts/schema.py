@@ -93,6 +93,11 @@ class VerificationRecord(Record):
         description="With 16-bit or 8-bit products: the share of output rows whose largest "
         "element is at the same place as the reference's.",
     )
+    kl: float | None = Field(
+        default=None,
+        description="With 16-bit or 8-bit products: the mean over output rows of Kullback and "
+        "Leibler's divergence of their softmax from the reference's, in nats.",
+    )
     trials: list[str] = Field(
         default_factory=list, description="Which inputs it was verified on; a line each."
     )
@@ -149,6 +154,7 @@ class ConfigurationRecord(Record):
     quantize: str | None = None
     keep_float: list[str] | None = None
     calibration: str | None = None
+    calibration_method: str | None = None
     min_cosine: float | None = None
     tuning_log: str | None = None
     dump_ir: bool | None = None

@@ -37,7 +37,9 @@ def import_exported(export: Export) -> Export:
     call, steps, settings = export.call, export.steps, export.settings
     quantization = None
     if settings.quantize:
-        ranges = calibrated(call, settings.calibration) if settings.calibration else None
+        ranges = None
+        if settings.calibration:
+            ranges = calibrated(call, settings.calibration, settings.calibration_method)
         quantization = Quantization.of(call.module.module, settings.keep_float, ranges)
     converters = {**mixture_converters(), **find_converters(settings.converters)}
     watch = Stopwatch(export.seconds)
