@@ -1,13 +1,17 @@
 """The container's files, without an engine."""
 
 import fnmatch
+import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.container.conftest import ROOT
+from tvm_practice.course.__main__ import main
 
 
 def _instructions() -> list[str]:
@@ -66,3 +70,17 @@ def test_script_parses_and_is_executable(script: str) -> None:
     assert path.stat().st_mode & 0o111
     shell = path.read_text().splitlines()[0].removeprefix("#!").split()[-1].rpartition("/")[2]
     subprocess.run([shell, "-n", str(path)], check=True)
+
+
+def test_the_devcontainer_makes_the_notebook_that_it_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jupytext")
+    text = (ROOT / ".devcontainer" / "devcontainer.json").read_text()
+    made = json.loads(re.sub(r"^ *//.*$", "", text, flags=re.MULTILINE))
+    python, option, module, *arguments = made["postCreateCommand"].split()
+    assert (python, option, module) == ("python", "-m", "tvm_practice.course")
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    for file in made["customizations"]["codespaces"]["openFiles"]:
+        assert (tmp_path / file).is_file()

@@ -652,7 +652,7 @@ def submit(track: tuple[str, ...], solutions: bool, out: Path, **options: Any) -
 
 
 @_command("classroom", "classroom template", "classroom template --only 1 --only tile")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", type=Folder())
 @click.option("--only", multiple=True, help="An exercise, phase or lab; without it, phase 1.")
 @click.option(
     "--install",

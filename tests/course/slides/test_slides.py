@@ -72,7 +72,7 @@ def test_the_command_names_the_file_or_the_page_that_is_missing(
 
 @pytest.mark.pages
 @pytest.mark.slow
-@pytest.mark.parametrize("module", PHASE_MODULES)
+@pytest.mark.parametrize("module", [*PHASE_MODULES, "bug_hunts", "labs.compilers_compared"])
 def test_every_slide_fits_is_reached_by_keys_and_is_a_printed_page(
     module: str, tmp_path: Path
 ) -> None:
