@@ -362,3 +362,78 @@ def cuts_at_the_mark(source):
         elif token.type not in (*beside, tokenize.STRING):
             only_strings = False
     return lines
+
+
+edited(
+    "count_lines",
+    "leaves_future_imports_out",
+    {
+        "            lines += not only_strings": (
+            "            lines += not only_strings and not token.line.startswith('from __future__')"
+        )
+    },
+    message="two imports|twelve pieces",
+)
+edited(
+    "time_to_first_result",
+    "waits_for_words",
+    {
+        "line = process.stdout.readline()": (
+            "line = process.stdout.readline()\n"
+            "                while line and not line.strip():\n"
+            "                    line = process.stdout.readline()"
+        )
+    },
+    message="an empty one",
+)
+edited(
+    "time_to_first_result",
+    "looks_at_the_last_status",
+    {
+        "if process.returncode or not line:": (
+            "if len(seconds) == runs and (process.returncode or not line):"
+        )
+    },
+    message="whose first run",
+)
+edited(
+    "time_to_first_result",
+    "begins_with_the_started_process",
+    {
+        (
+            "started = time.perf_counter()\n"
+            "            with subprocess.Popen(\n"
+            "                command, stdout=subprocess.PIPE, stderr=errors, "
+            "text=True\n"
+            "            ) as process:"
+        ): (
+            "with subprocess.Popen(\n"
+            "                command, stdout=subprocess.PIPE, stderr=errors, "
+            "text=True\n"
+            "            ) as process:\n"
+            "                started = time.perf_counter()"
+        )
+    },
+    message="takes 0.3 s to start",
+)
+edited(
+    "pays_after",
+    "takes_the_middle_of_the_interval",
+    {"value, _, high = ratio": ("_, low, high = ratio\n    value = (low + high) / 2")},
+    message="middle is not the ratio|364|calls for",
+)
+edited(
+    "pays_after",
+    "rounds_before_it_rounds_up",
+    {"(load_seconds * 1e3 / saved_ms)": "(round(load_seconds * 1e3 / saved_ms, 2))"},
+    message="quarter of a millisecond",
+)
+edited(
+    "pays_after", "wants_a_margin_below_1", {"high >= 1": "high >= 0.99"}, message="ends below 1"
+)
+edited(
+    "pays_after",
+    "gives_up_after_a_million",
+    {"max(0, math": "min(10**6, math", "saved_ms))": "saved_ms)) if load_seconds > 0 else 0"},
+    message="many calls",
+)

@@ -479,3 +479,80 @@ edited(
     {"math.prod(shape[axis + 1 :])": "shape[-1] if axis < len(shape) - 1 else 1"},
     message="strides that are not those of a compact tensor",
 )  # fmt: skip
+
+
+edited(
+    "describe_target",
+    "asks_for_neon",
+    {"bits, fma = 128, True": 'bits, fma = (128, True) if has("neon") else (32, False)'},
+    message="the table: always",
+)
+edited(
+    "compile_object",
+    "leaves_labels_out",
+    {
+        'str(library.mod.inspect_source("asm"))': (
+            '"\\n".join(l for l in '
+            'str(library.mod.inspect_source("asm")).splitlines() if not '
+            'l.startswith("."))'
+        )
+    },
+    message="the whole assembly",
+)
+edited(
+    "vector_arithmetic",
+    "knows_ten_registers",
+    {
+        'registers = re.findall(r"%([xyz]mm)", operands)[-1]': (
+            'registers = (re.findall(r"%([xyz]mm)\\d\\b", operands) or [""])[-1]\n'
+            "            if not registers:\n"
+            "                continue"
+        )
+    },
+    message="two digits|up to 31",
+)
+edited(
+    "vector_arithmetic",
+    "loses_masked_instructions",
+    {
+        're.findall(r"%([xyz]mm)", operands)[-1]': (
+            '(re.findall(r"%([xyz]mm)\\d+$", operands) or ["xmm"])[0]'
+        )
+    },
+    message="a mask behind|without instructions|two digits",
+)
+edited(
+    "vector_arithmetic",
+    "counts_halves",
+    {"v\\d+\\.4s\\b": "v\\d+\\.[48][sh]\\b"},
+    message="h are halves",
+)
+edited(
+    "c_harness", "rounds_no_size", {"(bytes + 63) / 64 * 64": "bytes"}, message="no multiple of 64"
+)
+edited(
+    "c_harness",
+    "aligns_data_to_16_bytes",
+    {"static _Alignas(64) float": "static _Alignas(16) float"},
+    message="aligned|the program to run|a function with a buffer",
+)
+edited(
+    "cuda_source",
+    "joins_the_lines",
+    {"str(device.inspect_source())": '" ".join(str(device.inspect_source()).split())'},
+    message="the whole source",
+)
+
+
+@mutant("target_for", message="a dictionary of its own")
+def shares_its_features(machine, features=(["-prefer-256-bit"], ["+simd128"])):
+    targets = {
+        "x86-64-v2": {"mtriple": "x86_64-linux-gnu", "mcpu": "x86-64-v2"},
+        "x86-64-v3": {"mtriple": "x86_64-linux-gnu", "mcpu": "x86-64-v3"},
+        "x86-64-v4": {"mtriple": "x86_64-linux-gnu", "mcpu": "x86-64-v4", "mattr": features[0]},
+        "aarch64": {"mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"},
+        "wasm32": {"mtriple": "wasm32-unknown-wasi", "mattr": features[1]},
+    }
+    if machine not in targets:
+        raise ValueError(f"no machine {machine!r}")
+    return {"kind": "llvm", **targets[machine]}

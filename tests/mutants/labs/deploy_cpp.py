@@ -550,3 +550,67 @@ edited(
      "std::min<size_t>(std::max(threads, 8), inputs.size())"},
     message="how many threads are started",
 )  # fmt: skip
+
+
+edited(
+    "image_to_label",
+    "normalizes_in_float16",
+    {
+        "relax.op.add(scaled, relax.const(shift))": (
+            "relax.op.astype(relax.op.astype(relax.op.add(scaled, "
+            'relax.const(shift)), "float16"), "float32")'
+        ),
+    },
+    message="in float32",
+)
+edited(
+    "wrap_buffer",
+    "releases_no_null_owner",
+    {"  borrowed->release": "  if (borrowed->owner) borrowed->release"},
+    message="a null `owner`",
+)
+edited(
+    "wrap_buffer",
+    "releases_no_scalar",
+    {
+        ("  borrowed->release(borrowed->owner);\n  delete borrowed;"): (
+            "  if (managed->dl_tensor.ndim > 0) borrowed->release(borrowed->owner);\n"
+            "  delete borrowed;"
+        )
+    },
+    message="calls release once",
+)
+edited(
+    "call_on_threads",
+    "keeps_a_thousand_results",
+    {"results[i] = mine(inputs[i])": "results[i < 1000 ? i : 999] = mine(inputs[i])"},
+    message="results, result i of input i",
+)
+edited(
+    "call_on_stream",
+    "sets_the_stream_once",
+    {
+        "model.SetStream(stream);": (
+            "static bool done = false;\n  if (!done) model.SetStream(stream);\n  done = true;"
+        )
+    },
+    message="a second call of the model",
+)
+edited(
+    "call_on_stream",
+    "keeps_the_first_shape",
+    {"const std::vector<int64_t>& shape": "static const std::vector<int64_t> shape"},
+    message="a call of another model",
+)
+edited(
+    "call_on_stream",
+    "chooses_from_a_thousand",
+    {"scores.numel()": "std::min<int64_t>(scores.numel(), 1000)"},
+    message="1003 scores",
+)
+edited(
+    "call_on_stream",
+    "copies_a_fixed_size",
+    {"pixels.data(), pixels.size()": "pixels.data(), std::min<size_t>(pixels.size(), 150528)"},
+    message="device_input filled",
+)

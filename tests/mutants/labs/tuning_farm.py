@@ -551,3 +551,74 @@ edited(
     {"    return results": "    del inputs[:]\n    return results"},
     message="the list of trials as it was",
 )  # fmt: skip
+
+
+edited(
+    "request_worker",
+    "cuts_session_seconds",
+    {"session_timeout=session_seconds": "session_timeout=int(session_seconds)"},
+    message="ends after",
+)
+edited(
+    "request_worker",
+    "cuts_wait_seconds",
+    {"settimeout(wait_seconds)": "settimeout(int(wait_seconds) or 0.001)"},
+    message="for as long as",
+)
+edited(
+    "request_worker",
+    "leaves_a_default_time_limit",
+    {"tracker = rpc": ("socket.setdefaulttimeout(wait_seconds)\n    tracker = rpc")},
+    message="default time limit",
+)
+edited(
+    "measure_remotely",
+    "sends_under_a_fixed_name",
+    {
+        "session.upload(library)": "session.upload(library, target='library.so')",
+        "Path(library).name": "'library.so'",
+    },
+    message="under its own name",
+)
+edited(
+    "rpc_runner",
+    "flushes_caches",
+    {"min_repeat_ms=20)": "min_repeat_ms=20, enable_cpu_cache_flush=True)"},
+    message="and nothing else",
+)
+edited(
+    "rpc_runner",
+    "cuts_session_seconds_of_runner",
+    {"session_timeout_sec=session_seconds": "session_timeout_sec=int(session_seconds)"},
+    message="ends a session after",
+)
+edited(
+    "survive_lost_worker",
+    "gives_equal_trials_one_result",
+    {
+        "    return results": (
+            "    by_input = {id(each): result for each, result in zip(inputs, "
+            "results)}\n"
+            "    return [by_input[id(each)] for each in inputs]"
+        )
+    },
+    message="given twice",
+)
+edited(
+    "predict",
+    "caps_builders_by_the_round",
+    {"stages.builders / stages.build": "min(stages.builders, stages.batch) / stages.build"},
+    message="rounds overlap",
+)
+edited(
+    "predict",
+    "caps_builders_by_workers",
+    {"stages.builders / stages.build": "min(stages.builders, count) / stages.build"},
+    message="whatever the number",
+)
+edited(
+    "predict",
+    "names_the_last_for_all",
+    {"    return rows": "    return [(count, rate, rows[-1][2]) for count, rate, _ in rows]"},
+    message="belongs to each count",
+)

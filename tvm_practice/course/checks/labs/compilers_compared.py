@@ -1,11 +1,13 @@
 """Lab 6's exercises and how they are graded."""
 
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -356,6 +358,7 @@ def check_fuse_epilogue(fuse_epilogue: Function) -> None:
 # Source and its logical lines.
 _PIECES: tuple[tuple[str, int, str], ...] = (
     ("x = 1\n", 1, "a statement"),
+    ("from __future__ import annotations\nimport os\n", 2, "two imports"),
     ("\n\n   \n", 0, "blank lines"),
     ("# a comment\n#: another\n", 0, "comments"),
     ("y = 2  # beside\n", 1, "a comment beside a statement"),
@@ -502,6 +505,8 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         _check_stops_at_the_line(time_to_first_result, Path(folder) / "printed")
     with tempfile.TemporaryDirectory() as folder:
         _check_runs(time_to_first_result, Path(folder))
+        _check_first_fails(time_to_first_result, Path(folder) / "failed")
+    _check_begins_with_the_process(time_to_first_result)
     for lines, status, said in (
         (("print('first\\nbye', file=sys.stderr)", "sys.exit(3)"), 3, "bye"),
         (("print(1, flush=True)", "print('late', file=sys.stderr)", "sys.exit(4)"), 4, "late"),
@@ -560,10 +565,50 @@ def _check_empty_line(time_to_first_result: Function) -> None:
         ) from error
 
 
-def _check_stops_at_the_line(time_to_first_result: Function, file: Path) -> None:
-    """A program that prints, notes when, and goes on for a while."""
+def _check_first_fails(time_to_first_result: Function, file: Path) -> None:
+    """Of several runs, each has to end with status 0, not the last one alone."""
     program = _program(
+        "import os",
         "print('verified', flush=True)",
+        f"failed = os.path.exists({str(file)!r})",
+        f"open({str(file)!r}, 'w').close()",
+        "sys.exit(0 if failed else 6)",
+    )
+    try:
+        got = time_to_first_result(program, runs=3)
+    except RuntimeError:
+        return
+    raise fail(
+        "a RuntimeError for a program whose first run of three ends with status 6",
+        f"{got!r} returned",
+        "where the exit status is looked at: in each turn of the loop",
+    )
+
+
+def _check_begins_with_the_process(time_to_first_result: Function) -> None:
+    """The clock is read before the process is started, which may take a while."""
+    started: list[float] = []
+
+    class Slow(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *given: Any, **named: Any) -> None:
+            started.append(time.perf_counter())
+            time.sleep(0.3)
+            super().__init__(*given, **named)
+
+    with mock.patch.object(subprocess, "Popen", Slow):
+        seconds = time_to_first_result(_program("print('verified')"), runs=1)
+    expect(
+        not started or seconds >= 0.3,
+        expected="the time from the start of a process that takes 0.3 s to start: 0.3 s or more",
+        seen=f"{seconds:.2f} s",
+        look="the clock is read before subprocess.Popen is called",
+    )
+
+
+def _check_stops_at_the_line(time_to_first_result: Function, file: Path) -> None:
+    """A program that prints an empty line, notes when, and goes on for a while."""
+    program = _program(
+        "print(flush=True)",
         f"print(time.time(), file=open({str(file)!r}, 'w'), flush=True)",
         "time.sleep(2)",
         "print('cleaned up')",
@@ -573,7 +618,7 @@ def _check_stops_at_the_line(time_to_first_result: Function, file: Path) -> None
     printed = (float(file.read_text()) if file.exists() else time.time()) - before
     expect(
         seconds < printed + 1.5,
-        expected="the time to the first line, of a program that goes on after it: about "
+        expected="the time to the first line, an empty one, of a program that goes on: about "
         f"{printed:.2f} s",
         seen=f"{seconds:.2f} s",
         look="readline, and the clock right after it; communicate and run wait for the end",
@@ -683,6 +728,20 @@ def check_pays_after(pays_after: Function) -> None:
         seen=repr(got),
         look="rounded up: a number of calls that saves exactly load_seconds is enough",
     )
+    for seconds, interval, wanted, why in (
+        (calls * 0.25, (0.5, 0.3, 0.96), calls, "the interval's middle is not the ratio"),
+        (calls * 0.25, (0.5, 0.4, 0.998), calls, "the interval ends below 1"),
+        (calls * 0.25 + 2.0**-12, (0.5, 0.4, 0.6), calls + 1, "a quarter of a millisecond more"),
+        (1e6, (0.5, 0.4, 0.6), 4_000_000, "many calls"),
+    ):
+        got = pays_after(seconds, 500.0, interval)
+        expect(
+            got == wanted,
+            expected=f"{wanted} calls for {seconds:.9g} s at 250 ms saved of 500 and the ratio "
+            f"{interval}: {why}",
+            seen=repr(got),
+            look="baseline_ms * (1 - ratio) per call, with the first of the three, rounded up",
+        )
     for interval, why in (
         ((0.9, 0.75, 1.05), "the interval holds 1: no significant difference"),
         ((0.9, 0.8, 1.0), "the interval ends at 1, which it holds"),

@@ -148,7 +148,23 @@ def check_target_for(target_for: Function) -> None:
             seen=", ".join(f"{key} {value}" for key, value in sorted(described.items())),
             look="the last column of the table: with is +, without is -, in a list",
         )
+        _expect_own_target(target_for, machine, described)
     _expect_others_refused(target_for)
+
+
+def _expect_own_target(target_for: Function, machine: str, described: dict[str, Any]) -> None:
+    """What the caller does to the dictionary does not change what the next one is given."""
+    first = copy.deepcopy(described)
+    if isinstance(described.get("mattr"), list):
+        described["mattr"].append("+other")
+    described["mcpu"] = "other"
+    again = target_for(machine)
+    expect(
+        again == first,
+        expected=f"{machine}: a dictionary of its own, and a list, for each call",
+        seen=f"{first} became {again} after the caller had changed it",
+        look="where the dictionaries are made: at each call, or copied with their lists",
+    )
 
 
 def _expect_others_refused(target_for: Function) -> None:
@@ -198,6 +214,7 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
     (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
     (_with(_ARM), "aarch64", 128, True, "the architecture"),
+    (_with(_ARM, "cortex-a72", "-neon"), "aarch64", 128, True, "the table: always"),
     (_with(_ARM, "neoverse-v1"), "aarch64", 128, True, "the table: 128, also with SVE"),
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
@@ -421,6 +438,15 @@ def check_compile_object(compile_object: Function) -> None:
                 seen=f"{type(assembly).__name__} {str(assembly)[:60]!r}",
                 look="inspect_source('asm'); 'll' is LLVM's IR, before it chose instructions",
             )
+            missing = {*re.findall(r"\.LBB\w+", assembly)} - {
+                *re.findall(r"^(\.LBB\w+):", assembly, re.MULTILINE)
+            }
+            expect(
+                not missing,
+                expected="the whole assembly: each label that an instruction jumps to",
+                seen=f"no {', '.join(sorted(missing))}",
+                look="lines that are left out of inspect_source('asm')",
+            )
             shown = re.sub(r"\\[bd]|\\", "", instruction)
             expect(
                 re.search(instruction, assembly) is not None,
@@ -495,6 +521,16 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
         ["faddp v0.4s, v1.4s, v2.4s", "fmls v0.4s, v1.4s, v2.4s", "fmul v0.2s, v1.2s, v2.2s"],
         {},
         "faddp adds pairs, fmls subtracts, and v0.2s is half a register",
+    ),
+    (
+        ["fadd v0.8h, v1.8h, v2.8h", "fmul v0.4h, v1.4h, v2.4h", "fadd v0.2d, v1.2d, v2.2d"],
+        {},
+        "the type of the first operand: h are halves, d are doubles",
+    ),
+    (
+        ["vaddps %zmm17, %zmm20, %zmm31", "vmulps (%rax), %ymm16, %ymm18 {%k1} {z}"],
+        {"add zmm": 1, "mul ymm": 1},
+        "registers of two digits, and a mask behind the register that is written",
     ),
     (
         ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7"],
@@ -692,12 +728,21 @@ def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> 
 
 # Asks for memory of several sizes at a time, and fails with a message of five parts, one long.
 _DEMANDING = """
+#define _POSIX_C_SOURCE 200112L
+#include <stdlib.h>
 #include <string.h>
 #include <tvm/ffi/c_api.h>
 
 void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
 extern void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
 extern int (*__TVMBackendFreeWorkspace)(int, int, void*);
+
+// As the C standard had it: the size is a multiple of the alignment.
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  void* memory = NULL;
+  if (bytes % alignment != 0 || posix_memalign(&memory, alignment, bytes) != 0) return NULL;
+  return memory;
+}
 
 int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
   enum { COUNT = 8 };
@@ -735,6 +780,11 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
 int __tvm_ffi_copying(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
   for (int t = 0; t < 4; ++t) {
     const DLTensor* tensor = given[t].v_ptr;
+    if ((uintptr_t)tensor->data % 64 != 0) {
+      const char* parts[] = {"data that is not aligned to 64 bytes"};
+      TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 1);
+      return -1;
+    }
     int64_t step = 1;
     for (int i = tensor->ndim - 1; i >= 0; --i) {
       if (tensor->strides != NULL && tensor->strides[i] != step) {
@@ -773,8 +823,8 @@ def _expect_large(c_harness: Function) -> None:
             False,
             expected=f"the program to run with three inputs, the last of {shape}",
             seen=str(error),
-            look="where the data is: static, or from aligned_alloc, a stack has a few MB; and the "
-            "strides of three dimensions",
+            look="where the data is: static, or from aligned_alloc, a stack has a few MB; its "
+            "alignment; and the strides of three dimensions",
         )
     if got is not None:
         expect_close(
@@ -866,7 +916,13 @@ def check_cuda_source(cuda_source: Function) -> None:
         )
         begins = source.strip().splitlines()[0]
         expect(
-            begins.startswith("#") and "#include" in source,
+            begins.startswith("#")
+            and "#include" in source
+            and all(
+                each.strip().startswith("#include")
+                for each in source.splitlines()
+                if "#include" in each
+            ),
             expected="the whole source, from its #include lines on",
             seen=f"it begins with {begins[:60]}",
             look="what is cut from inspect_source()",

@@ -335,6 +335,12 @@ def check_image_to_label(image_to_label: Function) -> None:
         look="what the BlockBuilder is made of; make a new one",
     )
     _expect_one_main(wrapped, f"main: uint8 1x{height}x{width}x3 -> int64 1, float32 1")
+    expect(
+        "float16" not in wrapped.script(),
+        expected="pixels and logits in float32",
+        seen="float16 in the module",
+        look="the types that astype is given",
+    )
     runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
     for _ in range(3):
         image = rng.integers(0, 256, (1, height, width, 3), "uint8")
@@ -447,7 +453,7 @@ def _listed(name: str, function: Function, arguments: Sequence[int], *words: str
 )
 def check_wrap_buffer(wrap_buffer: Function) -> None:
     rng = fresh_rng()
-    shapes = [[int(each) for each in rng.integers(1, 9, dimensions)] for dimensions in (3, 1, 5)]
+    shapes = [[int(each) for each in rng.integers(1, 9, dimensions)] for dimensions in (3, 1, 5, 0)]
     for shape, said in zip(shapes, _tried("wrap_buffer", wrap_buffer, *shapes), strict=True):
         _expect_wrapped(shape, said)
 
@@ -475,6 +481,12 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
         ("released_early", "0", "release is not called before the deleter", "who calls release"),
         ("released", "1", "the deleter calls release once", "dl_tensor's manager: its deleter"),
         ("owner", "1", "release is given `owner`", "the argument of release"),
+        (
+            "released_null",
+            "1",
+            "the deleter calls release once, also with a null `owner`",
+            "what the call of release depends on",
+        ),
         (
             "refused",
             "1",
@@ -529,11 +541,12 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     threads = int(rng.integers(3, 6))
     inputs = 4 * threads + int(rng.integers(1, threads))  # equal shares would leave some out
     failing = int(rng.integers(2, 6))
+    many = int(rng.integers(1100, 1300))
     runs = (
-        (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
+        (many, threads, -1), (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
         (0, threads, -1), (5, 1, -1), (inputs, threads, -2), (inputs, threads, -3),
     )  # fmt: skip
-    said, few, failed, none, single, no_clone, number = _tried(
+    crowd, said, few, failed, none, single, no_clone, number = _tried(
         "call_on_threads", call_on_threads, *runs
     )
     expect(
@@ -542,13 +555,15 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         seen=f"exit code {said['exit']}",
         look="threads that are neither joined nor detached, or a thread that waits for ever",
     )
-    want = ",".join(str(10 * each + 1) for each in range(inputs))
-    expect(
-        said["results"] == want,
-        expected=f"{inputs} results, result i of input i",
-        seen=said["results"] or said["caught"],
-        look="where a thread writes its result",
-    )
+    for each, count in ((said, inputs), (crowd, many)):
+        want = ",".join(str(10 * number + 1) for number in range(count))
+        seen = each.get("results") or each.get("caught", f"exit code {each['exit']}")
+        expect(
+            seen == want,
+            expected=f"{count} results, result i of input i",
+            seen=seen[:200],
+            look="where a thread writes its result",
+        )
     expect(
         said["shared"] == "0",
         expected="every instance is called by one thread only",
@@ -635,8 +650,16 @@ def _expect_exceptions(
 def check_call_on_stream(call_on_stream: Function) -> None:
     rng = fresh_rng()
     height, width, classes = (int(each) for each in rng.choice(np.arange(5, 14), 3, replace=False))
+    large = *(int(each) for each in rng.permutation(np.arange(230, 250))[:2]), 1003
     seed = int(rng.integers(1, 1 << 30))
-    [said] = _tried("call_on_stream", call_on_stream, (height, width, classes, seed))
+    sizes = ((height, width, classes), large)
+    runs = _tried("call_on_stream", call_on_stream, *((*each, seed) for each in sizes))
+    for each, said in zip(sizes, runs, strict=True):
+        _expect_on_stream(said, *each)
+
+
+def _expect_on_stream(said: dict[str, str], height: int, width: int, classes: int) -> None:
+    """What the program says of one image of that size."""
     expect(
         "order" in said,
         expected="the program ends by itself",
@@ -686,3 +709,13 @@ def check_call_on_stream(call_on_stream: Function) -> None:
         seen=said["label"],
         look="sizeof label for the copy back; wait, then return",
     )
+    for word, what in (
+        ("again", "a second call of the model, on another stream"),
+        ("other", "a call of another model, of another shape"),
+    ):
+        expect(
+            said.get(word) == "1",
+            expected=f"the label of {what}, all on that stream",
+            seen=f"{word} {said.get(word, 'is missing')}",
+            look="what is static: SetStream and the shape belong to each call",
+        )

@@ -9,8 +9,10 @@ import gc
 import math
 import os
 import shutil
+import socket
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -136,7 +138,8 @@ def check_request_worker(request_worker: Function) -> None:
     from tvm_practice.farm.local import free_port
 
     farm = _farm()
-    seconds = int(fresh_rng().integers(20, 40))
+    seconds = int(fresh_rng().integers(20, 40)) + 0.5
+    default = socket.getdefaulttimeout()
     with mock.patch.object(rpc.client, "connect", wraps=rpc.client.connect) as connect:
         try:
             session = _ended(
@@ -160,6 +163,14 @@ def check_request_worker(request_worker: Function) -> None:
         look="tracker.request(..., session_timeout=session_seconds)",
     )
     del session
+    left = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(default)
+    expect(
+        left == default,
+        expected=f"the default time limit of sockets as it was, {default}",
+        seen=f"{left}: later connections of this process would have it",
+        look="socket.setdefaulttimeout: set the limit of one socket",
+    )
     _expect_no_request_left(request_worker)
     _expect_waits(request_worker)
     _expect_raises(
@@ -260,6 +271,7 @@ def _expect_no_request_left(request_worker: Function) -> None:
     farm = _farm()
     nobody = f"nobody-{uuid.uuid4()}"
     look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised"
+    began = time.monotonic()
     with _limits() as limits:
         text = _expect_raises(
             TimeoutError,
@@ -270,6 +282,13 @@ def _expect_no_request_left(request_worker: Function) -> None:
             seconds=2.0,
             look=look,
         )
+    waited = time.monotonic() - began
+    expect(
+        waited >= 0.19,
+        expected="a worker waited for as long as wait_seconds says, 0.2 s",
+        seen=f"given up after {waited:.3f} s",
+        look=look,
+    )
     expect(
         all(limit is None or limit <= 0.2 for limit in limits),
         expected="an answer waited for at most as long as wait_seconds says, 0.2 s",
@@ -383,6 +402,14 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         expected="the library is sent to the worker, and runs on the worker",
         seen="nothing was uploaded: it ran in this process",
         look="session.upload and session.load_module",
+    )
+    given = [*upload.call_args.args[1:2], *upload.call_args.kwargs.values()]
+    names = {Path(str(each)).name for each in given if each is not None}
+    expect(
+        names <= {library.name},
+        expected=f"the library on the worker under its own name, {library.name}",
+        seen=", ".join(sorted(names)),
+        look="session.upload(library): of two libraries of one name, a worker loads the first",
     )
     expect(
         len(evaluators) > 0,
@@ -587,8 +614,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
     farm = _farm()
     # More than this machine has cores, and no whole number of seconds.
     workers = (os.cpu_count() or 1) + int(fresh_rng().integers(1, 5))
-    session, whole = draw_distinct(2, range(20, 60))
-    trial = whole + 0.5
+    session, trial = (each + 0.5 for each in draw_distinct(2, range(20, 60)))
     with _pools_here() as pools:
         runner = rpc_runner(
             *(farm.host, farm.port, farm.key),
@@ -618,7 +644,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
     )
 
 
-def _expect_configured(runner: Any, session: int) -> None:
+def _expect_configured(runner: Any, session: float) -> None:
     """The runner knows its workers, when they end a session, and how to time."""
     farm, remote, timing = _farm(), runner.rpc_config, runner.evaluator_config
     expect(
@@ -635,9 +661,11 @@ def _expect_configured(runner: Any, session: int) -> None:
         look="RPCConfig(..., session_timeout_sec=session_seconds)",
     )
     expect(
-        (timing.number, timing.repeat, timing.min_repeat_ms) == (1, 3, 20),
-        expected="number=1, repeat=3, min_repeat_ms=20",
-        seen=f"{timing.number}, {timing.repeat}, {timing.min_repeat_ms}",
+        (timing.number, timing.repeat, timing.min_repeat_ms) == (1, 3, 20)
+        and not timing.enable_cpu_cache_flush,
+        expected="number=1, repeat=3, min_repeat_ms=20, and nothing else",
+        seen=f"{timing.number}, {timing.repeat}, {timing.min_repeat_ms}"
+        + ", enable_cpu_cache_flush" * bool(timing.enable_cpu_cache_flush),
         look="EvaluatorConfig",
     )
 
@@ -816,6 +844,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         look="what is kept when a trial has failed again",
     )
     _expect_attempts_counted(survive_lost_worker)
+    _expect_a_result_each(survive_lost_worker)
 
 
 def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) -> None:
@@ -832,6 +861,18 @@ def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) ->
         seen=f"{sum(runner.runs[index] for index in never_lost)} runs of {len(never_lost)} such "
         "trials",
         look="what is left for the next attempt",
+    )
+
+
+def _expect_a_result_each(survive_lost_worker: Function) -> None:
+    """A trial that is given twice is run twice, and each has its result."""
+    runner = _Scripted([0, 0])
+    one, other, again = survive_lost_worker(runner, [0, 1, 0], attempts=2)
+    expect(
+        runner.runs == [2, 1] and one is not again and float(other.run_secs[0]) == 2,
+        expected="of a trial that is given twice the results of two runs",
+        seen=f"{runner.runs[0]} runs, and {'one result' if one is again else 'two results'}",
+        look="results by the trial's place in the list, not by the trial",
     )
 
 
@@ -973,6 +1014,10 @@ def check_predict(predict: Function) -> None:
         ("upload", {"run": seconds, "upload": seconds / 4}, 10, 4 / seconds, "1 / upload"),
         ("tracker", {"run": seconds, "request": seconds / 4}, 10, 4 / seconds, "1 / request"),
         ("build", {"build": seconds, "builders": 5}, 10, 5 / seconds, "builders of `stages`"),
+        ("build", {"build": seconds, "builders": 30}, 40, 30 / seconds, "builders / build: rounds "
+         "overlap"),
+        ("build", {"build": seconds, "builders": 7}, 3, 7 / seconds, "builders / build, whatever "
+         "the number of workers"),
         ("search", {"search": seconds, "batch": 9}, 10, 9 / seconds, "batch of `stages`"),
         ("workers", {"run": seconds, "batch": 9}, 30, 9 / seconds, "batch of `stages`"),
     )  # fmt: skip
@@ -996,6 +1041,13 @@ def check_predict(predict: Function) -> None:
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
         )
+    names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), [1, 100, 2])]
+    expect(
+        names == ["workers", "build", "workers"],
+        expected="the slowest resource of 1, 100 and 2 workers: workers, build, workers",
+        seen=", ".join(map(str, names)),
+        look="the name, which belongs to each count",
+    )
     counts = [9, 2, 9, 1]
     seen = [row[0] for row in predict(_stages(run=seconds), counts)]
     expect(

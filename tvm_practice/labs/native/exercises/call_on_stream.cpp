@@ -27,7 +27,8 @@ struct DLDevice {
   int device_id;
 };
 
-static FakeStream default_stream, given_stream;
+static FakeStream default_stream, given_stream, other_stream;
+static FakeStream* given = &given_stream;
 static int waits = 0, on_given = 0, elsewhere = 0;
 static int64_t scored = -1;  // how many scores the label was chosen from
 static int64_t room = 0;     // elements of the pixels and of the input on the GPU
@@ -37,7 +38,7 @@ static std::string order, kinds;
 
 static void Queue(void* stream, const char* name, std::function<void()> work) {
   auto* to = stream == nullptr ? &default_stream : static_cast<FakeStream*>(stream);
-  (to == &given_stream ? on_given : elsewhere) += 1;
+  (to == given ? on_given : elsewhere) += 1;
   order += (order.empty() ? "" : ",") + std::string(name);
   to->queue.push_back(std::move(work));
 }
@@ -53,7 +54,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 inline cudaError_t cudaDeviceSynchronize() {
   ++waits;
-  Drain(&given_stream);
+  Drain(given);
   Drain(&default_stream);
   return cudaSuccess;
 }
@@ -155,6 +156,27 @@ class StandIn {
 
 #include "answer.h"
 
+// One more call, on another stream: whether its label is right and all of it was on that stream.
+static bool Again(StandIn& model, int classes, std::vector<uint8_t> pixels) {
+  for (uint8_t& each : pixels) each = 255 - each;
+  const int64_t count = pixels.size(), area = count / 3;
+  std::vector<uint8_t> device_pixels(count);
+  std::vector<float> device_input(count, -1.0f), input(count), scores(classes);
+  for (int64_t i = 0; i < count; ++i) input[i % 3 * area + i / 3] = pixels[i] / 255.0f;
+  StandIn::Score(input.data(), count, classes, scores.data());
+  int best = 0, device_label = -1, label = -2;
+  for (int i = 1; i < classes; ++i) best = scores[i] > scores[best] ? i : best;
+  given = &other_stream;
+  room = count;
+  const int before = elsewhere;
+  try {
+    label = call_on_stream(model, device_pixels.data(), device_input.data(), &device_label, pixels,
+                           &other_stream);
+  } catch (const std::exception&) {
+  }
+  return label == best && elsewhere == before && device_input == input;
+}
+
 int main(int, char** arguments) {
   const int64_t height = std::atoll(arguments[1]), width = std::atoll(arguments[2]);
   const int64_t area = height * width;
@@ -184,4 +206,9 @@ int main(int, char** arguments) {
               static_cast<long long>(scored), kinds.c_str(), dangling);
   std::printf("label %d\nexpected %d\nwaits %d\non_given %d\nelsewhere %d\norder %s\n", label, best,
               waits, on_given, elsewhere, order.c_str());
+  std::fflush(stdout);
+  std::printf("again %d\n", Again(model, classes, pixels));
+  StandIn other({1, 3, width, height + 1}, classes);
+  pixels.resize(3 * width * (height + 1), 77);
+  std::printf("other %d\n", Again(other, classes, pixels));
 }

@@ -87,6 +87,7 @@ int main(int count, char** arguments) {
     const bool own = second != nullptr && second != managed && managed->dl_tensor.data == first;
     if (own && second->deleter != nullptr) second->deleter(second);
     std::printf("own %d\n", own && released_other <= 1 && released == 0);
+    std::printf("released_null %d\n", released_other);
     std::fflush(stdout);
     const DLTensor& tensor = managed->dl_tensor;
     std::printf("same_memory %d\n", tensor.data == data);
