@@ -178,7 +178,7 @@ def verify_over_range(
 
     Raises:
         ValueError: an output of another shape, an error above the tolerance, or NaN. It names the
-            shape, and the error or the two output shapes.
+            shape, and the error or the two output shapes. What `run` raises is not caught.
     """
     import itertools
     import math

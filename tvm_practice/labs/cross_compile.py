@@ -122,7 +122,7 @@ def target_for(machine: str) -> dict[str, Any]:
         machine: one of MACHINES.
 
     Returns:
-        The target as a dictionary: kind, mtriple, and mcpu and mattr where the table has them.
+        The target as a new dictionary: kind, mtriple, and mcpu and mattr where the table has them.
 
     Raises:
         ValueError: another machine; the message names it.

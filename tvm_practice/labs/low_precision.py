@@ -235,7 +235,7 @@ def tile_configuration(tiles: Mapping[int, tuple[int, int]]) -> np.ndarray:
         tiles: by number, 0 to 7: rows, at most 16, and bytes per row, at most 64.
 
     Returns:
-        A uint8 array of 64 elements.
+        A new uint8 array of 64 elements.
     """
     raise NotImplementedError("64 bytes of zeros, and a few that are not")
 
