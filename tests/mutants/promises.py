@@ -354,7 +354,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.cross_compile.target_for": {
         "without prefer-256-bit": "leaves_the_halved_registers",
         "with simd128": "forgets_the_vectors_of_wasm",
-        "The target as a dictionary": "writes_a_string",
+        "The target as a new dictionary": "writes_a_string",
         "ValueError: another machine": "takes_any_other_for_wasm",
     },
     "labs.dynamic_shapes.schedule_dynamic": {

@@ -482,12 +482,6 @@ edited(
 
 
 edited(
-    "describe_target",
-    "asks_for_neon",
-    {"bits, fma = 128, True": 'bits, fma = (128, True) if has("neon") else (32, False)'},
-    message="the table: always",
-)
-edited(
     "compile_object",
     "leaves_labels_out",
     {
@@ -510,16 +504,6 @@ edited(
         )
     },
     message="two digits|up to 31",
-)
-edited(
-    "vector_arithmetic",
-    "loses_masked_instructions",
-    {
-        're.findall(r"%([xyz]mm)", operands)[-1]': (
-            '(re.findall(r"%([xyz]mm)\\d+$", operands) or ["xmm"])[0]'
-        )
-    },
-    message="a mask behind|without instructions|two digits",
 )
 edited(
     "vector_arithmetic",

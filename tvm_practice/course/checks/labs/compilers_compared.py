@@ -618,8 +618,8 @@ def _check_stops_at_the_line(time_to_first_result: Function, file: Path) -> None
     printed = (float(file.read_text()) if file.exists() else time.time()) - before
     expect(
         seconds < printed + 1.5,
-        expected="the time to the first line, an empty one, of a program that goes on: about "
-        f"{printed:.2f} s",
+        expected="the time to the first line, an empty one, of a program that goes on after it: "
+        f"about {printed:.2f} s",
         seen=f"{seconds:.2f} s",
         look="readline, and the clock right after it; communicate and run wait for the end",
     )

@@ -214,7 +214,6 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
     (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
     (_with(_ARM), "aarch64", 128, True, "the architecture"),
-    (_with(_ARM, "cortex-a72", "-neon"), "aarch64", 128, True, "the table: always"),
     (_with(_ARM, "neoverse-v1"), "aarch64", 128, True, "the table: 128, also with SVE"),
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
@@ -528,9 +527,9 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
         "the type of the first operand: h are halves, d are doubles",
     ),
     (
-        ["vaddps %zmm17, %zmm20, %zmm31", "vmulps (%rax), %ymm16, %ymm18 {%k1} {z}"],
+        ["vaddps %zmm17, %zmm20, %zmm31", "vmulps (%rax), %ymm16, %ymm18"],
         {"add zmm": 1, "mul ymm": 1},
-        "registers of two digits, and a mask behind the register that is written",
+        "registers of two digits",
     ),
     (
         ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7"],

@@ -1041,13 +1041,6 @@ def check_predict(predict: Function) -> None:
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
         )
-    names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), [1, 100, 2])]
-    expect(
-        names == ["workers", "build", "workers"],
-        expected="the slowest resource of 1, 100 and 2 workers: workers, build, workers",
-        seen=", ".join(map(str, names)),
-        look="the name, which belongs to each count",
-    )
     counts = [9, 2, 9, 1]
     seen = [row[0] for row in predict(_stages(run=seconds), counts)]
     expect(
@@ -1055,4 +1048,11 @@ def check_predict(predict: Function) -> None:
         expected=f"a row for each of the counts {counts}, in their order",
         seen=f"rows of {seen}",
         look="the loop over counts: neither sorted nor made unique",
+    )
+    names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), [1, 100, 2])]
+    expect(
+        names == ["workers", "build", "workers"],
+        expected="the slowest resource of 1, 100 and 2 workers: workers, build, workers",
+        seen=", ".join(map(str, names)),
+        look="the name, which belongs to each count",
     )
