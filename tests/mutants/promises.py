@@ -653,7 +653,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "its rows are byte 48 + t": "rows_after_the_bytes",
         "rows, at most 16, and bytes per row": "rows_and_bytes_exchanged",
         "by number": "counts_the_tiles",
-        "A uint8 array": "of_words",
+        "A new uint8 array": "of_words",
     },
     "labs.low_precision.amx_product": {
         "For each 16 rows of C: set tile 0 to zero": "zeroed_once",
