@@ -113,6 +113,8 @@ def _draw(axes: Any, result: Result) -> None:
             axes.set_xticks(at, names, rotation=60, ha="right", fontsize=7)
     for name, least in zip(TIERS, track.thresholds, strict=True):
         axes.axhline(least, linewidth=0.6, color="#8a8f98")
-        axes.text(-0.5, least, name, fontsize=6, va="bottom", color="#5a5f68")
+        right = axes.get_yaxis_transform()  # along the axis from 0 to 1, upwards points
+        axes.text(1.02, least, name, fontsize=6, va="center", color="#5a5f68", transform=right)
     axes.set_title(f"{result.track}: {result.score:.1f}, {result.tier}", fontsize=9)
+    axes.margins(y=0.25)  # room for the legend
     axes.legend(fontsize=7)
