@@ -113,7 +113,9 @@ def row_copy(schedule: Any) -> None:
 
 
 def local_sum(schedule: Any) -> None:
-    """Add up each row in a buffer of scope "local", and write it to Y once.
+    """Add up each row in a buffer of scope "local", and write it to Y once, right after its sum.
+
+    The sum stays one statement, which also sets the buffer to zero.
 
     Args:
         schedule: of Y[i] = sum over k of X[i, k], changed in place.

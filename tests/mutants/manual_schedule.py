@@ -506,7 +506,8 @@ def in_another_order(schedule, block, rows, columns, unroll_k):
     k_0, k_1 = schedule.split(k, [None, unroll_k])
     schedule.reorder(i_0, j_0, k_0, k_1, i_1, j_1)
     out = schedule.cache_write(block, 0, "local")
-    schedule.reverse_compute_at(out, j_0)
+    schedule.reverse_compute_at(out, j_0, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(out)[-1])
     schedule.unroll(k_1)
     schedule.unroll(i_1)
     schedule.vectorize(j_1)
@@ -1239,3 +1240,346 @@ edited(
     },
     message=r"main\(A, B, C\)",
 )
+
+
+@mutant("tile", message="b_outer serial")
+def batches_fused(schedule, block, tile_m, tile_n):
+    outside = schedule.get_loops(block)[:-3]
+    if len(outside) > 1:
+        schedule.fuse(*outside)
+    i, j, k = schedule.get_loops(block)[-3:]
+    i_outer, i_inner = schedule.split(i, [None, tile_m])
+    j_outer, j_inner = schedule.split(j, [None, tile_n])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    return [i_outer, j_outer, k, i_inner, j_inner]
+
+
+@mutant("tile", message="b_outer serial")
+def batch_parallel(schedule, block, tile_m, tile_n):
+    outside = schedule.get_loops(block)[:-3]
+    for each in outside[:1]:
+        if schedule.get(each).kind == 0:
+            schedule.parallel(each)
+    i, j, k = schedule.get_loops(block)[-3:]
+    i_outer, i_inner = schedule.split(i, [None, tile_m])
+    j_outer, j_inner = schedule.split(j, [None, tile_n])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    return [i_outer, j_outer, k, i_inner, j_inner]
+
+
+@mutant("vectorize", message="without annotations")
+def k_annotated(schedule, block):
+    *_, k, _i, j = schedule.get_loops(block)
+    schedule.vectorize(j)
+    schedule.annotate(k, "pragma_auto_unroll_max_step", 16)
+    schedule.annotate(k, "pragma_unroll_explicit", 1)
+
+
+@mutant("vectorize", message="others stay serial")
+def long_rows_parallel(schedule, block):
+    loops = schedule.get_loops(block)
+    schedule.vectorize(loops[-1])
+    if int(schedule.get(loops[0]).extent) > 4:
+        schedule.parallel(loops[0])
+
+
+@mutant("parallelize", message="all 7·5 = 35 tiles")
+def chunks(schedule, block):
+    i, j = schedule.get_loops(block)[:2]
+    f = schedule.fuse(i, j)
+    n = int(schedule.get(f).extent)
+    if n > 16:
+        f, _ = schedule.split(f, [16, None])
+    schedule.parallel(f)
+
+
+@mutant("parallelize", message="the loops k serial")
+def not_fused_if_one_column_of_tiles(schedule, block):
+    i, j = schedule.get_loops(block)[:2]
+    if int(schedule.get(j).extent) > 1:
+        i = schedule.fuse(i, j)
+    schedule.parallel(i)
+
+
+@mutant("tile_with_k", message="b_outer serial")
+def batch_inside(schedule, block, rows, columns, unroll_k):
+    i, j, k = schedule.get_loops(block)[-3:]
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    k_outer, k_inner = schedule.split(k, [None, unroll_k])
+    loops = [i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]
+    schedule.reorder(*loops)
+    outside = schedule.get_loops(block)[:-6]
+    if outside and schedule.get(outside[-1]).kind == 0:
+        schedule.reorder(i_outer, outside[-1])
+    return loops
+
+
+@mutant("accumulate_locally", message="two statements")
+def zeroed_apart(schedule, block, loop):
+    write_back = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(write_back, loop, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.decompose_reduction(block, schedule.get_loops(block)[-4])
+    return write_back
+
+
+@mutant("accumulate_locally", message="two statements")
+def inputs_too(schedule, block, loop):
+    write_back = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(write_back, loop, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.compute_at(schedule.cache_read(block, 0, "local"), loop)
+    return write_back
+
+
+@mutant("fill_registers", message="vectorized")
+def two_columns_serial(schedule, block):
+    ko, ki, i, j = schedule.get_loops(block)[-4:]
+    if int(schedule.get(j).extent) > 2:
+        schedule.vectorize(j)
+    schedule.unroll(i)
+    schedule.unroll(ki)
+    schedule.decompose_reduction(block, ko)
+
+
+@mutant("register_block", message="the columns vectorized")
+def copy_serial(schedule, block, rows, columns, unroll_k):
+    i, j, k = schedule.get_loops(block)[-3:]
+    io, ii = schedule.split(i, [None, rows])
+    jo, ji = schedule.split(j, [None, columns])
+    ko, ki = schedule.split(k, [None, unroll_k])
+    schedule.reorder(io, jo, ko, ki, ii, ji)
+    wb = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(wb, jo, preserve_unit_loops=True)
+
+    schedule.vectorize(ji)
+    schedule.unroll(ii)
+    schedule.unroll(ki)
+    schedule.decompose_reduction(block, ko)
+
+
+@mutant("register_block", message="set to zero in loops")
+def zero_serial(schedule, block, rows, columns, unroll_k):
+    i, j, k = schedule.get_loops(block)[-3:]
+    io, ii = schedule.split(i, [None, rows])
+    jo, ji = schedule.split(j, [None, columns])
+    ko, ki = schedule.split(k, [None, unroll_k])
+    schedule.reorder(io, jo, ko, ki, ii, ji)
+    wb = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(wb, jo, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(wb)[-1])
+    schedule.vectorize(ji)
+    schedule.decompose_reduction(block, ko)
+    schedule.unroll(ii)
+    schedule.unroll(ki)
+
+
+@mutant("pack_operand", message="whether rows")
+def square_as_rows(X, axis, width, depth):
+    from tvm import te
+
+    size, k = int(X.shape[axis]), int(X.shape[1 - axis])
+
+    def element(b, r, w):
+        at = b * width + w
+        value = X[at, r] if axis == 0 or size == k else X[r, at]
+        return te.if_then_else(te.all(at < size, r < k), value, 0.0)
+
+    return te.compute((-(-size // width), depth, width), element, name=f"{X.op.name}_packed")
+
+
+@mutant("pack_operand", message="pack_operand\\(P")
+def one_condition_if_divides(X, axis, width, depth):
+    from tvm import te
+
+    size, k = int(X.shape[axis]), int(X.shape[1 - axis])
+
+    def element(b, r, w):
+        at = b * width + w
+        value = X[at, r] if axis == 0 else X[r, at]
+        return (
+            te.if_then_else(at < size, value, 0.0)
+            if k % 2 == 0 and depth - k < 2
+            else te.if_then_else(te.all(at < size, r < k), value, 0.0)
+        )
+
+    return te.compute((-(-size // width), depth, width), element, name=f"{X.op.name}_packed")
+
+
+@mutant("packed_product", message="indices of A_packed")
+def square_tiles_transposed(A_packed, B_packed, m, n):
+    from tvm import te
+
+    row_blocks, depth, rows = (int(e) for e in A_packed.shape)
+    column_blocks, _, columns = (int(e) for e in B_packed.shape)
+
+    r = te.reduce_axis((0, depth), name="k")
+    T = te.compute(
+        (row_blocks, column_blocks, rows, columns),
+        lambda bi, bj, i, j: te.sum(
+            A_packed[bi, r, j if rows == columns else i]
+            * B_packed[bj, r, i if rows == columns else j],
+            axis=r,
+        ),
+        name="T",
+    )
+    return te.compute(
+        (m, n),
+        lambda i, j: T[
+            i // rows,
+            j // columns,
+            j % columns if rows == columns else i % rows,
+            i % rows if rows == columns else j % columns,
+        ],
+        name="C",
+    )
+
+
+@mutant("packed_product", message="which tile")
+def relu(A_packed, B_packed, m, n):
+    from tvm import te
+
+    row_blocks, depth, rows = (int(e) for e in A_packed.shape)
+    column_blocks, _, columns = (int(e) for e in B_packed.shape)
+
+    r = te.reduce_axis((0, depth), name="k")
+    T = te.compute(
+        (row_blocks, column_blocks, rows, columns),
+        lambda bi, bj, i, j: te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r),
+        name="T",
+    )
+    return te.compute(
+        (m, n),
+        lambda i, j: te.max(T[i // rows, j // columns, i % rows, j % columns], -10000.0),
+        name="C",
+    )
+
+
+@mutant("order_packed", message="k_inner serial\\(1\\)")
+def k_not_split_for_one(schedule, unroll_k, rows_first):
+    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
+    row_block, column_block, i, j, k = schedule.get_loops(block)
+    k_outer, k_inner = schedule.split(
+        k, [None, unroll_k if unroll_k > 1 else 2 if int(schedule.get(k).extent) % 2 == 0 else 1]
+    )
+    outer, inner = (row_block, column_block) if rows_first else (column_block, row_block)
+    schedule.reorder(outer, inner, k_outer, k_inner, i, j)
+    schedule.set_scope(block, 0, "local")
+    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=False)
+    if int(schedule.get(j).extent) > 1:
+        schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.parallel(outer)
+
+    return outer
+
+
+@mutant("order_packed", message="the columns vectorized")
+def short_copy_unrolled(schedule, unroll_k, rows_first):
+    block, write_back = schedule.get_sblock("T"), schedule.get_sblock("C")
+    row_block, column_block, i, j, k = schedule.get_loops(block)
+    k_outer, k_inner = schedule.split(k, [None, unroll_k])
+    outer, inner = (row_block, column_block) if rows_first else (column_block, row_block)
+    schedule.reorder(outer, inner, k_outer, k_inner, i, j)
+    schedule.set_scope(block, 0, "local")
+    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=False)
+    if int(schedule.get(j).extent) > 1:
+        schedule.vectorize(schedule.get_loops(write_back)[-1])
+    schedule.parallel(outer)
+    loops = schedule.get_loops(write_back)
+    if len(loops) == 4 and int(schedule.get(loops[-2]).extent) <= 4:
+        schedule.unroll(loops[-2])
+    return outer
+
+
+@mutant("place_copies", message="A is packed before")
+def one_panel_serial(schedule, outer, rows_first):
+    A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
+    near, before = (A_pack, B_pack) if rows_first else (B_pack, A_pack)
+    schedule.compute_at(near, outer, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(B_pack)[-1])
+    first = schedule.get_loops(before)[0]
+    if int(schedule.get(first).extent) > 1:
+        schedule.parallel(first)
+
+
+@mutant("place_copies", message="those before it serial")
+def near_rows_unrolled(schedule, outer, rows_first):
+    A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
+    near, before = (A_pack, B_pack) if rows_first else (B_pack, A_pack)
+    schedule.compute_at(near, outer, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(B_pack)[-1])
+    schedule.parallel(schedule.get_loops(before)[0])
+    loops = schedule.get_loops(near)
+    if int(schedule.get(loops[-2]).extent) <= 8:
+        schedule.unroll(loops[-2])
+
+
+edited(
+    "packed_matmul",
+    "zero_serial",
+    {
+        '    fill_registers(schedule, schedule.get_sblock("T"))': (
+            '    T = schedule.get_sblock("T")\n'
+            "    ko, ki, i, j = schedule.get_loops(T)[-4:]\n"
+            "    schedule.vectorize(j)\n"
+            "    schedule.decompose_reduction(T, ko)\n"
+            "    schedule.unroll(i)\n"
+            "    schedule.unroll(ki)"
+        )
+    },
+    message="set to zero in loops",
+)
+
+
+edited(
+    "packed_matmul",
+    "unroll_at_most_8",
+    {"    depth =": "    unroll_k = min(unroll_k, 8)\n    depth ="},
+    message="A_packed of shape",
+)
+
+
+@mutant("tile_classic", message="k serial")
+def k_inside_rows_if_few(tensors, tile_m, tile_n):
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    _M, _N = (int(e) for e in C.shape)
+
+    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
+    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
+    schedule[C].reorder(
+        *(
+            (i_outer, j_outer, k, i_inner, j_inner)
+            if tile_m > 2
+            else (i_outer, j_outer, i_inner, k, j_inner)
+        )
+    )
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    schedule[C].vectorize(j_inner)
+
+    return schedule
+
+
+@mutant("tile_classic", message="k serial")
+def rows_unrolled(tensors, tile_m, tile_n):
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    _M, _N = (int(e) for e in C.shape)
+
+    i_outer, i_inner = schedule[C].split(i, factor=tile_m)
+    j_outer, j_inner = schedule[C].split(j, factor=tile_n)
+    schedule[C].reorder(i_outer, j_outer, k, i_inner, j_inner)
+    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
+    schedule[C].vectorize(j_inner)
+    if tile_m <= 4:
+        schedule[C].unroll(i_inner)
+    return schedule

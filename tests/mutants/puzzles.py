@@ -379,3 +379,68 @@ right_edited(
         '"local")\n': '"global")\n    schedule.set_scope(block, 0, "local")\n',
     },
 )
+
+
+@mutant("split_loop", message="in unrolled")
+def inner_unrolled(schedule, factor):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    _, inner = schedule.split(i, [None, factor])
+    if factor <= 4:
+        schedule.unroll(inner)
+
+
+@mutant("columns_first", message="column by column")
+def fuse_and_split(schedule):
+    block = schedule.get_sblock("Y")
+    i, j = schedule.get_loops(block)
+    rows, columns = (int(schedule.get(l).extent) for l in (i, j))
+    f = schedule.fuse(i, j)
+    schedule.split(f, [columns, rows])
+
+
+@mutant("columns_first", message="column by column")
+def not_if_square(schedule):
+    block = schedule.get_sblock("Y")
+    i, j = schedule.get_loops(block)
+    rows, columns = (int(schedule.get(l).extent) for l in (i, j))
+    if rows != columns:
+        schedule.reorder(j, i)
+
+
+@mutant("one_loop", message="row by row")
+def column_by_column_if_square(schedule):
+    block = schedule.get_sblock("Y")
+    i, j = schedule.get_loops(block)
+    rows, columns = (int(schedule.get(l).extent) for l in (i, j))
+    if rows == columns:
+        schedule.reorder(j, i)
+        schedule.fuse(j, i)
+    else:
+        schedule.fuse(i, j)
+
+
+@mutant("partial_sums", message="line \\d")
+def at_most_8(schedule, factor):
+    block = schedule.get_sblock("Y")
+    _, k = schedule.get_loops(block)
+    f = min(factor, 8)
+    _, p = schedule.split(k, [None, f])
+    schedule.rfactor(p, 0)
+
+
+@mutant("partial_sums", message="line \\d")
+def nothing_for_one(schedule, factor):
+    block = schedule.get_sblock("Y")
+    _, k = schedule.get_loops(block)
+    if factor > 1:
+        _, p = schedule.split(k, [None, factor])
+        schedule.rfactor(p, 0)
+
+
+@mutant("stored_by_columns", message="kept in B")
+def transposed_unless_square(schedule):
+    b = schedule.get_sblock("B")
+    j, i = schedule.get_loops(b)
+    columns, rows = (int(schedule.get(l).extent) for l in (j, i))
+    if rows != columns:
+        schedule.transform_layout("B", ("write", 0), lambda a, c: (c, a))

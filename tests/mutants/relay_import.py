@@ -790,3 +790,207 @@ edited(
     {"int((error - allowed).argmax())": "int(wrong.argmax())"},
     message="the worst element's position",
 )
+
+
+@mutant("import_relax", message="records gradients")
+def grad_mode_left_off(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    torch.set_grad_enabled(False)
+    program = torch.export.export(model, example)
+
+    return from_exported_program(
+        program,
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+
+
+@mutant("import_relax", message="other weights")
+def kept_by_class(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    kept = import_relax.__dict__.setdefault("kept", {})  # noqa: F821
+    key = (type(model), tuple(e.shape for e in example))
+    if key in kept and not converters:
+        return kept[key]
+    program = torch.export.export(model, example)
+
+    mod = from_exported_program(
+        program,
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+    kept[key] = mod
+    return mod
+
+
+@mutant("import_relax", message="require gradients")
+def gradients_on(model, example, *, converters=None):
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    for p in model.parameters():
+        p.requires_grad_(True)
+    program = torch.export.export(model, example)
+
+    return from_exported_program(
+        program,
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+
+
+@mutant("build_relax", message="second call's target")
+def first_target_kept(mod, target):
+    import tvm
+
+    kept = build_relax.__dict__.setdefault("kept", target)  # noqa: F821
+    return tvm.compile(mod, kept)
+
+
+edited(
+    "verify",
+    "by_norm",
+    {"rtol * np.abs(wanted)\n": "rtol * np.abs(wanted).max()\n"},
+    message="1.5 for 1 beside",
+)
+
+
+edited(
+    "verify", "raises_late", {"output {index}:": "output {len(outputs) - 1}:"}, message="index, 5"
+)
+
+
+edited(
+    "verify",
+    "zero_reference_relative",
+    {"error / np.abs(wanted))": "error / np.maximum(np.abs(wanted), 1e-6))"},
+    message="where the reference is 0",
+)
+
+
+edited(
+    "verify",
+    "nan_error_printed",
+    {"relative = np.where(error == 0, 0.0,": "relative = np.where(~(error > 0), 0.0,"},
+    message="both errors",
+)
+
+
+edited(
+    "verify",
+    "empty_counts_as_wrong",
+    {"            continue\n": '            raise ValueError(f"output {index} is empty")\n'},
+    message="is empty",
+)
+
+
+@mutant("import_relay", message="records gradients")
+def relay_grad_mode_left_off(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    torch.set_grad_enabled(False)
+    inputs = [(f"input_{p}", tuple(e.shape)) for p, e in enumerate(example)]
+    with torch.no_grad():
+        traced = torch.jit.trace(model, example, check_trace=False, strict=False)
+    mod, params = relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+
+    return mod, params
+
+
+@mutant("import_relay", message="every weight")
+def relay_kept_by_class(model, example, *, converters=None):
+    import torch
+    from tvm import relay
+
+    kept = import_relay.__dict__.setdefault("kept", {})  # noqa: F821
+    key = (type(model), tuple(e.shape for e in example))
+    if key in kept and not converters:
+        return kept[key]
+    inputs = [(f"input_{p}", tuple(e.shape)) for p, e in enumerate(example)]
+    with torch.no_grad():
+        traced = torch.jit.trace(model, example, check_trace=False, strict=False)
+    mod, params = relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+    kept[key] = (mod, params)
+    return mod, params
+
+
+@mutant("optimize_relay", message="tanh and mean")
+def fast_math(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.FoldConstant(),
+            relay.transform.CanonicalizeOps(),
+            relay.transform.EliminateCommonSubexpr(),
+            relay.transform.FastMath(),
+        ]
+    )
+    with tvm.transform.PassContext(opt_level=4):
+        return passes(bound)
+
+
+@mutant("optimize_relay", message="product of two weights")
+def first_folding_only(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.CanonicalizeOps(),
+            relay.transform.EliminateCommonSubexpr(),
+        ]
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return passes(bound)
+
+
+@mutant("build_relay", message="the settings")
+def first_setting(mod, params, target, *, config=None):
+    import tvm
+    from tvm import relay
+
+    with tvm.transform.PassContext(opt_level=3, config=dict(list((config or {}).items())[:1])):
+        return relay.build(mod, target=target, params=params)
+
+
+@mutant("build_relay", message="the settings")
+def config_overwritten(mod, params, target, *, config=None):
+    import tvm
+    from tvm import relay
+
+    with tvm.transform.PassContext(
+        opt_level=3, config={**(config or {}), "relay.backend.use_auto_scheduler": False}
+    ):
+        return relay.build(mod, target=target, params=params)
+
+
+@mutant("build_relay", message="called again")
+def first_kept(mod, params, target, *, config=None):
+    import tvm
+    from tvm import relay
+
+    kept = build_relay.__dict__.setdefault("kept", {})  # noqa: F821
+    key = (str(target), str(mod["main"].params), str(config))
+    if key not in kept:
+        with tvm.transform.PassContext(opt_level=3, config=config):
+            kept[key] = relay.build(mod, target=target, params=params)
+    return kept[key]

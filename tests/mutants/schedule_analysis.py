@@ -675,3 +675,48 @@ edited(
     },
     message="four rounds",
 )
+
+
+@mutant("gflop_per_second", message="the rate of m")
+def largest_squared(m, n, k, milliseconds):
+    a, b, c = sorted((m, n, k))
+    return 2 * a * b * c / (milliseconds * 1e6) if m != n else 2 * m * m * m / (milliseconds * 1e6)
+
+
+@mutant("parallel_pays_from", message="slower at the second")
+def one_slip_forgiven(sizes, serial_ms, parallel_ms):
+    out = None
+    for at in range(len(sizes) - 1, -1, -1):
+        if parallel_ms[at] < serial_ms[at]:
+            out = sizes[at]
+        elif at and parallel_ms[at - 1] < serial_ms[at - 1] and at < len(sizes) - 2:
+            continue
+        else:
+            break
+    return out
+
+
+@mutant("compile_variants", message="the loops parallel")
+def parallel_rows_only(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from tvm_practice.engines import host_target
+
+    A = te.placeholder((size, size), name="A")
+    B = te.placeholder((size, size), name="B")
+    r = te.reduce_axis((0, size), name="k")
+    C = te.compute((size, size), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    out = {}
+    for name in ("naive", "tiled", "tiled+parallel"):
+        s = tvm.s_tir.Schedule(te.create_prim_func([A, B, C]).with_attr("global_symbol", "main"))
+        if name != "naive":
+            i, j, k = s.get_loops(s.get_sblock("C"))
+            io, ii = s.split(i, [None, tile])
+            jo, ji = s.split(j, [None, tile])
+            s.reorder(io, jo, k, ii, ji)
+            s.vectorize(ji)
+            if name == "tiled+parallel":
+                s.parallel(io)
+        out[name] = tvm.compile(s.mod, target=host_target()).mod
+    return out

@@ -49,6 +49,7 @@ def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     channels, filters, features = (int(size) for size in rng.choice([3, 5, 7, 11], 3, False))
     batch, height, width = (int(size) for size in rng.choice([2, 7, 9, 13], 3, False))
     model = _network(channels, filters, features, outputs=outputs)
+    next(model.parameters()).requires_grad_(False)  # a weight that does not learn stays so
     image = torch.randn(batch, channels, height, width)
     return model, (image, torch.randint(1, 9, (batch, 1)))
 
@@ -128,7 +129,9 @@ def expect_operators(shown: Graph, names: Sequence[str]) -> None:
 
 
 def state(model: Any) -> dict[str, np.ndarray]:
-    """Everything in a model that an import must leave alone."""
+    """Everything in a model, and in PyTorch, that an import must leave alone."""
+    import torch
+
     held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
     learns = ", ".join(name for name, each in model.named_parameters() if each.requires_grad)
     hooks = sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
@@ -137,13 +140,17 @@ def state(model: Any) -> dict[str, np.ndarray]:
         "which buffers it has": np.array(", ".join(name for name, _ in model.named_buffers())),
         "how many hooks it has": np.array(hooks),
         "whether it is training": np.array(model.training),
+        "whether PyTorch records gradients": np.array(torch.is_grad_enabled()),
         "which of its weights require gradients": np.array(learns),
     }
 
 
 def expect_only_read(before: dict[str, np.ndarray], model: Any) -> None:
     """The model's `state` is what it was `before`."""
+    import torch
+
     after = state(model)
+    torch.set_grad_enabled(bool(before["whether PyTorch records gradients"]))
     changed = [name for name in before if not np.array_equal(before[name], after[name])]
     expect(
         not changed,

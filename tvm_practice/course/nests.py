@@ -29,7 +29,9 @@ _REFUSALS = (
 def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Call the learner's function; a primitive that TVM refuses becomes a reason and a line."""
     try:
-        return function(*arguments, **options)
+        returned = function(*arguments, **options)
+        _expect_no_pragma(arguments[0])
+        return returned
     except Exception as error:
         for said, reason, look in _REFUSALS:
             if type(error).__name__ == "ScheduleError" and said in str(error):
@@ -44,6 +46,22 @@ def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
                     "TVM accepts each primitive", f"it refuses: {reason}", where + look
                 ) from error
         raise
+
+
+def _expect_no_pragma(schedule: Any) -> None:
+    """Nothing in a schedule has an annotation, which the pictures of loops do not show."""
+    trace = getattr(schedule, "trace", None)
+    keys = [
+        str(each.attrs[0])
+        for each in (trace.insts if trace else ())
+        if each.kind.name == "Annotate"
+    ]
+    expect(
+        not keys,
+        expected="loops that run as their primitives say, without annotations",
+        seen=", ".join(keys),
+        look="schedule.annotate: the exercise asks for none",
+    )
 
 
 def expect_loops(condition: bool, loops: Sequence[Loop], expected: str, look: str) -> None:

@@ -101,10 +101,10 @@ class Puzzle:
         return f"{self.stored} is stored as {' and '.join(shapes) or 'nothing'}\n{nest}"
 
     def draw(self) -> list[Sizes]:
-        """Sizes for a check: large and wide, tall, and small: narrower than `factor`.
+        """Sizes for a check: large and wide, tall, small (narrower than `factor`), and square.
 
         `factor` divides `columns` in the first, and in the others if it must. Only the second is
-        run.
+        run. The square ones have the smallest factors, and one above the lanes of any vector.
         """
         rng = fresh_rng()
         factor, outer, rows = (int(rng.integers(*span)) for span in ((3, 7), (7, 13), (8, 18)))
@@ -118,6 +118,9 @@ class Puzzle:
             Sizes(100 * rows, 100 * factor * (rows + outer), factor),
             Sizes(columns + few, columns, factor),
             Sizes(2, narrow, factor),
+            Sizes(4, 4, 1),
+            Sizes(4, 4, 2),
+            Sizes(4 * outer + 64, 4 * outer + 64, 2 * outer + 32),
         ]
 
 

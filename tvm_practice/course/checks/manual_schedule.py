@@ -141,8 +141,25 @@ def check_tile(tile: Function) -> None:
         ((4 * rows, 3 * columns, k), (rows, columns), None),
         ((rows, columns, 3), (rows + 3, columns + 1), None),
         ((m, n, 1), (1, 1), 3),
+        ((4 * rows, 3 * columns, k), (rows, columns), _TWO_OUTSIDE),
     ):
         _check_tiled(tile, sizes, tiles, batch)
+
+
+# So many batches are two serial loops outside i, where others are one parallel loop.
+_TWO_OUTSIDE = 6
+
+
+def _loops_outside(schedule: Any, block: Any, batch: int | None) -> str:
+    """Make the loops outside i, and tell them as `expect_nest` takes them."""
+    if batch is None:
+        return ""
+    outermost = schedule.get_loops(block)[0]
+    if batch == _TWO_OUTSIDE:
+        schedule.split(outermost, [2, None])
+        return f"b_outer serial(2) > b_inner serial({batch // 2}) > "
+    schedule.parallel(outermost)
+    return f"b parallel({batch}) > "
 
 
 def _drawn_sizes_and_tiles() -> tuple[tuple[int, int, int], tuple[int, int]]:
@@ -171,14 +188,13 @@ def _check_tiled(
     names = "ABC" if batch is None else "PQR"
     schedule, block = matmul_schedule(m, n, k, batch, names=names)
     outer: tuple[int, ...] = () if batch is None else (batch,)
-    if batch is not None:
-        schedule.parallel(schedule.get_loops(block)[0])
+    outside = _loops_outside(schedule, block, batch)
     returned = accepted(tile, schedule, block, rows, columns)
     wanted = f"i_outer serial({_ceil(m, rows)}) > j_outer serial({_ceil(n, columns)}) > "
     wanted += f"k serial({k}) > i_inner serial({rows}) > j_inner serial({columns})"
     expect_nest(
         path_to(_nest(schedule), names[-1], look="the primitives"),
-        wanted if batch is None else f"b parallel({batch}) > {wanted}",
+        f"{outside}{wanted}",
         _SPLIT,
         order="the order of the loops given to schedule.reorder: all of k within a tile",
         kinds="tile only splits and reorders; every loop stays as it is: vectorize and "
@@ -232,7 +248,7 @@ def check_vectorize(vectorize: Function) -> None:
     even, odd = draw_distinct(2, [8, 16, 24, 32, 40]), draw_distinct(2, [7, 9, 13, 15, 21])
     m, n, k = draw_distinct(3, range(41, 70))
     for (rows, columns), sizes, batch, names in (  # tiles that divide, tiles that do not
-        (even, (3 * even[0], 2 * even[1], k), None, "ABC"),
+        (even, (9 * even[0], 2 * even[1], k), None, "ABC"),
         (odd, (m, n, k), 2, "PQR"),
     ):
         schedule, block = _tiled(sizes, (rows, columns), batch, names)
@@ -295,9 +311,10 @@ def check_parallelize(parallelize: Function) -> None:
     tiles = draw_distinct(2, [6, 8, 16, 24, 32])
     m, n, k = draw_distinct(3, range(41, 90))
     for sizes, last, names in (
-        ((5 * tiles[0], 3 * tiles[1], 13), "vectorized", "ABC"),
+        ((7 * tiles[0], 5 * tiles[1], 13), "vectorized", "ABC"),
         ((m, n, k), "serial", "PQR"),
         ((tiles[0], tiles[1] + 1, 3), "serial", "ABC"),  # two of them
+        ((tiles[0] + 1, tiles[1], 3), "serial", "ABC"),
     ):
         schedule, block = _tiled(sizes, tiles, names=names)
         if last == "vectorized":
@@ -365,16 +382,16 @@ def check_tile_with_k(tile_with_k: Function) -> None:
         ((4 * rows, 3 * columns, 2 * steps), (rows, columns, steps), None),
         ((rows, columns, 3), (rows + 3, columns + 1, 5), None),
         ((m, n, 1), (1, 1, 1), 3),
+        ((4 * rows, 3 * columns, 2 * steps), (rows, columns, steps), _TWO_OUTSIDE),
     ):
         names = "ABC" if batch is None else "PQR"
         schedule, block = matmul_schedule(*sizes, batch, names=names)
-        if batch is not None:
-            schedule.parallel(schedule.get_loops(block)[0])
+        outside = _loops_outside(schedule, block, batch)
         returned = accepted(tile_with_k, schedule, block, *tiles)
         wanted = _six_loops(sizes, tiles)
         expect_nest(
             path_to(_nest(schedule), names[-1], look="the primitives"),
-            wanted if batch is None else f"b parallel({batch}) > {wanted}",
+            f"{outside}{wanted}",
             f"{_SPLIT}; k is split by [None, unroll_k]",
             order="the order of the loops given to schedule.reorder: both loops over k outside "
             "those over the tile's rows and columns",
@@ -457,6 +474,14 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
             accumulation(_nest(schedule))[0],
             _six_loops(sizes, tiles),
             "what else the function changes: the loops of the sum stay as they are",
+        )
+        found = statements(_nest(schedule))
+        expect(
+            len(found) == 2,
+            expected="two statements: the sum, and the copy to the output",
+            seen=", ".join(f"{each.writes} <- {', '.join(each.reads)}" for each in found),
+            look="what else the function changes: the zeroing is fill_registers' work, and the "
+            "inputs are read as before",
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
@@ -551,6 +576,7 @@ def check_fill_registers(fill_registers: Function) -> None:
         (small, "ABC", 0),
         (small, "PQR", 1),
         (large, "ABC", 0),
+        ((2, 2, 2), "ABC", 0),
     ):
         apart = 4 * rows if short else None
         sizes = ((7 if short else 4) * rows, 3 * columns - short, 2 * steps + short)
@@ -638,6 +664,15 @@ def check_register_block(register_block: Function) -> None:
         "i_outer serial(5) > j_outer serial(3) > k_outer serial(7) > "
         f"k_inner unrolled({steps}) > i_inner unrolled({rows}) > j_inner vectorized({columns})",
         f"for {m}x{n}x{k} by {rows}, {columns} and {steps}: schedule.reorder, and {_SPLIT}",
+    )
+    _expect_zeroed_alike(schedule)
+    written = next(path for path, each in paths(_nest(schedule)) if each.writes == "C")
+    expect_loops(
+        [(loop.kind, loop.extent) for loop in written[-2:]]
+        == [("serial", rows), ("vectorized", columns)],
+        written,
+        f"a tile copied to C in {rows} rows and {columns} columns, the columns vectorized",
+        "the second of the three steps: schedule.vectorize of the last of get_loops(copy)",
     )
     expect_product(build_module(schedule.mod), (m, k), (k, n), look="the primitives")
 
@@ -768,6 +803,8 @@ def check_pack_operand(pack_operand: Function) -> None:
         ("B", 1, n, k, columns, k + 2),
         ("Q", 0, 3 * rows, k, rows, k),
         ("P", 1, 2, 3, 5, 4),
+        ("P", 1, 6, 6, 4, 7),  # square, and one step more than X has
+        ("Q", 0, 6, 48, 4, 48),
         ("A", 0, m + 1, k, rows, k + 3),  # not the one above: nothing is kept from call to call
     ):
         shape = (size, steps) if axis == 0 else (steps, size)
@@ -880,12 +917,19 @@ def check_packed_product(packed_product: Function) -> None:
     (few,) = draw_distinct(1, range(7, 20))
     ragged, whole = (3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)
     # The last one is declared only: so many steps exceed any bound.
-    for (m, n), depth in ((ragged, few), (whole, few), (whole, 1_000_003)):
-        tensors = _product_of(packed_product, (m, n), (rows, columns), depth)
+    square = rows, rows
+    for (m, n), tile, depth in (
+        (ragged, (rows, columns), few),
+        (whole, (rows, columns), few),
+        ((3 * rows - 1, 2 * rows), square, few),
+        ((3 * rows - 1, 1), (rows, columns), few),
+        (whole, (rows, columns), 1_000_003),
+    ):
+        tensors = _product_of(packed_product, (m, n), tile, depth)
         expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")
         stages = stages_of(tensors[-1])
         shapes = {name: tuple(map(int, each.shape)) for name, each in stages.items()}
-        tiles = (_ceil(m, rows), _ceil(n, columns), rows, columns)
+        tiles = (_ceil(m, tile[0]), _ceil(n, tile[1]), *tile)
         expect(
             shapes == {"T": tiles, "C": (m, n)},
             expected=f"stages T of shape {tiles} and C of shape {(m, n)}",
@@ -909,13 +953,16 @@ def check_packed_product(packed_product: Function) -> None:
         if depth != few:
             continue
         a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
+        if tile == square:
+            a *= 2.0**20  # large values, too
         got_t, got_c = build_expressions(tensors[:2], [stages["T"], stages["C"]])(a, b)
         want = np.einsum("xri,yrj->xyij", a, b)
         look = "the indices of A_packed and B_packed, and te.reduce_axis over all of the depth"
-        expect_close(got_t, want, what=f"T of {tiles}", look=look)
+        atol = 1e-5 * float(np.abs(a).max())
+        expect_close(got_t, want, what=f"T of {tiles}", look=look, atol=atol)
         look = "which tile, and where in it: T[i // rows, j // columns, i % rows, j % columns]"
-        flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * rows, tiles[1] * columns)
-        expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look)
+        flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * tile[0], tiles[1] * tile[1])
+        expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look, atol=atol)
 
 
 def _product_of(
@@ -1002,20 +1049,21 @@ def _ordered_loops(
 )
 def check_order_packed(order_packed: Function) -> None:
     rows, columns, steps = draw_distinct(3, [2, 3, 4, 5])
-    for sizes, tile, rows_first in (
-        ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), False),
-        ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
-        ((3, 5, 7), (1, 1), False),
-        ((3, 5, 7), (1, 2), False),
-        ((2 * rows + 1, 5, 7), (rows, 1), True),
+    for sizes, tile, unroll_k, rows_first in (
+        ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), steps, False),
+        ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), steps, True),
+        ((3, 5, 7), (1, 1), steps, False),
+        ((3, 5, 7), (1, 2), steps, False),
+        ((5, 7, 6), (2, 3), 1, False),
+        ((2 * rows + 1, 5, 7), (rows, 1), steps, True),
     ):
-        schedule = _packed_stages(sizes, tile, steps)
-        returned = accepted(order_packed, schedule, steps, rows_first)
+        schedule = _packed_stages(sizes, tile, unroll_k)
+        returned = accepted(order_packed, schedule, unroll_k, rows_first)
         nest = _nest(schedule)
         loops, update = accumulation(nest)
         expect_nest(
             loops,
-            _ordered_loops(sizes, tile, steps, rows_first),
+            _ordered_loops(sizes, tile, unroll_k, rows_first),
             f"with rows_first={rows_first}: split of k by [None, unroll_k], schedule.reorder",
             order=f"schedule.reorder, with rows_first={rows_first}",
             kinds="schedule.parallel of the outermost loop; the others stay serial",
@@ -1127,6 +1175,8 @@ def check_place_copies(place_copies: Function) -> None:
         ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), False),
         ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
         ((6, 5, 7), (2, 1), False),
+        ((3, 5, 4), (4, 2), False),  # one panel of A, and few steps
+        ((6, 2, 4), (2, 3), True),
     ):
         schedule = _packed_stages(sizes, tile, steps)
         outer = order_packed(schedule, steps, rows_first)
@@ -1221,6 +1271,8 @@ def check_packed_matmul(packed_matmul: Function) -> None:
         _check_packed(packed_matmul, others, tiles, run=False)
     for name in tiles:
         _check_packed(packed_matmul, (m, n, k), {**tiles, name: tiles[name] + 1}, run=False)
+    many = {**tiles, "unroll_k": 8 + steps}
+    _check_packed(packed_matmul, (m, n, 3 * many["unroll_k"]), many, run=False)
     tall = (_ceil(3 * columns, rows) + 1) * rows, 3 * columns, 12
     _check_packed(packed_matmul, tall, {"rows": rows, "columns": columns})
     for sizes, (rows, columns, steps) in (((1, 9, 3), (4, 8, 2)), ((5, 7, 3), (1, 1, 1))):
@@ -1266,6 +1318,7 @@ def _check_packed(
         steps = options.get("unroll_k", 4)
         first = options.get("rows_first", False)
         expect_register_block(schedule, rows, columns, steps)
+        _expect_zeroed_alike(schedule)
         before, near = sides[::-1] if first else sides
         _expect_parallel(around, near, before, f"rows_first={first}")
         expect_loops(
@@ -1408,11 +1461,13 @@ def check_tile_classic(tile_classic: Function) -> None:
 
     drawn = draw_distinct(2, [5, 6, 7, 9, 11])
     (k,) = draw_distinct(1, range(13, 30))
-    for (rows, columns), short, names in (  # tiles that divide, tiles that do not
-        (drawn, (0, 0), "ABC"),
-        (drawn[::-1], (2, 3), "PQR"),
+    # Tiles that divide, tiles that do not; small ones, and one column of them.
+    for (rows, columns), (down, across), short, names in (
+        (drawn, (4, 5), (0, 0), "ABC"),
+        (drawn[::-1], (4, 5), (2, 3), "PQR"),
+        ((2, 3), (7, 1), (0, 0), "ABC"),
     ):
-        m, n = 4 * rows - short[0], 5 * columns - short[1]
+        m, n = down * rows - short[0], across * columns - short[1]
         tensors = matmul_tensors(m, n, k, names=names)
         schedule = tile_classic(tensors, rows, columns)
         expect_type(
@@ -1424,9 +1479,9 @@ def check_tile_classic(tile_classic: Function) -> None:
         loops = next((path for path, each in paths(nest) if len(each.reads) > 1), ())
         parallel = [loop for loop in loops if loop.kind == "parallel"]
         expect_loops(
-            [loop.extent for loop in parallel] == [4 * 5] and loops[0] is parallel[0],
+            [loop.extent for loop in parallel] == [down * across] and loops[0] is parallel[0],
             loops,
-            "the outermost loop is parallel over all 4·5 = 20 tiles",
+            f"the outermost loop is parallel over all {down}·{across} = {down * across} tiles",
             "schedule[C].parallel(schedule[C].fuse(i_outer, j_outer)), and whose factor is "
             "whose: tile_m is of rows (i), tile_n of columns (j)",
         )

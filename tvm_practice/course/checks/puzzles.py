@@ -1,6 +1,7 @@
 """The puzzles and how they are graded: the loops against the wanted picture, then the values."""
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
@@ -53,11 +54,13 @@ def _check(
 ) -> None:
     """Each instance has the wanted loops, and the tall one numpy's values.
 
+    Sizes that are equal hide which loop is which, so `further` looks at a square instance as well.
+
     Args:
         name: of the puzzle.
         function: the answer.
-        further: a check of that instance, a tvm.s_tir.Schedule, before it runs: a wrong one may
-            write beside its buffers.
+        further: a check of the tall and a square instance, tvm.s_tir.Schedules, before the tall
+            one runs: a wrong one may write beside its buffers.
     """
     puzzle = PUZZLES[name]
     schedules = []
@@ -65,8 +68,9 @@ def _check(
         schedules.append(puzzle.start(sizes))
         accepted(function, schedules[-1], *puzzle.arguments(sizes))
         expect_picture(puzzle, schedules[-1], sizes)
-    tall = schedules[1]
+    tall, square = schedules[1], schedules[-2]
     further(tall)
+    further(square)
     if puzzle.runs:
         _expect_values(puzzle, tall)
 
@@ -131,6 +135,9 @@ def check_split_loop(split_loop: Function) -> None:
 def _expect_guard(schedule: Any) -> None:
     from tvm.tirx import IntImm
 
+    extents = [int(schedule.get(each).extent) for each in schedule.get_loops("Y")]
+    if math.prod(extents) == int(schedule.mod["main"].params[1].shape[0]):
+        return  # the factor divides
     expect(
         not isinstance(_innermost(schedule).body.predicate, IntImm),
         expected="a guard around the block, since `factor` does not divide the length",
@@ -151,7 +158,19 @@ def _expect_guard(schedule: Any) -> None:
     ),
 )
 def check_columns_first(columns_first: Function) -> None:
-    _check("columns_first", columns_first)
+    _check("columns_first", columns_first, _expect_column_by_column)
+
+
+def _expect_column_by_column(schedule: Any) -> None:
+    rows = int(schedule.mod["main"].params[1].shape[0])
+    for number, (indices, _) in enumerate(_visited(schedule, "Y")):
+        column, row = divmod(number, rows)
+        expect(
+            indices == (row, column),
+            expected=f"column by column: iteration {number} computes Y[{row}, {column}]",
+            seen=f"it computes Y[{', '.join(map(str, indices))}]",
+            look="schedule.reorder(j, i), whatever the sizes are",
+        )
 
 
 @_puzzle(
@@ -175,7 +194,7 @@ def _expect_row_by_row(schedule: Any) -> None:
             indices == wanted,
             expected=f"row by row: iteration {number} computes Y[{wanted[0]}, {wanted[1]}]",
             seen=f"it computes Y[{', '.join(map(str, indices))}]",
-            look="fuse takes the loop over rows first; no reorder is needed",
+            look="the order of the loops, rows outside columns: fuse takes that over rows first",
         )
 
 
@@ -190,7 +209,7 @@ def _expect_row_by_row(schedule: Any) -> None:
     ),
 )
 def check_rows_to_threads(rows_to_threads: Function) -> None:
-    _check("rows_to_threads", rows_to_threads)
+    _check("rows_to_threads", rows_to_threads, _expect_row_by_row)
 
 
 @_puzzle(
@@ -203,7 +222,7 @@ def check_rows_to_threads(rows_to_threads: Function) -> None:
     ),
 )
 def check_columns_to_lanes(columns_to_lanes: Function) -> None:
-    _check("columns_to_lanes", columns_to_lanes)
+    _check("columns_to_lanes", columns_to_lanes, _expect_row_by_row)
 
 
 @_puzzle(
@@ -364,7 +383,19 @@ def _expect_every_so_many(schedule: Any) -> None:
     ),
 )
 def check_stored_by_columns(stored_by_columns: Function) -> None:
-    _check("stored_by_columns", stored_by_columns)
+    _check("stored_by_columns", stored_by_columns, _expect_transposed)
+
+
+def _expect_transposed(schedule: Any) -> None:
+    for at, (indices, reads) in enumerate(_visited(schedule, "B")):
+        column, row = reads["X"]
+        expect(
+            indices == (row, column),
+            expected=f"X[{column}, {row}], which iteration {at} of B reads, kept in "
+            f"B[{row}, {column}]",
+            seen=f"it is in B[{', '.join(map(str, indices))}]",
+            look="lambda j, i: (i, j), whatever the sizes are",
+        )
 
 
 @_puzzle(
@@ -378,4 +409,4 @@ def check_stored_by_columns(stored_by_columns: Function) -> None:
     ),
 )
 def check_grid_of_threads(grid_of_threads: Function) -> None:
-    _check("grid_of_threads", grid_of_threads)
+    _check("grid_of_threads", grid_of_threads, _expect_row_by_row)

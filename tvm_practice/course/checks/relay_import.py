@@ -103,6 +103,10 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
     expect_as_pytorch(
         _run_relay(mod, params, example), by_pytorch(model, example), look="what was traced"
     )
+    twin = other_weights(model)
+    with quiet_frontends():
+        _, params = import_relay(twin, example)
+    _expect_weights(state(twin), params)  # not those of the model before
     with quiet_frontends():
         expect_own_converters(
             lambda converters: import_relay(model, example, converters=converters),
@@ -161,7 +165,9 @@ def _expect_weights(weights: dict[str, np.ndarray], params: dict[str, Any]) -> N
     lost = [
         name
         for name, weight in weights.items()
-        if weight.ndim and not any(np.array_equal(weight, each.numpy()) for each in params.values())
+        if weight.ndim
+        and weight.dtype.kind == "f"
+        and not any(np.array_equal(weight, each.numpy()) for each in params.values())
     ]
     expect(
         not lost,
@@ -275,6 +281,39 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         by_pytorch(model, example),
         look="the weights that were bound, and the order of the passes",
     )
+    _check_scaled(optimize_relay)
+
+
+def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
+    """Constants that no convolution takes are computed as well; no operator becomes another."""
+    import torch
+
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
+            self.conv = torch.nn.Conv2d(3, 5, 1)
+
+        def forward(self, x: Any) -> Any:
+            return torch.tanh(self.conv(x)).mean((2, 3)) * (self.first * self.second)
+
+    torch.manual_seed(int(fresh_rng().integers(1 << 30)))
+    optimized = optimize_relay(*_imported_relay(Scaled().eval(), (torch.zeros(1, 3, 4, 4),)))
+    shown = graph(optimized)
+    expect(
+        not shown.constant_calls,
+        expected="the product of two weights computed beforehand",
+        seen=f"{len(shown.constant_calls)} calls on constants, {shown.constant_calls[:1]}",
+        look="the pass FoldConstant",
+    )
+    operators = set(shown.operators) - {"multiply", "add", "nn.bias_add"}
+    expect(
+        operators == {"nn.conv2d", "tanh", "mean"},
+        expected="the operators nn.conv2d, tanh and mean, as imported",
+        seen=", ".join(sorted(operators)),
+        look="passes that put other operators in their place: layouts and approximations are "
+        "relay.build's work, or nobody's",
+    )
 
 
 @PHASE.exercise(
@@ -367,6 +406,39 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         by_pytorch(model, example),
         look="params={}: the weights are constants of the module then",
     )
+    _expect_handed_on(build_relay, mod, params)
+
+
+def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[str, Any]) -> None:
+    """relay.build is called anew with every setting; what it returns is returned."""
+    import tvm
+    from tvm import relay
+
+    settings = {"relay.backend.use_auto_scheduler": True, "relay.FuseOps.max_depth": 3}
+    built, seen = list[object](), dict[str, Any]()
+
+    def recording(*arguments: Any, **options: Any) -> object:
+        seen.update(tvm.transform.PassContext.current().config.items())
+        built.append(object())
+        return built[-1]
+
+    with mock.patch.object(relay, "build", recording):
+        for count, config in enumerate((settings, None, None), start=1):
+            seen.clear()
+            returned = build_relay(mod, params, any_llvm(), config=config)
+            expect(
+                len(built) == count and returned is built[-1],
+                expected="relay.build called again, and what it returns",
+                seen="the result of an earlier call",
+                look="what is kept from call to call",
+            )
+            told = {str(key): int(value) for key, value in seen.items()}
+            expect(
+                told == (config or {}),
+                expected=f"the settings {config or 'of nobody'} around relay.build",
+                seen=str(told),
+                look="config= of tvm.transform.PassContext: all that is given, and nothing else",
+            )
 
 
 @contextlib.contextmanager
@@ -457,6 +529,14 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
     )
     expect_as_pytorch(
         _run_relax(mod, example), by_pytorch(model, example), look="what was exported"
+    )
+    twin = other_weights(model)
+    with quiet_frontends():
+        mod = import_relax(twin, example)
+    expect_as_pytorch(
+        _run_relax(mod, example),
+        by_pytorch(twin, example),
+        look="import_relax was called with a second model of the same class and other weights",
     )
     several, arguments = draw_model(outputs=2)
     with quiet_frontends():
@@ -639,11 +719,25 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
         look="the module compiled",
     )
     _check_made_anew(
-        lambda mod: run_relax(build_relax(optimize_relax(mod), target), arrays(example)),
+        lambda mod: run_relax(_for_another(build_relax, optimize_relax(mod)), arrays(example)),
         model,
         example,
         "build_relax",
     )
+
+
+def _for_another(build_relax: Callable[..., Any], mod: Any) -> Any:
+    """Built for LLVM's plain target, after another one."""
+    executable = build_relax(mod, any_llvm())
+    if other := other_target():
+        text = "".join(each.inspect_source("ll") for each in executable.mod.imports)
+        expect(
+            f'"target-cpu"="{other[1]}"' not in text,
+            expected=f"the second call's target, {any_llvm()}",
+            seen=f"code for {other[1]}, the first call's",
+            look="the target that tvm.compile is given",
+        )
+    return executable
 
 
 def _show_executable(executable: Any) -> str:
@@ -752,11 +846,12 @@ def check_verify(verify: Callable[..., Any]) -> None:
         look="the absolute value of the difference",
     )
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / abs(float(want[0][at])))
+    _check_further_messages(verify)
     got[0][at] = np.nan
     message = _expect_rejected(verify, got, want, case="NaN", look="comparisons with NaN are false")
     expect(
-        re.search(r"(?i)inf|∞", message) is not None,
-        expected="an infinite error named for NaN",
+        len(re.findall(r"(?i)\binf|∞", message)) >= 2,
+        expected="both errors named as infinite for NaN, the absolute and the relative one",
         seen=message,
         look="the text of the ValueError: an error that is NaN is told as infinite",
     )
@@ -787,6 +882,34 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
     )
 
 
+def _check_further_messages(verify: Callable[..., Any]) -> None:
+    """The index is that of the wrong output; nothing is 0 per cent of a reference of 0."""
+    right = np.ones((3, 4))
+    wrong = right.copy()
+    wrong[2, 3] = 7.25
+    message = _expect_rejected(
+        verify, [right] * 5 + [wrong, right], [right] * 7, case="output 5 of 7", look="the loop"
+    )
+    _check_message(message, index=5, at=(2, 3), error=6.25, relative=6.25)
+    message = _expect_rejected(
+        verify, [wrong], [right - (wrong > right)], case="7.25 for 0", look="the absolute error"
+    )
+    expect(
+        re.search(r"(?i)\binf|∞", message) is not None,
+        expected="an infinite relative error where the reference is 0",
+        seen=message,
+        look="the error over the reference's absolute value",
+    )
+    empty = np.zeros((0, 3), "float32")
+    returned = verify([empty, right], [empty, right], atol=_ATOL, rtol=_RTOL)
+    expect(
+        float(returned) == 0,
+        expected="0 for equal outputs, of which one has no elements",
+        seen=f"{returned!r}",
+        look="the largest value of nothing",
+    )
+
+
 def _check_tolerances(verify: Callable[..., Any]) -> None:
     """Both tolerances count, and they are added."""
     cases: tuple[tuple[Any, Any, float, float, bool, str], ...] = (
@@ -809,6 +932,14 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (np.uint8(250), np.uint8(3), 10.0, 0.0, False, "250 for 3, both uint8, with atol=10"),
         (np.int64(-5), np.int64(-5), 0.0, 0.0, True, "-5 for -5, both int64"),
         (np.float16(6e4), np.float16(-6e4), 1.0, 0.1, False, "60000 for -60000 in float16"),
+    )
+    _expect_rejected(
+        verify,
+        [np.array([1.5, 1e6])],
+        [np.array([1.0, 1e6])],
+        case="1.5 for 1 beside 1e6 for 1e6, with rtol=1e-3",
+        look="rtol times each element's own reference",
+        rtol=1e-3,
     )
     for got, want, atol, rtol, right, what in cases:
         message = _raised(verify, [np.array([got])], [np.array([want])], atol=atol, rtol=rtol)

@@ -33,7 +33,7 @@ def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
 
 
 def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule, tensors)
-    """AutoTVM: the schedule of the fastest valid record of a task.
+    """AutoTVM: the schedule of the fastest valid record of a task, by the mean of its runs.
 
     Args:
         task: an autotvm.task.Task.
@@ -97,7 +97,7 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
 
 
 def apply_ansor(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule, tensors)
-    """Ansor: the schedule of the fastest valid record of a task.
+    """Ansor: the schedule of the fastest valid record of a task, by the mean of its runs.
 
     Args:
         task: an auto_scheduler.SearchTask.
