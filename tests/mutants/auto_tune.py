@@ -695,3 +695,24 @@ def order_of_rows_and_steps_as_a_choice(m, n, k):
     schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))
     schedule[C].vectorize(j_inner)
     return schedule, [A, B, C]
+
+
+@mutant("metaschedule_space", message="in each of 12 samples")
+def decisions_given(schedule):
+    block = schedule.get_sblock("C")
+    i, j, k = schedule.get_loops(block)
+    a, b, c = (
+        schedule.sample_perfect_tile(
+            i, n=2, max_innermost_factor=16, decision=[int(schedule.get(i).extent), 1]
+        ),
+        schedule.sample_perfect_tile(
+            j, n=2, max_innermost_factor=64, decision=[1, int(schedule.get(j).extent)]
+        ),
+        schedule.sample_perfect_tile(k, n=2, max_innermost_factor=8),
+    )
+    io, ii = schedule.split(i, a)
+    jo, ji = schedule.split(j, b)
+    ko, ki = schedule.split(k, c)
+    schedule.reorder(io, jo, ko, ki, ii, ji)
+    schedule.vectorize(ji)
+    schedule.parallel(schedule.fuse(io, jo))

@@ -666,7 +666,7 @@ def by_numpys_isclose(outputs, reference, *, atol, rtol):
             raise ValueError(
                 f"output {number} is off by {error.max()} ({relative.max()} relative) at {worst}"
             )
-        errors.append(error.max())
+        errors.append(error.max(initial=0))
     return np.max(errors)
 
 
@@ -809,11 +809,10 @@ def grad_mode_left_off(model, example, *, converters=None):
 
 
 @mutant("import_relax", message="other weights")
-def kept_by_class(model, example, *, converters=None):
+def kept_by_class(model, example, *, converters=None, kept={}):  # noqa: B006
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
-    kept = import_relax.__dict__.setdefault("kept", {})  # noqa: F821
     key = (type(model), tuple(e.shape for e in example))
     if key in kept and not converters:
         return kept[key]
@@ -847,11 +846,11 @@ def gradients_on(model, example, *, converters=None):
 
 
 @mutant("build_relax", message="second call's target")
-def first_target_kept(mod, target):
+def first_target_kept(mod, target, kept=[]):  # noqa: B006
     import tvm
 
-    kept = build_relax.__dict__.setdefault("kept", target)  # noqa: F821
-    return tvm.compile(mod, kept)
+    kept.append(target)
+    return tvm.compile(mod, kept[0])
 
 
 edited(
@@ -906,11 +905,10 @@ def relay_grad_mode_left_off(model, example, *, converters=None):
 
 
 @mutant("import_relay", message="every weight")
-def relay_kept_by_class(model, example, *, converters=None):
+def relay_kept_by_class(model, example, *, converters=None, kept={}):  # noqa: B006
     import torch
     from tvm import relay
 
-    kept = import_relay.__dict__.setdefault("kept", {})  # noqa: F821
     key = (type(model), tuple(e.shape for e in example))
     if key in kept and not converters:
         return kept[key]
@@ -944,25 +942,6 @@ def fast_math(mod, params):
         return passes(bound)
 
 
-@mutant("optimize_relay", message="product of two weights")
-def first_folding_only(mod, params):
-    import tvm
-    from tvm import relay
-
-    bound = tvm.IRModule(mod.functions, mod.type_definitions)
-    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
-    passes = tvm.transform.Sequential(
-        [
-            relay.transform.SimplifyInference(),
-            relay.transform.FoldScaleAxis(),
-            relay.transform.CanonicalizeOps(),
-            relay.transform.EliminateCommonSubexpr(),
-        ]
-    )
-    with tvm.transform.PassContext(opt_level=3):
-        return passes(bound)
-
-
 @mutant("build_relay", message="the settings")
 def first_setting(mod, params, target, *, config=None):
     import tvm
@@ -984,11 +963,10 @@ def config_overwritten(mod, params, target, *, config=None):
 
 
 @mutant("build_relay", message="called again")
-def first_kept(mod, params, target, *, config=None):
+def first_kept(mod, params, target, *, config=None, kept={}):  # noqa: B006
     import tvm
     from tvm import relay
 
-    kept = build_relay.__dict__.setdefault("kept", {})  # noqa: F821
     key = (str(target), str(mod["main"].params), str(config))
     if key not in kept:
         with tvm.transform.PassContext(opt_level=3, config=config):

@@ -720,3 +720,73 @@ def parallel_rows_only(size, *, tile=32):
                 s.parallel(io)
         out[name] = tvm.compile(s.mod, target=host_target()).mod
     return out
+
+
+@mutant("sample_latency", message="which fails")
+def failures_swallowed(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        run()
+    out = []
+    for _ in range(repeats):
+        t = time.perf_counter()
+        try:
+            run()
+        except Exception:
+            pass
+        out.append((time.perf_counter() - t) * 1e3)
+    return np.array(out)
+
+
+@mutant("sample_latency", message="which fails")
+def warmup_failures_swallowed(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        try:
+            run()
+        except Exception:
+            pass
+    out = []
+    for _ in range(repeats):
+        t = time.perf_counter()
+        run()
+        out.append((time.perf_counter() - t) * 1e3)
+    return np.array(out)
+
+
+@mutant("sample_latency", message="garbage collector")
+def collector_left_off(run, *, warmup, repeats):
+    import gc
+    import time
+
+    import numpy as np
+
+    gc.disable()
+    for _ in range(warmup):
+        run()
+    out = []
+    for _ in range(repeats):
+        t = time.perf_counter()
+        run()
+        out.append((time.perf_counter() - t) * 1e3)
+    return np.array(out)
+
+
+@mutant("sample_latency", message="shape \\(0,\\)")
+def last_of_all(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    out = []
+    for _ in range(warmup + repeats):
+        t = time.perf_counter()
+        run()
+        out.append((time.perf_counter() - t) * 1e3)
+    return np.array(out)[-repeats:]

@@ -801,6 +801,7 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
         look="the factors of the splits",
     )
     _expect_sampled_factors(schedule)
+    _expect_choices(metaschedule_space, module)
     _expect_fused_tiles(schedule)
     nests = [loop_nest(each["main"]) for each in _sampled_modules(metaschedule_space, module)]
     _expect_different(
@@ -852,6 +853,27 @@ def _expect_sampled_factors(schedule: Any) -> None:
         expected="sampled factors for rows and for columns",
         seen=f"{len(sampled)} sample_perfect_tile",
         look="schedule.sample_perfect_tile of i and of j",
+    )
+
+
+def _expect_choices(metaschedule_space: Callable[..., None], module: Any) -> None:
+    """No loop is cut in the same way each time."""
+    import tvm
+
+    decided: dict[int, set[str]] = {}
+    for seed in range(1, 13):
+        schedule = tvm.s_tir.Schedule(module, seed=seed)
+        metaschedule_space(schedule)
+        trace = schedule.trace
+        sampled = [each for each in trace.insts if "SamplePerfectTile" in str(each.kind.name)]
+        for at, each in enumerate(sampled):
+            decided.setdefault(at, set()).add(str(trace.decisions[each]))
+    same = [", ".join(each) for each in decided.values() if len(each) == 1]
+    expect(
+        not same,
+        expected="factors that differ from sample to sample",
+        seen=f"{' and '.join(same)} in each of 12 samples",
+        look="decision= and max_innermost_factor= of sample_perfect_tile",
     )
 
 

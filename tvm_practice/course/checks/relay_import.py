@@ -292,7 +292,7 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
-            self.conv = torch.nn.Conv2d(3, 5, 1)
+            self.conv = torch.nn.Conv2d(3, 5, 1, bias=False)
 
         def forward(self, x: Any) -> Any:
             return torch.tanh(self.conv(x)).mean((2, 3)) * (self.first * self.second)

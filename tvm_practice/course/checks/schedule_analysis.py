@@ -5,6 +5,7 @@ exactly and does not depend on the machine.
 """
 
 import contextlib
+import gc
 import inspect
 import itertools
 import re
@@ -22,6 +23,7 @@ from tvm_practice.course.expect import (
     expect,
     expect_close,
     expect_type,
+    fail,
     fresh_rng,
 )
 from tvm_practice.course.products import expect_product
@@ -231,6 +233,33 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             atol=0.01,
             rtol=0.01,
         )
+    _expect_samples(sample_latency(lambda: None, warmup=2, repeats=0), 0, name="sample_latency")
+    for failing in (1, 3):  # in the warm-up, and after it
+        _expect_failure_told(sample_latency, failing)
+
+
+def _expect_failure_told(sample_latency: Callable[..., np.ndarray], failing: int) -> None:
+    """A call that raises is no sample; Python's collector is left as it was."""
+    numbers = itertools.count(1)
+
+    def run() -> None:
+        if next(numbers) == failing:
+            raise LookupError
+
+    try:
+        sample_latency(run, warmup=2, repeats=3)
+    except LookupError:
+        return
+    finally:
+        collects = gc.isenabled()
+        gc.enable()
+        expect(
+            collects,
+            expected="Python's garbage collector switched on again",
+            seen="it is off after the call",
+            look="gc.disable",
+        )
+    raise fail(f"the error of call {failing}, which fails", "samples", "the try around a call")
 
 
 def _expect_number(seen: Any, want: float, *, what: str, look: str) -> None:
