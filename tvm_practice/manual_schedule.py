@@ -197,10 +197,9 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 
     The block's last three loops are i, j and k; loops outside i stay as they are. Tile them to
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
-    k_inner unrolled. The block accumulates in a buffer of scope "local", which is written to C
-    once per tile, inside j_outer and after k_outer, its columns vectorized. A separate statement
-    before k_outer sets the buffer to zero, in loops that run as the tile's do: call
-    decompose_reduction last, because TVM refuses vectorize after it.
+    k_inner unrolled. The block accumulates in a buffer of scope "local", which is written to C once
+    per tile, inside j_outer, its columns vectorized. A separate statement before k_outer sets the
+    buffer to zero: call decompose_reduction last, because TVM refuses vectorize after it.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
