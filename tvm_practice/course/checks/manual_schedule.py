@@ -694,6 +694,11 @@ def check_register_block(register_block: Function) -> None:
     )
     expect_product(build_module(schedule.mod), (44, 23), (23, 37), look="the primitives")
 
+    _expect_register_tiles_of_any_size(register_block)
+
+
+def _expect_register_tiles_of_any_size(register_block: Function) -> None:
+    """Also tiles of one row, column or step, and larger than the matrices."""
     for tile in ((1, 1, 1), (4, 1, 2), (1, 8, 3), (12, 10, 11)):
         schedule, block = matmul_schedule(9, 9, 9)
         accepted(register_block, schedule, block, *tile)

@@ -377,7 +377,14 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         seen=f"level {', '.join(map(str, levels))}",
         look="opt_level= of tvm.transform.PassContext",
     )
-    # Settings, and weights that are bound.
+    _check_settings(build_relay, mod, params, model, example, lib)
+    _expect_handed_on(build_relay, mod, params)
+
+
+def _check_settings(
+    build_relay: Callable[..., Any], mod: Any, params: Any, model: Any, example: Any, lib: Any
+) -> None:
+    """Settings beside the level, and weights that are bound in the module."""
     optimized, kernels = _optimized_relay(mod, params), _show_build(lib).splitlines()
     config = {"relay.FuseOps.max_depth": 1}
     with quiet_frontends():
@@ -406,7 +413,6 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         by_pytorch(model, example),
         look="params={}: the weights are constants of the module then",
     )
-    _expect_handed_on(build_relay, mod, params)
 
 
 def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[str, Any]) -> None:

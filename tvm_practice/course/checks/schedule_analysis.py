@@ -155,6 +155,19 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         seen=f"{len(called)} calls",
         look="min_repeat_ms of time_evaluator, which makes more of them; it is not asked for",
     )
+    _expect_milliseconds(samples, number)
+    expect_close(
+        samples,
+        np.array(measured[-1].results) * 1e3,
+        what="the samples",
+        look="the evaluator's .results as they are, in their order, in milliseconds",
+        whose="the evaluator",
+        atol=1e-9,
+        rtol=1e-6,
+    )
+
+
+def _expect_milliseconds(samples: np.ndarray, number: int) -> None:
     # Each call sleeps for 2 ms: never less, and with any other unit a thousandfold off.
     low, high = float(samples.min()), float(samples.min()) / number
     expect(
@@ -168,15 +181,6 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         expected="milliseconds per call: a little over 2 of a function that sleeps for 2 ms",
         seen=f"{low:.3g} with number={number}",
         look="the unit, and .results: each is already divided by `number`",
-    )
-    expect_close(
-        samples,
-        np.array(measured[-1].results) * 1e3,
-        what="the samples",
-        look="the evaluator's .results as they are, in their order, in milliseconds",
-        whose="the evaluator",
-        atol=1e-9,
-        rtol=1e-6,
     )
 
 

@@ -431,28 +431,33 @@ def check_compile_object(compile_object: Function) -> None:
                 seen="another function's",
                 look="the module given to tvm.compile, at each call",
             )
-            expect(
-                isinstance(assembly, str) and f"__tvm_ffi_{name}:" in assembly,
-                expected="the assembly returned, with the label of the function",
-                seen=f"{type(assembly).__name__} {str(assembly)[:60]!r}",
-                look="inspect_source('asm'); 'll' is LLVM's IR, before it chose instructions",
-            )
-            missing = {*re.findall(r"\.LBB\w+", assembly)} - {
-                *re.findall(r"^(\.LBB\w+):", assembly, re.MULTILINE)
-            }
-            expect(
-                not missing,
-                expected="the whole assembly: each label that an instruction jumps to",
-                seen=f"no {', '.join(sorted(missing))}",
-                look="lines that are left out of inspect_source('asm')",
-            )
-            shown = re.sub(r"\\[bd]|\\", "", instruction)
-            expect(
-                re.search(instruction, assembly) is not None,
-                expected=f"instructions like {shown} for {words}",
-                seen="none of them",
-                look="the target given to tvm.compile: mcpu and mattr decide which instructions",
-            )
+            _expect_assembly(assembly, name, instruction, words)
+
+
+def _expect_assembly(assembly: Any, name: str, instruction: str, words: str) -> None:
+    """The whole text of the function of that name, with such an instruction."""
+    expect(
+        isinstance(assembly, str) and f"__tvm_ffi_{name}:" in assembly,
+        expected="the assembly returned, with the label of the function",
+        seen=f"{type(assembly).__name__} {str(assembly)[:60]!r}",
+        look="inspect_source('asm'); 'll' is LLVM's IR, before it chose instructions",
+    )
+    missing = {*re.findall(r"\.LBB\w+", assembly)} - {
+        *re.findall(r"^(\.LBB\w+):", assembly, re.MULTILINE)
+    }
+    expect(
+        not missing,
+        expected="the whole assembly: each label that an instruction jumps to",
+        seen=f"no {', '.join(sorted(missing))}",
+        look="lines that are left out of inspect_source('asm')",
+    )
+    shown = re.sub(r"\\[bd]|\\", "", instruction)
+    expect(
+        re.search(instruction, assembly) is not None,
+        expected=f"instructions like {shown} for {words}",
+        seen="none of them",
+        look="the target given to tvm.compile: mcpu and mattr decide which instructions",
+    )
 
 
 _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (

@@ -502,7 +502,6 @@ def _shown_relax(convert_relax: Callable[..., Any]) -> str:
     demonstrate=_shown_relax,
 )
 def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
-    import tvm
 
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice.engines import host_target
@@ -531,6 +530,19 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
         seen=f"called with {asked}",
         look="the shape of x.ty, and node.args[3]",
     )
+    _expect_kernels(module)
+    with quiet_frontends():
+        executable = build_relax(optimize_relax(module), host_target())
+    (got,) = run_relax(executable, [each.numpy() for each in example])
+    expect_close(
+        got, want, what="the model's result", look="the order of x, z and weight in call_tir"
+    )
+
+
+def _expect_kernels(module: Any) -> None:
+    """Three kernels of their own in an imported module, called four times."""
+    import tvm
+
     kernels = [each for each in module.functions.values() if isinstance(each, tvm.tirx.PrimFunc)]
     calls = _calls_of_primfuncs(module["main"])
     expect(
@@ -556,12 +568,6 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
         expected="kernels that are not called main",
         seen=f"global symbols {symbols}: one function of a module can be its main",
         look='func.without_attr("global_symbol"), before add_func',
-    )
-    with quiet_frontends():
-        executable = build_relax(optimize_relax(module), host_target())
-    (got,) = run_relax(executable, [each.numpy() for each in example])
-    expect_close(
-        got, want, what="the model's result", look="the order of x, z and weight in call_tir"
     )
 
 
@@ -1003,14 +1009,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
     model, example, want = _drawn_model(eps, shape)
     with quiet_frontends():
         mod, params = import_relay(model, example, converters=converters)
-    found = graph(mod).operators
-    expect(
-        found[name] == 2,
-        expected=f"two calls of the Relay operator {name}",
-        seen=", ".join(found) or "no calls",
-        look="relay.Call of tvm.relay.op.op.get(name): composed of Relay's own operators, it "
-        "would be fused, and scheduled, as TVM likes",
-    )
+    _expect_two_calls(mod, name)
     _expect_operator(get(name), "float16")
     _expect_one_implementation(get(name), shape)
     with quiet_frontends():
@@ -1035,6 +1034,17 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
     )
     (got,) = run_relay(library, [each.numpy() for each in example])
     expect_close(got, want, what="the model's result", look="the order of the call's arguments")
+
+
+def _expect_two_calls(mod: Any, name: str) -> None:
+    found = graph(mod).operators
+    expect(
+        found[name] == 2,
+        expected=f"two calls of the Relay operator {name}",
+        seen=", ".join(found) or "no calls",
+        look="relay.Call of tvm.relay.op.op.get(name): composed of Relay's own operators, it "
+        "would be fused, and scheduled, as TVM likes",
+    )
 
 
 def _shown_extern(extern_matmul: Callable[..., Any]) -> str:

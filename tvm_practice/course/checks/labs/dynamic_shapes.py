@@ -1237,8 +1237,12 @@ def check_bucketed(bucketed: Function) -> None:
         seen=f"through {calls}",
         look="buckets that are kept from an earlier call",
     )
+    _expect_too_long_refused(bucketed, longest, rng)
+
+
+def _expect_too_long_refused(bucketed: Function, longest: int, rng: np.random.Generator) -> None:
     try:
-        x = rng.standard_normal((1, longest + 1, width), dtype="float32")
+        x = rng.standard_normal((1, longest + 1, 5), dtype="float32")
         bucketed({size: _Attention(size, []) for size in (5, longest, 12)}, x)
     except ValueError as error:
         expect(
@@ -1250,7 +1254,7 @@ def check_bucketed(bucketed: Function) -> None:
         )
         return
     raise fail(
-        f"a ValueError for length {longest + 1} with buckets {sorted(sizes)}",
+        f"a ValueError for length {longest + 1} with buckets {sorted({5, longest, 12})}",
         "a result",
         "the case that no bucket is long enough",
     )

@@ -829,6 +829,14 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         look="what is left for the next attempt",
     )
     _expect_no_more_than_needed(runner, [each for each in range(count) if losing[each] == 0])
+    _expect_results_in_order(results, order, wrong, hopeless)
+    _expect_attempts_counted(survive_lost_worker)
+    _expect_a_result_each(survive_lost_worker)
+
+
+def _expect_results_in_order(
+    results: Sequence[Any], order: Sequence[int], wrong: int, hopeless: int
+) -> None:
     wanted = " ".join("failed" if index in (wrong, hopeless) else str(index + 1) for index in order)
     expect(
         _show_results(results) == wanted,
@@ -843,8 +851,6 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         seen=last.splitlines()[-1],
         look="what is kept when a trial has failed again",
     )
-    _expect_attempts_counted(survive_lost_worker)
-    _expect_a_result_each(survive_lost_worker)
 
 
 def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) -> None:
