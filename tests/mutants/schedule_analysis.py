@@ -600,7 +600,7 @@ def without_the_functions_of_phase_two(size, *, tile=32):
         schedule.reorder(i_0, j_0, k, i_1, j_1)
         schedule.vectorize(j_1)
         if "parallel" in name:
-            schedule.parallel(i_0)
+            schedule.parallel(schedule.fuse(i_0, j_0))
         built[name] = build(schedule)
     return built
 

@@ -302,6 +302,22 @@ right_edited(
     "inputs_without_names",
     {', name="X"': "", ', name="W"': "", ', name="bias"': ""},
 )
+for name, edit, message in (
+    (
+        "takes_exponents_anew",
+        {"exponent[i, j] / row_sum[i]": "te.exp(X[i, j] - row_max[i]) / row_sum[i]"},
+        "Y computed from exponent and row_sum",
+    ),
+    ("adds_an_epsilon", {"/ row_sum[i]": "/ (row_sum[i] + 1e-5)"}, "divided by row_sum"),
+    (
+        "clips_exponents",
+        {"te.exp(X[i, j] - row_max[i])": "te.exp(te.max(X[i, j] - row_max[i], -20.0))"},
+        "exponent",
+    ),
+):
+    edited("softmax", name, edit, message=message)
+
+
 right_edited("softmax", "another_name_of_the_input", {'name="X"': 'name="scores"'})
 
 
