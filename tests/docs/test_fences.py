@@ -20,6 +20,7 @@ RUN_BY = {
     ("classic-to-current.md", "python"): "docs/test_classic_to_current.py",
     ("course.md", "bash"): "course/test_command_line.py",
     ("errors.md", "python"): "course/test_common_errors.py",
+    ("explorer.md", "bash"): "viz/explorer/test_page.py",
     ("export.md", "bash"): "test_run_autotvm.py",
     ("export.md", "python"): "docs/test_pages.py",
     ("guides/concepts.md", "python"): "docs/test_pages.py",

@@ -306,5 +306,5 @@ edited(
         "_, _, k =": "i, _, k =",
         "_, steps =": "k, steps =",
     },
-    message=r"still: the compiled code holds \d+ copies",
+    message="as their primitives say, without annotations",
 )

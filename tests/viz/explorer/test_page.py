@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser import opened
 from tests.conftest import Processes
+from tests.pages import run_blocks
 from tests.test_command_lines import run
 from tvm_practice import engines
 
@@ -96,3 +97,15 @@ def test_it_fits_its_window(page_file: Path, width: int, scheme: str) -> None:
             box = page.locator(f"[data-pane={pane}] .lines").bounding_box()
             assert box and box["height"] > 100 and box["width"] > 180
         assert not errors, errors
+
+
+def test_the_commands_of_its_page(tmp_path: Path) -> None:
+    printed = run_blocks(
+        "explorer.md",
+        tmp_path,
+        smaller=lambda text: text.replace("--size 128", "--size 64").replace(
+            "viz rank", "viz rank --schedules 8 --size 64 --seconds 1"
+        ),
+    )
+    assert "packed: " in printed[0] and "estimate and time" in printed[1]
+    assert {each.name for each in tmp_path.iterdir()} == {"matmul.html", "rank.json", "rank.svg"}
