@@ -293,10 +293,11 @@ def test_the_exporters_page(tmp_path: Path) -> None:
         return re.sub(r"--tuning-trials \d+", "--tuning-trials 4", block)
 
     printed = run_blocks("export.md", tmp_path, smaller=smaller)
-    assert len(printed) == 6
+    assert len(printed) == 7
     assert all(
         re.search(r"verified  on \d+ inputs?, largest error", each)
         for each in printed
-        if "cuda" not in each
+        if "cuda" not in each and "cosine without" not in each
     )
+    assert "all 3 layers in int8: cosine to float64" in printed[-1]
     assert "not run   code for aarch64" in printed[1]

@@ -1118,16 +1118,6 @@ edited(
     message="unrolled\\(1\\)",
 )
 edited(
-    "requantized",
-    "goes_through_int16",
-    {
-        'te.round(scaled) + te.const(zero_point, "float32")': (
-            'te.round(scaled).astype("int16").astype("float32") + te.const(zero_point, "float32")'
-        )
-    },
-    message="Y is",
-)
-edited(
     "tile_configuration",
     "empties_the_tiles",
     {
