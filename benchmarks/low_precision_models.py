@@ -1,6 +1,6 @@
 """Whole models in 16 and 8 bits beside their own float32 and other runtimes' 16 and 8 bits.
 
-    python benchmarks/low_precision_models.py                    # all models, some twenty minutes
+    python benchmarks/low_precision_models.py                    # all models
     python benchmarks/low_precision_models.py --model bert_base --seconds 60
     python benchmarks/low_precision_models.py --table            # only write the page again
 

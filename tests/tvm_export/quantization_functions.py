@@ -157,7 +157,7 @@ class Uneven(nn.Module):
         return torch.as_tensor(self.last(torch.relu(self.rough(torch.relu(self.first(x))))))
 
 
-def sensitivities(folder: str) -> dict[str, Any]:
+def sensitivities() -> dict[str, Any]:
     """Of Uneven: what `sensitivity` finds, and the cosine of its artifact."""
     from dataclasses import asdict
 

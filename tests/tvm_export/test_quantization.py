@@ -61,8 +61,8 @@ def test_an_artifact_is_near_float64_or_fails(session: engines.Session, tmp_path
     assert "less than --min-cosine 1.0" in made["told"]["reason"] and made["metadata"] == {}
 
 
-def test_the_layer_that_int8_harms_most_is_found(session: engines.Session, tmp_path: Path) -> None:
-    made = session.call(f"{FUNCTIONS}:sensitivities", {"folder": str(tmp_path)})
+def test_the_layer_that_int8_harms_most_is_found(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:sensitivities", {})
     found, artifact = made["found"], made["artifact"]
     worst, second, _ = found["layers"]
     assert worst["layer"] == "rough" and worst["cosine"] > found["cosine"]

@@ -40,8 +40,8 @@ def split(trials: Sequence["Trial"]) -> tuple[list["Trial"], list["Trial"]]:
     """Inputs to calibrate on, and those to be held out: every fourth of four or more."""
     if len(trials) < _FEWEST:
         return list(trials), []
-    held = [each for index, each in enumerate(trials) if index % _HELD_OUT == _HELD_OUT - 1]
-    return [each for each in trials if each not in held], held
+    used = [each for index, each in enumerate(trials, 1) if index % _HELD_OUT]
+    return used, list(trials[_HELD_OUT - 1 :: _HELD_OUT])
 
 
 def calibrated(call: "Call", data: Path, method: CalibrationMethod = "minmax") -> list[Range]:
