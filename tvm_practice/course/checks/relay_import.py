@@ -5,6 +5,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -724,16 +725,18 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
         by_pytorch(model, example),
         look="the module compiled",
     )
-    _check_made_anew(
-        lambda mod: run_relax(_for_another(build_relax, optimize_relax(mod)), arrays(example)),
-        model,
-        example,
-        "build_relax",
-    )
+
+    def run_by(build: Callable[..., Any]) -> Callable[[Any], list[np.ndarray]]:
+        return lambda mod: run_relax(build(optimize_relax(mod), target), arrays(example))
+
+    # Other weights, for the first call's target and for another one.
+    for build in (build_relax, partial(_for_another, build_relax)):
+        _check_made_anew(run_by(build), model, example, "build_relax")
 
 
-def _for_another(build_relax: Callable[..., Any], mod: Any) -> Any:
-    """Built for LLVM's plain target, after another one."""
+def _for_another(build_relax: Callable[..., Any], mod: Any, first: Any) -> Any:
+    """Built for LLVM's plain target, after the target `first`."""
+    del first
     executable = build_relax(mod, any_llvm())
     if other := other_target():
         text = "".join(each.inspect_source("ll") for each in executable.mod.imports)
