@@ -11,10 +11,14 @@ are asked for only where they are installed: pip install -c constraints.txt 'tvm
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from low_precision_rivals import Side
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "low_precision_models.md"
@@ -52,7 +56,6 @@ def measure(name: str, precision: str, seconds: float) -> dict[str, Any]:
         build's in this precision, "cosine": by side, "missing": the reason by side}.
     """
     import torch
-    from low_precision_rivals import Model, Side
 
     from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
@@ -64,7 +67,7 @@ def measure(name: str, precision: str, seconds: float) -> dict[str, Any]:
     call = as_call(loaded.module, loaded.args, loaded.kwargs)
     drawn = [_inputs(call, seed) for seed in range(CALIBRATING + HELD_OUT)]
     with tempfile.TemporaryDirectory() as folder:
-        model = Model(call, drawn[:CALIBRATING], MODELS[name][1], Path(folder))
+        model = _rivals().Model(call, drawn[:CALIBRATING], MODELS[name][1], Path(folder))
         sides: dict[str, Side] = {
             precision: _own(model, precision),
             "float32": _own(model, "float32"),
@@ -88,6 +91,11 @@ def measure(name: str, precision: str, seconds: float) -> dict[str, Any]:
     }
 
 
+def _rivals() -> Any:
+    """The module beside this one, which is not on the path of an engine's process."""
+    return import_module(f"{__package__}.low_precision_rivals")
+
+
 def _inputs(call: Any, seed: int) -> tuple[Any, ...]:
     """Inputs of the example's shapes: normal numbers, and numbers below the example's largest."""
     import torch
@@ -104,7 +112,6 @@ def _inputs(call: Any, seed: int) -> tuple[Any, ...]:
 def _own(model: Any, precision: str) -> Any:
     """The exporter's build in a precision."""
     import numpy as np
-    from low_precision_rivals import Side
 
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
@@ -125,17 +132,16 @@ def _own(model: Any, precision: str) -> Any:
         model.call.module, ExportConfig(example_input=example, **settings), verify=False
     )
     built(*model.feed(example).values())
-    return Side(built.run, lambda tensors: built(*model.feed(tensors).values()))
+    side: Side = _rivals().Side(built.run, lambda tensors: built(*model.feed(tensors).values()))
+    return side
 
 
 def _rival(maker: str, model: Any) -> Any:
     """A Side, or why there is none, in a line."""
-    import low_precision_rivals
-
     from tvm_practice.tvm_export.errors import Missing
     from tvm_practice.tvm_export.loading import describe
 
-    make: Callable[[Any], Any] = getattr(low_precision_rivals, maker)
+    make: Callable[[Any], Any] = getattr(_rivals(), maker)
     try:
         return make(model)
     except Missing as error:
