@@ -1,5 +1,6 @@
 """Both engines in child processes: which TVM they hold, what they carry back, how they end."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from tvm_practice import engines
+from tvm_practice.engines import selection
 
 FUNCTIONS = "tests.engines.functions"
 
@@ -46,6 +48,18 @@ def test_pytorch_comes_when_it_is_asked_for() -> None:
     seen = engines.call(engines.CURRENT, f"{FUNCTIONS}:torch_beside_tvm")
     values = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert seen == {"brought": False, "to TVM": values, "and back": values}
+
+
+def test_a_package_left_for_later_is_not_taken_for_loaded() -> None:
+    """SciPy looks for PyTorch in sys.modules, and takes a None there for it."""
+    name = "a_package_left_for_later"
+    with selection.left_for_later(name):
+        assert name not in sys.modules
+        with pytest.raises(ModuleNotFoundError, match="left for later"):
+            importlib.import_module(name)
+    assert name not in sys.modules
+    with pytest.raises(ModuleNotFoundError, match="No module named"):
+        importlib.import_module(name)
 
 
 @both

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.course.expect import draw_normal, expect_close, expect_unchanged
-from tvm_practice.course.lowering import to_device
+from tvm_practice.course.fences import Fenced
 
 
 def matmul_tensors(
@@ -71,10 +71,12 @@ def expect_product(
     """
     before = draw_normal(a, b)
     want = before[0] @ before[1]
-    inputs = [to_device(each) for each in before]
-    output = to_device(np.full(want.shape, np.nan, "float32"))
-    run(*inputs, output)
+    inputs = [Fenced(each) for each in before]
+    output = Fenced(np.full(want.shape, np.nan, "float32"))
+    run(*(each.tensor for each in (*inputs, output)))
     sizes = " by ".join("x".join(map(str, shape)) for shape in (a, b))
-    expect_close(output.numpy(), want, what=f"{what} of {sizes}", look=look, atol=atol)
+    expect_close(output.array, want, what=f"{what} of {sizes}", look=look, atol=atol)
     for name, drawn, after in zip("AB", before, inputs, strict=True):
-        expect_unchanged(drawn, after.numpy(), name)
+        expect_unchanged(drawn, after.array, name)
+    for name, each in zip(("A", "B", what), (*inputs, output), strict=True):
+        each.expect_kept(name)

@@ -11,7 +11,8 @@ import numpy as np
 from tvm_practice import engines
 from tvm_practice.course import symptoms
 from tvm_practice.course.expect import fresh_rng
-from tvm_practice.course.lowering import build_module, build_schedule, to_device
+from tvm_practice.course.fences import Fenced
+from tvm_practice.course.lowering import build_module, build_schedule
 from tvm_practice.course.products import matmul_tensors
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 from tvm_practice.viz.loop_nest import Loop, Node, format_nest, paths
@@ -118,13 +119,15 @@ class Hunt:
     def run(self, tensors: list[Any], schedule: Any, arrays: Sequence[Any]) -> Any:
         """The output that the schedule computes from numpy arrays."""
         output = [int(extent) for extent in tensors[-1].shape]
-        wanted = to_device(np.full(output, np.nan, "float32"))
+        wanted = Fenced(np.full(output, np.nan, "float32"))
         if self.engine == CLASSIC:
             built = build_schedule(schedule, [*tensors[: self.inputs], tensors[-1]])
         else:
             built = build_module(schedule.mod)
-        built(*(to_device(each) for each in arrays), wanted)
-        return wanted.numpy()
+        given = [Fenced(each) for each in arrays]
+        built(*(each.tensor for each in (*given, wanted)))
+        wanted.expect_kept("the output")
+        return wanted.array
 
 
 def report(name: str, values: bool = True) -> str:

@@ -1,5 +1,7 @@
 """Choosing the TVM of this process, and saying what it is."""
 
+import importlib.abc
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import os
@@ -8,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 import psutil
@@ -182,29 +185,51 @@ def activate(engine: Engine) -> None:
     global _active
     choose(engine)
     try:
-        with _torch_left_for_later():
+        with left_for_later("torch"):
             import tvm  # noqa: F401
     except Exception as error:  # any failure of a foreign package's import means: not usable
         raise EngineUnavailable(f"{engine} TVM does not load: {error}") from error
     _active = engine
 
 
-@contextmanager
-def _torch_left_for_later() -> Iterator[None]:
-    """Have `import torch` fail in the block, unless PyTorch is imported already.
+class _Unloadable(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the module `name`, and fails to load it."""
 
-    Current TVM imports it where it is installed, which takes twice as long as all else that it
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(
+        self, fullname: str, path: object, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(fullname, self) if fullname == self._name else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        raise ModuleNotFoundError(f"{spec.name} is left for later", name=spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        raise AssertionError("no module is created")
+
+
+@contextmanager
+def left_for_later(package: str) -> Iterator[None]:
+    """Have the import of a package fail in the block, unless it is imported already.
+
+    Current TVM imports PyTorch where it is installed, which takes twice as long as all else that it
     imports, for a faster exchange of tensors and for PyTorch's CUDA streams, neither of which is
     used here. Imported afterwards it works with TVM as ever.
+
+    A None in sys.modules would do it as well, but SciPy takes that for PyTorch: classic TVM imports
+    XGBoost, which imports scikit-learn and with it SciPy's distributions where it is installed.
     """
-    if "torch" in sys.modules:
+    if package in sys.modules:
         yield
         return
-    sys.modules["torch"] = None  # type: ignore[assignment]  # what import takes for missing
+    unloadable = _Unloadable(package)
+    sys.meta_path.insert(0, unloadable)
     try:
         yield
     finally:
-        del sys.modules["torch"]
+        sys.meta_path.remove(unloadable)
 
 
 def describe() -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tvm_practice.course.capstone.tracks import Arrays, Size, Track, find_track, shown
 from tvm_practice.course.expect import CheckFailed, draw_from, expect, fail, fresh_rng
+from tvm_practice.course.fences import Fenced
 from tvm_practice.course.grading import describe, load_source
 from tvm_practice.course.guarding import Guard, source_of
 
@@ -23,7 +24,6 @@ ALLOWED = (
 _NAMES = {"__import__", "exec", "eval", "compile", "open", "globals", "breakpoint"}
 # How a function of TVM calls a library, or Python.
 _CALLS = ("call_extern", "call_pure_extern", "call_packed", "call_cpacked", "call_ffi_kernel")
-_FENCE = 64  # floats before and after each buffer: whole cache lines
 
 
 def source_problem(text: str) -> str | None:
@@ -198,23 +198,6 @@ def expect_own_work(module: Any, track: Track) -> None:
             f"its function calls {foreign[0]}",
             "te.extern, T.call_packed and their like: another library's speed is not yours",
         )
-
-
-class Fenced:
-    """A tensor in the middle of NaN: what reads beside it has NaN, what writes there is seen."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        import tvm
-
-        whole = np.full(array.size + 3 * _FENCE, np.nan, "float32")
-        start = _FENCE + (-whole.ctypes.data // 4) % 16  # an address that divides by 64
-        self._fences = whole[:start], whole[start + array.size :]
-        self.array = whole[start : start + array.size].reshape(array.shape)
-        self.array[...] = array
-        self.tensor = tvm.runtime.from_dlpack(self.array)
-
-    def is_whole(self) -> bool:
-        return all(bool(np.isnan(each).all()) for each in self._fences)
 
 
 def expect_right(

@@ -11,7 +11,8 @@ import numpy as np
 
 from tvm_practice.course.catalog import Check, Phase
 from tvm_practice.course.expect import draw_normal, expect, expect_close
-from tvm_practice.course.lowering import build_module, to_device
+from tvm_practice.course.fences import Fenced
+from tvm_practice.course.lowering import build_module
 from tvm_practice.course.nests import accepted
 from tvm_practice.course.puzzle_loops import EXAMPLE, PUZZLES, Puzzle, expect_picture
 from tvm_practice.engines import CURRENT
@@ -111,9 +112,10 @@ def _compiled(expressions: Iterable[Any]) -> CodeType:
 def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
     shapes = [[int(extent) for extent in each.shape] for each in schedule.mod["main"].params]
     (x,) = draw_normal(tuple(shapes[0]))
-    y = to_device(np.full(shapes[1], np.nan, "float32"))
-    build_module(schedule.mod)(to_device(x), y)
-    expect_close(y.numpy(), puzzle.values(x), what="Y", look="the primitives")
+    given, y = Fenced(x), Fenced(np.full(shapes[1], np.nan, "float32"))
+    build_module(schedule.mod)(given.tensor, y.tensor)
+    expect_close(y.array, puzzle.values(x), what="Y", look="the primitives")
+    y.expect_kept("Y")
 
 
 @_puzzle(

@@ -1,0 +1,60 @@
+"""Arrays between strips of memory that no kernel may touch: what is beside a tensor shows it."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tvm_practice import engines
+from tvm_practice.course.expect import expect
+
+# Elements of a strip: as many as the tiles that stick out of a check's matrices.
+_STRIP = 1 << 13
+_ALIGNMENT = 64  # bytes, which TVM's kernels rely on
+
+
+class Fenced:
+    """A tensor of the active engine on the CPU, with a strip of memory on each side of it.
+
+    The strips hold NaN, so that a kernel that reads beside the tensor has NaN, and the largest
+    number of a type that has none. What a kernel writes there `expect_kept` finds.
+
+    Attributes:
+        array: the tensor's values, which the kernel changes.
+        tensor: what a compiled function takes.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        kind = values.dtype
+        size = math.prod(values.shape)
+        beyond = np.nan if kind.kind == "f" else np.iinfo(kind).max
+        memory = np.full(size + 2 * _STRIP + _ALIGNMENT, beyond, kind)
+        begin = _STRIP + (-memory.ctypes.data) % _ALIGNMENT // kind.itemsize
+        self._strips = memory[:begin], memory[begin + size :]
+        self._kept = [strip.tobytes() for strip in self._strips]
+        self.array = memory[begin : begin + size].reshape(values.shape)
+        self.array[...] = values
+        self.tensor = _tensor(self.array)
+
+    def is_whole(self) -> bool:
+        """Whether nothing wrote beside the tensor."""
+        return self._kept == [strip.tobytes() for strip in self._strips]
+
+    def expect_kept(self, name: str) -> None:
+        """Nothing wrote beside the tensor, which `name` is."""
+        expect(
+            self.is_whole(),
+            expected=f"only elements of {name} written",
+            seen=f"memory beside {name} was changed",
+            look="a bound that is missing where a part does not divide the size: split guards the "
+            "block unless it is told not to",
+        )
+
+
+def _tensor(array: np.ndarray) -> Any:
+    """The engine's tensor of the same memory."""
+    import tvm
+
+    if engines.active() == engines.CLASSIC:
+        return tvm.nd.from_dlpack(array.__dlpack__())
+    return tvm.runtime.from_dlpack(array)
