@@ -1,5 +1,8 @@
 """`python -m conformance KIND`: try cases that others wrote, and say what became of them."""
 
+import random
+import shlex
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,6 +19,7 @@ from conformance.results import Kept, Results, path_of
     epilog="\b\nExamples:\n  python -m conformance operators --samples 2\n"
     "  python -m conformance operators --dtype bfloat16 --draw 100\n"
     "  python -m conformance operators --only softmax --json outcomes.json\n"
+    "  python -m conformance transformers --only '* mask' --json runs/conformance/masks.json\n"
     "  python -m conformance --again outcomes.json --verdict raw\n"
     "  python -m conformance --more outcomes.json --samples 6 --minutes 20"
 )
@@ -24,7 +28,7 @@ from conformance.results import Kept, Results, path_of
 @click.option("--samples", type=click.IntRange(min=1), help="Samples per group [default: all].")
 @click.option("--draw", type=click.IntRange(min=0), help="Try this many cases, drawn at random.")
 @click.option("--seed", type=int, help="Seed of the draw; the same seed draws the same cases.")
-@click.option("--only", help="Try only cases whose name starts with this.")
+@click.option("--only", help="Try only cases whose name starts with this; * is any text.")
 @click.option("--verbose", is_flag=True, help="Print the outcome of each case.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option(
@@ -91,17 +95,20 @@ def main(
     chosen = before.failures(cast("tuple[Verdict, ...]", verdict)) if before and again else None
     known_before = before.tried if before and more else frozenset()
     defects = 0
+    if draw is not None and seed is None:
+        seed = random.SystemRandom().randrange(10**6)
+    part = _part(draw, seed, only) if before is None else before.part
     for kind, type_, most in runs:
         known = list(KINDS[kind].cases(type_, most))
         found = [
             each
             for each in drawn(known, draw, seed)
-            if (only is None or each.name.startswith(only))
+            if (only is None or fnmatchcase(each.name, f"{only}*"))
             and (chosen is None or each.name in chosen)
             and each.name not in known_before
         ]
         kept = Kept(
-            Results.of(kind, type_, most, before.outcomes if before else ()),
+            Results.of(kind, type_, most, before.outcomes if before else (), part=part),
             file or again or more or (None if draw or only else path_of(kind, type_)),
             [each.name for each in known],
         )
@@ -131,6 +138,14 @@ def _outcomes_of(file: Path | None) -> Results | None:
         return None if file is None else Results.read(file)
     except (ValueError, KeyError, TypeError) as error:
         raise click.UsageError(f"{file} holds no outcomes: {error}") from None
+
+
+def _part(draw: int | None, seed: int | None, only: str | None) -> str:
+    """The options that choose some of the cases, as they are typed."""
+    return " ".join(
+        [f"--draw {draw} --seed {seed}"] * (draw is not None)
+        + [f"--only {shlex.quote(only or '')}"] * (only is not None)
+    )
 
 
 def _keep(kept: Kept, verbose: bool, outcome: Outcome) -> None:

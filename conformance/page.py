@@ -34,7 +34,16 @@ numbers, say, or PyTorch refuses it.
 other outcomes stay from the run before, which may have been of an earlier version; a date is that
 of the last run. Outcomes are kept in runs/conformance/. Where a kind or type has none there, its
 row on this page stays as it was, with its date; so do the reasons, where a whole kind has none.
+
+<!-- not run here: half an hour; CI runs a sample -->
+```bash
+python -m conformance operators --draw 400 --json runs/conformance/drawn.json --page
+```
+
+This tries cases drawn anew; they, and those that `--only` names, have a row of their own.
 """
+_PARTS = "Cases drawn or chosen"
+_PART_HEADINGS = ("command", *_HEADINGS[2:-2], "date")
 # What differs between cases that are refused for one reason.
 _PARTICULAR = (
     (re.compile(r"; (--converters|--tuner) .*"), ""),
@@ -68,10 +77,14 @@ def text(found: Sequence[Results], before: str = "") -> str:
         found: the outcomes.
         before: the page as it was: what it says of types and kinds that are not in `found` stays.
     """
-    parts = [_HEAD, _overview(found, before)]
+    chosen = [each for each in found if each.part]
+    found = [each for each in found if not each.part]
+    parts = [_HEAD, _overview(found, before), _drawn(chosen, before)]
     for kind in KINDS:
         outcomes = [each for each in found if each.kind == kind]
-        parts.append(_section(kind, outcomes) if outcomes else _section_of(before, kind))
+        parts.append(
+            _section(kind, outcomes) if outcomes else _section_of(before, KINDS[kind].TITLE)
+        )
     return "\n".join(filter(None, parts)).rstrip() + "\n"
 
 
@@ -79,6 +92,21 @@ def _overview(found: Iterable[Results], before: str) -> str:
     rows = _rows_of(before) | {(each.kind, each.dtype): _row(each) for each in found}
     known = [(kind, dtype) for kind in KINDS for dtype in KINDS[kind].DTYPES]
     return _table(_HEADINGS, [rows[each] for each in known if each in rows])
+
+
+def _drawn(found: Sequence[Results], before: str) -> str:
+    """The section on runs that tried some cases only: a row per command; reasons are the new."""
+    kept = _section_of(before, _PARTS)
+    if not found:
+        return kept
+    rows = {line.split(" | ")[0]: line for line in kept.splitlines() if line.startswith("| `pyt")}
+    for each in found:
+        row = [_cell(each.command), *_row(each)[2:-2], _row(each)[-1]]
+        rows[f"| {row[0]}"] = f"| {' | '.join(row)} |"
+    outcomes = [outcome for each in found for outcome in each.outcomes]
+    table = _table(_PART_HEADINGS, []) + "".join(f"{line}\n" for line in rows.values())
+    told = (_reasons(outcomes, "refused", "Refused, by reason"), _named(outcomes))
+    return "\n".join(filter(None, [f"## {_PARTS}\n", table, *told]))
 
 
 def _row(found: Results) -> list[str]:
@@ -106,10 +134,10 @@ def _rows_of(page: str) -> dict[tuple[str, str], list[str]]:
     }
 
 
-def _section_of(page: str, kind: str) -> str:
-    """A page's section on a kind; empty where it has none."""
-    _, _, found = page.partition(f"\n## {KINDS[kind].TITLE}\n")
-    return f"## {KINDS[kind].TITLE}\n{found.partition(chr(10) + '## ')[0]}" if found else ""
+def _section_of(page: str, title: str) -> str:
+    """A page's section under a heading; empty where it has none."""
+    _, _, found = page.partition(f"\n## {title}\n")
+    return f"## {title}\n{found.partition(chr(10) + '## ')[0]}" if found else ""
 
 
 def _section(kind: str, found: Sequence[Results]) -> str:

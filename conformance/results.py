@@ -25,6 +25,7 @@ class Results:
         outcomes: one per case that was tried.
         untried: how many more cases there are.
         command: that made it.
+        part: options that chose some of the cases; empty where all were to be tried.
         environment: of the run, the last one where there were more; see `measure.environment`.
     """
 
@@ -35,6 +36,7 @@ class Results:
     command: str
     environment: dict[str, Any]
     untried: int = 0
+    part: str = ""
 
     @classmethod
     def of(
@@ -45,6 +47,7 @@ class Results:
         outcomes: Iterable[Outcome],
         *,
         untried: int = 0,
+        part: str = "",
     ) -> "Results":
         """The record of a run as it is now."""
         return cls(
@@ -53,9 +56,11 @@ class Results:
             samples=samples,
             outcomes=tuple(outcomes),
             command=f"python -m conformance {kind} --dtype {dtype}"
-            + (f" --samples {samples}" if samples else ""),
+            + (f" --samples {samples}" if samples else "")
+            + (f" {part}" if part else ""),
             environment=environment(),
             untried=untried,
+            part=part,
         )
 
     @classmethod

@@ -76,7 +76,10 @@ def test_a_part_of_the_cases_is_kept_only_where_told(
 ) -> None:
     code, _ = invoke(capfd, "files", "--only", "t", "--dtype", "bool", "--json", "found.json")
     assert code == 1 and verdicts(kind / "found.json") == {"two": "refused", "three": "raw"}
-    assert Results.read(kind / "found.json").untried == 1
+    kept = Results.read(kind / "found.json")
+    assert kept.untried == 1 and kept.part == "--only t"
+    invoke(capfd, "files", "--only", "*w", "--json", "found.json")
+    assert verdicts(kind / "found.json") == {"two": "refused"}
     assert not (kind / "runs").exists()
 
 

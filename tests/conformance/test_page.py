@@ -65,3 +65,18 @@ def test_what_was_not_run_here_stays_as_it_was() -> None:
     ):
         assert line in head
     assert after.partition("## timm")[2] == before.partition("## timm")[2]
+
+
+def test_cases_that_were_chosen_have_rows_of_their_own() -> None:
+    whole = Results.of("operators", "float32", None, _OUTCOMES[:2])
+    drawn = Results.of("operators", "float32", None, _OUTCOMES, part="--draw 6 --seed 3")
+    before = page.text([whole, drawn])
+    row = "| `python -m conformance operators --dtype float32 --draw 6 --seed 3` | 5 | 2 (40.0%) |"
+    assert f"{row} 2 | 1 | 0 | 1 | 2" in before
+    assert "| PyTorch's operator database | float32 | 2 | 2 (100.0%) |" in before
+    assert "| 2 | `no x for shape (n, …)` |" in before
+    assert page.text([], before) == before
+
+    masks = Results.of("transformers", "float32", None, _OUTCOMES[:1], part="--only '* mask'")
+    after = page.text([masks], before)
+    assert row in after and "--only '* mask'` | 1 | 1 (100.0%) | 0 | 0 | 0 | 0 | 2" in after
