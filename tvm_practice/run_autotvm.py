@@ -131,6 +131,12 @@ Call = Callable[[str, dict[str, Any]], Any]
     "--single-file", is_flag=True, help="Write ARTIFACTS/model.tvmp too: all in one file."
 )
 @click.option(
+    "--c-source",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the model as C to DIR too: compiled without TVM's runtime, for a processor.",
+)
+@click.option(
     "--measure-repeats", type=click.IntRange(1, 1_000_000), default=200, show_default=True
 )
 @click.option("--measure-warmup", type=click.IntRange(0, 1_000_000), default=20, show_default=True)
@@ -376,11 +382,25 @@ def _print(result: dict[str, Any], *, verbose: bool) -> None:
         click.echo(f"artifacts {result['artifacts']}, library {result['size'] / 1e6:.1f} MB")
     if result["single_file"]:
         click.echo(f"file      {result['single_file']}")
+    if result["c_source"]:
+        _print_c(result["c_source"])
     if verbose:
         for function, rule in result["rules"].items():
             click.echo(f"rule      {rule:<12} {function}")
             for other, reason in result["declined"].get(function, {}).items():
                 click.echo(f"          not {other}: {reason}")
+
+
+def _print_c(written: dict[str, Any]) -> None:
+    click.echo(f"C         {written['folder']}, {written['calls']} calls")
+    program = "not linked" if written["program"] is None else f"{written['program'] / 1e3:.1f} kB"
+    weights, workspace = (f"{written[each] / 1e6:.1f} MB" for each in ("weights", "workspace"))
+    click.echo(f"program   {program}; weights {weights}, workspace {workspace}")
+    if written["not_run"]:
+        click.echo(f"not run   {written['not_run']}")
+    else:
+        error = written["verification"]["max_error"]
+        click.echo(f"verified  the C program, largest error {error:.2g}")
 
 
 def _print_run(

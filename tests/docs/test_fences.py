@@ -16,6 +16,7 @@ RUN_BY = {
     ("artifacts.md", "bash"): "docs/test_pages.py",
     ("artifacts.md", "python"): "tvm_export/test_artifacts.py",
     ("bench.md", "bash"): "test_bench.py",
+    ("c_source.md", "bash"): "tvm_export/c_source/test_c_source.py",
     ("capstone.md", "bash"): "course/capstone/test_command.py",
     ("classic-to-current.md", "python"): "docs/test_classic_to_current.py",
     ("course.md", "bash"): "course/test_command_line.py",

@@ -30,6 +30,7 @@ class GraphModule:
         tuner: the tuner whose records it was built with; None if untuned.
         runner: runs it; None for a target that this machine cannot run, `run` then raises.
         compiled: classic: the graph executor factory; current: the Relax executable.
+        scheduled: current: the Relax module that it was compiled from.
         graph_json: classic: the executor's graph; current: the Relax module as JSON,
             see `graph_json`.
         target: what it was compiled for.
@@ -55,6 +56,7 @@ class GraphModule:
     rules: dict[str, str] = field(default_factory=dict)
     declined: dict[str, dict[str, str]] = field(default_factory=dict)
     made_by: dict[str, MadeBy] = field(default_factory=dict)
+    scheduled: Any = field(default=None, repr=False)
     _given: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _ready: bool = field(default=False, repr=False)
 

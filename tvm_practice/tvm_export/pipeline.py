@@ -38,16 +38,17 @@ def export_model(request: Request) -> dict[str, Any]:
     Returns:
         {"status": "ok", "engine", "target", "tuner", "tuning", "latency", "ratio" (to PyTorch
         eager, interleaved), "tuners_own" (see `artifacts.schema`), "verification", "not_run",
-        "artifacts", "single_file", "seconds", "rules", "declined", "functions", "notes", "size",
-        "unchanged_since"}, latencies in ms, the library's size in bytes, the date of an export
-        that was reused or None. For a target that this machine cannot run "not_run" says why, and
-        what needs a run is None. Where the outputs are wrong nothing is written, unless with
-        `force`: "artifacts" and "size" are None.
+        "artifacts", "single_file", "c_source" (see `checking.export_c`), "seconds", "rules",
+        "declined", "functions", "notes", "size", "unchanged_since"}, latencies in ms, the library's
+        size in bytes, the date of an export that was reused or None. For a target that this machine
+        cannot run "not_run" says why, and what needs a run is None. Where the outputs are wrong
+        nothing is written, unless with `force`: "artifacts" and "size" are None.
 
     Raises:
         BadInput: the model, its inputs, the target, the log or the folder; one line.
     """
     from tvm_practice.tvm_export.artifacts import SINGLE, linker, origin, pack
+    from tvm_practice.tvm_export.c_source import checking
 
     request = ExportRequest.model_validate(request)
     folder = request.artifacts
@@ -56,7 +57,7 @@ def export_model(request: Request) -> dict[str, Any]:
     loaded = load(request)
     made_from = origin.of(loaded)
     # A calibration file of the same name may hold other inputs.
-    may_reuse = request.reuse and request.calibration is None
+    may_reuse = request.reuse and request.calibration is None and request.c_source is None
     if may_reuse and (date := origin.unchanged_since(folder, request, made_from)):
         if request.single_file and not (folder / SINGLE).exists():
             pack(folder, folder / SINGLE)
@@ -65,6 +66,8 @@ def export_model(request: Request) -> dict[str, Any]:
     imported = import_model(loaded)
     if request.single_file:
         linker(str(imported.target))  # before hours of tuning
+    if request.c_source is not None:
+        checking.require_possible(imported, request.c_source)
     built = build(schedule(tune(imported)))
     if request.dump_ir:
         _write_stages(built.stages, folder / "ir")
@@ -72,7 +75,10 @@ def export_model(request: Request) -> dict[str, Any]:
     if measured.is_wrong and not request.force:
         return _told_of_wrong(measured)
     write(measured, request, origin=origin.after(measured, made_from))
-    return _told(folder)
+    told = _told(folder)
+    if request.c_source is not None:
+        told["c_source"] = checking.export_c(measured, request.c_source, judged)
+    return told
 
 
 def _require_place(request: ExportRequest) -> None:
@@ -622,6 +628,7 @@ def _told(folder: Path, *, unchanged_since: str | None = None) -> dict[str, Any]
         "artifacts": str(folder),
         "size": (folder / LIBRARY).stat().st_size,
         "single_file": str(folder / SINGLE) if (folder / SINGLE).exists() else None,
+        "c_source": None,
         "unchanged_since": unchanged_since,
     }
 
@@ -648,5 +655,6 @@ def _told_of_wrong(export: Export) -> dict[str, Any]:
         "artifacts": None,
         "size": None,
         "single_file": None,
+        "c_source": None,
         "unchanged_since": None,
     }

@@ -229,6 +229,7 @@ def _compiled(export: Export) -> GraphModule:
         tuner=export.tuner,
         runner=RelaxRunner(executable, device=device_of(target)) if runs_here else None,
         compiled=executable,
+        scheduled=export.module,
         graph_json=graph,
         weight_bytes=weight_bytes,
         target=str(target),

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.config import ExportSettings
 from tvm_practice.tvm_export.example_inputs import ExampleTensor
 
@@ -52,6 +53,7 @@ class ExportRequest(ExportSettings):
         repeats: calls of the artifact that are.
         dump_ir: write the model's IR after each stage to `artifacts`/ir.
         single_file: write `artifacts`/model.tvmp too, see `artifacts.packing`.
+        c_source: folder for the model as C, see `c_source`; None: none is written.
         replace: write over any artifacts of the same model, an untuned export over a tuned one.
         force: write over another model's artifacts too, and artifacts whose outputs are wrong.
         reuse: make nothing anew where `artifacts` holds an export of the same.
@@ -67,9 +69,19 @@ class ExportRequest(ExportSettings):
     repeats: int = Field(default=1000, ge=1, le=MOST_CALLS)
     dump_ir: bool = False
     single_file: bool = False
+    c_source: Path | None = None
     replace: bool = False
     force: bool = False
     reuse: bool = False
+
+    @model_validator(mode="after")
+    def _c_source_is_possible(self) -> "ExportRequest":
+        if self.c_source is not None and self.chosen_engine == CLASSIC:
+            raise ValueError("c_source: only the current engine writes C; this is the classic one")
+        if self.c_source is not None and self.dynamic_extents:
+            extents = ", ".join(self.dynamic_extents)
+            raise ValueError(f"c_source: {extents} is left open, and a model's C has fixed extents")
+        return self
 
     def arguments(self) -> dict[str, Any]:
         """The request as the arguments of a call of EXPORT, which are JSON values."""
