@@ -4,6 +4,7 @@ pytest -m phase2        one phase
 pytest -k tile          one exercise
 """
 
+import functools
 import os
 import re
 import zlib
@@ -21,7 +22,13 @@ from tvm_practice.course.editing import (
     signature,
     stubbed,
 )
-from tvm_practice.course.grading import Grader, Verdict, reference_file, source_file
+from tvm_practice.course.grading import (
+    Grader,
+    Verdict,
+    grade_unrun,
+    reference_file,
+    source_file,
+)
 
 EXERCISES = exercises()
 BY_ID = {exercise.id: exercise for exercise in EXERCISES}
@@ -52,6 +59,7 @@ def each_exercise(*, labs_follow: bool = False) -> Any:
     return pytest.mark.parametrize("exercise", cases)
 
 
+@functools.cache
 def _stub_text(module: str) -> str:
     """The phase's file as it comes: every exercise to do, whatever the learner has written."""
     text = source_file(module, MINE).read_text()
@@ -62,18 +70,6 @@ def _stub_text(module: str) -> str:
 
 def _solution(exercise: Exercise) -> str:
     return function_source(reference_file(exercise).read_text(), exercise.name)
-
-
-def _grade_pasted(
-    grader: Grader, exercise: Exercise, source: str, folder: Path
-) -> dict[str, Verdict]:
-    """Verdicts of the exercise's whole phase with `source`, and its steps, in place of stubs."""
-    file = folder / f"{phase(exercise.phase).name}.py"
-    file.write_text(pasted(_stub_text(exercise.phase), exercise, source))
-    return {
-        each.name: grader.grade(each, str(file), seed=_seed(each.id))
-        for each in phase(exercise.phase).exercises
-    }
 
 
 def _seed(answer: str) -> int:
@@ -102,14 +98,24 @@ def test_mine(grader: Grader, exercise: Exercise) -> None:
 
 @each_exercise(labs_follow=True)
 def test_solution(grader: Grader, exercise: Exercise, tmp_path: Path) -> None:
-    """The reference solution pasted into the stub turns it and its steps green, no other."""
-    verdicts = _grade_pasted(grader, exercise, _solution(exercise), tmp_path)
-    _skip_without_engine(verdicts[exercise.name])
-    assert verdicts.pop(exercise.name).message == ""
-    steps = {each.name for each in steps_of(exercise, _solution(exercise))}
-    others = {name: each.status for name, each in verdicts.items() if each.status != "unavailable"}
-    assert {name for name, status in others.items() if status == "passed"} == steps, others
-    assert set(others.values()) <= {"todo", "passed"}, others
+    """The reference solution pasted into the stub turns it green, and no other but its steps.
+
+    Its steps are pasted with it; that each of them is right is its own case.
+    """
+    source = _solution(exercise)
+    file = tmp_path / f"{phase(exercise.phase).name}.py"
+    file.write_text(pasted(_stub_text(exercise.phase), exercise, source))
+    verdict = grader.grade(exercise, str(file), seed=_seed(exercise.id))
+    _skip_without_engine(verdict)
+    assert verdict.message == ""
+    left = {
+        each
+        for each in phase(exercise.phase).exercises
+        if each != exercise and each not in steps_of(exercise, source)
+    }
+    unrun = {each.name: grade_unrun(each, str(file)) for each in left}
+    assert all(each is not None for each in unrun.values()), unrun
+    assert {each.status for each in unrun.values() if each} <= {"todo", "unavailable"}, unrun
 
 
 def _pasted(answers: list[Mutant], long: tuple[str, ...] = _LONG) -> Any:

@@ -56,14 +56,21 @@ _PACKAGES = (
     "numpy",
     "torch",
     "torch.export",
+    "torch.export._trace",
+    "torch.export._unlift",
     "torch._dynamo",
     "torch._inductor.compile_fx",
     "psutil",
     "click",
+    "click._textwrap",
     "rich.console",
     "rich.table",
     "rich.progress",
     "pydantic",
+    "pydantic.fields",  # it imports its parts when they are first asked for
+    "pydantic.functional_validators",
+    "pydantic.main",
+    "pydantic.plugin._schema_validator",
     "omegaconf",
     "jinja2",
     "filelock",
@@ -128,17 +135,45 @@ def _spare_pytorchs_export() -> None:
     # It registers thousands of kernels per export and evaluates annotations for each; typing's
     # Callable keeps what it made of the same types.
     torch._ops.Callable = typing.Callable  # type: ignore[attr-defined]
-    # It is called for each namespace of operators, and does nothing without new registrations.
-    original, registered = utils._materialize_cpp_cia_ops, -1
+    # It walks all operators, namespace by namespace, for the same set.
+    original, known = utils._collect_all_valid_cia_ops, (-1, -1)
+    valid: set[Any] = set()
 
-    def materialize() -> None:
-        nonlocal registered
+    def collect() -> set[Any]:
+        nonlocal known, valid
         found = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
-        if len(found) != registered:
-            original()
-            registered = len(found)
+        state = len(found), len(torch._C._dispatch_get_all_op_names())
+        if state != known:
+            known, valid = state, original()
+        return set(valid)
 
-    utils._materialize_cpp_cia_ops = materialize
+    _put_in_place(original, collect)
+
+    # It is called for 20 keys of each of some hundred operators per decomposition.
+    decorated = torch._ops.OperatorBase.py_impl
+
+    def py_impl(operator: Any, key: Any) -> Any:
+        if type(key) is not torch._C.DispatchKey or key == torch._C.DispatchKey.Python:
+            return decorated(operator, key)
+
+        def inner(function: Any) -> Any:
+            if key in operator.py_kernels:
+                return decorated(operator, key)(function)  # which says so
+            operator.py_kernels[key] = function
+            operator._dispatch_cache.clear()
+            return function
+
+        return inner
+
+    torch._ops.OperatorBase.py_impl = py_impl  # type: ignore[assignment, method-assign]
+
+
+def _put_in_place(original: Any, other: Any) -> None:
+    """Have PyTorch's modules call `other` where they have imported `original`."""
+    for module in [each for name, each in sys.modules.items() if _package(name) == "torch"]:
+        for name, value in list(vars(module).items()):
+            if value is original:
+                setattr(module, name, other)
 
 
 class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -146,6 +181,9 @@ class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, modules: dict[str, types.ModuleType]):
         self._modules = modules
+        self._names: dict[str, list[str]] = {}
+        for name in modules:
+            self._names.setdefault(_package(name), []).append(name)
 
     def find_spec(
         self, name: str, path: object = None, target: object = None
@@ -162,8 +200,7 @@ class _ImportedBefore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def exec_module(self, module: types.ModuleType) -> None:
-        package = _package(module.__name__)
-        for name in [each for each in self._modules if _package(each) == package]:
+        for name in self._names.pop(_package(module.__name__), ()):
             sys.modules[name] = self._modules.pop(name)
 
 
