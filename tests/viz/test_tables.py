@@ -71,6 +71,16 @@ def test_the_mark_is_explained_where_it_is() -> None:
     assert "unstable" not in drawn("2.00") and "and more" in drawn("2.00")
 
 
+def test_names_are_cut_off_and_not_figures() -> None:
+    screen = io.StringIO()
+    rows = [[["fused_" + "multiply_" * 20, "1", "18.005", "13%", "rule, contraction"]]]
+    table = results_table("t", ["function", "calls", "ms", "share", "schedule"], rows)
+    Console(file=screen, width=80).print(table)
+    row = screen.getvalue().splitlines()[-2]
+    assert row.split()[-5:] == ["1", "18.005", "13%", "rule,", "contraction"]
+    assert row.split()[0].startswith("fused_multiply_") and len(row) <= 80
+
+
 def test_a_table_of_a_page_is_filled_up() -> None:
     block = table_block(["a", "b", "c"], [["x"], ["y", "1\n0–2", "z"]], title="t")
     assert block.rows == [["x", "", ""], ["y", "1 (0–2)", "z"]] and block.title == "t"

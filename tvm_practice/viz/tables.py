@@ -64,6 +64,8 @@ def results_table(
 ) -> "Table":
     """A table that fits a narrow terminal, and beneath it the meaning of the mark, if it is there.
 
+    Where the terminal is too narrow, names are cut off, not figures.
+
     Args:
         title: above the table.
         headings: of the columns. The first has names, at the left; the others figures, at the
@@ -74,7 +76,7 @@ def results_table(
     from rich.table import Table
 
     table = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0), title=title)
-    table.add_column(headings[0], no_wrap=True)
+    table.add_column(headings[0], overflow="ellipsis")
     for heading in headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
     for rows in sections:
