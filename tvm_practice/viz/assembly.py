@@ -26,7 +26,7 @@ def innermost_loop(assembly: str) -> list[str]:
     Raises:
         ValueError: no loop in it multiplies.
     """
-    instructions, labels = _parsed(assembly)
+    instructions, labels = parsed(assembly)
     wasm = any(each in ("loop", "end_loop") for each in instructions)
     spans = _wasm_loops(instructions) if wasm else _loops(instructions, labels)
     innermost = [
@@ -47,7 +47,7 @@ def _multiplications(loop: Sequence[str]) -> int:
     return sum(_MULTIPLIES.match(each) is not None for each in loop)
 
 
-def _parsed(assembly: str) -> tuple[list[str], dict[str, int]]:
+def parsed(assembly: str) -> tuple[list[str], dict[str, int]]:
     """The instructions, and before which of them each label stands."""
     instructions: list[str] = []
     labels: dict[str, int] = {}

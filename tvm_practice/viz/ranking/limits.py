@@ -1,11 +1,12 @@
 """What a cycle, a multiply-add and a line from beyond a cache cost on this machine, measured."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tvm_practice.tvm_export.peak import best_seconds
 from tvm_practice.viz.cache import machine_caches
-from tvm_practice.viz.ranking.loop_cost import LATENCY
+from tvm_practice.viz.ranking.pipeline import LATENCY, Cycles
 
 _STEPS = 100_000
 _FAR = 67  # lines from one to the next: another page each time
@@ -48,6 +49,30 @@ def main(X: T.Buffer((2,), "float32"), Y: T.Buffer((12, {lanes}), "float32")):
         for l in T.vectorized({lanes}):
             Y[i, l] = sums[i, l]
 """
+_READS = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((192, {lanes}), "float32"), Y: T.Buffer((192, {lanes}), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    sums = T.alloc_buffer((12, {lanes}), "float32", scope="local")
+    for i in T.unroll(12):
+        for l in T.vectorized({lanes}):
+            sums[i, l] = T.float32(0)
+    for r in range({steps} // 192):
+        for o in range(16):
+            for i in T.unroll(12):
+                for l in T.vectorized({lanes}):
+                    sums[i, l] = sums[i, l] + X[o * 12 + i, l]
+    for i in T.unroll(12):
+        for l in T.vectorized({lanes}):
+            Y[i, l] = sums[i, l]
+"""
+_COPIES = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((192, {lanes}), "float32"), Y: T.Buffer((192, {lanes}), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for r in range({steps} // 192):
+        for i in range(192):
+            for l in T.vectorized({lanes}):
+                Y[i, l] = X[i, l] * X[0, 0]
+"""
 _LINES = """@T.prim_func(s_tir=True)
 def main(X: T.Buffer(({lines}, 16), "float32"), Y: T.Buffer((4, 16), "float32")):
     T.func_attr({{"tirx.noalias": True}})
@@ -76,6 +101,9 @@ class Costs:
         vector: a multiply-add of the widest vectors, none of which waits.
         memory: a multiply-add onto a place that the one before has just written.
         scattered: an element that is gathered or scattered, in L1.
+        read: a sum of the widest vectors, one of which comes from L1.
+        copied: a widest vector read from L1, multiplied and written to it.
+        lanes: of the widest vectors.
         near: a line from beyond L1 and from beyond L2, read in order.
         far: the same, each line on another page.
     """
@@ -84,18 +112,39 @@ class Costs:
     vector: float
     memory: float
     scattered: float
+    read: float
+    copied: float
+    lanes: int
     near: tuple[float, float]
     far: tuple[float, float]
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Costs":
+        """From `dataclasses.asdict`, through JSON. Raises TypeError for other names."""
+        return cls(**{**values, "near": tuple(values["near"]), "far": tuple(values["far"])})
+
+    def cycles(self) -> Cycles:
+        """What the pipeline needs of it."""
+        read = self.read / self.cycle
+        return Cycles(
+            vector=self.vector / self.cycle,
+            memory=self.memory / self.cycle,
+            scattered=self.scattered / self.cycle,
+            read=read,
+            written=max(read, self.copied / self.cycle - read),
+            lanes=self.lanes,
+        )
+
     def __str__(self) -> str:
-        single = (self.cycle, self.vector, self.memory, self.scattered)
-        cycle, vector, memory, scattered, *lines = (
+        single = (self.cycle, self.vector, self.memory, self.scattered, self.read, self.copied)
+        cycle, vector, memory, scattered, read, copied, *lines = (
             f"{1e9 * each:.2g}" for each in (*single, *self.near, *self.far)
         )
         return (
             f"In ns: cycle {cycle}; multiply-add of vectors {vector}, through memory {memory};\n"
-            f"gathered element {scattered}; line from beyond L1 {lines[0]}, beyond L2 {lines[1]}; "
-            f"on\nanother page {lines[2]}, {lines[3]}"
+            f"gathered element {scattered}; vector read from L1 {read}, copied {copied};\n"
+            f"line from beyond L1 {lines[0]}, beyond L2 {lines[1]}; "
+            f"on another page {lines[2]}, {lines[3]}"
         )
 
 
@@ -116,6 +165,11 @@ def measured_costs() -> Costs:
     memory = best_seconds(_THROUGH_MEMORY.format(steps=_STEPS), places, target, 15) / _STEPS
     apart = [one, np.zeros((256, 20), "float32")]
     scattered = best_seconds(_SCATTERED.format(steps=_STEPS), apart, target, 15) / _STEPS / 2
+    vectors = [np.ones((192, lanes), "float32") for _ in range(2)]
+    reads, copies = (
+        best_seconds(each.format(steps=_STEPS, lanes=lanes), vectors, target, 15)
+        for each in (_READS, _COPIES)
+    )
     (_, second), _ = machine_caches()
     held = 1 << (int(second.kilobytes * 1024 / 2 / second.line_bytes).bit_length() - 1)
     sizes = (held, 16 * held)
@@ -125,6 +179,9 @@ def measured_costs() -> Costs:
         sums / (_STEPS // 10 * 12),
         memory,
         scattered,
+        reads / (_STEPS // 192 * 192),
+        copies / (_STEPS // 192 * 192),
+        lanes,
         (near[0], near[1]),
         (far[0], far[1]),
     )

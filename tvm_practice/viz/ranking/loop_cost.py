@@ -1,8 +1,8 @@
 """How many cycles a processor needs for the innermost loop, if its data are in the first cache.
 
-The assembly is read, not run: the loop takes as long as the unit that has most to do, or as the
-longest chain of sums that wait for each other. The widths are those of x86 and Arm cores of the
-last years; a schedule that is judged has no part in them.
+Of x86 and of Arm; `followed` counts all loops, of x86 only. The loop takes as long as the unit that
+has most to do, or as the longest chain of sums that wait for each other. The widths are those of
+x86 and Arm cores of the last years; a schedule that is judged has no part in them.
 """
 
 import re

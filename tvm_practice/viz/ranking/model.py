@@ -1,8 +1,8 @@
 """The time that the model of the caches gives a schedule.
 
-The innermost loop's cycles, as its assembly has them with all data in L1, and for every line that
-the simulated caches miss the measured time of such a line. Hardware fetches lines ahead that are
-read in order. A line of an access that jumps from line to line costs that of another page.
+The cycles of all loops, as its assembly has them with all data in L1, and for every line that the
+simulated caches miss the measured time of such a line. Hardware fetches lines ahead that are read
+in order. A line of an access that jumps from line to line costs that of another page.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from typing import Any
 
 from tvm_practice.viz.access import AccessProgram
 from tvm_practice.viz.cache import CacheLevel, simulate_touches
+from tvm_practice.viz.ranking.followed import followed
+from tvm_practice.viz.ranking.integers import CannotRun
 from tvm_practice.viz.ranking.limits import Costs
-from tvm_practice.viz.ranking.loop_cost import LoopCost
+from tvm_practice.viz.ranking.loop_cost import loop_cost
 from tvm_practice.viz.strides import touches
 
 
@@ -20,10 +22,14 @@ class Estimate:
     """Seconds by the model.
 
     Attributes:
-        computing: of the innermost loop, with its data in L1.
+        innermost: of the innermost loop that multiplies most, with its data in L1, as if all
+            multiply-adds were in it.
+        computing: of all loops, with their data in L1; of the innermost one where the assembly
+            is not of x86.
         waiting: for the lines that miss.
     """
 
+    innermost: float
     computing: float
     waiting: float
 
@@ -34,7 +40,7 @@ class Estimate:
 
 def estimate(
     program: AccessProgram,
-    loop: LoopCost,
+    assembly: str,
     costs: Costs,
     levels: tuple[CacheLevel, ...],
     *,
@@ -44,12 +50,31 @@ def estimate(
 
     Args:
         program: its accesses.
-        loop: of its assembly.
+        assembly: of its module.
         costs: of this machine.
         levels: L1 and L2.
         multiply_adds: of the whole product.
+
+    Raises:
+        ValueError: no loop of the assembly multiplies.
     """
-    computing = multiply_adds / loop.multiply_adds * loop.cycles * costs.cycle
+    cycles = costs.cycles()
+    loop = loop_cost(
+        assembly,
+        vector_cycles=cycles.vector,
+        memory_cycles=cycles.memory,
+        scattered_cycles=cycles.scattered,
+    )
+    innermost = multiply_adds / loop.multiply_adds * loop.cycles
+    try:
+        computing = followed(assembly, cycles).cycles
+    except CannotRun:
+        computing = innermost
+    waiting = _waiting(program, costs, levels)
+    return Estimate(innermost * costs.cycle, computing * costs.cycle, waiting)
+
+
+def _waiting(program: AccessProgram, costs: Costs, levels: tuple[CacheLevel, ...]) -> float:
     misses: Any = simulate_touches(program, levels)[1:]
     waiting = 0.0
     for at, touch in enumerate(touches(program)):
@@ -58,4 +83,4 @@ def estimate(
         line = costs.far if jumps else costs.near
         # What misses both is one line from beyond L2.
         waiting += (misses[0, at] - misses[1, at]) * line[0] + misses[1, at] * line[1]
-    return Estimate(computing, waiting)
+    return waiting

@@ -16,5 +16,5 @@ def rank_svg(study: Study) -> str:
         axes.loglog(ends, ends, "--", color="#8a8f98", linewidth=1)
         axes.set_xlabel("ms by the model")
         axes.set_ylabel("ms measured")
-        axes.set_title(f"{len(measured)} schedules of {study.size}³: tau {study.tau}")
+        axes.set_title(f"{len(measured)} schedules of {study.times.size}³: tau {study.tau}")
         return to_svg(figure, title=f"Time by the model and measured, tau {study.tau}")
