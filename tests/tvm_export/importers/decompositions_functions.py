@@ -227,6 +227,42 @@ class Rotation(torch.nn.Module):
         return (torch.view_as_real(turned).flatten(1),)
 
 
+_DIGITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "log1p": torch.log1p,
+    "atanh": torch.atanh,
+    "softplus": F.softplus,
+    "softplus, sharper": lambda x: F.softplus(x, beta=2.5, threshold=7),
+    "logsigmoid": F.logsigmoid,
+    "mish": F.mish,
+    "elu": F.elu,
+    "hypot": lambda x: torch.hypot(x, x.flip(0)),
+    "logaddexp": lambda x: torch.logaddexp(x, x.flip(0)),
+    "frexp": lambda x: torch.frexp(x)[0],
+    "root": lambda x: x**0.5,
+    "root below": lambda x: x**-0.5,
+    "log_ndtr": torch.special.log_ndtr,
+}
+
+
+def digits() -> dict[str, float]:
+    """The largest relative difference to PyTorch of each of these functions."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    x = torch.tensor(
+        [0, 1e-30, 1e-5, -1e-5, 5e-4, -0.24, 0.26, 0.999, -0.999, 1, 9, -9, 15, -15, 20]
+        + [-20.0, 2.0**24, 2.0**-126, 1e30, -3e38, math.inf, -math.inf, math.nan]
+    )
+    model = _Model(lambda x: tuple(function(x) for function in _DIGITS.values()))
+    compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)), verify=False)
+    found = {}
+    for name, got, want in zip(_DIGITS, compiled(x), model(x), strict=True):
+        got = torch.as_tensor(got)
+        same = (got == want) | (got.isnan() & want.isnan())
+        apart = ((got - want).abs() / want.abs()).where(~same, torch.zeros(()))
+        found[name] = float(apart.nan_to_num(math.inf).max())
+    return found
+
+
 def spectrum_difference() -> float:
     """The largest difference to PyTorch of a model that has complex numbers inside one operator."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

@@ -27,6 +27,11 @@ def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str
     assert found == []
 
 
+def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processes) -> None:
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:digits", {})
+    assert max(found.values()) < 2e-6, found
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

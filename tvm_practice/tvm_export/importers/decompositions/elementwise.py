@@ -45,13 +45,11 @@ _TO_FLOAT = [
     "asin.default",
     "asinh.default",
     "atan.default",
-    "atanh.default",
     "cos.default",
     "erf.default",
     "exp.default",
     "log.default",
     "log10.default",
-    "log1p.default",
     "log2.default",
     "reciprocal.default",
     "rsqrt.default",
@@ -62,7 +60,7 @@ _TO_FLOAT = [
     "tanh.default",
 ]
 # What TVM compiles for float32 and float64 alone.
-_IN_FLOAT32 = {"acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2"}
+_IN_FLOAT32 = {"acos", "acosh", "asin", "asinh", "atan", "atan2"}
 _TO_BOOL = [
     f"{name}.{overload}"
     for name in ("eq", "ne", "lt", "le", "gt", "ge")
@@ -88,7 +86,6 @@ def rules() -> dict[Any, Rule]:
     return found | {
         aten.full.default: _full,
         aten.full_like.default: _full_like,
-        aten.elu.default: _elu,
         aten.div.Tensor_mode: _divided,
         aten.div.Scalar_mode: _divided,
         **{
@@ -98,7 +95,6 @@ def rules() -> dict[Any, Rule]:
             for short, name in (("l", "left"), ("r", "right"))
             for overload in ("Scalar", "Tensor")
         },
-        aten.hypot.default: _hypot,
         aten.isnan.default: _isnan,
         aten.isinf.default: _isinf,
         aten.isfinite.default: _isfinite,
@@ -155,21 +151,6 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         return torch.trunc(x / y)
     size = torch.div(torch.abs(x), torch.abs(y), rounding_mode="floor")
     return torch.where((x < 0) == (y < 0), size, -size)
-
-
-def _elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Any:
-    import torch
-
-    if (scale, input_scale) == (1, 1) and alpha >= 0:
-        return NotImplemented
-    return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
-
-
-def _hypot(x: Any, y: Any) -> Any:
-    import torch
-
-    endless = (torch.abs(x) == math.inf) | (torch.abs(y) == math.inf)
-    return torch.where(endless, math.inf, torch.sqrt(x * x + y * y))
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -236,6 +217,12 @@ _OF_TRUTH = {
 _DIVIDING = {"remainder": _remainder, "floor_divide": _floor_divided}
 
 
+def _root(name: str, args: tuple[Any, ...]) -> str | None:
+    """What PyTorch computes instead of a power, of which -inf and -0 are others; None: itself."""
+    plain = name == "pow" and is_tensor(args[0]) and isinstance(args[1], float)
+    return {0.5: "sqrt", -0.5: "rsqrt"}.get(args[1]) if plain else None
+
+
 def operator_of(name: str) -> Any:
     """The operator "add.Tensor" of PyTorch."""
     import torch
@@ -257,6 +244,8 @@ def _promoted(operator: Any, kind: Any) -> Rule:
         _, dtype = elementwise_dtypes(*operands, type_promotion_kind=kind)
         tensors = [each for each in operands if isinstance(each, torch.Tensor)]
         name = operator.__name__.partition(".")[0]
+        if dtype in (torch.float32, torch.float64) and (root := _root(name, args)):
+            return getattr(torch, root)(args[0].to(dtype))
         if dtype == torch.bool and name != "where":
             return _of_truth(operator, name, tensors, args)
         if name == "clamp" and not dtype.is_floating_point:

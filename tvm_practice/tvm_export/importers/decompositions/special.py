@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tvm_practice.tvm_export.importers.decompositions.precise import in_floats
+
 Rule = Callable[..., Any]
 
 _PAIRS = (
@@ -34,7 +36,6 @@ def rules() -> dict[Any, Rule]:
         aten.copysign.Scalar: _copysign,
         aten.fmax.default: functools.partial(_ignoring_nan, torch.maximum),
         aten.fmin.default: functools.partial(_ignoring_nan, torch.minimum),
-        aten.frexp.Tensor: _frexp,
         aten.polygamma.default: _polygamma,
     }
     for name in _PAIRS:
@@ -44,17 +45,8 @@ def rules() -> dict[Any, Rule]:
         operator = getattr(aten, name).default
         found[operator] = functools.partial(_in_its_floats, operator)
     for name, rule in _UNARY.items():
-        found[getattr(aten, name).default] = functools.partial(_in_floats, rule)
+        found[getattr(aten, name).default] = functools.partial(in_floats, rule)
     return found
-
-
-def _in_floats(rule: Rule, x: Any) -> Any:
-    """A function of one tensor, whole numbers as floats, narrow floats as float32."""
-    import torch
-
-    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
-    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-    return rule(x.to(wide)).to(dtype)
 
 
 def _in_its_floats(operator: Any, x: Any) -> Any:
@@ -62,7 +54,7 @@ def _in_its_floats(operator: Any, x: Any) -> Any:
 
     if x.dtype in (torch.float32, torch.float64):
         return NotImplemented
-    return _in_floats(operator, x)
+    return in_floats(operator, x)
 
 
 def _as_floats(operator: Any, x: Any, y: Any) -> Any:
@@ -97,21 +89,6 @@ def _ignoring_nan(operator: Any, x: Any, y: Any) -> Any:
     import torch
 
     return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, operator(x, y)))
-
-
-def _frexp(x: Any) -> tuple[Any, Any]:
-    import torch
-
-    wide = x.to(torch.float64)
-    size = torch.abs(wide)
-    usual = (size > 0) & (size < math.inf)
-    guess = torch.floor(torch.log2(torch.where(usual, size, 1))) + 1
-    part = wide * torch.exp(guess * -math.log(2))
-    high, low = torch.abs(part) >= 1, torch.abs(part) < 0.5
-    part = torch.where(high, part * 0.5, torch.where(low, part * 2, part))
-    guess = torch.where(high, guess + 1, torch.where(low, guess - 1, guess))
-    exponent = torch.where(usual, guess, 0).to(torch.int32)
-    return torch.where(usual, part, wide).to(x.dtype), exponent
 
 
 def _digamma(x: Any) -> Any:
@@ -157,8 +134,8 @@ def _polygamma(n: int, x: Any) -> Any:
     if n > 1:  # by Hurwitz' zeta function
         sign = 1 if n % 2 else -1
         order = functools.partial(torch.full_like, fill_value=n + 1.0)
-        return _in_floats(lambda y: torch.special.zeta(order(y), y) * (sign * math.factorial(n)), x)
-    return _in_floats(_trigamma if n else _digamma, x)
+        return in_floats(lambda y: torch.special.zeta(order(y), y) * (sign * math.factorial(n)), x)
+    return in_floats(_trigamma if n else _digamma, x)
 
 
 def _erfinv(y: Any) -> Any:
@@ -308,35 +285,7 @@ def _erfc(x: Any) -> Any:
     return torch.where(x < 0.5, 1 - torch.erf(x), _erfcx(torch.abs(x)) * torch.exp(-x * x))
 
 
-def _expm1(x: Any) -> Any:
-    """tanh(x/2) (exp(x) + 1): near 0 exp(x) - 1 would lose all digits."""
-    import torch
-
-    power = torch.exp(x)
-    return torch.where(torch.abs(x) < 1, torch.tanh(x * 0.5) * (power + 1), power - 1)
-
-
-def _sinh(x: Any) -> Any:
-    import torch
-
-    less = _expm1(torch.abs(x))
-    size = torch.where(
-        torch.abs(x) < 1, 0.5 * (less + less / (less + 1)), 0.5 * torch.exp(torch.abs(x))
-    )
-    size = torch.where(torch.abs(x) < 1, size, size - 0.5 * torch.exp(-torch.abs(x)))
-    return torch.where(x < 0, -size, size)
-
-
-def _cosh(x: Any) -> Any:
-    import torch
-
-    return (torch.exp(x) + torch.exp(-x)) * 0.5
-
-
 _UNARY: dict[str, Rule] = {
-    "expm1": _expm1,
-    "sinh": _sinh,
-    "cosh": _cosh,
     "digamma": _digamma,
     "erfinv": _erfinv,
     "erfc": _erfc,
