@@ -255,8 +255,8 @@ def digits() -> dict[str, float]:
     model = _Model(lambda x: tuple(function(x) for function in _DIGITS.values()))
     compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)), verify=False)
     found = {}
-    for name, got, want in zip(_DIGITS, compiled(x), model(x), strict=True):
-        got = torch.as_tensor(got)
+    for name, made, want in zip(_DIGITS, compiled(x), model(x), strict=True):
+        got = torch.as_tensor(made)
         same = (got == want) | (got.isnan() & want.isnan())
         apart = ((got - want).abs() / want.abs()).where(~same, torch.zeros(()))
         found[name] = float(apart.nan_to_num(math.inf).max())
