@@ -85,7 +85,7 @@ def strided_lanes(schedule: Any) -> str:
 def guarded_lanes(schedule: Any) -> str:
     """Vectors that test a bound each time.
 
-    The repair keeps a vectorized innermost loop of 4 lanes or more.
+    The repair keeps a vectorized innermost loop of 4 lanes or more, side by side in memory.
 
     Args:
         schedule: a fresh schedule of Y[i] = 2 X[i], changed in place; the length is a multiple of

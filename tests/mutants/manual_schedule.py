@@ -1536,7 +1536,7 @@ edited(
     "packed_matmul",
     "unroll_at_most_8",
     {"    depth =": "    unroll_k = min(unroll_k, 8)\n    depth ="},
-    message="A_packed of shape",
+    message="A_packed of shape|steps of k",
 )
 
 

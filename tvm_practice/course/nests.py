@@ -124,6 +124,45 @@ def _permuted(seen: Sequence[_Told], want: Sequence[_Told]) -> bool:
     return sorted(each.extent for each in seen) == sorted(each.extent for each in want)
 
 
+def expect_axes(schedule: Any, block: Any, wanted: str, *, look: str, axes: str = "i j k") -> None:
+    """The last loops around a block step along these axes: extents alone do not tell equal ones.
+
+    Args:
+        schedule: a tvm.s_tir.Schedule.
+        block: a block that is alone in its innermost loop.
+        wanted: `i*8 j*16 k i j` where a step of the outermost of five is 8 of i. A loop of one
+            iteration may be of any axis.
+        look: where to look if they are others.
+        axes: the block's last iterators.
+    """
+    loops = [schedule.get(each) for each in schedule.get_loops(block)]
+    seen = _steps(loops, axes.split())
+    parts = wanted.split()
+    for loop, step, part in zip(loops[-len(parts) :], seen[-len(parts) :], parts, strict=True):
+        expect(
+            int(loop.extent) == 1 or step == (part if "*" in part else f"{part}*1"),
+            expected=f"loops that step along {wanted}, outermost first",
+            seen=f"{loop.loop_var} steps along {step}",
+            look=look,
+        )
+
+
+def _steps(loops: Sequence[Any], axes: Sequence[str]) -> list[str]:
+    """What one step of each loop adds to the iterators of the block inside: `i*8`."""
+    realize = loops[-1].body
+    # TVM prints its integer expressions in Python's words.
+    values = compile("".join(f"({each})," for each in realize.iter_values), "<axes>", "eval")
+    start = {str(each.loop_var): 0 for each in loops}
+    before = eval(values, dict(start))
+    found = []
+    for loop in loops:
+        after = eval(values, {**start, str(loop.loop_var): 1})
+        changes = [b - a for a, b in zip(before, after, strict=True)][-len(axes) :]
+        steps = [f"{name}*{step}" for name, step in zip(axes, changes, strict=True) if step]
+        found.append(" and ".join(steps) or "none of them")
+    return found
+
+
 def shared_loops(first: Sequence[Loop], second: Sequence[Loop]) -> int:
     """How many outer loops two statements share."""
     count = 0

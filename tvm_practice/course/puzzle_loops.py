@@ -123,6 +123,16 @@ class Puzzle:
             Sizes(4 * outer + 64, 4 * outer + 64, 2 * outer + 32),
         ]
 
+    def edges(self) -> list[Sizes]:
+        """A single row, odd numbers of rows and columns, a factor that is the whole row."""
+        prime = int(fresh_rng().choice([7, 11, 13]))
+        return [
+            Sizes(1, 2 * prime, prime),
+            Sizes(prime, 3, 3),
+            Sizes(prime, prime, 1 if self.divides else 2),
+            Sizes(2 * prime + 1, 3 * prime, 3),
+        ]
+
 
 def first_difference(seen: str, wanted: str) -> str | None:
     """The first line of a picture that differs from another's, in words; None without one.

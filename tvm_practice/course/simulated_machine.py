@@ -2,11 +2,16 @@
 
 import contextlib
 import itertools
+import math
 import time
 import timeit
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
+
+from tvm_practice import measure
+
+_quiesce = measure.quiesce
 
 
 class Machine:
@@ -26,6 +31,7 @@ class Machine:
         self._set_by = 0.0
         self._ended: dict[str, float] = {}
         self.calls: list[str] = []
+        self.events: list[str] = []  # the calls, and "quiesce" where it was waited for
         self._changes = 0
 
     def call(
@@ -34,6 +40,7 @@ class Machine:
         """Let `name` run for so long, a part of which, `busy`, it computes and does not wait."""
         self._changes = self.changes_with(name)
         self.calls.append(name)
+        self.events.append(name)
         spinning = {each for each, end in self._ended.items() if self.now < end + self._SPIN}
         seconds = milliseconds / 1e3
         if pool:
@@ -52,6 +59,14 @@ class Machine:
         self.now += self._LOOK
         return self.now
 
+    def coarse_clock(self) -> float:
+        """As `time.monotonic` is on some systems: 64 steps a second."""
+        return math.floor(self.clock() * 64) / 64
+
+    def _quiesce(self, limit: float = 0.5) -> None:
+        self.events.append("quiesce")
+        _quiesce(limit)
+
     def wall_clock(self) -> float:
         self._set_by += self._SET
         return self.clock() + self._set_by
@@ -69,14 +84,15 @@ class Machine:
         clocks = {
             time.perf_counter: self.clock,
             time.perf_counter_ns: lambda: int(self.clock() * 1e9),
-            time.monotonic: self.clock,
-            time.monotonic_ns: lambda: int(self.clock() * 1e9),
+            time.monotonic: self.coarse_clock,
+            time.monotonic_ns: lambda: int(self.coarse_clock() * 1e9),
             time.time: self.wall_clock,
             time.time_ns: lambda: int(self.wall_clock() * 1e9),
             time.process_time: self.processor_time,
             time.sleep: self.sleep,
         }
         by_identity = {id(clock): replacement for clock, replacement in clocks.items()}
+        by_identity[id(_quiesce)] = self._quiesce
         imported = {
             name: by_identity[id(value)]
             for name, value in function.__globals__.items()
@@ -91,6 +107,7 @@ class Machine:
             for clock, replacement in clocks.items():
                 patches.enter_context(mock.patch.object(time, clock.__name__, replacement))
             patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
+            patches.enter_context(mock.patch.object(measure, "quiesce", self._quiesce))
             patches.enter_context(mock.patch.dict(function.__globals__, imported))
             yield
 

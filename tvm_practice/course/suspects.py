@@ -58,6 +58,7 @@ class Hunt:
         values_at: sizes at which the values are often wrong, on several cores; None where they are
             right.
         once: a stage of which a repaired schedule writes each element once; None for any.
+        lanes_adjacent: whether the lanes of a repaired schedule's vectors lie side by side.
     """
 
     engine: Engine
@@ -74,6 +75,7 @@ class Hunt:
     example: Sizes
     values_at: Sizes | None = None
     once: str | None = None
+    lanes_adjacent: bool = False
 
     def written_once(self, tensors: Sequence[Any], schedule: Any) -> bool:
         """Whether a schedule writes each element of the stage `once` once."""
@@ -544,6 +546,7 @@ HUNTS = {
         ),
         "the factor of split: one that divides every multiple of 8",
         Sizes(4, 1000),
+        lanes_adjacent=True,
     ),
     "false_sharing": Hunt(
         CURRENT,

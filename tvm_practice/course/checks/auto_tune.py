@@ -399,6 +399,8 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
         _expect_trials(history(log)[1:], trials, "n_trial= of tune()")
         records = [json.loads(line) for line in lines[1:]]
     _expect_xgb_tuner(made, searches, trials)
+    for trials in (1, 2, 33, 1000):
+        _expect_search_of(tune_autotvm, task, trials)
     for record in records:
         expect(
             record["input"][1] == task.name and tuple(record["input"][2]) == task.args,
@@ -422,6 +424,28 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
 
 
 Called = list[dict[str, Any]]
+
+
+def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int) -> None:
+    """A search for so many trials would be made as for a few; nothing is measured."""
+    from tvm import autotvm
+
+    tuner = autotvm.tuner.XGBTuner
+    with (
+        _new_log() as log,
+        _calls(tuner, "__init__") as made,
+        _calls(tuner, "tune", instead=lambda *_, **__: None) as searches,
+        contextlib.suppress(NothingMeasured),
+    ):
+        tune_autotvm(task, trials=trials, log=str(log))
+    _expect_xgb_tuner(made, searches, trials)
+    seen = searches[-1].get("n_trial")
+    expect(
+        seen == trials and len(searches) == 1,
+        expected=f"one tune() with n_trial={trials}",
+        seen=f"{len(searches)} with n_trial={seen}",
+        look="n_trial=trials of tune(), however many there are",
+    )
 
 
 @contextmanager
@@ -644,6 +668,16 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             seen="its records were removed" if loaded else f"load_log_file={loaded}",
             look="load_log_file=log of TaskScheduler",
         )
+    third = ansor_task((m, n, k + 1))
+    for given, weights, trials in (
+        (tasks[:1], [7.0], 1),
+        ([*tasks, third], [0.5, 2.0, 5.0], 100),
+        (tasks, [2, 9], 1000),
+    ):
+        with _new_log() as log:
+            with _ansor_calls(searching=False) as calls, contextlib.suppress(NothingMeasured):
+                tune_ansor(given, weights, trials=trials, log=str(log))
+            _expect_ansor(calls, trials, weights)
     for task in tasks:
         expect(
             any(record[0] == task.workload_key for record in records),
@@ -679,7 +713,9 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
         yield {"made": made, "searches": searches, "options": options}
 
 
-def _expect_ansor(calls: dict[str, Called], trials: int) -> None:
+def _expect_ansor(
+    calls: dict[str, Called], trials: int, given: Sequence[float] = (1.0, 3.0)
+) -> None:
     from tvm_practice.tvm_export.tuners.budget import trials_per_round
 
     expect(
@@ -691,15 +727,36 @@ def _expect_ansor(calls: dict[str, Called], trials: int) -> None:
     made, search, options = (calls[each][-1] for each in ("made", "searches", "options"))
     weights = [float(each) for each in made.get("task_weights") or ()]
     expect(
-        weights == [1.0, 3.0],
-        expected="the tasks weighted as given, [1.0, 3.0]",
+        weights == list(given),
+        expected=f"the tasks weighted as given, {list(given)}",
         seen=f"{weights or 'no weights'}",
         look="auto_scheduler.TaskScheduler(tasks, weights)",
     )
-    size = options["num_measures_per_round"]
+    asked = options["num_measure_trials"]
     expect(
-        size <= trials_per_round(trials, 2),
-        expected=f"rounds of {trials_per_round(trials, 2)}: trials_per_round(trials, len(tasks))",
+        trials <= asked < trials + trials_per_round(trials, len(given)),
+        expected=f"num_measure_trials={trials}, as many as asked for in total",
+        seen=f"{asked}",
+        look="num_measure_trials= of TuningOptions",
+    )
+    strategy = made.get("strategy", "gradient")
+    expect(
+        strategy == "gradient",
+        expected="trials divided by what the tasks gain: the strategy of TaskScheduler",
+        seen=str(strategy),
+        look="strategy= of TaskScheduler",
+    )
+    policy = search.get("search_policy", "default")
+    expect(
+        "random" not in str(policy),
+        expected="a search that a cost model guides",
+        seen=str(policy),
+        look="search_policy= of tune()",
+    )
+    size, most = options["num_measures_per_round"], trials_per_round(trials, len(given))
+    expect(
+        size <= most and (size > 1 or most < 4),
+        expected=f"rounds of {most}: trials_per_round(trials, len(tasks))",
         seen=f"{size}",
         look="num_measures_per_round= of TuningOptions",
     )
@@ -988,6 +1045,24 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             seen="another folder" if after == before else "its files were changed before",
             look="work_dir= of tune_tasks, and what removes files",
         )
+    for given, weights, many in (
+        (contexts[:1], [7.0], 1),
+        (contexts, [0.5, 2.0], 100),
+        (contexts[::-1], [9.0, 2.0], 1000),
+    ):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _calls(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
+            contextlib.suppress(NothingMeasured),
+        ):
+            tune_metaschedule(given, weights, trials=many, work_dir=folder)
+        _expect_tune_tasks(calls, many, weights)
+        expect(
+            all(a is b or a.same_as(b) for a, b in zip(calls[-1]["tasks"], given, strict=True)),
+            expected="the tasks as they came, in their order",
+            seen="other ones",
+            look="tasks=contexts",
+        )
     for context, shape in zip(contexts, shapes, strict=True):
         record = database.query_tuning_record(context.mod, target, "main")
         expect(
@@ -998,7 +1073,7 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
         )
 
 
-def _expect_tune_tasks(calls: Called, trials: int) -> None:
+def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0, 3.0)) -> None:
     from tvm_practice.tvm_export.tuners.budget import trials_per_round
 
     expect(
@@ -1010,14 +1085,20 @@ def _expect_tune_tasks(calls: Called, trials: int) -> None:
     options = calls[-1]
     weights = [float(each) for each in options["task_weights"]]
     expect(
-        weights == [1.0, 3.0],
-        expected="the tasks weighted as given, [1.0, 3.0]",
-        seen=f"{weights}",
+        weights == list(given) and len(options["tasks"]) == len(given),
+        expected=f"{len(given)} tasks weighted as given, {list(given)}",
+        seen=f"{len(options['tasks'])} weighted {weights}",
         look="task_weights=weights",
     )
-    size = trials_per_round(trials, 2)
     expect(
-        options["num_trials_per_iter"] <= size,
+        options["max_trials_global"] == trials,
+        expected=f"max_trials_global={trials}, as many as asked for in total",
+        seen=f"{options['max_trials_global']}",
+        look="max_trials_global=trials of tune_tasks",
+    )
+    size = trials_per_round(trials, len(given))
+    expect(
+        options["num_trials_per_iter"] <= size and (options["num_trials_per_iter"] > 1 or size < 4),
         expected=f"rounds of {size}: trials_per_round(trials, len(contexts))",
         seen=f"{options['num_trials_per_iter']}",
         look="num_trials_per_iter=",

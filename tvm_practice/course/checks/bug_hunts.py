@@ -92,6 +92,13 @@ def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes
         seen=f"still: {hunt.told.format(count=count)}" + show_nest(nest),
         look=hunt.look,
     )
+    step = symptoms.widest_lane_step(schedule, tensors) if hunt.lanes_adjacent else 1
+    expect(
+        step <= 1,
+        expected="a repair whose lanes lie side by side in memory",
+        seen=f"they are {step} floats apart" + show_nest(nest),
+        look="which loop is vectorized: the innermost part of a row",
+    )
     expect(
         hunt.written_once(tensors, schedule),
         expected=f"a repair that writes each element of {hunt.once} once",

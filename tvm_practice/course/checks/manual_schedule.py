@@ -34,6 +34,7 @@ from tvm_practice.course.expect import (
     path_to,
     show,
     statements,
+    varied,
 )
 from tvm_practice.course.lowering import (
     build_expression,
@@ -47,6 +48,7 @@ from tvm_practice.course.nests import (
     accepted,
     accumulation,
     allocated,
+    expect_axes,
     expect_block,
     expect_local,
     expect_loops,
@@ -144,6 +146,8 @@ def check_tile(tile: Function) -> None:
         ((4 * rows, 3 * columns, k), (rows, columns), _TWO_OUTSIDE),
     ):
         _check_tiled(tile, sizes, tiles, batch)
+    for each in varied(m, n, k, rows, columns):
+        _check_tiled(tile, each[:3], each[3:], None, run=False)
 
 
 # So many batches are two serial loops outside i, where others are one parallel loop.
@@ -182,7 +186,11 @@ def _drawn_sizes_and_tiles() -> tuple[tuple[int, int, int], tuple[int, int]]:
 
 
 def _check_tiled(
-    tile: Function, sizes: Sequence[int], tiles: Sequence[int], batch: int | None
+    tile: Function,
+    sizes: Sequence[int],
+    tiles: Sequence[int],
+    batch: int | None,
+    run: bool = True,
 ) -> None:
     (m, n, k), (rows, columns) = sizes, tiles
     names = "ABC" if batch is None else "PQR"
@@ -201,7 +209,8 @@ def _check_tiled(
         "parallelize are exercises of their own",
     )
     _expect_returned(returned, schedule, block, "[i_outer, j_outer, k, i_inner, j_inner]")
-    if m % rows:  # guarded; the others differ in numbers only
+    expect_axes(schedule, block, f"i*{rows} j*{columns} k i j", look=_SPLIT)
+    if run and m % rows:  # guarded; the others differ in numbers only
         a, b = (*outer, m, k), (*outer, k, n)
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
 
@@ -247,39 +256,56 @@ def _expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> No
 def check_vectorize(vectorize: Function) -> None:
     even, odd = draw_distinct(2, [8, 16, 24, 32, 40]), draw_distinct(2, [7, 9, 13, 15, 21])
     m, n, k = draw_distinct(3, range(41, 70))
-    for (rows, columns), sizes, batch, names in (  # tiles that divide, tiles that do not
+    for tiles, sizes, batch, names in (  # tiles that divide, tiles that do not
         (even, (9 * even[0], 2 * even[1], k), None, "ABC"),
         (odd, (m, n, k), 2, "PQR"),
     ):
-        schedule, block = _tiled(sizes, (rows, columns), batch, names)
-        accepted(vectorize, schedule, block)
-        loops = path_to(_nest(schedule), names[-1], look="the primitive")
-        expect_loops(
-            loops[-1].kind == "vectorized" and int(loops[-1].extent) >= _LANES,
-            loops,
-            f"the innermost loop, {loops[-1].name}, is vectorized, {_LANES} lanes or more",
-            "the loop given to schedule.vectorize: the last of get_loops(block)",
-        )
-        others = [loop.name for loop in loops[:-1] if loop.kind != "serial"]
-        expect_loops(
-            not others,
-            loops,
-            "only the innermost loop changes, the others stay serial",
-            f"what makes {', '.join(others)} other than serial",
-        )
+        schedule = _expect_vectorized(vectorize, sizes, tiles, batch, names)
         outer = [] if batch is None else [batch]
-        wanted = [*outer, _ceil(sizes[0], rows), _ceil(sizes[1], columns), sizes[2], rows]
-        # The last one may be split again.
-        inner = math.prod(int(loop.extent) for loop in loops[len(wanted) :])
-        expect_loops(
-            [loop.extent for loop in loops[: len(wanted)]] == wanted
-            and columns <= inner < 2 * columns,
-            loops,
-            "the five loops of the tiling, in their order",
-            "vectorize changes how a loop runs, not which loops there are",
-        )
         shape = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitive")
+    for each in varied(m, n, k, *even):
+        if each[-1] > 1:
+            _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
+
+
+def _expect_vectorized(
+    vectorize: Function,
+    sizes: Sequence[int],
+    tiles: Sequence[int],
+    batch: int | None,
+    names: str,
+) -> Any:
+    """The innermost loop of a tiled product is vectorized; the schedule."""
+    rows, columns = tiles
+    schedule, block = _tiled(sizes, tiles, batch, names)
+    accepted(vectorize, schedule, block)
+    loops = path_to(_nest(schedule), names[-1], look="the primitive")
+    lanes = min(_LANES, columns)
+    expect_loops(
+        loops[-1].kind == "vectorized" and int(loops[-1].extent) >= lanes,
+        loops,
+        f"the innermost loop, {loops[-1].name}, is vectorized, {lanes} lanes or more",
+        "the loop given to schedule.vectorize: the last of get_loops(block)",
+    )
+    others = [loop.name for loop in loops[:-1] if loop.kind != "serial"]
+    expect_loops(
+        not others,
+        loops,
+        "only the innermost loop changes, the others stay serial",
+        f"what makes {', '.join(others)} other than serial",
+    )
+    outer = [] if batch is None else [batch]
+    wanted = [*outer, _ceil(sizes[0], rows), _ceil(sizes[1], columns), sizes[2], rows]
+    # The last one may be split again.
+    inner = math.prod(int(loop.extent) for loop in loops[len(wanted) :])
+    expect_loops(
+        [loop.extent for loop in loops[: len(wanted)]] == wanted and columns <= inner < 2 * columns,
+        loops,
+        "the five loops of the tiling, in their order",
+        "vectorize changes how a loop runs, not which loops there are",
+    )
+    return schedule
 
 
 # Floats in the shortest vector register, of 128 bits.
@@ -316,34 +342,47 @@ def check_parallelize(parallelize: Function) -> None:
         ((tiles[0], tiles[1] + 1, 3), "serial", "ABC"),  # two of them
         ((tiles[0] + 1, tiles[1], 3), "serial", "ABC"),
     ):
-        schedule, block = _tiled(sizes, tiles, names=names)
-        if last == "vectorized":
-            schedule.vectorize(schedule.get_loops(block)[-1])
-        accepted(parallelize, schedule, block)
-        loops = path_to(_nest(schedule), names[-1], look="the primitives")
-        parallel = [loop for loop in loops if loop.kind == "parallel"]
-        rows, columns = _ceil(sizes[0], tiles[0]), _ceil(sizes[1], tiles[1])
-        expect_loops(
-            len(parallel) == 1 and loops[0] is parallel[0],
-            loops,
-            "one parallel loop, the outermost",
-            "schedule.parallel: give it the loop over tiles. Inside k the threads would "
-            "be started and awaited again at every step",
-        )
-        expect_loops(
-            parallel[0].extent == rows * columns,
-            loops,
-            f"the parallel loop runs over all {rows}·{columns} = {rows * columns} tiles",
-            "schedule.fuse(i_outer, j_outer): i_outer alone has too few iterations to "
-            "share evenly when C has few rows",
-        )
-        expect_nest(
-            loops[1:],
-            f"k serial({sizes[2]}) > i_inner serial({tiles[0]}) > j_inner {last}({tiles[1]})",
-            "what else the function changes: inside the parallel loop all is as before",
-        )
+        schedule = _expect_tiles_in_parallel(parallelize, sizes, tiles, last, names)
         shape = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitives")
+    for each in varied(m, n, k, *tiles):
+        _expect_tiles_in_parallel(parallelize, each[:3], each[3:], "serial", "ABC")
+
+
+def _expect_tiles_in_parallel(
+    parallelize: Function, sizes: Sequence[int], tiles: Sequence[int], last: str, names: str
+) -> Any:
+    """The tiles of a product are one parallel loop; the schedule."""
+    schedule, block = _tiled(sizes, tiles, names=names)
+    if last == "vectorized":
+        schedule.vectorize(schedule.get_loops(block)[-1])
+    accepted(parallelize, schedule, block)
+    loops = path_to(_nest(schedule), names[-1], look="the primitives")
+    parallel = [loop for loop in loops if loop.kind == "parallel"]
+    rows, columns = _ceil(sizes[0], tiles[0]), _ceil(sizes[1], tiles[1])
+    expect_loops(
+        len(parallel) == 1 and loops[0] is parallel[0],
+        loops,
+        "one parallel loop, the outermost",
+        "schedule.parallel: give it the loop over tiles. Inside k the threads would "
+        "be started and awaited again at every step",
+    )
+    expect_loops(
+        parallel[0].extent == rows * columns,
+        loops,
+        f"the parallel loop runs over all {rows}·{columns} = {rows * columns} tiles",
+        "schedule.fuse(i_outer, j_outer): i_outer alone has too few iterations to "
+        "share evenly when C has few rows",
+    )
+    expect_nest(
+        loops[1:],
+        f"k serial({sizes[2]}) > i_inner serial({tiles[0]}) > j_inner {last}({tiles[1]})",
+        "what else the function changes: inside the parallel loop all is as before",
+    )
+    look = "what else the function changes: the order of the loops, which stays as it was"
+    first = f"j*{tiles[1]}" if columns > 1 else f"i*{tiles[0]}"
+    expect_axes(schedule, block, f"{first} k i j", look=look)
+    return schedule
 
 
 _SIX = "[i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]"
@@ -402,6 +441,19 @@ def check_tile_with_k(tile_with_k: Function) -> None:
             outer = () if batch is None else (batch,)
             a, b = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
             expect_product(build_module(schedule.mod), a, b, look="the primitives")
+    for each in varied(m, n, k, rows, columns, steps):
+        schedule, block = matmul_schedule(*each[:3])
+        returned = accepted(tile_with_k, schedule, block, *each[3:])
+        nest = path_to(_nest(schedule), "C", look="the primitives")
+        look = f"{_SPLIT}; k is split by [None, unroll_k], whatever the sizes are"
+        expect_nest(nest, _six_loops(each[:3], each[3:]), look)
+        _expect_returned(returned, schedule, block, _SIX)
+        expect_axes(schedule, block, _six_axes(each[3:]), look=look)
+
+
+def _six_axes(tile: Sequence[int]) -> str:
+    """Along which axes the loops of `tile_with_k` step, as `expect_axes` takes them."""
+    return "i*{} j*{} k*{} k i j".format(*tile)
 
 
 def _six_loops(sizes: Sequence[int], tiles: Sequence[int]) -> str:
@@ -485,6 +537,13 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
+    for m, n, k, *drawn in varied(*whole, rows, columns, steps):
+        schedule, block, loops = _tiled_with_k((m, n, k), drawn)
+        copy = accepted(accumulate_locally, schedule, block, loops[1])
+        _expect_copied(schedule, copy, "C", 2, (min(m, drawn[0]), min(n, drawn[1])))
+        look = "what else the function changes: the loops of the sum stay as they are"
+        expect_nest(accumulation(_nest(schedule))[0], _six_loops((m, n, k), drawn), look)
+        expect_axes(schedule, block, _six_axes(drawn), look=look)
 
 
 def _accumulated(accumulate_locally: Function) -> str:
@@ -594,6 +653,26 @@ def check_fill_registers(fill_registers: Function) -> None:
         _expect_zeroed_alike(schedule)
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
+    for m, n, k, *drawn in varied(4 * rows, 3 * columns, 2 * steps, *small):
+        schedule, block = _to_fill((m, n, k), drawn, names="ABC", apart=None)
+        accepted(fill_registers, schedule, block)
+        _expect_in_registers(schedule, (m, n, k), drawn)
+
+
+def _expect_in_registers(schedule: Any, sizes: Sequence[int], tile: Sequence[int]) -> None:
+    """Whatever the sizes are, the loops of a register block."""
+    m, n, k = sizes
+    rows, columns, steps = tile
+    expect_nest(
+        accumulation(_nest(schedule))[0],
+        f"i_outer serial({_ceil(m, rows)}) > j_outer serial({_ceil(n, columns)}) > "
+        f"k_outer serial({_ceil(k, steps)}) > k_inner unrolled({steps}) > "
+        f"i_inner unrolled({rows}) > j_inner vectorized({columns})",
+        f"for {m}x{n}x{k} by {rows}, {columns} and {steps}: the same primitives for all sizes",
+    )
+    _expect_zeroed_alike(schedule)
+    update = schedule.get_sblock(accumulation(_nest(schedule))[1].name)
+    expect_axes(schedule, update, _six_axes(tile), look="the same order of loops for all sizes")
 
 
 def _to_fill(
@@ -720,6 +799,10 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             look="preserve_unit_loops=True of reverse_compute_at: without it a loop of one "
             "iteration is dropped, and the last of get_loops is another",
         )
+    for m, n, k, *drawn in varied(41, 37, 29, *draw_distinct(3, [3, 5, 6, 7])):
+        schedule, block = matmul_schedule(m, n, k)
+        accepted(register_block, schedule, block, *drawn)
+        _expect_in_registers(schedule, (m, n, k), drawn)
 
 
 def _packing(nest: list[Node], source: str) -> tuple[tuple[Loop, ...], Statement]:
@@ -1093,6 +1176,38 @@ def check_order_packed(order_packed: Function) -> None:
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
+    for m, n, k, down, across, unroll_k in varied(23, 31, 17, rows, columns, steps):
+        if min(_ceil(m, down), _ceil(n, across), down) > 1:  # else TVM drops one of the loops
+            for rows_first in (False, True):
+                _expect_ordered(order_packed, (m, n, k), (down, across), unroll_k, rows_first)
+
+
+def _expect_ordered(
+    order_packed: Function,
+    sizes: Sequence[int],
+    tile: tuple[int, int],
+    unroll_k: int,
+    rows_first: bool,
+) -> None:
+    """Whatever the sizes are, the loops of `order_packed`."""
+    schedule = _packed_stages(sizes, tile, unroll_k)
+    returned = accepted(order_packed, schedule, unroll_k, rows_first)
+    nest = _nest(schedule)
+    loops, update = accumulation(nest)
+    look = f"rows_first={rows_first}, and the same order of loops for all sizes"
+    expect_nest(loops, _ordered_loops(sizes, tile, unroll_k, rows_first), look)
+    panels = "bi bj" if rows_first else "bj bi"
+    expect_axes(
+        schedule,
+        schedule.get_sblock("T"),
+        f"{panels} k*{unroll_k} k i j",
+        look=look,
+        axes="bi bj i j k",
+    )
+    expect_local(schedule, update)
+    _expect_loop(schedule, returned, 0)
+    copied = next(path for path, each in paths(nest) if each.writes == "C")
+    _expect_tile_written(loops, copied, tile)
 
 
 def _shown_ordered(order_packed: Function) -> str:
@@ -1176,13 +1291,18 @@ def check_place_copies(place_copies: Function) -> None:
     from solutions.manual_schedule import order_packed
 
     rows, columns, steps = draw_distinct(3, [2, 3, 4, 5])
-    for sizes, tile, rows_first in (
+    cases = [
         ((4 * rows - 1, 6 * columns + 1, 3 * steps + 1), (rows, columns), False),
         ((4 * rows - 1, 6 * columns + 1, 3 * steps), (rows, columns), True),
         ((6, 5, 7), (2, 1), False),
         ((3, 5, 4), (4, 2), False),  # one panel of A, and few steps
         ((6, 2, 4), (2, 3), True),
-    ):
+    ]
+    run = len(cases)
+    for m, n, k, down, across in varied(23, 31, 17, rows, columns):
+        if min(_ceil(m, down), _ceil(n, across), down) > 1:
+            cases.append(((m, n, k), (down, across), len(cases) % 2 == 1))
+    for at, (sizes, tile, rows_first) in enumerate(cases):
         schedule = _packed_stages(sizes, tile, steps)
         outer = order_packed(schedule, steps, rows_first)
         accepted(place_copies, schedule, outer, rows_first)
@@ -1197,6 +1317,8 @@ def check_place_copies(place_copies: Function) -> None:
         )
         _expect_copy_loops(sides[1].packing, ("vectorized", tile[1]), "B_packed")
         _expect_copy_loops(sides[0].packing, ("serial", tile[0]), "A_packed")
+        if at >= run:
+            continue
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
 
@@ -1274,8 +1396,13 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     # An answer may have kept something of an earlier call, or choose by the number of panels.
     for others in ((m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k)):
         _check_packed(packed_matmul, others, tiles, run=False)
-    for name in tiles:
-        _check_packed(packed_matmul, (m, n, k), {**tiles, name: tiles[name] + 1}, run=False)
+    for *others, down, across, unroll_k in varied(m, n, k, rows, columns, steps, alone=True):
+        options = {"rows": down, "columns": across, "unroll_k": unroll_k}
+        sizes = (others[0], others[1], others[2])
+        panels = [_ceil(*each) for each in zip(sizes, options.values(), strict=True)]
+        whole = min(down, across, unroll_k, *panels) > 1
+        options["rows_first"] = down == across
+        _check_packed(packed_matmul, sizes, options, loops=whole, run=False)
     many = {**tiles, "unroll_k": 8 + steps}
     _check_packed(packed_matmul, (m, n, 3 * many["unroll_k"]), many, run=False)
     tall = (_ceil(3 * columns, rows) + 1) * rows, 3 * columns, 12
@@ -1499,6 +1626,33 @@ def check_tile_classic(tile_classic: Function) -> None:
             kinds="schedule[C].vectorize(j_inner)",
         )
         expect_product(build_schedule(schedule, tensors), (m, k), (k, n), look="the primitives")
+    for m, n, steps, rows, columns in varied(44, 37, k, *drawn):
+        # Loops of one iteration are not in a classic nest, and a tile has no more rows than C.
+        if 1 not in (rows, columns, steps) and rows <= m and columns <= n:
+            _expect_tiled_classic(tile_classic, (m, n, steps), (rows, columns))
+
+
+def _expect_tiled_classic(
+    tile_classic: Function, sizes: tuple[int, int, int], tile: tuple[int, int]
+) -> None:
+    """Whatever the sizes are, the loops of `tile_classic`."""
+    m, n, k = sizes
+    rows, columns = tile
+    schedule = tile_classic(matmul_tensors(m, n, k), rows, columns)
+    nest = loop_nest(classic_statement(schedule))
+    loops = next((path for path, each in paths(nest) if len(each.reads) > 1), ())
+    tiles = _ceil(m, rows) * _ceil(n, columns)
+    wanted = f"k serial({k}) > i_inner serial({rows}) > j_inner vectorized({columns})"
+    if tiles > 1:
+        wanted = f"tiles parallel({tiles}) > {wanted}"
+    look = f"{m} x {n} by {rows} x {columns}: the same primitives for all sizes"
+    expect_nest(loops, wanted, look)
+    expect_loops(
+        [loop.name[0] for loop in loops[-2:]] == ["i", "j"],
+        loops,
+        "the rows of a tile outside its columns",
+        "the order given to schedule[C].reorder",
+    )
 
 
 def _shown(scheduled: tuple[Any, Any], function: Function, *arguments: int) -> str:

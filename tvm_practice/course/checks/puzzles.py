@@ -60,8 +60,8 @@ def _check(
     Args:
         name: of the puzzle.
         function: the answer.
-        further: a check of the tall and a square instance, tvm.s_tir.Schedules, before the tall
-            one runs: a wrong one may write beside its buffers.
+        further: a check of the tall instance and of small ones, tvm.s_tir.Schedules, before the
+            tall one runs: a wrong one may write beside its buffers.
     """
     puzzle = PUZZLES[name]
     schedules = []
@@ -69,9 +69,14 @@ def _check(
         schedules.append(puzzle.start(sizes))
         accepted(function, schedules[-1], *puzzle.arguments(sizes))
         expect_picture(puzzle, schedules[-1], sizes)
-    tall, square = schedules[1], schedules[-2]
+    tall, square = schedules[1], schedules[4]
     further(tall)
     further(square)
+    for sizes in puzzle.edges():
+        schedule = puzzle.start(sizes)
+        accepted(function, schedule, *puzzle.arguments(sizes))
+        expect_picture(puzzle, schedule, sizes)
+        further(schedule)
     if puzzle.runs:
         _expect_values(puzzle, tall)
 

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -25,7 +26,9 @@ from tvm_practice.course.expect import (
     expect_type,
     fail,
     fresh_rng,
+    varied,
 )
+from tvm_practice.course.nests import accumulation, expect_axes
 from tvm_practice.course.products import expect_product
 from tvm_practice.course.simulated_machine import Machine, pair, scripted
 from tvm_practice.engines import CLASSIC, CURRENT, host_target
@@ -165,6 +168,46 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         atol=1e-9,
         rtol=1e-6,
     )
+    for each in ((1, 1), (1000, 3), (3, 1000), *varied(number, repeats)):
+        _expect_evaluated(time_function, module, arguments, *each)
+
+
+def _expect_evaluated(
+    time_function: Callable[..., np.ndarray],
+    module: Any,
+    arguments: list[Any],
+    number: int,
+    repeats: int,
+) -> None:
+    """The evaluator is asked for so much, and what it answers is returned; nothing is run."""
+    seconds = fresh_rng().uniform(1e-7, 1e2, repeats)
+    asked: list[tuple[int, int]] = []
+    make_evaluator = type(module).time_evaluator
+    signature = inspect.signature(make_evaluator)
+
+    def instead(*given: Any, **options: Any) -> Callable[..., SimpleNamespace]:
+        bound = signature.bind(*given, **options)
+        bound.apply_defaults()
+        asked.append((bound.arguments["number"], bound.arguments["repeat"]))
+        return lambda *_: SimpleNamespace(results=tuple(seconds), mean=float(seconds.mean()))
+
+    with mock.patch.object(type(module), "time_evaluator", instead):
+        samples = time_function(module, arguments, number=number, repeats=repeats)
+    expect(
+        asked == [(number, repeats)],
+        expected=f"one time_evaluator with number={number} and repeat={repeats}",
+        seen=", ".join(f"number={each[0]} and repeat={each[1]}" for each in asked) or "none",
+        look="number= and repeat= of time_evaluator, whatever they are",
+    )
+    expect_close(
+        _expect_samples(samples, repeats, name="time_function"),
+        seconds * 1e3,
+        what="the samples",
+        look="the evaluator's .results as they are, in their order, in milliseconds",
+        whose="the evaluator",
+        atol=0,
+        rtol=1e-6,
+    )
 
 
 def _expect_milliseconds(samples: np.ndarray, number: int) -> None:
@@ -208,7 +251,8 @@ def _demonstrate_sample_latency(sample_latency: Callable[..., np.ndarray]) -> st
 )
 def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
     rng = fresh_rng()
-    for warmup, repeats in ((int(rng.integers(2, 6)), int(rng.integers(7, 15))), (0, 1)):
+    drawn = int(rng.integers(2, 6)), int(rng.integers(7, 15))
+    for warmup, repeats in (drawn, (0, 1), (1, 1), (1, 2), (3, 700), (150, 3), (16, 16)):
         machine = Machine()
         slow, steady = rng.uniform(50, 90, warmup), rng.uniform(0.5, 3, repeats)
         steady[repeats // 2] = 30  # far off, and a sample like the others
@@ -377,6 +421,28 @@ def check_compare_interleaved(compare_interleaved: Compare) -> None:
     for _ in range(2):  # of the intervals from the 5th percentile on, one in 40 is a 95% interval
         _check_noisy(compare_interleaved, float(rng.uniform(2, 4)), _noise(rng, 600))
     _check_few(compare_interleaved, rng.permutation([1.0, 2.0, 4.0, 8.0]))
+    for rounds in (1, 2, 3, 130):
+        _check_drifting(compare_interleaved, rounds, float(rng.uniform(0.2, 0.5)))
+    for failing in (1, 2, 6, 8):  # of four calls in a round
+        _expect_failure_raised(compare_interleaved, failing)
+
+
+def _expect_failure_raised(compare_interleaved: Compare, failing: int) -> None:
+    """A call that raises has no time."""
+    numbers = itertools.count(1)
+    machine = Machine()
+
+    def run() -> None:
+        machine.call("run", 1.0, pool=True)
+        if next(numbers) == failing:
+            raise LookupError
+
+    try:
+        with machine.in_charge_of_time(compare_interleaved):
+            compare_interleaved(run, run, rounds=2)
+    except LookupError:
+        return
+    raise fail(f"the error of call {failing}, which fails", "a ratio", "the try around a call")
 
 
 def _check_few(compare_interleaved: Compare, ratios: np.ndarray) -> None:
@@ -388,7 +454,13 @@ def _check_few(compare_interleaved: Compare, ratios: np.ndarray) -> None:
     machine = Machine()
     first, second = pair(machine, lambda i: 10 * ratios[i % len(ratios)], lambda i: 10.0)
     with machine.in_charge_of_time(compare_interleaved):
-        _, low, high = compare_interleaved(first, second, rounds=len(ratios))
+        ratio, low, high = compare_interleaved(first, second, rounds=len(ratios))
+    expect(
+        bool(np.isclose(ratio, np.median(ratios), rtol=0.01)),
+        expected=f"{np.median(ratios):.3g}, the median of the ratios 1, 2, 4 and 8",
+        seen=f"{ratio:.3g}",
+        look="the median of the ratios themselves, not of what is drawn from them",
+    )
     expect(
         bool(np.allclose([low, high], [ratios.min(), ratios.max()], rtol=0.01)),
         expected="an interval from 1 to 8 for four rounds with the ratios 1, 2, 4 and 8",
@@ -439,11 +511,18 @@ def _check_drifting(compare_interleaved: Compare, rounds: int, slower: float) ->
         look="measure.quiesce(), then one untimed call, then the timed one",
     )
     expect(
-        slower * 0.9 <= low <= ratio <= high <= slower * 1.1,
+        bool((np.diff([slower * 0.9, low, ratio, high, slower * 1.1]) >= -1e-9).all()),
         expected=f"an interval close around {slower:.3g}: the machine got {1.03**rounds:.2g} "
         "times slower, but each round's ratio stayed the same",
         seen=f"[{low:.3g}, {high:.3g}]",
         look="divide the times of one round by each other, and only then take medians",
+    )
+    wanted = ["quiesce", "first", "first", "quiesce", "second", "second"] * rounds
+    expect(
+        machine.events[: len(wanted)] == wanted,
+        expected=f"in each of {rounds} rounds: quiesce, first, first, quiesce, second, second",
+        seen=", ".join(machine.events[:14]) + (", …" if len(machine.events) > 14 else ""),
+        look="measure.quiesce() before the untimed call of each, first before second",
     )
 
 
@@ -589,6 +668,51 @@ def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> N
         seen="the same code twice",
         look="tile and vectorize for tiled, neither for naive",
     )
+    for each in ((1, 32), (1, 1), (tile, tile), (2 * tile, 3), *varied(size, tile, alone=True)):
+        _expect_given_to_compiler(compile_variants, *each)
+
+
+def _expect_given_to_compiler(
+    compile_variants: Callable[..., dict[str, Any]], size: int, tile: int
+) -> None:
+    """What each variant is compiled from, and for; nothing is compiled."""
+    import tvm
+
+    def instead(mod: Any, target: Any = None, **_: Any) -> Any:
+        built = SimpleNamespace(given=mod, target=target)
+        built.mod = built
+        return built
+
+    with (
+        mock.patch.object(tvm, "compile", instead),
+        mock.patch.object(tvm.tirx, "build", instead),
+    ):
+        variants = compile_variants(size, tile=tile)
+    for name, built in variants.items():
+        mod = getattr(built, "given", None)
+        if mod is None:  # it was compiled in another way
+            return
+        function = mod if isinstance(mod, tvm.tirx.PrimFunc) else mod["main"]
+        loops = max((path for path, _ in paths(loop_nest(function))), key=len)
+        seen = [(loop.kind, loop.extent) for loop in loops]
+        wanted = _wanted_nests(size, tile)[name]
+        expect(
+            seen in wanted,
+            expected=f"{name} of size {size}, tile={tile}: the loops {_told(wanted[0])}",
+            seen=_told(seen),
+            look="the same primitives for every size and every tile",
+        )
+        schedule = tvm.s_tir.Schedule(function)
+        block = schedule.get_sblock(accumulation(loop_nest(function))[1].name)
+        tiled = "k i j" if "parallel" in name else f"i*{tile} j*{tile} k i j"
+        look = "the order of the loops: naive leaves it, tile sets it"
+        expect_axes(schedule, block, "i j k" if name == "naive" else tiled, look=look)
+        expect(
+            str(built.target) == str(host_target()),
+            expected=f"{name} compiled for engines.host_target()",
+            seen=f"for {built.target}",
+            look="target= of tvm.compile",
+        )
 
 
 @contextlib.contextmanager
@@ -610,11 +734,18 @@ def _compiled() -> Iterator[list[list[tuple[str, int | str]]]]:
         yield seen
 
 
-def _expect_nests(nests: list[list[tuple[str, int | str]]], size: int, tile: int) -> None:
-    """Among what was compiled are the loops of the three variants."""
+Nest = list[tuple[str, int | str]]
+
+
+def _told(nest: Nest) -> str:
+    return " > ".join(f"{kind}({extent})" for kind, extent in nest)
+
+
+def _wanted_nests(size: int, tile: int) -> dict[str, list[Nest]]:
+    """The loops of each variant, outermost first, and other right ones."""
     tiles = -(-size // tile)
-    inside = [("serial", size), ("serial", tile), ("vectorized", tile)]
-    wanted = {
+    inside: Nest = [("serial", size), ("serial", tile), ("vectorized", tile)]
+    return {
         "naive": [[("serial", size)] * 3],
         "tiled": [[("serial", tiles), ("serial", tiles), *inside]],
         "tiled+parallel": [
@@ -622,15 +753,15 @@ def _expect_nests(nests: list[list[tuple[str, int | str]]], size: int, tile: int
             [("parallel", tiles), ("parallel", tiles), *inside],
         ],
     }
-    for name, loops in wanted.items():
+
+
+def _expect_nests(nests: list[Nest], size: int, tile: int) -> None:
+    """Among what was compiled are the loops of the three variants."""
+    for name, loops in _wanted_nests(size, tile).items():
         expect(
             any(each in nests for each in loops),
-            expected=f"{name} of size {size}, tile={tile}: the loops "
-            + " > ".join(f"{kind}({extent})" for kind, extent in loops[0]),
-            seen="; ".join(
-                " > ".join(f"{kind}({extent})" for kind, extent in each) for each in nests
-            )
-            or "nothing compiled",
+            expected=f"{name} of size {size}, tile={tile}: the loops {_told(loops[0])}",
+            seen="; ".join(map(_told, nests)) or "nothing compiled",
             look="the tile sizes that manual_schedule.tile is given, 32 x 32 if nothing is said; "
             "vectorize for both tiled ones",
         )

@@ -165,6 +165,10 @@ def _sizes(rng: Any, low: int, high: int, count: int) -> Iterator[tuple[int, ...
     yield tuple(int(size) for size in rng.choice(np.arange(low, high), count, replace=False))
     yield (int(rng.integers(260, 300)),) * count
     yield (1,) * count
+    same, other = (int(size) for size in rng.choice(np.arange(2, 11), 2, replace=False))
+    for at in range(count):
+        if count > 2:
+            yield tuple(other if index == at else same for index in range(count))
 
 
 def _one_changed(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -137,10 +137,13 @@ def check_rms_norm_gate(rms_norm_gate: Callable[..., Any]) -> None:
     from tvm import te
 
     rng = fresh_rng()
-    for rank in (2, 4, 3):
-        shape = tuple(int(each) for each in rng.choice([2, 3, 5, 7, 11], rank, replace=False))
-        if rank == 3:
-            shape = (*shape[:2], 1)  # rows of one element
+    drawn = [
+        tuple(int(each) for each in rng.choice([2, 3, 5, 7, 11], rank, replace=False))
+        for rank in (2, 4, 3)
+    ]
+    drawn[2] = (*drawn[2][:2], 1)  # rows of one element
+    for shape in (*drawn, (4, 4), (1, 64), (2, 2, 2, 2, 2)):
+        rank = len(shape)
         eps = float(rng.uniform(0.2, 0.9) * (1e-7 if rank == 4 else 1))
         try:
             tensors = _compute(rms_norm_gate, shape, eps)
@@ -1093,6 +1096,9 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
     rows, columns = (int(each) for each in rng.choice(np.arange(20, 40), 2, False))
     inner = int(rng.integers(500, 700))
     A, B = te.placeholder((rows, inner), name="A"), te.placeholder((inner, columns), name="B")
+    for m, n, k in ((1, 5, 3), (7, 7, 7), (6, 1, 2)):
+        others = te.placeholder((m, k), name="P"), te.placeholder((k, n), name="Q")
+        _extern_product(extern_matmul, *others, (m, n))
     C = _extern_product(extern_matmul, A, B, (rows, columns))
     built = tvm.compile(te.create_prim_func([A, B, C]), host_target())["main"]
     a = rng.standard_normal((rows, inner), dtype="float32")

@@ -13,8 +13,9 @@ from tvm_practice.course.expect import (
     path_to,
     show_nest,
     statements,
+    varied,
 )
-from tvm_practice.course.nests import allocated, shared_loops
+from tvm_practice.course.nests import allocated, expect_axes, shared_loops
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.labs.gpu.matmul import declare
 from tvm_practice.labs.gpu.wmma import warp_tiles
@@ -159,6 +160,19 @@ def check_bind_threads(bind_threads: Function) -> None:
         )
         if across != along:
             _expect_product(schedule, m, n, k, name)
+    for m, n, k, across, along in varied(37, 45, 13, 5, 9):
+        schedule, block = declare(m, n, k)
+        bind_threads(schedule, block, across, along)
+        _expect_bound(
+            path_to(_nest(schedule), "C", look="the primitives"),
+            [
+                *zip(_BOUND, (-(-m // across), -(-n // along), across, along), strict=True),
+                ("serial", k),
+            ],
+            "the same primitives for all sizes",
+        )
+        look = "rows along y and columns along x, also where they are as many"
+        expect_axes(schedule, block, f"i*{across} j*{along} i j k", look=look)
 
 
 def _after(function: Function, m: int, n: int, k: int, *arguments: int) -> str:
@@ -416,7 +430,9 @@ def _name(schedule: Any, block: Any) -> str:
 )
 def check_register_tile_gpu(register_tile_gpu: Function) -> None:
     for name, threads_y, threads_x, rows, columns, step in (
-        ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3), ("C", 8, 1, 1, 2, 2)
+        ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3), ("C", 8, 1, 1, 2, 2),
+        # Equal ones, odd ones, and large ones: these are not run.
+        ("C", 4, 4, 4, 4, 4), ("C", 16, 16, 2, 2, 16), ("C", 3, 5, 4, 2, 7), ("C", 9, 3, 2, 4, 64),
     ):  # fmt: skip
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         schedule, block = declare(m, n, k, name=name)
@@ -436,7 +452,7 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
         _expect_copies(nest, loops, columns)
         _expect_write_back(nest, loops, columns, name)
         _expect_returned(schedule, block, returned)
-        if rows > 1:
+        if rows > 1 and rows % 2:
             _expect_product(schedule, m, n, k, name)
 
 
@@ -1006,8 +1022,9 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     threads = [(1, each) for each in draw_distinct(1, [40, 64, 96])]
     threads += [(each, 1) for each in draw_distinct(1, [16, 34, 40])]
     threads += [(each, each) for each in draw_distinct(1, [4, 8, 16])]  # the same along both
+    threads += [(7, 11), (2, 9)]
     for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
-        ((48, 192, 13), (26, 70, 13), (48, 80, 2)), threads, strict=True
+        ((48, 192, 13), (26, 70, 13), (48, 80, 2), (35, 33, 5), (16, 27, 4)), threads, strict=True
     ):
         tensors = matmul(m, n, k)
         schedule = bind_threads_classic(tensors, across, along)

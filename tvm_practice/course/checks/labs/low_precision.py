@@ -1,7 +1,7 @@
 """Lab 8's exercises and how they are graded: values against numpy, then loops and calls."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,7 +207,7 @@ def _rounded_text(function: Function) -> str:
 def check_affine_parameters(affine_parameters: Function) -> None:
     rng = fresh_rng()
     a, b = (float(each) for each in rng.uniform(0.5, 9.0, 2))
-    few = int(rng.integers(2, 8))
+    widths = range(1, 9)
     cases = {
         "a range on both sides of 0": [
             *((-a, b), (-a / 100, b * 100), (-a * 1000, b)),
@@ -217,14 +217,14 @@ def check_affine_parameters(affine_parameters: Function) -> None:
         "a range below 0 is widened up to 0.0": [(-a - b, -a), (-a, 0.0), (-a, -a)],
         "an empty range has scale 1.0": [(0.0, 0.0)],
     }
-    for bits in (8, few):
+    for bits in (8, *draw_distinct(2, range(2, 8))):
         # Zero points that are rounded up, and down.
         for part in (0.75, 0.25):
             place = int(rng.integers(1, 2**bits - 2)) + part
             cases["a range on both sides of 0"].append((-place * a, (2**bits - 1 - place) * a))
     for look, ranges in cases.items():
         for low, high in ranges:
-            for bits in (8, few):
+            for bits in widths:
                 options = {} if bits == 8 else {"bits": bits}
                 _expect_affine(affine_parameters(low, high, **options), low, high, bits, look)
 
@@ -350,9 +350,20 @@ def check_quantize(quantize: Function) -> None:
     square = rng.integers(-600, 600, (6, 6)).astype("float32") / 2
     both = {**per_row, "zero_point": np.arange(1, 13, 2), "signed": False, "axis": 0}
     _expect_quantized(quantize, square, "a scale and a zero point per row", both)
-    for bits in draw_distinct(2, (2, 3, 5, 6, 7)):
-        few = {"scale": 1.0, "zero_point": 1, "signed": bool(bits % 2), "bits": bits}
-        _expect_quantized(quantize, halves, f"{bits} bits", few)
+    for bits in range(1, 9):
+        for signed in (False, True):
+            few = {"scale": 1.0, "zero_point": bits % 3, "signed": signed, "bits": bits}
+            _expect_quantized(quantize, halves, f"{bits} bits", few)
+    for x, axis, count in _of_all_ranks(lambda shape: rng.integers(-600, 600, shape) / 2):
+        along = {
+            "scale": 2.0 ** rng.integers(0, 5, count).astype("float32"),
+            "zero_point": rng.integers(0, 40, count) * 2,
+            "signed": bool(count % 2),
+            "bits": int(rng.integers(2, 9)),
+            "axis": axis,
+        }
+        what = f"axis {axis} of shape {x.shape}"
+        _expect_quantized(quantize, x.astype("float32"), what, along)
     # Halves of scales that are no powers of two: the product with 1 / scale is not one of them.
     scales = np.array([3, 7, 11, 49, 107, 1001], "float32")
     products = rng.integers(-100, 100, (60, 6)).astype("float32") / 2 * scales
@@ -360,6 +371,22 @@ def check_quantize(quantize: Function) -> None:
     _expect_quantized(quantize, products, "scales of 3 to 1001", inexact)
     huge = np.array([[1e10, -1e10, 3e38, -3e38, np.inf, -np.inf]], "float32")
     _expect_quantized(quantize, huge, "numbers beyond int32", cases[0][1])
+
+
+def _of_all_ranks(
+    draw: Callable[[tuple[int, ...]], np.ndarray],
+) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Arrays of 1 to 5 dimensions, all equal or all different, with each axis and its extent.
+
+    An axis counts from the front or from the back; some arrays are not contiguous, or empty.
+    """
+    for rank in range(1, 6):
+        different = tuple(int(each) for each in fresh_rng().permutation([1, 2, 3, 4, 5])[:rank])
+        for shape in (different, (3,) * rank):
+            for axis in {0, rank - 1, rank // 2}:
+                yield draw(shape), axis, shape[axis]
+                yield draw(shape[::-1]).T, axis - rank, shape[axis]
+    yield draw((0, 4)), 1, 4
 
 
 def _expect_quantized(
@@ -424,6 +451,14 @@ def check_dequantize(dequantize: Function) -> None:
         ("per index of the last axis", unsigned, {"scale": scales[:3], "zero_point": zeros[:3]}),
         ("per index of axis 0", unsigned[:5], {"scale": scales, "zero_point": zeros, "axis": 0}),
     ]
+    for q, axis, count in _of_all_ranks(lambda shape: rng.integers(-128, 128, shape)):
+        along = {
+            "scale": rng.uniform(0.01, 2.0, count).astype("float32"),
+            "zero_point": rng.integers(-60, 60, count) * 2,
+            "axis": axis,
+        }
+        kind = "int8" if count % 2 else "uint8"
+        cases.append((f"along axis {axis} of shape {q.shape}", q.astype(kind), along))
     for what, q, options in cases:
         before = q.copy()
         got = dequantize(q, **options)
@@ -458,15 +493,17 @@ def _dequantized_text(function: Function) -> str:
 )
 def check_fold_zero_point(fold_zero_point: Function) -> None:
     rng = fresh_rng()
-    for k, n in ((900, 7), (24, 24)):
+    for k, n, zero in ((900, 7, None), (24, 24, None), (1, 5, 0), (33, 1, 255), (16, 8, 1)):
         weight = rng.integers(-128, 128, (k, n)).astype("int8")
         # An odd sum, whose product with an odd zero point is beyond float32's integers.
         weight[:, 0] = 127 - rng.integers(0, 4, k)
         weight[0, 0] -= 1 - int(weight[:, 0].sum(dtype="int64")) % 2
-        zero = int(rng.integers(90, 125)) * 2 + 1 if k > n else int(rng.integers(90, 250))
+        if zero is None:
+            zero = int(rng.integers(90, 125)) * 2 + 1 if k > n else int(rng.integers(90, 250))
         scale = (2.0 ** rng.integers(-9, -3, n)).astype("float32")
         steps = rng.integers(-(2**20), 2**20, n) + rng.choice([-0.375, 0.25, 0.375], n)
         steps[0] = 2 * (steps[0] // 2) + 0.25  # even: what is folded is odd
+        steps[n - 1] = rng.choice([-(2.0**29), 2.0**29])  # float32 holds it
         bias = (steps * scale).astype("float32")
         given = weight.copy(), bias.copy(), scale.copy()
         got = fold_zero_point(given[0], zero, given[1], given[2])
@@ -528,7 +565,8 @@ def _folded_text(function: Function) -> str:
 def check_pack_weights(pack_weights: Function) -> None:
     rng = fresh_rng()
     k, n = int(rng.integers(9, 30)) * 4, int(rng.integers(2, 5)) * _LANES
-    shapes = [(k, n), (k + 1, n), (k - 1, n + 5), (3, 7), (64, 64), (4, 288)]
+    shapes = [(k, n), (k + 1, n), (k - 1, n + 5), (3, 7), (64, 64), (4, 288), (1, 1), (1, 40)]
+    shapes += [(4, 16), (300, 1)]
     cases = [(shape, "int8", 4) for shape in shapes]
     cases += [((k + 1, n - 3), "uint16", 2), ((k, _LANES), "uint16", 2)]
     cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4)]
@@ -632,10 +670,18 @@ def check_schedule_vnni(schedule_vnni: Function) -> None:
         got = _run_product(schedule.mod, x, _panels(weight, 4)[0], n)
         want = x.astype("int32") @ weight.astype("int32")
         _expect_equal(got, want, name="C", look="what sets the sums to zero, and where")
-    for rows in (1, int(rng.integers(9, 17))):  # one row, and more than usual
-        schedule, block = _product_schedule(2 * rows, 8, 48)
+    many = int(rng.integers(9, 17))
+    # One row, more than usual, and as many rows, steps and columns as each other.
+    for rows, (m, k, n) in (
+        (1, (2, 8, 48)),
+        (many, (2 * many, 8, 48)),
+        (16, (32, 64, 64)),
+        (2, (64, 256, 32)),
+        (8, (24, 16, 112)),
+    ):
+        schedule, block = _product_schedule(m, k, n)
         schedule_vnni(schedule, block, rows=rows, intrinsic=VNNI)
-        _expect_tensorized(schedule.mod["main"], (2 * rows, 8, 48), rows)
+        _expect_tensorized(schedule.mod["main"], (m, k, n), rows)
 
 
 def _run_product(mod: Any, x: np.ndarray, packed: np.ndarray, columns: int) -> np.ndarray:
@@ -758,7 +804,8 @@ def _epilogue(requantized: Function, shape: tuple[int, int], zero_point: int) ->
 def check_requantized(requantized: Function) -> None:
     rng = fresh_rng()
     odd = int(rng.integers(10, 60)) * 2 + 1
-    for rows, columns, zero_point in ((5, 37, odd), (23, 23, 0), (1, 6, odd)):
+    cases = ((5, 37, odd), (23, 23, 0), (1, 6, odd), (4, 16, 255), (64, 3, 128), (2, 8, 1))
+    for rows, columns, zero_point in cases:
         tensors = _epilogue(requantized, (rows, columns), zero_point)
         Y = tensors[-1]
         expect(
@@ -775,6 +822,9 @@ def check_requantized(requantized: Function) -> None:
         # Products that 32 bits hold and 16 do not.
         C[:, 1], multiplier[1] = rng.choice([-(2**20), 2**20], rows), 1000
         C[:, 2], multiplier[2] = 2**15 + rng.integers(0, 2**14, rows), 1
+        if columns > 4:  # what wraps around in 16 bits, and in 32, to a number in range
+            C[:, 3], bias[3], multiplier[3] = 2**16 + rng.integers(0, 255, rows), 0, 1
+            C[:, 4], bias[4], multiplier[4] = 2**30, 0, 4
         got = build_expressions(tensors[:-1], [Y])(C, bias, multiplier)[0]
         want, mistakes = _epilogues(C, bias, multiplier, zero_point)
         _expect_equal(
@@ -843,7 +893,10 @@ def check_tile_configuration(tile_configuration: Function) -> None:
     }
     again = dict.fromkeys(drawn, (16, 64))  # the same tiles, of another size
     earlier: list[tuple[Any, np.ndarray]] = []
-    for tiles in ({0: (16, 64)}, {}, drawn, again, dict.fromkeys(range(8), (16, 64))):
+    every = [
+        {at % 8: (at % 16 + 1, at + 1), (at + 3) % 8: (16 - at % 16, 64 - at)} for at in range(64)
+    ]
+    for tiles in ({0: (16, 64)}, {}, drawn, again, dict.fromkeys(range(8), (16, 64)), *every):
         want = np.zeros(64, "uint8")
         want[0] = 1
         for tile, (rows, row_bytes) in tiles.items():
@@ -920,7 +973,8 @@ def check_amx_product(amx_product: Function) -> None:
     from tvm import tirx
 
     rng = fresh_rng()
-    for rows, k in ((16, 32), (16 * int(rng.integers(2, 5)), 32 * int(rng.integers(2, 5)))):
+    drawn = 16 * int(rng.integers(2, 5)), 32 * int(rng.integers(2, 5))
+    for rows, k in ((16, 32), drawn, (96, 32), (16, 32 * int(rng.integers(9, 14))), (64, 64)):
         func = amx_product(rows, k)
         expect_type(func, tirx.PrimFunc, "amx_product returns a PrimFunc")
         arrays, want = _tile_arrays(rows, k)

@@ -6,6 +6,7 @@ The farm is started for the first check that needs one and lives as long as the 
 import atexit
 import functools
 import gc
+import itertools
 import math
 import os
 import shutil
@@ -626,7 +627,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
             seen=type(runner).__name__,
             look="the return statement",
         )
-        _expect_configured(runner, session)
+        _expect_configured(runner, session, farm.key)
         _expect_pool(runner.pool, workers, trial)
         expect(
             all(each._shutdown for each in pools if each is not runner.pool),
@@ -642,15 +643,24 @@ def check_rpc_runner(rpc_runner: Function) -> None:
         seen=str(result.error_msg)[-300:],
         look="what else is given to RPCRunner",
     )
+    for workers, session, trial in ((1, 7.25, 90.0), (70, 100.0, 3.5), (2, 5.0, 5.0)):
+        key = f"other_{workers}"
+        runner = rpc_runner(
+            *(farm.host, farm.port, key),
+            workers=workers, session_seconds=session, trial_seconds=trial,
+        )  # fmt: skip
+        _expect_configured(runner, session, key)
+        _expect_pool(runner.pool, workers, trial)
+        runner.pool.shutdown()
 
 
-def _expect_configured(runner: Any, session: float) -> None:
+def _expect_configured(runner: Any, session: float, key: str) -> None:
     """The runner knows its workers, when they end a session, and how to time."""
     farm, remote, timing = _farm(), runner.rpc_config, runner.evaluator_config
     expect(
         (remote.tracker_host, remote.tracker_port, remote.tracker_key)
-        == (farm.host, farm.port, farm.key),
-        expected=f"workers of key {farm.key!r} at {farm.host}:{farm.port}",
+        == (farm.host, farm.port, key),
+        expected=f"workers of key {key!r} at {farm.host}:{farm.port}",
         seen=f"{remote.tracker_key!r} at {remote.tracker_host}:{remote.tracker_port}",
         look="the order of RPCConfig's fields: host, port, key",
     )
@@ -911,6 +921,22 @@ def _stages(**given: float) -> Any:
     return Stages(**{**_QUIET, "batch": 16, "builders": 2, **given})  # type: ignore[arg-type]
 
 
+def _drawn_stages() -> Iterator[tuple[dict[str, float], int]]:
+    """Stages of all sizes, one of which may be free, and workers about as many as the trials."""
+    rng = fresh_rng()
+    for at in range(120):
+        batch = int(10 ** rng.uniform(0, 4))
+        seconds = {
+            name: float(10 ** rng.uniform(-3, 2))
+            for name in ("search", "build", "request", "upload", "run")
+        }
+        if at % 3 == 0:
+            seconds[str(rng.choice(list(seconds)))] = 0.01
+        near = (1, 2, batch, max(1, batch - 1), batch + 1, -(-batch // 2), 3 * batch)
+        workers = int(rng.choice(near)) if at % 2 else int(10 ** rng.uniform(0, 4))
+        yield {**seconds, "batch": batch, "builders": int(10 ** rng.uniform(0, 2.5))}, workers
+
+
 def _round_rate(stages: Any, workers: int) -> float:
     waves = math.ceil(stages.batch / workers)
     running = max(waves * stages.run, stages.batch * max(stages.request, stages.upload))
@@ -965,7 +991,10 @@ def check_throughput(throughput: Function) -> None:
         ({"batch": 7, "builders": 3, "search": seconds, "upload": 0.01}, 9, "batch is that of "
          "`stages`: trials of a round over its seconds"),
     )  # fmt: skip
-    for given, workers, look in cases:
+    drawn = (
+        (given, workers, "the same formula for all numbers") for given, workers in _drawn_stages()
+    )
+    for given, workers, look in itertools.chain(cases, drawn):
         stages = _stages(**given)
         got, want = throughput(stages, workers), _round_rate(stages, workers)
         shown = ", ".join(f"{name} {value:.3g} s" for name, value in given.items())
@@ -1046,6 +1075,23 @@ def check_predict(predict: Function) -> None:
             f"{stages.batch}, {stages.builders} builders",
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
+        )
+    for given, workers in _drawn_stages():
+        stages = _stages(**given)
+        rates = {
+            "search": stages.batch / stages.search,
+            "build": stages.builders / stages.build,
+            "tracker": 1 / stages.request,
+            "upload": 1 / stages.upload,
+            "workers": min(workers, stages.batch) / stages.run,
+        }
+        name = min(rates, key=lambda each: rates[each])
+        [(_, rate, bound)] = predict(stages, [workers])
+        expect(
+            bound == name and math.isclose(rate, rates[name], rel_tol=1e-6),
+            expected=f"{rates[name]:.4g} trials/s, {name!r}, for {workers} workers of {stages}",
+            seen=f"{rate:.4g}, {bound!r}",
+            look="the same formula for all numbers: the smallest rate bounds the farm",
         )
     counts = [9, 2, 9, 1]
     seen = [row[0] for row in predict(_stages(run=seconds), counts)]
