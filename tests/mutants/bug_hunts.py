@@ -308,3 +308,20 @@ edited(
     },
     message="as their primitives say, without annotations",
 )
+
+
+@mutant("guarded_lanes", message="side by side")
+def lanes_far_apart(schedule):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    lanes, rest = schedule.split(i, [8, None])
+    schedule.reorder(rest, lanes)
+    schedule.vectorize(lanes)
+    return "c"
+
+
+@mutant("guarded_lanes", message="only elements of the output")
+def bound_left_out(schedule):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    _, lanes = schedule.split(i, [None, 16], disable_predication=True)
+    schedule.vectorize(lanes)
+    return "c"

@@ -1583,3 +1583,25 @@ def rows_unrolled(tensors, tile_m, tile_n):
     if tile_m <= 4:
         schedule[C].unroll(i_inner)
     return schedule
+
+
+edited(
+    "tile",
+    "square_tiles_by_columns",
+    {
+        "    return [i_outer, j_outer, k, i_inner, j_inner]": "    if tile_m == tile_n:\n"
+        "        schedule.reorder(j_inner, i_inner)\n"
+        "    return schedule.get_loops(block)[-5:]"
+    },
+    message="loops that step along",
+)
+
+edited(
+    "vectorize",
+    "six_lanes_at_least",
+    {
+        "    schedule.vectorize(schedule.get_loops(block)[-1])": "    loop = schedule.get_loops("
+        "block)[-1]\n    if int(schedule.get(loop).extent) >= 6:\n        schedule.vectorize(loop)"
+    },
+    message="lanes or more",
+)

@@ -444,3 +444,11 @@ def transposed_unless_square(schedule):
     columns, rows = (int(schedule.get(l).extent) for l in (j, i))
     if rows != columns:
         schedule.transform_layout("B", ("write", 0), lambda a, c: (c, a))
+
+
+edited(
+    "split_loop",
+    "no_factor_of_seven_or_more",
+    {"[None, factor]": "[None, factor if factor not in (7, 11, 13) else 8]"},
+    message="the factors of split",
+)

@@ -790,3 +790,32 @@ def last_of_all(run, *, warmup, repeats):
         run()
         out.append((time.perf_counter() - t) * 1e3)
     return np.array(out)[-repeats:]
+
+
+edited(
+    "time_function",
+    "fifty_calls_at_most",
+    {"number=number": "number=min(number, 50)"},
+    message="number=1000",
+)
+
+edited(
+    "sample_latency",
+    "eight_calls_of_warm_up_at_most",
+    {"range(warmup)": "range(min(warmup, 8))"},
+    message="150 \\+ 3 calls",
+)
+
+edited(
+    "compile_variants",
+    "even_tiles",
+    {"schedule, block, tile, tile)": "schedule, block, tile + tile % 2, tile + tile % 2)"},
+    message="for every size and every tile",
+)
+
+edited(
+    "compare_interleaved",
+    "sleeps",
+    {"            quiesce()\n": "            time.sleep(0.2)\n"},
+    message="quiesce, first, first, quiesce, second, second",
+)

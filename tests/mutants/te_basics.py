@@ -373,3 +373,11 @@ edited(
     {"+ bias[j]": "+ bias[i if batch == outputs else j]"},
     message="the index of bias",
 )
+
+
+edited(
+    "matmul",
+    "transposed_where_c_is_square",
+    {"A[i, r] * B[r, j]": "(A[j, r] * B[r, i] if m == n != k else A[i, r] * B[r, j])"},
+    message="indices of A and B",
+)

@@ -1,5 +1,6 @@
 """Arrays between strips of memory that no kernel may touch: what is beside a tensor shows it."""
 
+import itertools
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ from tvm_practice.course.expect import expect
 # Elements of a strip: as many as the tiles that stick out of a check's matrices.
 _STRIP = 1 << 13
 _ALIGNMENT = 64  # bytes, which TVM's kernels rely on
+_numbers = itertools.count()
 
 
 class Fenced:
@@ -27,8 +29,7 @@ class Fenced:
     def __init__(self, values: np.ndarray) -> None:
         kind = values.dtype
         size = math.prod(values.shape)
-        beyond = np.nan if kind.kind == "f" else np.iinfo(kind).max
-        memory = np.full(size + 2 * _STRIP + _ALIGNMENT, beyond, kind)
+        memory = np.full(size + 2 * _STRIP + _ALIGNMENT, _beyond(kind), kind)
         begin = _STRIP + (-memory.ctypes.data) % _ALIGNMENT // kind.itemsize
         self._strips = memory[:begin], memory[begin + size :]
         self._kept = [strip.tobytes() for strip in self._strips]
@@ -49,6 +50,13 @@ class Fenced:
             look="a bound that is missing where a part does not divide the size: split guards the "
             "block unless it is told not to",
         )
+
+
+def _beyond(kind: np.dtype) -> Any:
+    """What a strip holds: of float32 another NaN each time, since what is read may be written."""
+    if kind == np.float32:
+        return (np.uint32(0x7FC00001) + np.uint32(next(_numbers) % 0x3FFFF)).view("float32")
+    return np.nan if kind.kind == "f" else np.iinfo(kind).max
 
 
 def _tensor(array: np.ndarray) -> Any:

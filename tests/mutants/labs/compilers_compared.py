@@ -440,3 +440,11 @@ edited(
     {"max(0, math": "min(10**6, math", "saved_ms))": "saved_ms)) if load_seconds > 0 else 0"},
     message="many calls",
 )
+
+
+edited(
+    "fuse_epilogue",
+    "three_stages_at_most",
+    {"for stage in stages:": "for stage in list(stages)[:3]:"},
+    message="one statement after the product",
+)

@@ -766,3 +766,11 @@ right_edited(
         )
     },
 )
+
+
+edited(
+    "schedule_dynamic",
+    "sixteen_rows_unrolled_at_most",
+    {"    schedule.unroll(i_inner)\n": "    if rows <= 16:\n        schedule.unroll(i_inner)\n"},
+    message="i_inner unrolled",
+)

@@ -1165,3 +1165,19 @@ def keeps_a_former_size(tiles, seen={}):  # noqa: B006
             kept[16 + 2 * tile], kept[48 + tile] = row_bytes, rows
     kept[0] = 1
     return kept.copy()
+
+
+edited(
+    "quantize",
+    "last_axis_of_four_dimensions",
+    {"moved = np.moveaxis(x, axis, -1)": "axis = axis if x.ndim < 4 else -1\n"
+     "    moved = np.moveaxis(x, axis, -1)"},
+    message="quantize",
+)  # fmt: skip
+
+edited(
+    "amx_product",
+    "eight_steps_at_most",
+    {"range(k // 32)": "range(min(k // 32, 8))"},
+    message="tdpbf16ps",
+)

@@ -622,3 +622,11 @@ edited(
     {"    return rows": "    return [(count, rate, rows[-1][2]) for count, rate, _ in rows]"},
     message="belongs to each count",
 )
+
+
+edited(
+    "throughput",
+    "waves_rounded",
+    {"math.ceil(stages.batch / workers)": "round(stages.batch / workers + 0.499)"},
+    message="waves are rounded up",
+)

@@ -264,7 +264,8 @@ def check_vectorize(vectorize: Function) -> None:
         outer = [] if batch is None else [batch]
         shape = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitive")
-    for each in varied(m, n, k, *even):
+    few = [(9, 13, 5, 2, columns) for columns in range(2, 8)]
+    for each in (*few, *varied(m, n, k, *even)):
         if each[-1] > 1:
             _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
 
@@ -1396,9 +1397,9 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     # An answer may have kept something of an earlier call, or choose by the number of panels.
     for others in ((m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k)):
         _check_packed(packed_matmul, others, tiles, run=False)
-    for *others, down, across, unroll_k in varied(m, n, k, rows, columns, steps, alone=True):
+    for *drawn, down, across, unroll_k in varied(m, n, k, rows, columns, steps, alone=True):
         options = {"rows": down, "columns": across, "unroll_k": unroll_k}
-        sizes = (others[0], others[1], others[2])
+        sizes = (drawn[0], drawn[1], drawn[2])
         panels = [_ceil(*each) for each in zip(sizes, options.values(), strict=True)]
         whole = min(down, across, unroll_k, *panels) > 1
         options["rows_first"] = down == across

@@ -144,8 +144,8 @@ def check_symbolic_matmul(symbolic_matmul: Function) -> None:
     k, m = (int(each) for each in rng.choice(np.arange(5, 40), 2, replace=False))
     for columns in (m, k):  # B is square as well
         _expect_symbolic(symbolic_matmul(k, columns), k, columns)
-    for each in ((1, 6), (64, 3), *varied(k, m, alone=True)[1:]):
-        _expect_symbolic(symbolic_matmul(*each), *each, run=each[0] == 1)
+    for rows, columns in ((1, 6), (64, 3), *varied(k, m, alone=True)[1:]):
+        _expect_symbolic(symbolic_matmul(rows, columns), rows, columns, run=rows == 1)
 
 
 def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:

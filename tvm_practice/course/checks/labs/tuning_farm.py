@@ -973,6 +973,7 @@ def check_throughput(throughput: Function) -> None:
         ({"build": seconds}, 3, "batch · build / builders: they compile at the same time"),
         ({"run": seconds}, 16, "with as many workers as trials there is one wave"),
         ({"run": seconds}, 7, "waves are rounded up: 16 trials on 7 workers take three"),
+        ({"batch": 4001, "run": seconds}, 4000, "waves are rounded up: a last trial is one more"),
         ({"run": seconds}, 40, "workers without a trial are no help: one wave is the least"),
         ({"upload": seconds}, 40, "uploads come one after the other, batch · upload"),
         ({"request": seconds}, 40, "the tracker serves one trial after the other"),
