@@ -1175,7 +1175,6 @@ class _Attention:
         scores = x @ x.transpose(0, 2, 1) + (1 - keep[:, None, :]) * -1e9
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         mixed: np.ndarray = weights / weights.sum(-1, keepdims=True) @ (x + 1)
-        x[...] = np.nan  # an artifact may work in the memory that it is given
         return mixed.astype("float32")
 
 
@@ -1232,7 +1231,7 @@ def check_bucketed(bucketed: Function) -> None:
             what=f"the tokens that the artifact is given for length {length}",
             look="x first, then zeros after its last token",
         )
-        want = _Attention(None, [])(x.copy(), np.ones((batch, length), "float32"))
+        want = _Attention(None, [])(x, np.ones((batch, length), "float32"))
         expect_close(
             got,
             want,

@@ -207,7 +207,7 @@ def _rounded_text(function: Function) -> str:
 def check_affine_parameters(affine_parameters: Function) -> None:
     rng = fresh_rng()
     a, b = (float(each) for each in rng.uniform(0.5, 9.0, 2))
-    widths = range(1, 9)
+    widths = range(8, 0, -1)
     cases = {
         "a range on both sides of 0": [
             *((-a, b), (-a / 100, b * 100), (-a * 1000, b)),
@@ -350,7 +350,7 @@ def check_quantize(quantize: Function) -> None:
     square = rng.integers(-600, 600, (6, 6)).astype("float32") / 2
     both = {**per_row, "zero_point": np.arange(1, 13, 2), "signed": False, "axis": 0}
     _expect_quantized(quantize, square, "a scale and a zero point per row", both)
-    for bits in range(1, 9):
+    for bits in (*range(2, 9), 1):
         for signed in (False, True):
             few = {"scale": 1.0, "zero_point": bits % 3, "signed": signed, "bits": bits}
             _expect_quantized(quantize, halves, f"{bits} bits", few)
@@ -822,9 +822,8 @@ def check_requantized(requantized: Function) -> None:
         # Products that 32 bits hold and 16 do not.
         C[:, 1], multiplier[1] = rng.choice([-(2**20), 2**20], rows), 1000
         C[:, 2], multiplier[2] = 2**15 + rng.integers(0, 2**14, rows), 1
-        if columns > 4:  # what wraps around in 16 bits, and in 32, to a number in range
+        if columns > 3:  # what wraps around in 16 bits to a number in range
             C[:, 3], bias[3], multiplier[3] = 2**16 + rng.integers(0, 255, rows), 0, 1
-            C[:, 4], bias[4], multiplier[4] = 2**30, 0, 4
         got = build_expressions(tensors[:-1], [Y])(C, bias, multiplier)[0]
         want, mistakes = _epilogues(C, bias, multiplier, zero_point)
         _expect_equal(
