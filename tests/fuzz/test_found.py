@@ -40,6 +40,10 @@ _RULES = {
         "torch.where(x0 > 0, torch.exp(x0.clamp(max=1)), torch.tanh(x0) * x0)",
         x0="values((3, 33), 'bfloat16', 1)",
     ),
+    # A value rounded on the way is in no buffer of that type.
+    "exp of what was rounded to bfloat16": graph(
+        "torch.exp(x0.to(torch.bfloat16).float())", x0="values((17,), 'float32', 0)"
+    ),
     # TVM says that the concatenation reads the second part alone.
     "the same tensor twice": Graph(
         {"x0": "values((3, 4, 13, 2), 'float32', 0)"},

@@ -56,10 +56,13 @@ def vectorizable_math(func: Any) -> Any:
 
 
 def _mentions_bfloat16(store: Any) -> bool:
-    """Whether a value of that type is loaded, or stored."""
-    return is_bfloat16(store.buffer.dtype) or any(
-        is_bfloat16(each.ty) for each in loads(store.value)
-    )
+    """Whether a value of that type is loaded, stored, or made on the way."""
+    import tvm_ffi
+    from tvm import tirx
+
+    types = [store.buffer.dtype, *(each.ty for each in loads(store.value))]
+    tvm_ffi.structural_walk(store.value, (tirx.Cast, lambda cast: types.append(cast.ty)))
+    return any(map(is_bfloat16, types))
 
 
 def _is_expandable(store: Any, func: Any) -> bool:
