@@ -264,7 +264,7 @@ def check_vectorize(vectorize: Function) -> None:
         outer = [] if batch is None else [batch]
         shape = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitive")
-    few = [(9, 13, 5, 2, columns) for columns in range(2, 8)]
+    few = [(9, 13, 5, 2, columns) for columns in (*range(2, 8), 128)]
     for each in (*few, *varied(m, n, k, *even)):
         if each[-1] > 1:
             _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
@@ -1005,7 +1005,7 @@ def check_packed_product(packed_product: Function) -> None:
     rows, columns = draw_distinct(2, [2, 3, 4, 5])
     (few,) = draw_distinct(1, range(7, 20))
     ragged, whole = (3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)
-    # The last one is declared only: so many steps exceed any bound.
+    # The last ones are declared only: so many steps exceed any bound.
     square = rows, rows
     for (m, n), tile, depth in (
         (ragged, (rows, columns), few),
@@ -1013,6 +1013,9 @@ def check_packed_product(packed_product: Function) -> None:
         ((3 * rows - 1, 2 * rows), square, few),
         ((3 * rows - 1, 1), (rows, columns), few),
         (whole, (rows, columns), 1_000_003),
+        ((7, 7), (6, 6), 64),
+        ((64, 1), (16, 8), 1),
+        ((1, 33), (1, 1), 40),
     ):
         tensors = _product_of(packed_product, (m, n), tile, depth)
         expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")

@@ -744,6 +744,15 @@ def check_pays_after(pays_after: Function) -> None:
             seen=repr(got),
             look="baseline_ms * (1 - ratio) per call, with the first of the three, rounded up",
         )
+    for exponent in (-7, 0, 1, 13):
+        baseline_ms = 2.0**exponent
+        got = pays_after((calls - 0.5) * baseline_ms / 2e3, baseline_ms, (0.5, 0.4, 0.6))
+        expect(
+            got == calls,
+            expected=f"{calls} calls where half a call less would do, {baseline_ms:g} ms per call",
+            seen=repr(got),
+            look="baseline_ms * (1 - ratio) is saved per call, however long one is",
+        )
     _check_what_never_pays(pays_after, whole, baseline, ratio)
 
 
