@@ -423,8 +423,28 @@ def check_compare_interleaved(compare_interleaved: Compare) -> None:
     _check_few(compare_interleaved, rng.permutation([1.0, 2.0, 4.0, 8.0]))
     for rounds in (1, 2, 3, 130):
         _check_drifting(compare_interleaved, rounds, float(rng.uniform(0.2, 0.5)))
+    _check_second_call(compare_interleaved)
     for failing in (1, 2, 6, 8):  # of four calls in a round
         _expect_failure_raised(compare_interleaved, failing)
+
+
+def _check_second_call(compare_interleaved: Compare) -> None:
+    """The second call of each is timed, also where the first one was faster."""
+    machine, numbers = Machine(), itertools.count()
+
+    def first() -> None:
+        machine.call("first", 80.0 if next(numbers) % 2 else 20.0, pool=True)
+
+    with machine.in_charge_of_time(compare_interleaved):
+        ratio, _, _ = compare_interleaved(
+            first, lambda: machine.call("second", 40.0, pool=True), rounds=8
+        )
+    expect(
+        bool(np.isclose(ratio, 2, rtol=0.05)),
+        expected="a ratio of 2 where second calls take 80 ms against 40 ms, and first ones 20 ms",
+        seen=f"{ratio:.3g}",
+        look="the untimed call is not measured: the clock is read around the second one alone",
+    )
 
 
 def _expect_failure_raised(compare_interleaved: Compare, failing: int) -> None:
