@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
     *("torch_compile", "low_precision", "low_precision_models"),
-    *("busy_machine", "goals", "rivals", "compilers", "runtime_checks"),
+    *("busy_machine", "goals", "rivals", "compilers", "runtime_checks", "c_source"),
 )
 
 

@@ -40,7 +40,7 @@ from tvm_practice.tvm_export.targets import to_dictionary
 
 _WHEEL = f"manylinux_{GLIBC.replace('.', '_')}"
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi")
-_RUN_MODEL = Path(__file__).with_name("run_model.c")
+RUN_MODEL = Path(__file__).with_name("run_model.c")
 # DLPack's codes of numpy's kinds of types.
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 _KINDS = {code: kind for kind, code in _CODES.items()}
@@ -228,7 +228,7 @@ def _run_artifact(
             link(files, triple, library, shared=True, options=["-shared"])
         # The program calls nothing of the runtime by name: it is loaded for what it registers.
         needed = ["-Wl,--no-as-needed", *map(str, libraries), "-Wl,--allow-shlib-undefined"]
-        link([_RUN_MODEL], triple, program, shared=True, options=needed)
+        link([RUN_MODEL], triple, program, shared=True, options=needed)
         paths = ":".join(str(each.parent) for each in libraries)
         emulated = ["-L", str(root), "-E", f"LD_LIBRARY_PATH={paths}:{root}/lib"]
         written = run_program(
