@@ -668,16 +668,6 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             seen="its records were removed" if loaded else f"load_log_file={loaded}",
             look="load_log_file=log of TaskScheduler",
         )
-    third = ansor_task((m, n, k + 1))
-    for given, weights, trials in (
-        (tasks[:1], [7.0], 1),
-        ([*tasks, third], [0.5, 2.0, 5.0], 100),
-        (tasks, [2, 9], 1000),
-    ):
-        with _new_log() as log:
-            with _ansor_calls(searching=False) as calls, contextlib.suppress(NothingMeasured):
-                tune_ansor(given, weights, trials=trials, log=str(log))
-            _expect_ansor(calls, trials, weights)
     for task in tasks:
         expect(
             any(record[0] == task.workload_key for record in records),
@@ -692,6 +682,16 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             seen=record[1],
             look="the target: the tasks carry it",
         )
+    third = ansor_task((m, n, k + 1))
+    for given, weights, trials in (
+        (tasks[:1], [7.0], 1),
+        ([*tasks, third], [0.5, 2.0, 5.0], 100),
+        (tasks, [2, 9], 1000),
+    ):
+        with _new_log() as log:
+            with _ansor_calls(searching=False) as calls, contextlib.suppress(NothingMeasured):
+                tune_ansor(given, weights, trials=trials, log=str(log))
+            _expect_ansor(calls, trials, weights)
 
 
 @contextmanager
@@ -1086,7 +1086,7 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
     weights = [float(each) for each in options["task_weights"]]
     expect(
         weights == list(given) and len(options["tasks"]) == len(given),
-        expected=f"{len(given)} tasks weighted as given, {list(given)}",
+        expected=f"the tasks weighted as given, {list(given)}, all {len(given)} of them",
         seen=f"{len(options['tasks'])} weighted {weights}",
         look="task_weights=weights",
     )

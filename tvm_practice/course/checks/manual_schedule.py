@@ -301,7 +301,8 @@ def _expect_vectorized(
     # The last one may be split again.
     inner = math.prod(int(loop.extent) for loop in loops[len(wanted) :])
     expect_loops(
-        [loop.extent for loop in loops[: len(wanted)]] == wanted and columns <= inner < 2 * columns,
+        [loop.extent for loop in loops[: len(wanted)]] == wanted
+        and columns <= inner < max(2 * columns, 16),
         loops,
         "the five loops of the tiling, in their order",
         "vectorize changes how a loop runs, not which loops there are",
