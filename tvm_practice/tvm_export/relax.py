@@ -11,6 +11,7 @@ from typing import Any
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
+from tvm_practice.tvm_export.channels_last import with_channels_last, with_padding_fused
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
@@ -343,12 +344,15 @@ def optimized(
         CannotImport: as `with_index_checks`.
     """
     known = with_products_of_zero(fold_batch_normalization(module))
+    if str(target.kind.name) == "llvm" and precision == "float32" and quantization is None:
+        known = with_channels_last(known)
     folded = with_products_in(known, precision)
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
-    module = with_infinite_edges(truth_in_bytes(steps.optimize_relax(folded)))
+    fused = with_padding_fused(steps.optimize_relax(folded))
+    module = with_infinite_edges(truth_in_bytes(fused))
     return mark_constants(without_empty_constants(module))
 
 

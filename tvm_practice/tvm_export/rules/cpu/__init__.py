@@ -34,6 +34,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     stages,
     with_stages,
 )
+from tvm_practice.tvm_export.rules.cpu.padded import padded
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
 from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
@@ -43,10 +44,10 @@ from tvm_practice.tvm_export.rules.first_match import UNSCHEDULED, Decision, fir
 # A rule makes a `Schedule` of an unscheduled PrimFunc, or raises NotApplicable.
 _Rule = Callable[[Any, Cpu], Any]
 _RULES: tuple[tuple[str, _Rule], ...] = (
-    ("winograd", schedule_winograd),
-    ("contraction", schedule_contraction),
-    ("reduction", schedule_reduction),
-    ("injective", schedule_injective),
+    ("winograd", padded(schedule_winograd)),
+    ("contraction", padded(schedule_contraction)),
+    ("reduction", padded(schedule_reduction)),
+    ("injective", padded(schedule_injective)),
     ("fallback", schedule_loops),
 )
 _SCHEDULED = "tirx.is_scheduled"
@@ -150,7 +151,7 @@ def schedule_candidate(func: Any, target: Any) -> Any:
         packed shape.
     """
     if advice_of(func) is not None:
-        func = schedule_contraction(func, cpu_of(target)).mod["main"]
+        func = padded(schedule_contraction)(func, cpu_of(target)).mod["main"]
     if target.kind.name == "llvm":
         func = vectorizable_math(func)
     return _packed_before(func)

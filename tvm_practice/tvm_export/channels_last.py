@@ -1,0 +1,367 @@
+"""Convolutions with their channels last: NHWC through the graph, transposed at its ends alone.
+
+Of a pixel the channels lie side by side then, and each is a lane of a vector: a 1x1 convolution is
+a matrix product as it lies, with or without a stride, and a depthwise one reads whole vectors.
+
+    module = with_channels_last(module)  # as imported, for a processor
+
+An operator that is told here takes its operands with the channels last and gives its result so; a
+transpose to the order of the model follows it, which the next such operator takes away again. What
+another operator reads, or nobody, decides which transposes are left.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+"""The axes of a tensor whose channels go last, and back."""
+# Of the elements that convolutions read and write, how many transposes may move at most.
+_MOST_MOVED = 0.1
+# Of the multiply-adds, how many may be 3x3 windows without a stride: Winograd's algorithm, which
+# takes fewer, is written for channels first.
+_MOST_WINDOWS = 0.6
+# The attribute of the functions that pad.
+_PADS = "tvm_practice.pads"
+_UNARY = {"abs", "exp", "negative", "nn.gelu", "nn.relu", "nn.silu", "sigmoid", "sqrt", "tanh"}
+_UNARY |= {"clip", "nn.leakyrelu"}
+_BINARY = {"add", "divide", "maximum", "minimum", "multiply", "power", "subtract"}
+_POOLING = {"nn.avg_pool2d", "nn.max_pool2d"}
+
+
+def with_channels_last(module: Any) -> Any:
+    """A Relax module that convolves with the channels last, where that moves little else.
+
+    Args:
+        module: as imported, the weights constants of its graph; it is left as it was.
+
+    Returns:
+        The module as it was where it has no 2-D convolution, where one has an open extent, weights
+        that are no constant or another type than float32, where most of the work is Winograd's,
+        and where transposes between the convolutions would move much.
+    """
+    import tvm
+    from tvm import relax
+
+    convolutions = _calls(module, "relax.nn.conv2d")
+    if not convolutions or not all(map(_is_usual, convolutions)):
+        return module
+    windows = sum(_work(each) for each in convolutions if _is_window(each))
+    if windows > _MOST_WINDOWS * sum(map(_work, convolutions)):
+        return module
+    before = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.FoldConstant(),
+    ]
+    changed = _moved(tvm.ir.transform.Sequential(before)(module))
+    after = [
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.DeadCodeElimination(),
+        relax.transform.FoldConstant(),
+        relax.transform.CanonicalizeBindings(),
+    ]
+    changed = tvm.ir.transform.Sequential(after)(changed)
+    own = len(_calls(module, "relax.permute_dims"))
+    moved = sum(map(_elements, _calls(changed, "relax.permute_dims")[own:]))
+    touched = sum(_elements(each) + _elements(each.args[0]) for each in convolutions)
+    return changed if moved <= _MOST_MOVED * touched else module
+
+
+def _moved(module: Any) -> Any:
+    """The module with every operator that is told here on tensors whose channels are last."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    @mutator
+    class Moving(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            call = self.visit_expr_post_order(call)
+            made = _with_last(call, self.lookup_binding, self.builder_)
+            return call if made is None else made
+
+    moving = Moving(module)
+    for name, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            moving.builder_.update_func(name, moving.visit_expr(function))
+    return moving.builder_.get()
+
+
+def with_padding_fused(module: Any) -> Any:
+    """A module of fused functions whose paddings go with the functions that make their operands.
+
+    TVM fuses a padding with a convolution only where all of it is after the last element.
+
+    Args:
+        module: as `optimize_relax` leaves it; it is left as it was.
+    """
+    import tvm
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    once: set[Any] = set()
+    for _, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            once |= _read_once(function)
+    if not any(_PADS in (each.attrs or {}) for _, each in module.functions_items()):
+        return module
+
+    @mutator
+    class Fusing(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            made = None
+            if _pads(module, call) and call.args[1].fields[0] in once:
+                made = self.lookup_binding(self.visit_expr(call.args[1].fields[0]))
+            call = self.visit_expr_post_order(call)
+            name = str(getattr(getattr(made, "op", None), "name", ""))
+            return _together(made, call, self.builder_) if name == "relax.call_tir" else call
+
+    fusing = Fusing(module)
+    for name, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            fusing.builder_.update_func(name, fusing.visit_expr(function))
+    passes = [relax.transform.FuseTIR(), relax.transform.DeadCodeElimination()]
+    return tvm.ir.transform.Sequential(passes)(fusing.builder_.get())
+
+
+def _pads(module: Any, call: Any) -> bool:
+    """Whether a call is of a function that pads, and that is fused with nothing."""
+    name = str(getattr(call.op, "name", ""))
+    return name == "relax.call_tir" and _PADS in (module[call.args[0]].attrs or {})
+
+
+def _read_once(function: Any) -> set[Any]:
+    """The variables of a function that one binding reads, and that are no output."""
+    from tvm import relax
+
+    once: set[Any] = set()
+    for block in function.body.blocks:
+        if isinstance(block, relax.DataflowBlock):
+            read = relax.analysis.udchain(block)
+            once |= {
+                var
+                for var, users in read.items()
+                if len(users) == 1 and isinstance(var, relax.DataflowVar)
+            }
+    return once
+
+
+def _together(made: Any, padding: Any, builder: Any) -> Any:
+    """The call of one function that computes the call `made` and pads its result."""
+    from tvm import relax
+
+    name = f"{made.args[0].name_hint}_pad"
+    given = list(made.args[1].fields)
+    own = relax.BlockBuilder()
+    params = [relax.Var(f"x{number}", each.ty) for number, each in enumerate(given)]
+    with own.function(name, params, attrs={"Primitive": True}):
+        with own.dataflow():
+            inner = own.emit(relax.call_tir(made.args[0], params, made.ty_args[0]))
+            outer = own.emit_output(relax.call_tir(padding.args[0], [inner], padding.ty_args[0]))
+        own.emit_func_output(outer)
+    [function] = [
+        each for _, each in own.get().functions_items() if isinstance(each, relax.Function)
+    ]
+    function = function.without_attr("global_symbol")
+    return relax.Call(builder.add_func(function, name), given)
+
+
+def _with_last(call: Any, bound: Callable[[Any], Any], builder: Any) -> Any | None:
+    """What replaces a call, of the shape and order of its result; None: it stays.
+
+    Args:
+        call: of an operator.
+        bound: what a variable is bound to, or None.
+        builder: of the function.
+    """
+    from tvm import relax
+
+    name, emit = str(getattr(call.op, "name", "")).removeprefix("relax."), builder.emit
+
+    def last(tensor: Any) -> Any | None:
+        """The tensor with its channels last, if there is one or it is a constant."""
+        if _is_constant(tensor):
+            fits = _rank(tensor) in (0, 4)
+            if not fits:
+                return None
+            return emit(relax.op.permute_dims(tensor, LAST)) if _rank(tensor) else tensor
+        value = bound(tensor) if isinstance(tensor, relax.Var) else None
+        return value.args[0] if _permutes(value, FIRST) else None
+
+    def first(tensor: Any) -> Any:
+        return relax.op.permute_dims(emit(tensor), FIRST)
+
+    if name == "nn.conv2d":
+        data = last(call.args[0])
+        if data is None:
+            data = emit(relax.op.permute_dims(call.args[0], LAST))
+        return first(_convolution(call, data, builder))
+    tensors = [each for each in call.args if _rank(each) is not None]
+    if all(map(_is_constant, tensors)):
+        return None
+    operands = [last(each) for each in tensors]
+    if any(each is None for each in operands):
+        return None
+    if name in _BINARY:
+        return first(getattr(relax.op, name)(*operands))
+    if name in _UNARY:
+        return first(relax.Call(call.op, [*operands, *call.args[1:]], call.attrs))
+    if name in _POOLING:
+        return first(_pooling(call, operands[0]))
+    if name == "nn.pad":
+        return None if (padded := _padding(call, operands[0], builder)) is None else first(padded)
+    if name == "mean":
+        return _mean(call, operands[0], first)
+    if name == "reshape" and _shape(operands[0])[1:3] == [1, 1]:
+        return relax.op.reshape(operands[0], call.args[1])
+    if name == "permute_dims" and _permutes(call, LAST):
+        return operands[0]
+    return None
+
+
+def _convolution(call: Any, data: Any, builder: Any) -> Any:
+    """A convolution of data whose channels are last; a padding is an operator before it."""
+    from tvm import relax
+
+    attributes = call.attrs
+    up, left, down, right = (int(each) for each in attributes.padding)
+    if up or left or down or right:
+        data = builder.emit(_padded(data, [0, 0, up, down, left, right, 0, 0], 0.0, builder))
+    weights = builder.emit(relax.op.permute_dims(call.args[1], (2, 3, 1, 0)))
+    return relax.op.nn.conv2d(
+        data,
+        weights,
+        strides=[int(each) for each in attributes.strides],
+        padding=[0, 0, 0, 0],
+        dilation=[int(each) for each in attributes.dilation],
+        groups=int(attributes.groups),
+        data_layout="NHWC",
+        kernel_layout="HWIO",
+        out_dtype="float32",
+    )
+
+
+def _pooling(call: Any, data: Any) -> Any:
+    from tvm import relax
+
+    attributes = call.attrs
+    pool = getattr(relax.op.nn, str(call.op.name).rpartition(".")[2])
+    return pool(
+        data,
+        pool_size=[int(each) for each in attributes.pool_size],
+        strides=[int(each) for each in attributes.strides],
+        padding=[int(each) for each in attributes.padding],
+        dilation=[int(each) for each in attributes.dilation],
+        ceil_mode=bool(attributes.ceil_mode),
+        count_include_pad=bool(attributes.count_include_pad),
+        layout="NHWC",
+    )
+
+
+def _padding(call: Any, data: Any, builder: Any) -> Any | None:
+    """A padding with a constant; None for another."""
+    attributes = call.attrs
+    if str(attributes.pad_mode) != "constant":
+        return None
+    width = [int(each) for each in attributes.pad_width]
+    moved = [width[2 * axis + side] for axis in LAST for side in (0, 1)]
+    if not any(moved):
+        return data
+    return _padded(data, moved, float(attributes.pad_value), builder)
+
+
+def _padded(data: Any, width: list[int], value: float, builder: Any) -> Any:
+    """The call of a function that pads a tensor; see `with_padding_fused`."""
+    from tvm import relax, te, tirx
+
+    shape = [each or 0 for each in _shape(data)]
+    axes = list(zip(shape, width[::2], width[1::2], strict=True))
+    sizes = [size + low + high for size, low, high in axes]
+    dtype = str(data.ty.dtype)
+    x = te.placeholder([tirx.const(each, "int64") for each in shape], name="x", dtype=dtype)
+
+    def at(*indices: Any) -> Any:
+        inside = []
+        for index, (size, low, high) in zip(indices, axes, strict=True):
+            inside += [index >= low] if low else []
+            inside += [index < low + size] if high else []
+        moved = [index - low for index, (_, low, _) in zip(indices, axes, strict=True)]
+        return tirx.if_then_else(tirx.all(*inside), x(*moved), tirx.const(value, dtype))
+
+    whole = [tirx.const(each, "int64") for each in sizes]
+    func = te.create_prim_func([x, te.compute(whole, at, name="pad")])
+    func = func.without_attr("global_symbol").with_attr(_PADS, True)
+    padding = builder.add_func(func, "pad")
+    return relax.call_tir(padding, (data,), relax.TensorType(sizes, dtype))
+
+
+def _mean(call: Any, data: Any, first: Callable[[Any], Any]) -> Any | None:
+    """A mean over height and width; None over other axes."""
+    from tvm import relax
+
+    if call.attrs.axis is None or {int(each) % 4 for each in call.attrs.axis} != {2, 3}:
+        return None
+    keepdims = bool(call.attrs.keepdims)
+    mean = relax.op.mean(data, axis=[1, 2], keepdims=keepdims)
+    return first(mean) if keepdims else mean
+
+
+def _is_usual(call: Any) -> bool:
+    """Whether a convolution is NCHW in float32, of constant weights and constant extents."""
+    attributes = call.attrs
+    layouts = (str(attributes.data_layout), str(attributes.kernel_layout))
+    return (
+        layouts == ("NCHW", "OIHW")
+        and _is_constant(call.args[1])
+        and all(str(each.ty.dtype) == "float32" for each in (call, *call.args))
+        and None not in _shape(call.args[0])
+    )
+
+
+def _work(convolution: Any) -> int:
+    """The multiply-adds of a convolution."""
+    return _elements(convolution) * math.prod(each or 1 for each in _shape(convolution.args[1])[1:])
+
+
+def _is_window(convolution: Any) -> bool:
+    """Whether a convolution is of 3x3 windows, without a stride, a dilation or groups."""
+    attributes = convolution.attrs
+    steps = {int(each) for each in (*attributes.strides, *attributes.dilation, attributes.groups)}
+    return _shape(convolution.args[1])[2:] == [3, 3] and steps == {1}
+
+
+def _calls(module: Any, operator: str) -> list[Any]:
+    from tvm_practice.tvm_export.relax import _calls as found
+
+    return found(module, operator)
+
+
+def _is_constant(expression: Any) -> bool:
+    import tvm
+
+    return isinstance(expression, tvm.ir.GenericConst)
+
+
+def _rank(expression: Any) -> int | None:
+    """How many axes a tensor has; None for anything else."""
+    from tvm import relax
+
+    kind = getattr(expression, "ty", None)
+    return int(kind.ndim) if isinstance(kind, relax.TensorType) else None
+
+
+def _shape(tensor: Any) -> list[int | None]:
+    """A tensor's extents, None for an open one."""
+    return [getattr(each, "value", None) for each in tensor.ty.shape or ()]
+
+
+def _elements(tensor: Any) -> int:
+    return math.prod(each or 1 for each in _shape(tensor))
+
+
+def _permutes(expression: Any, axes: tuple[int, ...]) -> bool:
+    """Whether an expression moves the axes of a tensor so."""
+    name = str(getattr(getattr(expression, "op", None), "name", ""))
+    if name != "relax.permute_dims" or expression.attrs.axes is None:
+        return False
+    return tuple(int(each) for each in expression.attrs.axes) == axes
