@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tvm_practice.tvm_export.fused_padding import padded
+
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 """The axes of a tensor whose channels go last, and back."""
 # Of the elements that convolutions read and write, how many transposes may move at most.
@@ -21,8 +23,6 @@ _MOST_MOVED = 0.1
 # Of the multiply-adds, how many may be 3x3 windows without a stride: Winograd's algorithm, which
 # takes fewer, is written for channels first.
 _MOST_WINDOWS = 0.6
-# The attribute of the functions that pad.
-_PADS = "tvm_practice.pads"
 _UNARY = {"abs", "exp", "negative", "nn.gelu", "nn.relu", "nn.silu", "sigmoid", "sqrt", "tanh"}
 _UNARY |= {"clip", "nn.leakyrelu"}
 _BINARY = {"add", "divide", "maximum", "minimum", "multiply", "power", "subtract"}
@@ -87,85 +87,6 @@ def _moved(module: Any) -> Any:
     return moving.builder_.get()
 
 
-def with_padding_fused(module: Any) -> Any:
-    """A module of fused functions whose paddings go with the functions that make their operands.
-
-    TVM fuses a padding with a convolution only where all of it is after the last element.
-
-    Args:
-        module: as `optimize_relax` leaves it; it is left as it was.
-    """
-    import tvm
-    from tvm import relax
-    from tvm.relax.expr_functor import PyExprMutator, mutator
-
-    once: set[Any] = set()
-    for _, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            once |= _read_once(function)
-    if not any(_PADS in (each.attrs or {}) for _, each in module.functions_items()):
-        return module
-
-    @mutator
-    class Fusing(PyExprMutator):  # type: ignore[misc]
-        def visit_call_(self, call: Any) -> Any:
-            made = None
-            if _pads(module, call) and call.args[1].fields[0] in once:
-                made = self.lookup_binding(self.visit_expr(call.args[1].fields[0]))
-            call = self.visit_expr_post_order(call)
-            name = str(getattr(getattr(made, "op", None), "name", ""))
-            return _together(made, call, self.builder_) if name == "relax.call_tir" else call
-
-    fusing = Fusing(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            fusing.builder_.update_func(name, fusing.visit_expr(function))
-    passes = [relax.transform.FuseTIR(), relax.transform.DeadCodeElimination()]
-    return tvm.ir.transform.Sequential(passes)(fusing.builder_.get())
-
-
-def _pads(module: Any, call: Any) -> bool:
-    """Whether a call is of a function that pads, and that is fused with nothing."""
-    name = str(getattr(call.op, "name", ""))
-    return name == "relax.call_tir" and _PADS in (module[call.args[0]].attrs or {})
-
-
-def _read_once(function: Any) -> set[Any]:
-    """The variables of a function that one binding reads, and that are no output."""
-    from tvm import relax
-
-    once: set[Any] = set()
-    for block in function.body.blocks:
-        if isinstance(block, relax.DataflowBlock):
-            read = relax.analysis.udchain(block)
-            once |= {
-                var
-                for var, users in read.items()
-                if len(users) == 1 and isinstance(var, relax.DataflowVar)
-            }
-    return once
-
-
-def _together(made: Any, padding: Any, builder: Any) -> Any:
-    """The call of one function that computes the call `made` and pads its result."""
-    from tvm import relax
-
-    name = f"{made.args[0].name_hint}_pad"
-    given = list(made.args[1].fields)
-    own = relax.BlockBuilder()
-    params = [relax.Var(f"x{number}", each.ty) for number, each in enumerate(given)]
-    with own.function(name, params, attrs={"Primitive": True}):
-        with own.dataflow():
-            inner = own.emit(relax.call_tir(made.args[0], params, made.ty_args[0]))
-            outer = own.emit_output(relax.call_tir(padding.args[0], [inner], padding.ty_args[0]))
-        own.emit_func_output(outer)
-    [function] = [
-        each for _, each in own.get().functions_items() if isinstance(each, relax.Function)
-    ]
-    function = function.without_attr("global_symbol")
-    return relax.Call(builder.add_func(function, name), given)
-
-
 def _with_last(call: Any, bound: Callable[[Any], Any], builder: Any) -> Any | None:
     """What replaces a call, of the shape and order of its result; None: it stays.
 
@@ -185,7 +106,7 @@ def _with_last(call: Any, bound: Callable[[Any], Any], builder: Any) -> Any | No
             if not fits:
                 return None
             return emit(relax.op.permute_dims(tensor, LAST)) if _rank(tensor) else tensor
-        value = bound(tensor) if isinstance(tensor, relax.Var) else None
+        value: Any = bound(tensor) if isinstance(tensor, relax.Var) else None
         return value.args[0] if _permutes(value, FIRST) else None
 
     def first(tensor: Any) -> Any:
@@ -226,7 +147,7 @@ def _convolution(call: Any, data: Any, builder: Any) -> Any:
     attributes = call.attrs
     up, left, down, right = (int(each) for each in attributes.padding)
     if up or left or down or right:
-        data = builder.emit(_padded(data, [0, 0, up, down, left, right, 0, 0], 0.0, builder))
+        data = builder.emit(padded(data, [0, 0, up, down, left, right, 0, 0], 0.0, builder))
     weights = builder.emit(relax.op.permute_dims(call.args[1], (2, 3, 1, 0)))
     return relax.op.nn.conv2d(
         data,
@@ -267,32 +188,7 @@ def _padding(call: Any, data: Any, builder: Any) -> Any | None:
     moved = [width[2 * axis + side] for axis in LAST for side in (0, 1)]
     if not any(moved):
         return data
-    return _padded(data, moved, float(attributes.pad_value), builder)
-
-
-def _padded(data: Any, width: list[int], value: float, builder: Any) -> Any:
-    """The call of a function that pads a tensor; see `with_padding_fused`."""
-    from tvm import relax, te, tirx
-
-    shape = [each or 0 for each in _shape(data)]
-    axes = list(zip(shape, width[::2], width[1::2], strict=True))
-    sizes = [size + low + high for size, low, high in axes]
-    dtype = str(data.ty.dtype)
-    x = te.placeholder([tirx.const(each, "int64") for each in shape], name="x", dtype=dtype)
-
-    def at(*indices: Any) -> Any:
-        inside = []
-        for index, (size, low, high) in zip(indices, axes, strict=True):
-            inside += [index >= low] if low else []
-            inside += [index < low + size] if high else []
-        moved = [index - low for index, (_, low, _) in zip(indices, axes, strict=True)]
-        return tirx.if_then_else(tirx.all(*inside), x(*moved), tirx.const(value, dtype))
-
-    whole = [tirx.const(each, "int64") for each in sizes]
-    func = te.create_prim_func([x, te.compute(whole, at, name="pad")])
-    func = func.without_attr("global_symbol").with_attr(_PADS, True)
-    padding = builder.add_func(func, "pad")
-    return relax.call_tir(padding, (data,), relax.TensorType(sizes, dtype))
+    return padded(data, moved, float(attributes.pad_value), builder)
 
 
 def _mean(call: Any, data: Any, first: Callable[[Any], Any]) -> Any | None:

@@ -11,10 +11,11 @@ from typing import Any
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
-from tvm_practice.tvm_export.channels_last import with_channels_last, with_padding_fused
+from tvm_practice.tvm_export.channels_last import with_channels_last
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
+from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
