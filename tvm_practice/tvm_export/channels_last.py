@@ -43,7 +43,7 @@ def with_channels_last(module: Any) -> Any:
     import tvm
     from tvm import relax
 
-    convolutions = _calls(module, "relax.nn.conv2d")
+    convolutions = calls(module, "relax.nn.conv2d")
     if not convolutions or not all(map(_is_usual, convolutions)):
         return module
     windows = sum(_work(each) for each in convolutions if _is_window(each))
@@ -62,8 +62,8 @@ def with_channels_last(module: Any) -> Any:
         relax.transform.CanonicalizeBindings(),
     ]
     changed = tvm.ir.transform.Sequential(after)(changed)
-    own = len(_calls(module, "relax.permute_dims"))
-    moved = sum(map(_elements, _calls(changed, "relax.permute_dims")[own:]))
+    own = len(calls(module, "relax.permute_dims"))
+    moved = sum(map(_elements, calls(changed, "relax.permute_dims")[own:]))
     touched = sum(_elements(each) + _elements(each.args[0]) for each in convolutions)
     return changed if moved <= _MOST_MOVED * touched else module
 
@@ -226,10 +226,18 @@ def _is_window(convolution: Any) -> bool:
     return _shape(convolution.args[1])[2:] == [3, 3] and steps == {1}
 
 
-def _calls(module: Any, operator: str) -> list[Any]:
-    from tvm_practice.tvm_export.relax import _calls as found
+def calls(module: Any, operator: str) -> list[Any]:
+    """Main's calls of an operator."""
+    from tvm import relax
 
-    return found(module, operator)
+    found: list[Any] = []
+
+    def look(expression: Any) -> None:
+        if getattr(getattr(expression, "op", None), "name", None) == operator:
+            found.append(expression)
+
+    relax.analysis.post_order_visit(module["main"], look)
+    return found
 
 
 def _is_constant(expression: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
-from tvm_practice.tvm_export.channels_last import with_channels_last
+from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
@@ -409,25 +409,9 @@ def fold_batch_normalization(module: Any) -> Any:
     )
     folded = passes(module)
     convolution = "relax.nn.conv2d"
-    return (
-        folded if len(_calls(folded, convolution)) == len(_calls(module, convolution)) else module
-    )
+    return folded if len(calls(folded, convolution)) == len(calls(module, convolution)) else module
 
 
 def _types_of(module: Any, operator: str) -> set[str]:
     """The types of the first arguments that main calls an operator with."""
-    return {str(each.args[0].ty.dtype) for each in _calls(module, operator)}
-
-
-def _calls(module: Any, operator: str) -> list[Any]:
-    """Main's calls of an operator."""
-    from tvm import relax
-
-    found: list[Any] = []
-
-    def look(expression: Any) -> None:
-        if getattr(getattr(expression, "op", None), "name", None) == operator:
-            found.append(expression)
-
-    relax.analysis.post_order_visit(module["main"], look)
-    return found
+    return {str(each.args[0].ty.dtype) for each in calls(module, operator)}
