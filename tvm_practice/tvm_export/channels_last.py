@@ -36,9 +36,9 @@ def with_channels_last(module: Any) -> Any:
         module: as imported, the weights constants of its graph; it is left as it was.
 
     Returns:
-        The module as it was where it has no 2-D convolution, where one has an open extent, weights
-        that are no constant or another type than float32, where most of the work is Winograd's,
-        and where transposes between the convolutions would move much.
+        The module as it was where it has no 2-D convolution, or one with an open extent, with
+        weights that are no constant, or of another type than float32. It also stays where most of
+        the work is Winograd's, and where transposes between the convolutions would move much.
     """
     import tvm
     from tvm import relax
