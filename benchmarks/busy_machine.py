@@ -60,8 +60,8 @@ while True:
 
 
 @contextmanager
-def load_of(shares: Sequence[float]) -> Iterator[None]:
-    """Processes that use these shares of a processor inside the block, if any.
+def load_of(shares: Sequence[float]) -> Iterator[list[int]]:
+    """Processes that use these shares of a processor inside the block, if any; their ids.
 
     They are nobody's children. They end with this process, even if it is killed.
     """
@@ -78,12 +78,13 @@ def load_of(shares: Sequence[float]) -> Iterator[None]:
         [sys.executable, "-c", start, _BURN, str(os.getpid()), *map(str, shares)],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
+    pids = [int(pid) for pid in shown.split()]
     try:
-        yield
+        yield pids
     finally:
-        for pid in shown.split():
+        for pid in pids:
             with suppress(psutil.NoSuchProcess):  # it has ended already
-                psutil.Process(int(pid)).kill()
+                psutil.Process(pid).kill()
 
 
 def measure(factory: str, runs: int, seconds: float) -> dict[str, Any]:

@@ -45,16 +45,11 @@ def test_load_comes_and_goes() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
         "import os, psutil, busy_machine\n"
-        "def loads():\n"
-        "    every = (each.info for each in psutil.process_iter(['pid', 'ppid', 'cmdline']))\n"
-        "    shares = {'0.011', '0.012'}\n"
-        "    return [each for each in every if shares & set(each['cmdline'] or ())]\n"
-        "with busy_machine.load_of((0.011, 0.012)):\n"
-        "    parents = [each['ppid'] for each in loads()]\n"
-        "    one = next(each['pid'] for each in loads())\n"
-        "    psutil.Process(one).kill()  # a load that ends early is no failure\n"
-        "    assert len(parents) == 2 and os.getpid() not in parents, parents\n"
-        "assert not [each for each in loads() if each['ppid'] == os.getpid()]\n"
+        "with busy_machine.load_of((0.01, 0.01)) as pids:\n"
+        "    loads = [psutil.Process(each) for each in pids]\n"
+        "    assert len(loads) == 2 and os.getpid() not in [each.ppid() for each in loads]\n"
+        "    loads[0].kill()  # a load that ends early is no failure\n"
+        "assert not psutil.wait_procs(loads, timeout=10)[1]\n"
     )
     # Captured: the load must not keep its starter's output open.
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
@@ -65,21 +60,16 @@ def test_load_ends_with_its_owner() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
         "import busy_machine, time\n"
-        "with busy_machine.load_of((0.013, 0.014)):\n"
-        "    print('busy', flush=True)\n"
+        "with busy_machine.load_of((0.01, 0.01)) as pids:\n"
+        "    print(*pids, flush=True)\n"
         "    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
-        assert owner.stdout and owner.stdout.readline() == b"busy\n"
-        loads = _processes({"0.013", "0.014"})
+        assert owner.stdout
+        loads = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
         assert len(loads) == 2
         owner.kill()
     _, left = psutil.wait_procs(loads, timeout=30)
     for each in left:
         each.kill()
     assert not left
-
-
-def _processes(words: set[str]) -> list[psutil.Process]:
-    every = psutil.process_iter(["cmdline"])
-    return [each for each in every if words & set(each.info["cmdline"] or ())]

@@ -756,7 +756,8 @@ def caches() -> dict[str, int]:
     from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 
     environment = import_module("tvm_practice.measure.environment")
-    elsewhere = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "znver5"}
+    other = "znver4" if engines.host_target().attrs["mcpu"] == "znver5" else "znver5"
+    elsewhere = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": other}
     arm = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
     targets = {
         "here": engines.host_target(),
