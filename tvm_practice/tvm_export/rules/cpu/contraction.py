@@ -158,30 +158,12 @@ def _constants(func: Any) -> set[Any]:
 
 def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction:
     """The block's best contraction: a constant packed before all, then columns innermost."""
-    import tvm
     from tvm import tirx
 
     if not all(isinstance(each, tirx.BufferStore) for each in (block.body, block.init)):
         raise NotApplicable("a step of the reduction stores more than one value")
-    out = block.body.buffer
     values, extents, origin = _iterators(block)
-    if any(constant(each) == 0 for each in extents.values()):
-        raise NotApplicable("no element is computed")
-    analyzer = tvm.sym.Analyzer()
-    for var, extent in extents.items():
-        analyzer.bind(var, tvm.ir.Range(tirx.const(0, str(var.ty.dtype)), extent))
-    value = _simplify_indices(substitute(block.body.value, values), analyzer)
-    operands = [each for each in loads(value) if not each.source.same_as(out)]
-    spatial = {each.var for each in block.iter_vars if kind_of(each) == SPATIAL}
-    indices = [each for each in block.body.indices if constant(each) is None]
-    written = [each for each in indices if each in spatial and constant(values[each]) is None]
-    if len(operands) != 2:
-        raise NotApplicable(f"the reduction has {len(operands)} operands, not two")
-    if not written or not set(indices) <= spatial:
-        raise NotApplicable("the output's indices are not the block's iterators")
-    if len(extents) == len(origin):
-        raise NotApplicable("the sum has one element")
-
+    value, operands, last = _sum_of_two(block, values, extents, origin)
     best: tuple[int, Contraction] | None = None
     reduced = [each for each in extents if each not in origin]
     for packed, other in (operands, operands[::-1]):
@@ -194,9 +176,9 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction:
             if column in in_other or not held or any(each & set(reduced) for each in held):
                 continue  # not of `packed` alone, or a window slides along it
             extent = constant(extents[column])
-            if extent is not None and 2 * extent < cpu.lanes(out.dtype):
+            if extent is not None and 2 * extent < cpu.lanes(block.body.buffer.dtype):
                 continue
-            innermost = written[-1] in variables(origin[column])
+            innermost = last in variables(origin[column])
             prepack = packed.source in constants
             if not (rows or innermost or prepack):
                 continue  # used once and packed for that: the images of a depthwise convolution
@@ -220,6 +202,36 @@ def _analyse(block: Any, constants: set[Any], cpu: Cpu) -> Contraction:
     if best is None:
         raise NotApplicable("no axis of one operand alone makes a vector that pays for packing")
     return best[1]
+
+
+def _sum_of_two(
+    block: Any, values: dict[Any, Any], extents: dict[Any, Any], origin: dict[Any, Any]
+) -> tuple[Any, list[Any], Any]:
+    """The value that the block stores, its two operands, the output's innermost iterator.
+
+    Raises NotApplicable.
+    """
+    import tvm
+    from tvm import tirx
+
+    out = block.body.buffer
+    if any(constant(each) == 0 for each in extents.values()):
+        raise NotApplicable("no element is computed")
+    analyzer = tvm.sym.Analyzer()
+    for var, extent in extents.items():
+        analyzer.bind(var, tvm.ir.Range(tirx.const(0, str(var.ty.dtype)), extent))
+    value = _simplify_indices(substitute(block.body.value, values), analyzer)
+    operands = [each for each in loads(value) if not each.source.same_as(out)]
+    spatial = {each.var for each in block.iter_vars if kind_of(each) == SPATIAL}
+    indices = [each for each in block.body.indices if constant(each) is None]
+    written = [each for each in indices if each in spatial and constant(values[each]) is None]
+    if len(operands) != 2:
+        raise NotApplicable(f"the reduction has {len(operands)} operands, not two")
+    if not written or not set(indices) <= spatial:
+        raise NotApplicable("the output's indices are not the block's iterators")
+    if len(extents) == len(origin):
+        raise NotApplicable("the sum has one element")
+    return value, operands, written[-1]
 
 
 def _iterators(block: Any) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
