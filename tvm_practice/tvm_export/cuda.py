@@ -21,6 +21,7 @@ NO_COMPILER = (
     "toolkit, which has nvcc"
 )
 KEEP_SOURCE = "TVM_COMPILE_FORCE_FALLBACK"  # TVM's switch: kernels are not compiled
+_COMPILE = "tvm_callback_cuda_compile"  # the function that TVM calls with a kernel's text
 # What NVRTC needs, of the extra `gpu`: itself, its headers, and what calls it.
 _NVRTC = "nvidia.cuda_nvrtc"
 _HEADERS = ("nvidia.cuda_runtime", "nvidia.cuda_cccl", "nvidia.cuda_nvcc")
@@ -104,41 +105,72 @@ def _folder(module: str) -> Path | None:
 
 def use_for_kernels(arch: str) -> None:
     """Have TVM load its kernels as the compiler that is here makes them, for one architecture."""
-    import tvm_ffi
 
-    tvm_ffi.register_global_func(
-        "tvm_callback_cuda_compile", lambda code: compiled(str(code), arch), override=True
-    )
+    def compile_kernels(code: str, *_: Any) -> bytes:
+        return compiled(str(code), arch)
+
+    if _is_classic():
+        import tvm
+
+        tvm.register_func(_COMPILE, compile_kernels, override=True)
+    else:
+        import tvm_ffi
+
+        tvm_ffi.register_global_func(_COMPILE, compile_kernels, override=True)
+
+
+def _is_classic() -> bool:
+    """Whether this process's TVM is the classic one; a tuner's worker has no active engine."""
+    import tvm
+
+    return hasattr(tvm, "relay")
 
 
 def compiled(source: str, arch: str, *, form: Literal["cubin", "ptx"] = "cubin") -> bytes:
-    """Compile a text of `cuda_source` for one architecture.
+    """Compile a CUDA text of the process's TVM for one architecture.
 
     Raises:
         CudaCompilerError: there is no compiler, or it refuses: its first error.
     """
-    import tvm
-    from tvm.support import nvcc
-
     found = compiler()
     if found is None:
         raise CudaCompilerError(NO_COMPILER)
-    where, options = {}, []
-    if found == "nvrtc":
-        headers = [folder for each in _HEADERS if (folder := _folder(each))]
-        where = {"CUDA_PATH": str(headers[0])}
-        options = [f"-I{folder / 'include'}" for folder in headers]
-    target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
+    headers = [folder for each in _HEADERS if (folder := _folder(each))]
+    options = [f"-I{folder / 'include'}" for folder in headers] if found == "nvrtc" else []
+    compile_text = _compiled_for_classic if _is_classic() else _compiled_by_tvm
     try:
-        with target, mock.patch.dict(os.environ, where):
-            made = nvcc.compile_cuda(
-                source, target_format=form, arch=arch, options=options, compiler=found
-            )
-        return bytes(made)
+        return compile_text(source, arch, found, options, form, headers)
     except RuntimeError as error:
         lines = str(error).strip().splitlines()
         said = [line for line in lines if re.search(r"\b(error|fatal)\b", line, re.IGNORECASE)]
         raise CudaCompilerError(f"{found}, {arch}: {(said or lines)[-1].strip()}") from error
+
+
+def _compiled_by_tvm(
+    source: str, arch: str, found: str, options: list[str], form: str, headers: list[Path]
+) -> bytes:
+    import tvm
+    from tvm.support import nvcc
+
+    where = {"CUDA_PATH": str(headers[0])} if found == "nvrtc" else {}
+    target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
+    with target, mock.patch.dict(os.environ, where):
+        made = nvcc.compile_cuda(
+            source, target_format=form, arch=arch, options=options, compiler=found
+        )
+    return bytes(made)
+
+
+def _compiled_for_classic(
+    source: str, arch: str, found: str, options: list[str], form: str, _: list[Path]
+) -> bytes:
+    from tvm.contrib import nvcc
+
+    from tvm_practice.tvm_export.nvrtc import compile_text
+
+    if found == "nvrtc":
+        return compile_text(source, arch, options=options, form=form)
+    return bytes(nvcc.compile_cuda(source, target_format=form, arch=arch, options=options))
 
 
 def resources(source: str, arch: str) -> Resources:

@@ -141,8 +141,12 @@ def compile_file(
         value_arrays,
         with_values,
     )
-    from tvm_practice.tvm_export.relax import with_host
-    from tvm_practice.tvm_export.targets import require_buildable, resolve_target, why_not_runnable
+    from tvm_practice.tvm_export.targets import (
+        require_buildable,
+        resolve_target,
+        why_not_runnable,
+        with_host,
+    )
 
     watch = Stopwatch()
     require_buildable(target, engines.CURRENT, tuned=False)

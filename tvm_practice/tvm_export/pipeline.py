@@ -216,13 +216,13 @@ def import_model(export: Export) -> Export:
         BadInput: a model that the importer cannot take; one line that names the operator or the
             line of the model at fault, and what to try. Or the target.
     """
-    from tvm_practice.tvm_export.targets import require_buildable, resolve_target
+    from tvm_practice.tvm_export.targets import require_buildable, resolve_target, with_host
 
     target = export.settings.target
     tuned = export.tuner is not None
     remote = export.settings.measures_elsewhere
     require_buildable(target, export.engine, tuned=tuned, remote=remote)
-    resolved = resolve_target(target)
+    resolved = with_host(resolve_target(target))
     if export.engine == CLASSIC:
         if export.settings.precision != "float32":
             wanted = f"--precision {export.settings.precision}"
@@ -236,9 +236,8 @@ def import_model(export: Export) -> Export:
         wanted = f"--quantize {export.settings.quantize}"
         raise BadInput(f"{wanted} is for processors; the target is {resolved.kind.name}")
     from tvm_practice.tvm_export.importers.exported_program import import_exported
-    from tvm_practice.tvm_export.relax import with_host
 
-    return import_exported(replace(export, target=with_host(resolved)))
+    return import_exported(replace(export, target=resolved))
 
 
 def tune(export: Export) -> Export:

@@ -312,15 +312,6 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
     return keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
 
 
-def with_host(target: Any) -> Any:
-    """A target whose host code, on a GPU what launches its kernels, is for any such processor."""
-    import tvm
-
-    if str(target.kind.name) == "llvm" or target.host is not None:
-        return target
-    return tvm.target.Target(target, host="llvm")
-
-
 def optimized(
     module: Any,
     steps: Steps,

@@ -13,11 +13,13 @@ from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelayRunner
-from tvm_practice.tvm_export.targets import why_not_runnable
+from tvm_practice.tvm_export.targets import device_of, why_not_runnable
 from tvm_practice.tvm_export.tuners import ansor as ansor_tuner
 from tvm_practice.tvm_export.tuners import autotvm as autotvm_tuner
 from tvm_practice.tvm_export.tuners import nothing_to_tune, require_valid, summary
+from tvm_practice.tvm_export.tuners.classic import hardware
 from tvm_practice.tvm_export.tuners.dense_for_ansor import dense_for_ansor
 from tvm_practice.tvm_export.tuners.fallback import faster_than_fallback
 from tvm_practice.tvm_export.tuners.history import MadeBy
@@ -104,7 +106,9 @@ def _ansor(export: Export, log: Path, before: int) -> Export:
     search = export.settings.search
     with watch("tune"), dense_for_ansor(), native_stderr_to(f"{log}.stderr"):
         module = _convolutions_as_nhwc(export.module)
-        tasks, weights = auto_scheduler.extract_tasks(module["main"], {}, export.target)
+        tasks, weights = auto_scheduler.extract_tasks(
+            module["main"], {}, export.target, hardware_params=hardware(export.target)
+        )
         if not tasks:
             return replace(export, tuning=nothing_to_tune("Ansor"))
         is_custom = search.policy or search.cost_model
@@ -193,12 +197,14 @@ def build(export: Export) -> Export:
 def _compiled(export: Export, records: Any) -> GraphModule:
     """The module of an export, compiled with these records."""
     context = nullcontext() if records is None else records
-    with context, quiet_frontends(), native_stderr_to(os.devnull):
+    kernels = compiling_kernels(export.target)
+    with context, kernels, quiet_frontends(), native_stderr_to(os.devnull):
         library = _built(export)
+    runs_here = why_not_runnable(export.target) is None
     return GraphModule(
         engine=CLASSIC,
         tuner=export.tuner,
-        runner=None if why_not_runnable(export.target) else RelayRunner(library),
+        runner=RelayRunner(library, device=device_of(export.target)) if runs_here else None,
         compiled=library,
         graph_json=library.get_graph_json(),
         weight_bytes=sum(each.numpy().nbytes for each in library.get_params().values()),

@@ -32,6 +32,7 @@ class RelayRunner:
         self._take(
             graph_executor.GraphModule(lib["default"](device)),
             lambda: lib["debug_create"]("default", device),
+            device,
         )
 
     @classmethod
@@ -51,11 +52,14 @@ class RelayRunner:
             return create(graph_json, loaded, device.device_type, device.device_id)
 
         runner = cls.__new__(cls)
-        runner._take(module, debugger)
+        runner._take(module, debugger, device)
         return runner
 
-    def _take(self, module: Any, debugger: Callable[[], Any]) -> None:
-        self._module, self._debugger = module, debugger
+    def _take(self, module: Any, debugger: Callable[[], Any], device: Any) -> None:
+        import tvm
+
+        self._module, self._debugger, self._device = module, debugger, device
+        self._waits = device != tvm.cpu()
         shapes, dtypes = module.get_input_info()
         self._inputs = {
             str(name): (tuple(int(extent) for extent in shapes[name]), _numpys(dtypes[name]))
@@ -82,7 +86,10 @@ class RelayRunner:
             self._module.set_input(name, value)
 
     def run(self) -> None:
+        """One call, and on a GPU the wait for it."""
         self._module.run()
+        if self._waits:
+            self._device.sync()
 
     def outputs(self) -> list[np.ndarray]:
         """All outputs of the last run, copied."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_practice import engines
 from tvm_practice.engines.host import OLD_NAMES, architecture, flags
+from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import did_you_mean
 from tvm_practice.tvm_export.quiet import native_stderr_to
@@ -314,7 +315,8 @@ def require_all_buildable(
 def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = False) -> None:
     """Raises BadInput where `engine` makes no export, or no tuned one, for the target `text`.
 
-    Processors are for both engines, GPUs for the current one, as far as it generates code for them.
+    Processors and CUDA are for both engines, other GPUs for the current one, as far as it generates
+    code for them. The classic engine compiles CUDA kernels at once, and needs a compiler for it.
     Tuning is for processors and CUDA, where this machine, or a `remote` one, can run the code.
     """
     import tvm
@@ -328,11 +330,13 @@ def require_buildable(text: str, engine: str, *, tuned: bool, remote: bool = Fal
     if kind not in _DEVICES:
         known = ", ".join(("llvm", *_DEVICES))
         raise BadInput(f"target {text!r}: exports are for {known}, not for {kind}")
-    if engine == engines.CLASSIC:
+    if engine == engines.CLASSIC and kind != "cuda":
         raise BadInput(
-            f"target {text!r}: the classic engine exports for processors only, the current one "
-            f"for {_DEVICES[kind]} too"
+            f"target {text!r}: the classic engine exports for processors and CUDA only, the "
+            f"current one for {_DEVICES[kind]} too"
         )
+    if engine == engines.CLASSIC and compiler() is None:
+        raise BadInput(f"target {text!r}: the classic engine needs one here: {NO_COMPILER}")
     if tvm.get_global_func(f"target.build.{kind}", allow_missing=True) is None:
         raise BadInput(f"target {text!r}: this TVM has no code generator for {_DEVICES[kind]}")
     if kind == "rocm" and not _has_rocm():
@@ -371,6 +375,15 @@ def _has_rocm() -> bool:
         return Path(find_rocm_path()).is_dir()
     except RuntimeError:
         return False
+
+
+def with_host(target: Any) -> Any:
+    """A target whose host code, on a GPU what launches its kernels, is for any such processor."""
+    import tvm
+
+    if str(target.kind.name) == "llvm" or target.host is not None:
+        return target
+    return tvm.target.Target(target, host="llvm")
 
 
 def device_of(target: Any) -> Any:

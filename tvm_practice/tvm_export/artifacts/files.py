@@ -374,7 +374,7 @@ def _loaded(folder: Path, metadata: dict[str, Any]) -> GraphModule:
 
     from tvm_practice.tvm_export import running
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
-    from tvm_practice.tvm_export.targets import device_of, to_dictionary
+    from tvm_practice.tvm_export.targets import device_of, resolve_target, to_dictionary
 
     graph_json = (folder / GRAPH).read_text(encoding="utf-8")
     file = folder / library_of(metadata)
@@ -384,7 +384,10 @@ def _loaded(folder: Path, metadata: dict[str, Any]) -> GraphModule:
         with _linked_elsewhere(file) as library, native_stderr_to(os.devnull):
             if metadata["engine"] == engines.CLASSIC:
                 parameters = (folder / PARAMETERS).read_bytes()
-                runner = running.RelayRunner.from_files(library, graph_json, parameters)
+                device = device_of(resolve_target(metadata["target"]))
+                runner = running.RelayRunner.from_files(
+                    library, graph_json, parameters, device=device
+                )
             else:
                 target = tvm.target.Target(to_dictionary(metadata["target"]))
                 with compiling_kernels(target):

@@ -1,6 +1,7 @@
 """Ansor (auto_scheduler) on the classic engine: tasks, quick measuring, reading its log."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import thread_count
+from tvm_practice.tvm_export.targets import device_of
 from tvm_practice.tvm_export.tuners.budget import trials_per_round
-from tvm_practice.tvm_export.tuners.classic import ERRORS, RPC_SECONDS, TIMING, row
+from tvm_practice.tvm_export.tuners.classic import ERRORS, RPC_SECONDS, TIMING, builders, row
 from tvm_practice.tvm_export.tuners.classic import recover as recover
 from tvm_practice.tvm_export.tuners.history import (
     Trial,
@@ -92,7 +94,8 @@ def measuring(tasks: Sequence[Any], trials: int, log: str | Path) -> Iterator[Me
 
     journal = recover(log)
     display = Progress("Ansor", trials)
-    with unbound_threads(), _kept_workers(journal, display), display as progress:
+    kept = _kept_workers(journal, display, tasks[0].target)
+    with unbound_threads(), kept, display as progress:
 
         class Watch(PythonBasedMeasureCallback):  # type: ignore[misc]
             def callback(self, _: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
@@ -149,8 +152,17 @@ def _outcome(measured: Any, result: Any) -> Outcome:
     return Outcome(None, flop, text, task)
 
 
+def _not_run(built: Any, reason: str) -> Any:
+    """The result of a candidate that cannot run here; its own error if it did not build."""
+    from tvm.auto_scheduler.measure import MAX_FLOAT, MeasureErrorNo, MeasureResult
+
+    number = int(built.error_no) or MeasureErrorNo.RUNTIME_DEVICE
+    said = str(built.error_msg or "") or f"RuntimeError: {reason}"
+    return MeasureResult([MAX_FLOAT], number, said, built.time_cost, time.time())
+
+
 @contextmanager
-def _kept_workers(journal: Journal, progress: Progress) -> Iterator[None]:
+def _kept_workers(journal: Journal, progress: Progress, target: Any) -> Iterator[None]:
     """Have Ansor keep its worker processes, and write down each measurement at once.
 
     It starts new ones for every few trials, and each takes about a second to import TVM. It has
@@ -159,18 +171,18 @@ def _kept_workers(journal: Journal, progress: Progress) -> Iterator[None]:
     import tvm
     from tvm.auto_scheduler import measure
     from tvm.auto_scheduler.measure_record import dump_record_to_string
-    from tvm.autotvm.env import AutotvmGlobalScope, reset_global_scope
     from tvm.contrib.popen_pool import PopenPoolExecutor, PopenWorker
 
-    builders = PopenPoolExecutor(
-        thread_count(),
-        _BUILD_SECONDS,
-        reset_global_scope,
-        (AutotvmGlobalScope.current,),
+    pool = builders(
+        target,
+        max_workers=thread_count(),
+        timeout=_BUILD_SECONDS,
         maximum_process_uses=200,  # processes that build leak a little memory
     )
     runner = PopenWorker()
-    measure.PopenPoolExecutor = lambda *_: builders
+    kind = str(target.kind.name)
+    missing = None if device_of(target).exist else f"no {kind} device here"
+    measure.PopenPoolExecutor = lambda *_: pool
     measure.PopenWorker = lambda: runner
     trials = 0
 
@@ -180,7 +192,10 @@ def _kept_workers(journal: Journal, progress: Progress) -> Iterator[None]:
         for measured, candidate in zip(inputs, built, strict=True):
             progress.measure_more(trials)
             trials += 1
-            results += measure.local_run([measured], [candidate], *settings)
+            if missing is None:
+                results += measure.local_run([measured], [candidate], *settings)
+            else:
+                results.append(_not_run(candidate, missing))
             journal.append(json.loads(dump_record_to_string(measured, results[-1])))
         return results
 
@@ -205,7 +220,7 @@ def _kept_workers(journal: Journal, progress: Progress) -> Iterator[None]:
         tvm.register_func(_FARM_RUN, measure.rpc_runner_run, override=True)
         measure.PopenPoolExecutor, measure.PopenWorker = PopenPoolExecutor, PopenWorker
         runner.kill()
-        for worker in builders._worker_map.values():  # this TVM's pool has no shutdown()
+        for worker in pool._worker_map.values():  # this TVM's pool has no shutdown()
             worker.kill()
 
 

@@ -11,7 +11,14 @@ from typing import Any
 
 from tvm_practice.engines import thread_count
 from tvm_practice.tvm_export.tuners.budget import plan_size
-from tvm_practice.tvm_export.tuners.classic import ERRORS, RPC_SECONDS, TIMING, row
+from tvm_practice.tvm_export.tuners.classic import (
+    ERRORS,
+    RPC_SECONDS,
+    TIMING,
+    builders,
+    limits,
+    row,
+)
 from tvm_practice.tvm_export.tuners.classic import recover as recover
 from tvm_practice.tvm_export.tuners.history import (
     Trial,
@@ -24,6 +31,8 @@ from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.workers import unbound_threads
 from tvm_practice.tvm_export.writing import naming
+
+_BUILD_SECONDS = 30
 
 Template = Callable[..., tuple[Any, list[Any]]]
 
@@ -72,9 +81,11 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
     from tvm import autotvm
 
     journal = recover(log)
-    with unbound_threads(), _runner(journal) as runner, Progress("AutoTVM", trials) as progress:
+    running, display = _runner(journal, task.target), Progress("AutoTVM", trials)
+    with unbound_threads(), running as runner, display as progress:
         # More than one process at a time needs do_fork=True.
-        builder = autotvm.LocalBuilder(timeout=30, n_parallel=thread_count(), do_fork=True)
+        builder = autotvm.LocalBuilder(_BUILD_SECONDS, n_parallel=thread_count(), do_fork=True)
+        builder.executor = builders(task.target, timeout=_BUILD_SECONDS)
         if (tracker := going().search.tracker) is not None:
             runner = _runner_on_farm(journal, going().search.rpc_key, *tracker)
 
@@ -130,7 +141,7 @@ def _runner_on_farm(journal: Journal, key: str, host: str, port: int) -> Any:
 
 
 @contextmanager
-def _runner(journal: Journal) -> Iterator[Any]:
+def _runner(journal: Journal, target: Any) -> Iterator[Any]:
     """A runner that measures in one worker process.
 
     AutoTVM's own starts an RPC tracker and a server on local ports for every task, which takes
@@ -141,18 +152,22 @@ def _runner(journal: Journal) -> Iterator[Any]:
     from tvm.contrib.popen_pool import PopenWorker
 
     timeout = 10
+    kind = str(target.kind.name)
     worker = PopenWorker()
 
     # Nested, so that it is sent to the process whole: it need not import this project.
-    def time_library(path: str, arguments: Sequence[tuple[Any, str]]) -> list[float]:
+    def time_library(path: str, kind: str, arguments: Sequence[tuple[Any, str]]) -> list[float]:
         import tvm
 
+        device = tvm.device(kind, 0)
+        if not device.exist:
+            raise RuntimeError(f"no {kind} device here")
         library = tvm.runtime.load_module(path)
         fill = tvm.get_global_func("tvm.contrib.random.random_fill")
-        tensors = [tvm.nd.empty(shape, dtype) for shape, dtype in arguments]
+        tensors = [tvm.nd.empty(shape, dtype, device) for shape, dtype in arguments]
         for tensor in tensors:
             fill(tensor)
-        timer = library.time_evaluator(library.entry_name, tvm.cpu(), **TIMING)
+        timer = library.time_evaluator(library.entry_name, device, **TIMING)
         return [float(seconds) for seconds in timer(*tensors).results]
 
     def measure(built: Any) -> Any:
@@ -161,7 +176,7 @@ def _runner(journal: Journal) -> Iterator[Any]:
         started = time.time()
         error = MeasureErrorNo.NO_ERROR
         try:
-            worker.send(time_library, (built.filename, built.arg_info), timeout=timeout)
+            worker.send(time_library, (built.filename, kind, built.arg_info), timeout=timeout)
             costs = tuple(worker.recv())
         except TimeoutError as late:
             costs, error = (str(late), late), MeasureErrorNo.RUN_TIMEOUT
@@ -172,7 +187,7 @@ def _runner(journal: Journal) -> Iterator[Any]:
 
     class LocalRunner(Runner):  # type: ignore[misc]
         def get_build_kwargs(self) -> dict[str, Any]:
-            return {}
+            return {"checks": {"gpu": limits(target)}}
 
         def run(self, measure_inputs: Sequence[Any], build_results: Sequence[Any]) -> list[Any]:
             results = []

@@ -7,7 +7,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from tvm_practice.tvm_export.tuners.remote import sent, session
+from tvm_practice.tvm_export.rules.gpu import compiling_kernels
+from tvm_practice.tvm_export.targets import device_of
+from tvm_practice.tvm_export.tuners.remote import device_on, sent, session
 from tvm_practice.tvm_export.tuners.search import Search
 
 
@@ -69,10 +71,10 @@ def _config_is_faster(task: Any, one: Any, other: Any, remote: Any) -> bool:
     import numpy as np
     import tvm
 
-    device = tvm.cpu() if remote is None else remote.cpu(0)
+    device = device_of(task.target) if remote is None else device_on(remote, task.target)
     timers = []
     for number, config in enumerate((one, other)):
-        with task.target:
+        with task.target, compiling_kernels(task.target):
             schedule, tensors = task.instantiate(config)
             function = tvm.build(schedule, tensors, target=task.target)
         if remote is not None:

@@ -82,7 +82,7 @@ def function_times(
     from tvm_practice.tvm_export.tuners.finals import values_for
 
     with session(search) as remote:
-        device, samples = _device(remote, target), []
+        device, samples = device_on(remote, target), []
         for number, module in enumerate(modules):
             with compiling_kernels(target):
                 built = tvm.compile(module, target=target)
@@ -107,7 +107,7 @@ def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search)
     from tvm import relax
 
     with session(search) as remote:
-        device, samples = _device(remote, resolve_target(models[0].target)), []
+        device, samples = device_on(remote, resolve_target(models[0].target)), []
         for number, model in enumerate(models):
             library = sent(remote, model.compiled, f"model{number}.tar")
             machine = relax.VirtualMachine(library, device)
@@ -117,7 +117,7 @@ def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search)
         return _medians_in_turns(samples)
 
 
-def _device(remote: Any, target: Any) -> Any:
+def device_on(remote: Any, target: Any) -> Any:
     """The server's device that runs code for a target."""
     return remote.device(str(target.kind.name), 0) if "gpu" in target.keys else remote.cpu(0)
 
