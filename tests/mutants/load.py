@@ -134,7 +134,7 @@ def grade(
                         yield answer, shares, verdict
 
 
-def _load_of(shares: Sequence[float]) -> AbstractContextManager[None]:
+def _load_of(shares: Sequence[float]) -> AbstractContextManager[list[int]]:
     folder = str(ROOT / "benchmarks")
     if folder not in sys.path:
         sys.path.insert(0, folder)
