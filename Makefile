@@ -74,4 +74,4 @@ describe: install ## Say which TVMs are here and what they can do
 	$(BIN)/python -m tvm_practice.engines
 
 clean: ## Remove the virtual environment, runs and caches
-	rm -rf $(VENV) runs site build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs site build *.egg-info .pytest_cache .mypy_cache .ruff_cache

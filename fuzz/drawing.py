@@ -1,4 +1,4 @@
-"""Graphs drawn by hypothesis, valid by construction.
+"""Graphs drawn at random, valid by construction.
 
 A step is drawn among those that suit the values there are, and run in PyTorch at once: one that
 PyTorch refuses, or whose result is too large in values or in size, is not taken.
@@ -7,16 +7,15 @@ PyTorch refuses, or whose result is too large in values or in size, is not taken
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any, TypeVar
 
 import torch
-from hypothesis import strategies as st
 from torch.nn import functional
 
 from fuzz.graphs import Graph, Step, made
 
-# 5 to 20 steps; fewer come first, for shrinking.
-_COUNTS = (1, 2, 3, 4, *sorted([*range(5, 21)] * 3))
+_STEPS = (5, 20)
 # Extents: 0, 1, primes, and what the rules' tiles and vectors divide, by chance or not.
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 23, 31, 32, 33)
 CHANNELS = (1, 2, 3, 4, 6, 8, 13, 16, 17, 32, 33, 48, 64, 96)
@@ -74,12 +73,11 @@ class Drawn:
     """A graph on its way: the values there are, and how to draw.
 
     Attributes:
-        draw: hypothesis's.
         values: inputs and results of steps so far.
     """
 
-    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]):
-        self.draw = draw
+    def __init__(self, random: Random):
+        self._random = random
         self.values: list[Value] = []
         self._inputs: dict[str, str] = {}
         self._constants: dict[str, str] = {}
@@ -90,19 +88,18 @@ class Drawn:
     # What makers of steps draw with.
 
     def among(self, choices: Sequence[_T]) -> _T:
-        """One of the choices; the first is the simplest."""
-        found: _T = self.draw(st.sampled_from(list(choices)))
-        return found
+        """One of the choices; Unsuitable without one."""
+        if not choices:
+            raise Unsuitable
+        return self._random.choice(choices)
 
     def integer(self, low: int, high: int) -> int:
         if high < low:
             raise Unsuitable
-        found: int = self.draw(st.integers(low, high))
-        return found
+        return self._random.randint(low, high)
 
     def chance(self) -> bool:
-        found: bool = self.draw(st.booleans())
-        return found
+        return self._random.random() < 0.5
 
     def value(self, suits: Callable[[Value], bool] = lambda value: True) -> Value:
         """A value that suits, more often than not the last one; Unsuitable without one."""
@@ -220,27 +217,24 @@ def _is_small(result: torch.Tensor) -> bool:
     return bool(torch.isfinite(result).all()) and bool((result.abs() <= bound).all())
 
 
-@st.composite
-def graphs(draw: Any) -> Graph:
-    """Graphs of 5 to 20 steps; of fewer when they are shrunk."""
+def drawn_graph(random: Random) -> Graph:
+    """A graph of at most 20 steps, most often of 5 or more."""
     from fuzz.operators import MAKERS
 
-    drawn = Drawn(draw)
-    for _ in range(drawn.among((1, 2, 2, 3))):
-        drawn.input()
     families = sorted(MAKERS)
-    for _ in range(drawn.among(_COUNTS)):
-        for _ in range(_DRAWS):
-            makers = MAKERS[drawn.among(families)]
-            name = drawn.among(sorted(makers))
-            try:
-                makers[name](drawn, name)
-                break
-            except Unsuitable:
-                continue
-    found = drawn.graph()
-    if not found.steps or not found.inputs:
-        from hypothesis import reject
-
-        reject()
-    return found
+    while True:
+        drawn = Drawn(random)
+        for _ in range(drawn.among((1, 2, 2, 3))):
+            drawn.input()
+        for _ in range(drawn.integer(*_STEPS)):
+            for _ in range(_DRAWS):
+                makers = MAKERS[drawn.among(families)]
+                name = drawn.among(sorted(makers))
+                try:
+                    makers[name](drawn, name)
+                    break
+                except Unsuitable:
+                    continue
+        found = drawn.graph()
+        if found.steps and found.inputs:
+            return found

@@ -8,14 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
-from hypothesis import strategies as st
-
 from conformance.cases import Judges
-from fuzz.drawing import graphs
+from fuzz.drawing import drawn_graph
 from fuzz.graphs import Graph
 from fuzz.judging import JUDGE, Mode, Outcome
 from fuzz.reducing import reduced
@@ -87,8 +84,8 @@ class Found:
             self.operators.update(set(graph.operators))
 
 
-class _Enough(BaseException):
-    """Ends a search; no Exception, because hypothesis would take it for a failure."""
+class _Enough(Exception):
+    """Ends a reduction."""
 
 
 @contextmanager
@@ -137,57 +134,21 @@ def search(
     """
     found = Found()
     ends = time.monotonic() + seconds
-    rounds = 0
+    random = Random(seed)
     while time.monotonic() < ends and sum(found.verdicts.values()) < most:
-        fault = _one_round(judge, found, (seed, rounds), ends, most, modes)
-        rounds += 1
-        if fault is not None:
-            fault = _made_small(judge, fault)
+        graph, mode, number = drawn_graph(random), random.choice(modes), random.randrange(10**6)
+        if any(each.explains(graph, mode) for each in found.faults):
+            found.passed_over += 1
+            continue
+        outcome = judge(graph, mode, number)
+        found.note(graph, mode, outcome)
+        if outcome.is_fault and not any(e.explains(graph, mode, outcome) for e in found.faults):
+            fault = _made_small(judge, Fault(graph, mode, number, outcome))
             found.faults.append(fault)
             say(f"{fault.outcome.verdict} ({fault.mode}): {fault.outcome.reason}")
             say(fault.graph.source())
             keep(fault)
     return found
-
-
-def _one_round(
-    judge: Callable[[Graph, Mode, int], Outcome],
-    found: Found,
-    seed: tuple[int, int],
-    ends: float,
-    most: int,
-    modes: tuple[Mode, ...],
-) -> Fault | None:
-    """The next fault; None where the time is up before there is one."""
-    fault: Fault | None = None
-
-    @seeded(hash(seed))
-    @settings(
-        max_examples=1000,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],  # see `reducing`: a tenth of the graphs that shrinking would try
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(graphs(), st.sampled_from(modes), st.integers(0, 10**6))
-    def try_one(graph: Graph, mode: Mode, number: int) -> None:
-        nonlocal fault
-        if time.monotonic() >= ends or sum(found.verdicts.values()) >= most:
-            raise _Enough
-        if any(each.explains(graph, mode) for each in found.faults):
-            found.passed_over += 1
-            return
-        outcome = judge(graph, mode, number)
-        found.note(graph, mode, outcome)
-        if outcome.is_fault and not any(e.explains(graph, mode, outcome) for e in found.faults):
-            fault = Fault(graph, mode, number, outcome)
-            raise _Enough
-
-    try:
-        try_one()
-    except _Enough:
-        pass
-    return fault
 
 
 def _made_small(judge: Callable[[Graph, Mode, int], Outcome], fault: Fault) -> Fault:

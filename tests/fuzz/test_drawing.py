@@ -1,75 +1,63 @@
 """Drawn graphs: PyTorch runs them, and what they say of themselves is so."""
 
+import itertools
 from collections import Counter
+from random import Random
 
 import torch
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from fuzz.drawing import graphs
+from fuzz.drawing import drawn_graph
 from fuzz.graphs import Graph
 from fuzz.operators import MAKERS, NAMES
 
-_DRAWN = settings(
-    max_examples=60,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
+
+def graphs(seed: int, count: int) -> list[Graph]:
+    random = Random(seed)
+    return [drawn_graph(random) for _ in range(count)]
 
 
-@seed(0)
-@_DRAWN
-@given(graphs())
-def test_every_graph_runs_in_pytorch(graph: Graph) -> None:
-    again = Graph.of(graph.to_dict())
-    assert again == graph
-    outputs = again.module()(*again.tensors())
-    assert len(outputs) == len(graph.outputs) > 0
-    for one, other in zip(outputs, graph.evaluated(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0)
-        assert bool(torch.isfinite(one).all())
-    # Nothing is drawn in vain: every step's result is read by another or is an output.
-    source = graph.source()
-    for step in graph.steps:
-        assert step.name in graph.outputs or source.count(step.name) > 1
+def test_every_graph_runs_in_pytorch() -> None:
+    for graph in graphs(0, 60):
+        again = Graph.of(graph.to_dict())
+        assert again == graph
+        outputs = again.module()(*again.tensors())
+        assert len(outputs) == len(graph.outputs) > 0
+        for one, other in zip(outputs, graph.evaluated(), strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=0)
+            assert bool(torch.isfinite(one).all())
+        # Nothing is drawn in vain: every step's result is read by another or is an output.
+        source = graph.source()
+        for step in graph.steps:
+            assert step.name in graph.outputs or source.count(step.name) > 1
 
 
 def test_many_operators_shapes_and_types_come_up() -> None:
-    found: Counter[str] = Counter()
-    types: set[torch.dtype] = set()
-    shapes: set[int] = set()
-    lengths: list[int] = []
-
-    @seed(1)
-    @settings(_DRAWN, max_examples=100)
-    @given(graphs())
-    def draw(graph: Graph) -> None:
-        found.update(graph.operators)
-        types.update(each.dtype for each in graph.evaluated())
-        shapes.update(extent for each in graph.tensors() for extent in each.shape)
-        lengths.append(len(graph.steps))
-
-    draw()
-    assert len(found) > 0.6 * len(NAMES)
+    drawn = graphs(1, 100)
+    found = Counter(operator for graph in drawn for operator in graph.operators)
+    types = {each.dtype for graph in drawn for each in graph.evaluated()}
+    shapes = {extent for graph in drawn for each in graph.tensors() for extent in each.shape}
+    lengths = [len(graph.steps) for graph in drawn]
+    assert len(found) > 0.9 * len(NAMES)
     assert {torch.float32, torch.float16, torch.int64, torch.bool} <= types
     assert {1, 2, 7, 17} <= shapes
-    assert sum(length >= 5 for length in lengths) > 50 and max(lengths) > 15
+    assert sum(length >= 5 for length in lengths) > 80 and max(lengths) > 15
+
+
+def test_no_graph_is_like_the_one_before() -> None:
+    drawn = graphs(2, 60)
+    for one, other in itertools.pairwise(drawn):
+        same = {each.code for each in one.steps} & {each.code for each in other.steps}
+        assert len(same) < 0.5 * len(other.steps) + 1
 
 
 def test_what_is_exact_is_the_same_in_float64() -> None:
-    @seed(2)
-    @_DRAWN
-    @given(graphs())
-    def compare(graph: Graph) -> None:
+    for graph in graphs(3, 60):
         exact = {each.name for each in graph.steps if each.exact}
         for name, one, other in zip(
             graph.outputs, graph.evaluated(), graph.evaluated(exactly=True), strict=True
         ):
             if name in exact:
                 assert torch.equal(one.double(), other.double()), graph.source()
-
-    compare()
 
 
 def test_each_family_is_named_once() -> None:

@@ -73,6 +73,47 @@ _RULES = {
         ("weights((7, 17), 'float64', 1)",),
         x0="values((), 'int64', 0)",
     ),
+    # TVM's simplification of an index that falls and is divided gives another one.
+    "repeated and flipped": Graph(
+        {"x0": "values((7,), 'float32', 0)", "x1": "values((7, 4), 'int64', 0)"},
+        {},
+        [
+            Step("v0", "x0.repeat_interleave(3, dim=0)", "repeat_interleave", True),
+            Step("v1", "v0.flip((0,))", "flip", True),
+            Step("v2", "x0.repeat((3,))", "repeat", True),
+            Step("v3", "v2.flip((0,))", "flip", True),
+            Step("v4", "x1.repeat_interleave(5, dim=0)", "repeat_interleave", True),
+            Step("v5", "v4.flip((0, 1))", "flip", True),
+        ],
+        ["v1", "v3", "v5"],
+    ),
+    # TVM reads what a slice is replaced by as far as the whole reaches.
+    "circular pad": graph(
+        "F.pad(x0, (2, 0), mode='circular')", x0="values((2, 96, 4), 'float32', 0)"
+    ),
+    "every second of a slice": graph(
+        "torch.slice_scatter(x0, x1, 1, 1, 8, 2)",
+        x0="values((2, 9, 4), 'float32', 0)",
+        x1="values((2, 4, 4), 'float32', 1)",
+    ),
+    # A vector of bool that a function keeps for itself was stored as bytes.
+    "part of a flattened bool": Graph(
+        {"x0": "values((3, 7, 5), 'bool', 0)"},
+        {},
+        [
+            Step("v0", "torch.flatten(x0, 1)", "flatten", True),
+            Step("v1", "v0.split(5, 1)[1]", "split", True),
+        ],
+        ["v1"],
+    ),
+    # TVM takes the difference for 0, and stores no vector of one bfloat16.
+    "square of no difference": Graph(
+        {"x0": "values((11,), 'bfloat16', 0)"},
+        {},
+        [Step("v0", "x0 - x0", "sub", False), Step("v1", "v0 * v0", "mul", False)],
+        ["v1"],
+    ),
+    "between bounds that cross": graph("x0.clamp(2, 1)", x0="values((3, 33), 'float32', 0)"),
     "celu of bfloat16": graph("F.celu(x0, 1.5)", x0="values((4, 17, 1, 48), 'bfloat16', 0)"),
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 _PLAIN = "T_softmax_maxelem"
 # The NaN that processors make, which stays one when it is rounded to bfloat16.
 _NAN = {"int16": 0x7E00, "int32": 0x7FC00000, "int64": 0x7FF8 << 48}
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def with_products_of_zero(module: Any) -> Any:
@@ -71,7 +71,7 @@ def _beside_zero(call: Any) -> Any | None:
     one, other = call.args
     if name == "relax.multiply" and _is_zero(other):
         one, other = other, one
-    is_number = isinstance(other, tvm.ir.GenericConst) or str(other.ty.dtype) not in _FLOATS
+    is_number = isinstance(other, tvm.ir.GenericConst) or str(other.ty.dtype) not in FLOATS
     return None if is_number or not _is_zero(one) else other
 
 
@@ -94,7 +94,7 @@ def with_infinite_edges(module: Any) -> Any:
 
     def edge(call: Any) -> Any:
         dtype = str(call.ty)
-        if str(getattr(call.op, "name", "")) != "prim.if_then_else" or dtype not in _FLOATS:
+        if str(getattr(call.op, "name", "")) != "prim.if_then_else" or dtype not in FLOATS:
             return call
         inside, value, beside = call.args
         if not _is(beside, tirx.min_value(dtype)):
@@ -154,7 +154,7 @@ def _gathered(body: Any) -> dict[Any, Any]:
 
     def look(store: Any) -> None:
         value = store.value
-        if isinstance(value, tirx.Max | tirx.Min) and str(value.ty) in _FLOATS:
+        if isinstance(value, tirx.Max | tirx.Min) and str(value.ty) in FLOATS:
             operands = (value.a, value.b)
             if any(_is_load(each) and each.source.same_as(store.buffer) for each in operands):
                 found[store.buffer] = type(value)
@@ -191,7 +191,7 @@ def _with_nan(unnamed: bool, operation: Any) -> Any:
     from tvm import tirx
 
     kind, first, second = type(operation), operation.a, operation.b
-    if str(operation.ty) not in _FLOATS:
+    if str(operation.ty) not in FLOATS:
         return operation
     if isinstance(second, tirx.FloatImm) or (_is_short(second) and not _is_short(first)):
         first, second = second, first
@@ -221,7 +221,7 @@ def _differs(comparison: Any) -> Any:
     from tvm import tirx
 
     operands = (comparison.a, comparison.b)
-    if str(operands[0].ty) not in _FLOATS:
+    if str(operands[0].ty) not in FLOATS:
         return comparison
     if str(operands[0].ty) == "bfloat16":  # of which TVM has no isnan
         operands = tuple(each.astype("float32") for each in operands)

@@ -15,6 +15,8 @@ from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
+from tvm_practice.tvm_export.falling import with_rising_dividends
+from tvm_practice.tvm_export.folding import kept_from_folding
 from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
@@ -32,7 +34,7 @@ from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
 from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
-from tvm_practice.tvm_export.truth import truth_in_bytes
+from tvm_practice.tvm_export.truth import kept_in_bytes, truth_in_bytes
 from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, remote, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records, schedule_default
@@ -308,8 +310,10 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
     See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.
     """
     if "gpu" in target.keys:  # whose maxima leave NaN out
-        return gpu_rules.schedule_defaults(mod, target, report=report)
-    return keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
+        scheduled = gpu_rules.schedule_defaults(mod, target, report=report)
+    else:
+        scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
+    return kept_in_bytes(with_rising_dividends(kept_from_folding(scheduled)))
 
 
 def optimized(

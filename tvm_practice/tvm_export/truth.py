@@ -1,10 +1,13 @@
-"""Comparisons and arithmetic of truth values, in bytes.
+"""Truth values in bytes: compared, added, and kept between the stages of a function.
 
 LLVM's code generator takes a vector of bool for one of floats: `a == b` ends in "Invalid operand
-types for FCmp instruction", `a + b` in a failed check.
+types for FCmp instruction", `a + b` in a failed check. And TVM stores bytes where a function keeps
+a vector of bool for itself, in memory that it still takes for bool.
 """
 
 from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.loops import has_stages, stages, with_stages
 
 
 def truth_in_bytes(module: Any) -> Any:
@@ -29,3 +32,48 @@ def truth_in_bytes(module: Any) -> Any:
             if not body.same_as(func.body):
                 changed[name] = func.with_body(body)
     return changed
+
+
+def kept_in_bytes(module: Any) -> Any:
+    """A module whose functions keep 8-bit integers between their stages in place of bool.
+
+    Args:
+        module: an IRModule of scheduled functions: most such values are in none of these any more.
+    """
+    from tvm import tirx
+
+    changed = module.clone()
+    for name, func in module.functions_items():
+        if isinstance(func, tirx.PrimFunc) and has_stages(func):
+            own = [each for each in func.body.block.alloc_buffers if str(each.dtype) == "bool"]
+            if own:
+                changed[name] = _in_bytes(func, own)
+    return changed
+
+
+def _in_bytes(func: Any, own: list[Any]) -> Any:
+    """A function with buffers of bytes for its own ones of bool."""
+    import tvm_ffi
+    from tvm import tirx
+    from tvm.ir.expr import TensorLoad, TensorRegion
+
+    bytes_of = {each: tirx.decl_buffer(each.shape, "int8", each.name) for each in own}
+
+    def load(each: Any) -> Any:
+        if each.source not in bytes_of:
+            return each
+        return tirx.BufferLoad(bytes_of[each.source], each.indices).astype("bool")
+
+    def store(each: Any) -> Any:
+        if each.buffer not in bytes_of:
+            return each
+        return tirx.BufferStore(bytes_of[each.buffer], each.value.astype("int8"), each.indices)
+
+    def region(each: Any) -> Any:
+        known = each.source in bytes_of
+        return tirx.BufferRegion(bytes_of[each.source], each.region) if known else each
+
+    for change in ((TensorLoad, load), (tirx.BufferStore, store), (TensorRegion, region)):
+        func = func.with_body(tvm_ffi.structural_map(func.body, change, order="post"))
+    buffers = [bytes_of.get(each, each) for each in func.body.block.alloc_buffers]
+    return with_stages(func, stages(func), buffers)

@@ -136,7 +136,7 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
     if rounding_mode is None:
         return x / y
     dtype = torch.result_type(x, y)
-    real = dtype in (torch.float32, torch.float64)
+    real = dtype.is_floating_point
     if not is_tensor(x):  # of a shape
         x = torch.scalar_tensor(x, dtype=dtype)
     if is_tensor(y) and x.dtype == y.dtype == dtype and rounding_mode == "floor" and not real:
@@ -144,7 +144,7 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
     x = x.to(dtype)
     y = y.to(dtype) if is_tensor(y) else torch.scalar_tensor(y, dtype=dtype, device=x.device)
     if rounding_mode == "floor" and real:
-        return _floor_divided(x, y)
+        return _in_float32(_floor_divided, x, y)
     if rounding_mode == "floor":
         return torch.div(x, y, rounding_mode="floor")
     if dtype.is_floating_point:
@@ -173,9 +173,20 @@ def _floor_divided(x: Any, y: Any) -> Any:
     return torch.where(y == 0, x / y, torch.where(quotient == 0, quotient, floor))
 
 
+def _in_float32(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """A function of two tensors of one type; of 16-bit numbers in float32, as PyTorch computes."""
+    import torch
+
+    if x.dtype not in (torch.float16, torch.bfloat16):
+        return function(x, y)
+    return function(x.to(torch.float32), y.to(torch.float32)).to(x.dtype)
+
+
 def _isnan(x: Any) -> Any:
     import torch
 
+    if x.dtype == torch.bfloat16:  # TVM has no isnan of it
+        return torch.isnan(x.to(torch.float32))
     if x.is_floating_point():
         return NotImplemented
     return torch.full_like(x, False, dtype=torch.bool)
@@ -248,6 +259,8 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             return getattr(torch, root)(args[0].to(dtype))
         if dtype == torch.bool and name != "where":
             return _of_truth(operator, name, tensors, args)
+        if name == "clamp" and _cross(*args[1:3]):
+            return operator(args[0], args[2], args[2])  # the upper, where TVM takes the lower
         if name == "clamp" and not dtype.is_floating_point:
             return _clamped(*(each.to(dtype) if is_tensor(each) else each for each in args))
         if name == "clamp" and any(each.shape != args[0].shape for each in tensors):
@@ -257,12 +270,13 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             real = [each.to(torch.float32) if is_tensor(each) else each for each in args]
             return operator(*real).to(dtype)
         alpha = kwargs.pop("alpha", 1)
-        if name in _DIVIDING and dtype in (torch.float32, torch.float64):
+        narrow = dtype in (torch.float16, torch.bfloat16)
+        if (name in _DIVIDING and dtype.is_floating_point) or (name == "fmod" and narrow):
             x, y = (
                 each.to(dtype) if is_tensor(each) else torch.scalar_tensor(each, dtype=dtype)
                 for each in args
             )
-            return _DIVIDING[name](x, y)
+            return _in_float32(_DIVIDING.get(name, torch.fmod), x, y)
         if all(each.dtype == dtype for each in tensors) and alpha == 1:
             return NotImplemented
         cast = [
@@ -305,6 +319,11 @@ def _of_truth(operator: Any, name: str, tensors: list[Any], args: tuple[Any, ...
     found = operator(*wide)
     is_truth = name in _OF_TRUTH or name == "clamp"
     return found.to(torch.bool) if is_truth else found
+
+
+def _cross(low: Any = None, high: Any = None) -> bool:
+    """Whether bounds are numbers, the lower one above the upper."""
+    return all(isinstance(each, int | float) for each in (low, high)) and low > high
 
 
 def _between(x: Any, low: Any = None, high: Any = None) -> Any:

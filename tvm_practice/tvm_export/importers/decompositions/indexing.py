@@ -42,6 +42,7 @@ def rules() -> dict[Any, Rule]:
         aten.masked_scatter.default: _masked_scatter,
         aten.as_strided_scatter.default: _as_strided_scatter,
         aten.diagonal_scatter.default: _diagonal_scatter,
+        aten.slice_scatter.default: _slice_scatter,
         aten.masked_fill.Scalar: _masked_fill,
         aten.masked_fill.Tensor: _masked_fill,
     }
@@ -453,6 +454,25 @@ def _embedding_renorm(weight: Any, indices: Any, max_norm: float, norm_type: flo
     norm = torch.linalg.vector_norm(weight, norm_type, 1, True)
     factor = torch.where(norm > max_norm, max_norm / (norm + 1e-7), 1.0).to(weight.dtype)
     return torch.where(used > 0, weight * factor, weight)
+
+
+def _slice_scatter(
+    x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> Any:
+    """What is before, the source, and what is after: TVM reads a source as far as `x` reaches."""
+    import torch
+
+    extent = x.shape[dim]
+    if not all(each is None or isinstance(each, int) for each in (start, end, step, extent)):
+        return NotImplemented
+    places = range(*slice(start, end, step).indices(extent))
+    source = source.to(x.dtype)
+    if step == 1:
+        end = places.start + len(places)
+        before, after = x.narrow(dim, 0, places.start), x.narrow(dim, end, extent - end)
+        return torch.cat((before, source, after), dim)
+    index = torch.arange(places.start, places.stop, places.step, device=x.device)
+    return x.index_copy(dim, index, source)
 
 
 def _diagonal_scatter(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
