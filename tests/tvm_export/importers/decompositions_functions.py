@@ -340,6 +340,33 @@ def _no_terms(x: torch.Tensor, y: torch.Tensor) -> Outputs:
     return x @ y, torch.bmm(x[None], y[None])
 
 
+def _told_once(x: torch.Tensor) -> Outputs:
+    """Windows with one number in a list for every axis."""
+    return (
+        F.max_pool2d(x[0], [2], [2], [1]),
+        *F.max_pool3d(x, [3], [2], [1], [1], return_indices=True),
+    )
+
+
+def _no_elements(a: torch.Tensor, b: torch.Tensor) -> Outputs:
+    """Operators on (3, 3) matrices and (3, 0) columns."""
+    square = torch.linalg.lu_factor(a)
+    tall = torch.geqrf(b)
+    return (
+        torch.linalg.lu_solve(*square, b),
+        torch.linalg.solve_triangular(a, b, upper=True),
+        torch.triangular_solve(b, a)[0],
+        torch.cholesky_solve(b, a),
+        *torch.linalg.qr(b, mode="complete"),
+        torch.linalg.householder_product(a, a[0, :0]),
+        torch.ormqr(*tall, a),
+        torch.igamma(b, b),
+        torch.special.airy_ai(b),
+        F.max_pool2d(b.reshape(0, 1, 3, 3), 2),
+        b.reshape(0, 3).sum(0),
+    )
+
+
 def _quantized(x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor) -> Outputs:
     """What PyTorch's quantized programs consist of: integers and what they stand for."""
     import torch.ao.quantization.fx._decomposed
@@ -393,6 +420,8 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "float16": (_narrow, tuple(each.half() for each in wide)),
         "bfloat16": (_narrow, tuple(each.bfloat16() for each in wide)),
         "no terms": (_no_terms, (torch.zeros(2, 0).bfloat16(), torch.zeros(0, 2).bfloat16())),
+        "no elements": (_no_elements, (torch.randn(3, 3), torch.zeros(3, 0))),
+        "windows told once": (_told_once, (torch.randn(1, 1, 5, 5, 5),)),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
         "seldom": (_seldom, (x, _whole(4, 5), torch.tensor(3.0))),
         "extremes": (_extremes, (_not_finite(),)),
@@ -477,6 +506,9 @@ def refusal(name: str) -> str:
         "random": lambda x: (F.dropout(x, training=True),),
         "missing": lambda x: (torch.special.airy_ai(x),),
         "mask": lambda x: (x[x > 0],),
+        "unique": lambda x: (torch.unique(x),),
+        "decision": lambda x: (x[: int(x.sum())],),
+        "asked": lambda x: (x + 1 if torch.equal(x, 2 * x) else x,),
         "spectrum": lambda x: (torch.fft.fft(x),),
         "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),
     }

@@ -14,8 +14,14 @@ from tvm_practice.tvm_export.importers import complex_numbers
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.own_relax import own_converters
 from tvm_practice.tvm_export.importers.decompositions import decompositions
+from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
-from tvm_practice.tvm_export.importers.refusals import Refused, place_of
+from tvm_practice.tvm_export.importers.refusals import (
+    DependsOnValues,
+    Refused,
+    depends_on_values,
+    place_of,
+)
 from tvm_practice.tvm_export.loading import describe
 
 _Converter = Callable[..., Any]
@@ -39,10 +45,11 @@ def checked_frontend() -> Iterator[None]:
         keep_rows_together(program)
         chosen = decompositions(checked.names()) if table is None else table
         program = run(program, complex_numbers.leaving_complex(chosen), **settings)
-        if not complex_numbers.has_complex(program):
-            return program
-        complex_numbers.in_pairs(program)
-        return run(program, chosen, **settings)
+        if complex_numbers.has_complex(program):
+            complex_numbers.in_pairs(program)
+            program = run(program, chosen, **settings)
+        make_empty_results(program)
+        return program
 
     translator.ExportedProgramImporter = checked
     torch.export.ExportedProgram.run_decompositions = decomposed  # type: ignore[method-assign]
@@ -109,15 +116,22 @@ def _checked(base: Any) -> Any:
 
 def refuse_missing(nodes: Iterable[Any], converters: dict[str, _Converter]) -> None:
     """Raise Refused for the operators that have no converter, each with its line of the model."""
-    missing = {
-        _name_of(node): place_of(node)
-        for node in nodes
-        if node.op == "call_function" and node.target.__name__ not in converters
-    }
+    missing = {}
+    for node in nodes:
+        if node.op == "call_function" and node.target.__name__ not in converters:
+            _require_known_shape(node)
+            missing[_name_of(node)] = place_of(node)
     if missing:
         raise Refused(
             "no converter for " + ", ".join(f"{name}{place}" for name, place in missing.items())
         )
+
+
+def _require_known_shape(node: Any) -> None:
+    """Raise DependsOnValues for an operator whose output's shape does."""
+    if depends_on_values(node):
+        shape = f"the shape of {_name_of(node)}'s output depends on values"
+        raise DependsOnValues(f"{shape}{place_of(node)}")
 
 
 def _call_own(convert: _Converter, importer: Any, node: Any) -> Any:
@@ -133,6 +147,7 @@ def _converted(importer: Any, convert: _Converter, node: Any, *more: Any) -> Any
     except (BadInput, Refused):
         raise
     except Exception as error:
+        _require_known_shape(node)
         raise Refused(f"{_name_of(node)}{place_of(node)}: {describe(error)}") from None
     if isinstance(result, tvm.ir.Call):  # which some converters do not bind to a name
         result = importer.block_builder.emit(result)

@@ -77,29 +77,33 @@ def _applied(packed: Any, factors: Any, x: Any, transposed: bool) -> Any:
 def _qr(a: Any, mode: str = "reduced") -> Any:
     import torch
 
+    m, count = a.shape[-2], min(a.shape[-2:])
+    height = m if mode == "complete" else count
+    one = torch.eye(m, height, dtype=a.dtype).expand(*a.shape[:-2], m, height)
+    if not a.numel():
+        return one.clone(), a.new_zeros(*a.shape[:-2], height, a.shape[-1])
     if not _takes(a):
         return NotImplemented
     packed, factors = _geqrf(a)
-    m, count = a.shape[-2], factors.shape[-1]
-    height = m if mode == "complete" else count
     r = torch.triu(packed[..., :height, :])
     if mode == "r":
         return a.new_zeros(0), r
-    one = torch.eye(m, height, dtype=a.dtype).expand(*a.shape[:-2], m, height)
     return _applied(packed, factors, one, False), r
 
 
 def _householder_product(packed: Any, factors: Any) -> Any:
     import torch
 
-    if not _takes(packed) or factors.numel() == 0:
+    if not _takes(packed):
         return NotImplemented
     one = torch.eye(*packed.shape[-2:], dtype=packed.dtype).expand(packed.shape)
     return _applied(packed, factors, one, False)
 
 
 def _ormqr(packed: Any, factors: Any, x: Any, left: bool = True, transpose: bool = False) -> Any:
-    if not _takes(packed) or x.numel() == 0 or factors.numel() == 0:
+    if not packed.numel():  # no reflection
+        return x.clone()
+    if not _takes(packed):
         return NotImplemented
     if left:
         return _applied(packed, factors, x, transpose)
