@@ -16,8 +16,16 @@ _LARGE = (
     *("rare", "float16", "bfloat16", "reductions"),
 )
 _FAMILIES = (
-    *("numbers", "norms", "recurrences", "extremes", "no terms", "no elements", "quantized"),
-    "windows told once",
+    *(
+        "numbers",
+        "norms",
+        "recurrences",
+        "extremes",
+        "no terms",
+        "no elements",
+        "no stride",
+        "quantized",
+    ),
     *(pytest.param(each, marks=pytest.mark.pages) for each in _LARGE),
 )
 

@@ -18,21 +18,17 @@ def rules() -> dict[Any, Rule]:
         operator = operator_of(f"avg_pool{axes}d.default")
         found[operator] = _mean_of_windows(operator, axes)
         largest = operator_of(f"max_pool{axes}d_with_indices.default")
-        found[largest] = _largest_of_windows(largest, axes)
+        found[largest] = _largest_of_windows(largest)
         adaptive = operator_of(f"adaptive_max_pool{axes}d.default")
         found[adaptive] = _largest_of_parts
     return found
 
 
-def _largest_of_windows(operator: Any, axes: int) -> Rule:
-    """Maxima whose kernel, stride, padding or dilation is told once for all axes."""
+def _largest_of_windows(operator: Any) -> Rule:
+    """Maxima whose stride is left out, which is the kernel then."""
 
-    def rule(x: Any, kernel: Sequence[int], *more: Any) -> Any:
-        told = (kernel, *more[:3])  # stride, padding, dilation; a stride may be empty
-        if all(len(each) in (0, axes) for each in told):
-            return NotImplemented
-        whole = [_per_axis(each, axes) for each in told]
-        return operator(x, *whole, *more[3:])
+    def rule(x: Any, kernel: Sequence[int], stride: Sequence[int] = (), *more: Any) -> Any:
+        return NotImplemented if stride else operator(x, kernel, kernel, *more)
 
     return rule
 
