@@ -1,8 +1,11 @@
 """The command lines of the hand-written schedules' benchmarks; never their figures."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -13,7 +16,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
     *("torch_compile", "low_precision", "low_precision_models"),
-    *("busy_machine", "goals", "rivals", "compilers", "runtime_checks", "c_source"),
+    *("trials", "busy_machine", "goals", "rivals", "compilers", "runtime_checks", "c_source"),
 )
 
 
@@ -73,3 +76,55 @@ def test_load_ends_with_its_owner() -> None:
     for each in left:
         each.kill()
     assert not left
+
+
+def _trials() -> Any:
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import trials
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    return trials
+
+
+def test_trials_of_several_seeds_are_averaged_with_their_interval() -> None:
+    trials = _trials()
+
+    def point(number: int, seed: int, ratio: float) -> Any:
+        return trials.Point("mlp", "ansor", number, seed, number, 1.0, ratio, (0.9, 1.1))
+
+    points = [point(0, 0, 2.0), point(0, 1, 2.0), point(8, 0, 1.0), point(8, 1, 0.5)]
+    value, (low, high) = trials.mean_with_interval(points[2:])
+    assert value == pytest.approx(0.5**0.5)
+    half = 12.71 * 0.5**0.5 * 0.6931471805599453 / 2**0.5  # t times the deviation over sqrt(2)
+    assert [low, high] == pytest.approx([value * 2.718281828**-half, value * 2.718281828**half])
+    assert trials.mean_with_interval(points[:1]) == (2.0, (0.9, 1.1))
+    lines = trials.table(points)
+    assert "| tuner | untuned | 8 trials |" in lines
+    assert "| *share* | 35% | 100% |" in lines  # sqrt(1/2 * 1/4)
+
+
+def test_trials_are_measured_seed_by_seed() -> None:
+    places = list(_trials().wanted(("mlp",), ("ansor", "autotvm"), (8, 4), 2))
+    assert places[:3] == [("mlp", "ansor", number, 0) for number in (0, 4, 8)]
+    assert len(places) == 12 and places[6] == ("mlp", "ansor", 0, 1)
+
+
+@pytest.mark.pages
+@pytest.mark.slow
+@pytest.mark.real_processes
+def test_trials_go_on_where_a_run_ended(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "trials.py"), "--model", "mlp", "--seeds", "1"]
+    command += ["--tuner", "metaschedule", "--trials"]
+    environment = {**os.environ, "TVM_PRACTICE_ACCEPT_LOAD": "1"}
+
+    def run(trials: str) -> list[dict[str, Any]]:
+        subprocess.run([*command, trials], cwd=tmp_path, env=environment, check=True, timeout=300)
+        points: list[dict[str, Any]] = json.loads((tmp_path / "runs/trials.json").read_text())[
+            "points"
+        ]
+        return points
+
+    first, second = run("2"), run("2,4")
+    assert [each["trials"] for each in second] == [0, 2, 4] and second[:2] == first
+    assert second[2]["measured"] >= 4 and all(each["ratio"] > 0 for each in second)

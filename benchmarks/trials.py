@@ -1,0 +1,244 @@
+"""How much a search's trials are worth: a model's speed after more and more of them, per tuner.
+
+    nohup nice python benchmarks/trials.py &             # all of it: a day or more
+    python benchmarks/trials.py --model bert_base --tuner ansor --trials 100,1000 --seeds 1
+    python benchmarks/trials.py --table                  # only write docs/trials.md
+
+A search of a seed goes on in one log: the export of 300 trials begins with the records of 100. Each
+export is timed in turns with PyTorch. Points are kept in --out as they are measured, and a run goes
+on where one before it ended, or was killed. A point that the machine was too busy for is not kept;
+the next run measures it again. All of seed 0 comes first, then all of seed 1, and so on.
+"""
+
+import json
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "trials.md"
+MODELS = ("resnet18", "bert_base")
+TUNERS = ("autotvm", "ansor", "metaschedule")
+TRIALS = (100, 300, 1000, 3000)
+_ENGINES = {"autotvm": "classic", "ansor": "classic", "metaschedule": "current"}
+# Two-sided 95% quantiles of Student's t by degrees of freedom.
+_T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+_HEAD = """# What trials are worth
+
+Made by `python benchmarks/trials.py`. A cell is the exported model's time over eager PyTorch's, the
+two called in turns on the same threads; under 1, the export is faster. Of several seeds it is the
+geometric mean with its 95% interval by Student's t; of one, the comparison's own. *share* is the
+speed that this many trials reach of the speed after the most trials, the same seeds in both.
+"""
+
+
+@dataclass(frozen=True)
+class Point:
+    """An export after a number of trials.
+
+    Attributes:
+        model: its name in `tvm_practice.models`, without `load_`.
+        tuner: whose trials; with none of them, whose engine's default schedules.
+        trials: asked for.
+        seed: of the search.
+        measured: the trials that its log had.
+        seconds: that the command took.
+        ratio: to PyTorch's time.
+        ci95: the ratio's interval.
+    """
+
+    model: str
+    tuner: str
+    trials: int
+    seed: int
+    measured: int
+    seconds: float
+    ratio: float
+    ci95: tuple[float, float]
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        return self.model, self.tuner, self.trials, self.seed
+
+
+def wanted(
+    models: Sequence[str], tuners: Sequence[str], trials: Sequence[int], seeds: int
+) -> Iterator[tuple[str, str, int, int]]:
+    """The places of the points in the order in which they are measured; 0 trials first."""
+    for seed in range(seeds):
+        for model in models:
+            for tuner in tuners:
+                for number in (0, *sorted(set(trials) - {0})):
+                    yield model, tuner, number, seed
+
+
+def measure(model: str, tuner: str, trials: int, seed: int, folder: Path) -> Point | str:
+    """A point, or the reason why there is none, in a line.
+
+    Args:
+        model: as in `Point`.
+        tuner: likewise.
+        trials: likewise.
+        seed: likewise.
+        folder: keeps the log of each search and the last artifacts.
+    """
+    from tvm_practice.measure import Stopwatch
+
+    search = folder / f"{model}-{tuner}-{seed}"
+    artifacts = search / "artifacts"
+    command = [sys.executable, "-m", "tvm_practice.run_autotvm"]
+    command += [f"tvm_practice.models:load_{model}", "--artifacts", str(artifacts)]
+    command += ["--tuning-trials", str(trials), "--measure-repeats", "50"]
+    if trials:
+        command += ["--tuner", tuner, "--seed", str(seed), "--tuning-log", str(search / "records")]
+    else:
+        command += ["--engine", _ENGINES[tuner]]
+    shutil.rmtree(artifacts, ignore_errors=True)
+    watch = Stopwatch()
+    with watch("command"):
+        ended = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    if ended.returncode:
+        said = ended.stderr.strip().splitlines()
+        return said[-1] if said else f"exit code {ended.returncode}"
+    summary = json.loads((artifacts / "summary.json").read_text())
+    ratio = summary["ratio_to_pytorch"]
+    if ratio["value"] is None:
+        return str(ratio["verdict"])
+    return Point(
+        *(model, tuner, trials, seed),
+        measured=summary["tuning"].get("trials", 0),
+        seconds=round(watch.seconds["command"], 1),
+        ratio=ratio["value"],
+        ci95=tuple(ratio["ci95"]),
+    )
+
+
+def mean_with_interval(points: Sequence[Point]) -> tuple[float, tuple[float, float]]:
+    """The geometric mean of the points' ratios, one per seed, and its 95% interval."""
+    if len(points) == 1:
+        return points[0].ratio, points[0].ci95
+    logarithms = [math.log(each.ratio) for each in points]
+    center = statistics.fmean(logarithms)
+    quantile = _T95[min(len(points) - 1, len(_T95)) - 1]
+    half = quantile * statistics.stdev(logarithms) / math.sqrt(len(points))
+    return math.exp(center), (math.exp(center - half), math.exp(center + half))
+
+
+def table(points: Sequence[Point]) -> list[str]:
+    """The page's lines: a table for each model."""
+    from tvm_practice.viz.tables import with_interval
+
+    lines: list[str] = []
+    numbers = sorted({each.trials for each in points})
+    for model in dict.fromkeys(each.model for each in points):
+        lines += ["", f"## {model}", "", f"| tuner | {' | '.join(map(_column, numbers))} |"]
+        lines.append("|---" * (len(numbers) + 1) + "|")
+        for tuner in dict.fromkeys(each.tuner for each in points if each.model == model):
+            of_tuner = [each for each in points if (each.model, each.tuner) == (model, tuner)]
+            most = max(each.trials for each in of_tuner)
+            final = {each.seed: each for each in of_tuner if each.trials == most}
+            times, shares = [], []
+            for number in numbers:
+                found = [each for each in of_tuner if each.trials == number]
+                times.append(with_interval(*mean_with_interval(found)) if found else "—")
+                both = [each for each in found if each.seed in final]
+                shares.append(f"{_share(both, final):.0%}" if both else "—")
+            seeds = len({each.seed for each in of_tuner})
+            lines.append(f"| {tuner}, seeds 0 to {seeds - 1} | {' | '.join(times)} |")
+            lines.append(f"| *share* | {' | '.join(shares)} |")
+    return lines
+
+
+def _column(trials: int) -> str:
+    return f"{trials} trials" if trials else "untuned"
+
+
+def _share(points: Sequence[Point], final: dict[int, Point]) -> float:
+    """The speed of points over that of the same seeds after the most trials."""
+    ratios = [math.log(final[each.seed].ratio / each.ratio) for each in points]
+    return math.exp(statistics.fmean(ratios))
+
+
+def page(report: dict[str, Any]) -> str:
+    """The page of what was measured."""
+    machine = report["environment"]
+    where = f"Machine: {machine['processor']}, {report['threads']} threads; {machine['date'][:10]}."
+    points = [Point(**{**each, "ci95": tuple(each["ci95"])}) for each in report["points"]]
+    return "\n".join([_HEAD, where, *table(points)]) + "\n"
+
+
+def _numbers(_: Any, __: Any, given: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(each) for each in given.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise click.BadParameter(f"{given!r} is not a list of positive whole numbers")
+    return found
+
+
+@click.command(
+    epilog="\b\nExamples:\n  nohup nice python benchmarks/trials.py &\n"
+    "  python benchmarks/trials.py --model bert_base --tuner ansor --trials 100,1000 --seeds 1"
+)
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Of tvm_practice.models.")
+@click.option("--tuner", "tuners", multiple=True, type=click.Choice(TUNERS), help="Default: all.")
+@click.option("--trials", default=",".join(map(str, TRIALS)), show_default=True, callback=_numbers)
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("runs/trials.json"),
+    show_default=True, help="Points; logs are kept beside it.",
+)  # fmt: skip
+@click.option("--table", "only_table", is_flag=True, help="Write the page from what is there.")
+def main(
+    models: tuple[str, ...],
+    tuners: tuple[str, ...],
+    trials: tuple[int, ...],
+    seeds: int,
+    out: Path,
+    only_table: bool,
+) -> None:
+    """Measure models after more and more trials, or go on; --table writes docs/trials.md."""
+    from tvm_practice import engines
+    from tvm_practice.measure import environment
+    from tvm_practice.tvm_export.writing import write_json
+
+    if only_table:
+        if not out.exists():
+            raise click.UsageError(f"there is no {out}; run it without --table")
+        PAGE.write_text(page(json.loads(out.read_text())))
+        click.echo(f"written: {PAGE}")
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    points = json.loads(out.read_text())["points"] if out.exists() else []
+    known = {(each["model"], each["tuner"], each["trials"], each["seed"]) for each in points}
+    left = 0
+    for place in wanted(models or MODELS, tuners or TUNERS, trials, seeds):
+        if place in known:
+            continue
+        model, tuner, number, seed = place
+        click.echo(f"{model}, {tuner}, {number} trials, seed {seed}")
+        found = measure(*place, out.with_suffix(""))
+        if isinstance(found, str):
+            left += 1
+            click.echo(f"  not kept: {found}", err=True)
+            continue
+        low, high = found.ci95
+        click.echo(f"  {found.ratio:.3f} ({low:.3f} to {high:.3f}) of PyTorch's time")
+        points.append(asdict(found))
+        where = {"environment": environment(), "threads": engines.thread_count()}
+        write_json(out, {**where, "points": points})
+    if left:
+        raise click.ClickException(f"{left} points are missing; the same command measures them")
+
+
+if __name__ == "__main__":
+    main()
