@@ -81,6 +81,11 @@ def main(
     given = dict(map(_parse_shape, shapes))
     fixed = dict(map(_parse_value, values))
     with one_line("compile_onnx", stopped="\nstopped"), child_output(as_json=as_json) as output:
+        if option := _tf2onnx_option(file):
+            raise BadInput(
+                f"{file} is TensorFlow's, not ONNX; convert it first: python -m tf2onnx.convert "
+                f"{option} {file} --output model.onnx"
+            )
         if not file.is_file():
             problem = "it is a folder" if file.is_dir() else "no such file"
             raise BadInput(f"{file}: {problem}")
@@ -98,6 +103,18 @@ def main(
             write_project(out)
         click.echo(json.dumps(metadata, indent=2)) if as_json else _print(metadata, out, cpp=cpp)
     sys.exit(1 if metadata["check"]["status"] == "failed" else 0)
+
+
+def _tf2onnx_option(file: Path) -> str | None:
+    """How tf2onnx is told of a model of TensorFlow's; None for anything else."""
+    if (file / "saved_model.pb").is_file():
+        return "--saved-model"
+    if not file.is_file():
+        return None
+    if file.suffix in (".keras", ".h5"):
+        return "--keras"
+    with file.open("rb") as opened:
+        return "--tflite" if opened.read(8)[4:] == b"TFL3" else None  # TFLite's mark
 
 
 def _parse_shape(text: str) -> tuple[str, list[int]]:

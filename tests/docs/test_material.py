@@ -17,6 +17,7 @@ import pytest
 from tests import pages
 from tests.pages import ROOT
 from tvm_practice import engines
+from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
 
 MATERIAL = sorted(Path(__file__).with_name("material").glob("*.md"))
 _ENTRY = re.compile(
@@ -37,7 +38,8 @@ class Entry:
         number: in the order of the material.
         title: what it shows.
         elsewhere: the test that has it, from the root; None if it is run here.
-        needs: classic or onnx, without which it cannot run; None for neither.
+        needs: classic, nvrtc or onnx, without which it cannot run, or nogpu, which a GPU would make
+            another program of; None for none of these.
         code: the exit code to expect.
         pattern: what the output must match.
         language: bash or python.
@@ -69,10 +71,17 @@ def entries(file: Path) -> Iterator[Entry]:
         )
 
 
-def _missing(needs: str | None) -> bool:
-    if needs == "classic":
-        return engines.unavailable_reason("classic") is not None
-    return needs == "onnx" and importlib.util.find_spec("onnxruntime") is None
+def _missing(needs: str | None) -> str | None:
+    """Why an entry cannot run here, in a line; None if it can."""
+    if needs in ("classic", "nvrtc") and (reason := engines.unavailable_reason("classic")):
+        return reason
+    if needs == "nvrtc" and compiler() is None:
+        return NO_COMPILER
+    if needs == "onnx" and importlib.util.find_spec("onnxruntime") is None:
+        return "no onnxruntime"
+    if needs == "nogpu" and Path("/dev/nvidiactl").exists():
+        return "there is a GPU"
+    return None
 
 
 def _run(entry: Entry, folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -108,18 +117,21 @@ def test_the_material_in_order(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every entry in one folder, since later ones use what earlier ones wrote."""
-    ran, skipped, elsewhere, problems = 0, 0, 0, []
+    lines, problems = [], []
     for entry in entries(file):
-        if entry.elsewhere or _missing(entry.needs):
-            elsewhere += entry.elsewhere is not None
-            skipped += entry.elsewhere is None
+        if entry.elsewhere:
+            lines.append(f"{entry.number:3} {entry.title}: by {entry.elsewhere}")
+            continue
+        if reason := _missing(entry.needs):
+            lines.append(f"{entry.number:3} {entry.title}: not run here, {reason}")
             continue
         done = _run(entry, tmp_path)
-        ran += 1
+        lines.append(f"{entry.number:3} {entry.title}: run")
         if done.returncode != entry.code or not re.search(entry.pattern, done.stdout):
             said = f"exit code {done.returncode}\n{done.stdout[-2000:]}"
             problems.append(f"{entry.number} {entry.title}: {said}")
+    total = len(re.findall(r"^## ", file.read_text(), flags=re.MULTILINE))
     with capsys.disabled():
-        counts = f"{ran} run, {elsewhere} in other tests, {skipped} need what is absent"
-        print(f"\n{file.stem}: {counts}")
+        print(f"\n{file.stem}: {len(lines)} of {total}, {len(lines) / total:.0%}", *lines, sep="\n")
+    assert len(lines) == total
     assert not problems, "\n\n".join(problems)
