@@ -21,7 +21,8 @@ def cuda_source(schedule: Any, tensors: list[Any], arch: str) -> str:
 def run_on_cpu(schedule: Any, tensors: list[Any], inputs: list[Any]) -> Any:
     """Run a schedule with its threads one after the other; the output as numpy.
 
-    It holds for schedules whose threads do not wait for each other: the bound axes become loops.
+    The bound axes become loops. That is right where threads do not wait for each other, or only for
+    copies that are bound to thread axes of their own: every thread then makes the whole copy.
     """
     import numpy as np
     import tvm
