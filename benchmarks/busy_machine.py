@@ -38,11 +38,11 @@ _LOADS: tuple[tuple[float, ...], ...] = (
 )
 _HEAD = """# Ratios on a busy machine
 
-Made by `python benchmarks/busy_machine.py`: exports of the course's models compared with PyTorch
-eager on a quiet machine, and beside processes that use a share of a processor each. A
-comparison is made again, three times in all, when something else used the processors or one side
-was slower in turns than alone; if it fails, no ratio is published and the command says
-why. The quiet ratio is the median of comparisons made between those beside load.
+Made by `python benchmarks/busy_machine.py`. It compares exports of the course's models with PyTorch
+eager on a quiet machine, and on one where other processes each use a share of a processor. If
+something else used the processors, or one side was slower in turns than alone, the command repeats
+the comparison, up to three times in all. If the last one fails too, it publishes no ratio and says
+why. The quiet ratio is the median of quiet comparisons, made between the loaded ones.
 """
 # Four seconds of the smallest model: within a second a machine's speed drifts by a tenth.
 _ROUNDS = 100

@@ -26,11 +26,11 @@ LAYERS = {
 }
 _HEAD = """# A convolution written by hand
 
-Made by `python benchmarks/conv2d.py`: `packed_conv2d` (course/tours/convolution.py), which replays
-the schedule of phase 2's `packed_matmul`, against `torch.nn.functional.conv2d` on the same threads,
-called in turns in one process. The layers are ResNet-18's of 3×3 pixels, one image, NCHW; both
-sides get plain weights and reorder them in every call. A ratio is time over torch's, the median
-with its 95% interval; under 1 is faster than PyTorch.
+Made by `python benchmarks/conv2d.py`. It compares `packed_conv2d` (course/tours/convolution.py),
+which replays the schedule of phase 2's `packed_matmul`, with `torch.nn.functional.conv2d` on the same
+threads, called in turns in one process. The layers are ResNet-18's 3×3 convolutions, for one image,
+in NCHW. Both sides get plain weights and reorder them in every call. A ratio is the time divided by
+torch's: the median with its 95% interval; under 1 is faster than PyTorch.
 """
 
 

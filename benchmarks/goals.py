@@ -26,11 +26,11 @@ _PROFILED = ("calls", "milliseconds", "alone")
 _WORTH_A_WORD = 0.05  # milliseconds
 _HEAD = """# Speed: aims and figures
 
-Made by `python benchmarks/goals.py` with figures of the commands in the last column. Unless a unit
-is given, a figure is a ratio of times, the two sides called in turns in one process with the same
+Made by `python benchmarks/goals.py` from the figures of the commands in the last column. A figure
+without a unit is a ratio of times, the two sides called in turns in one process with the same
 threads; under 1, the first side is faster. A tuned model is the better of the two engines' builds
-with 32 to 64 trials. A column is one machine on one day; **bold** misses the aim. The rates tell
-how hard a rival is: MKL, behind `torch.matmul`, is made for Intel's processors.
+with 32 to 64 trials. A column is one machine on one day; **bold** misses the aim. The rates show the
+rival's strength: MKL, which `torch.matmul` calls, is made for Intel's processors.
 """
 
 

@@ -45,21 +45,20 @@ _QUIET = 1.4
 COMPILERS = {name: label for name, label in LABELS.items() if name != "eager"}
 _HEAD = """# The models, on every compiler
 
-Made by `python benchmarks/models.py`; the figures are of one machine and one run, and are taken
-again in a few minutes a model on yours.
+Made by `python benchmarks/models.py`. The figures come from one run on one machine; on yours, the
+command takes a few minutes per model.
 
-`/ eager` is the time over PyTorch eager's, timed in turns in the same process, with its 95%
-interval: under 1 is faster than PyTorch. `~` marks a row whose samples spread (the middle half
-over more than 15% of the median). The error is the largest absolute one against PyTorch's float32,
-or where `f64` stands against float64, because PyTorch's own rounding is of that size (then it is
-in brackets). `failed` and `missing` say why below the table.
+`/ eager` is the time divided by PyTorch eager's, timed in turns in the same process, with its 95%
+interval: under 1 is faster than PyTorch. `~` marks a row whose samples scatter (the middle half
+spans more than 15% of the median). The error is the largest absolute difference from PyTorch's
+float32. With `f64` it is the difference from float64, because PyTorch's own rounding error, in
+brackets, is of that size. For `failed` and `missing`, the reason is below the table.
 
-The trials are few for a tuner; `--trials` gives it more. Both TVMs keep a record
-only where it is faster than the schedule the function has without it, but for Ansor, which
-replaces them all.
+The tuners get few trials; `--trials` gives them more. Both TVMs keep a record only if it beats the
+function's default schedule. Ansor is the exception: its records replace all default schedules.
 
-How PyTorch compares depends on the processor: its matrix products are MKL's, which is made for
-Intel's. [The aims and figures](speed.md) have a column for each machine.
+PyTorch's speed depends on the processor: its matrix products come from MKL, which is made for
+Intel's processors. [The aims and figures](speed.md) have a column per machine.
 """
 
 

@@ -54,12 +54,12 @@ PROCESSES = {
 _LOOK_SECONDS = 0.02
 _HEAD = """# What starting costs
 
-Made by `python benchmarks/startup.py`. Each process is new. Seconds are the median of the
-rounds, MiB the most memory that was resident in that stage, in the process and those that it had
-started (looked at every 20 ms; what they share counts for each). How fast a model runs when it is
-warm is in [the table of models](models.md).
+Made by `python benchmarks/startup.py`. Each process is new. Seconds are the median of the rounds.
+MiB is the peak of resident memory during that stage, in the process and its children (sampled every
+20 ms; shared memory counts once per process). For the speed of a warm model, see [the table of
+models](models.md).
 
-The command's second run finds that nothing has changed and imports no TVM
+The second run of the command finds that nothing has changed and imports no TVM
 ([Exporting](export.md)).
 """
 

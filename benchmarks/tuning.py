@@ -80,13 +80,13 @@ _NO_BUILD = (
 )
 _HEAD = """# How fast the tuners search
 
-Made by `python benchmarks/tuning.py`: one float32 matmul, searched once by every tuner of the
-project, each in a process of its own.
+Made by `python benchmarks/tuning.py`: every tuner of the project searches one float32 matmul once,
+each in its own process.
 
 - **MetaSchedule, register tiles**: the packed blocking of the export's own rules, their tile and
   its order searched.
-- **MetaSchedule, its own space**: "post-order-apply", with the builder, the runner and the
-  population of the course, 256.
+- **MetaSchedule, its own space**: "post-order-apply", with the course's builder, runner and
+  population (256).
 - **MetaSchedule as it comes**: `tune_tir` with nothing set but the trials. Its rounds are of 64
   trials, and it has no result before a round's end.
 - **Ansor** and **AutoTVM, the course's template**: phase 5.

@@ -14,9 +14,9 @@ _HEADINGS = ("kind", "type", "applicable", "right", *_COUNTED, "not tried", "dat
 PAGE = Path("docs/conformance.md")
 _HEAD = """# Conformance
 
-The exporter on cases that others wrote: each is compiled untuned on the current engine, run, and
-compared with the reference that it comes with, in values, types and shapes. This page is made by
-the command that runs them:
+This page counts how the exporter does on test cases from other projects. Each case is compiled
+untuned on the current engine, run, and compared with its reference in values, types and shapes. The
+command that runs the cases makes the page:
 
 <!-- not run here: hours; CI runs a sample -->
 ```bash
@@ -25,22 +25,26 @@ make conformance KIND=operators ARGS="--samples 2"
 python -m conformance --again runs/conformance/operators-float32.json --verdict refused
 ```
 
-A case is *right*; *wrong*, where values, types or shapes differ without a word; *refused*, in one
-line that says why, before anything ran; *raw*, where something failed with an error that nobody
-wrote for a person, or crashed; or *left out*, where it is no case for an exporter: it draws random
-numbers, say, or PyTorch refuses it.
+Each case has one verdict:
 
-`--again` judges the cases of some verdicts anew, and `--more` those without an outcome. The
-other outcomes stay from the run before, which may have been of an earlier version; a date is that
-of the last run. Outcomes are kept in runs/conformance/. Where a kind or type has none there, its
-row on this page stays as it was, with its date; so do the reasons, where a whole kind has none.
+- *right*;
+- *wrong*: values, types or shapes differ, without a message;
+- *refused*: one line says why, before anything runs;
+- *raw*: it crashed, or failed with an error that was not written for users;
+- *left out*: it is not a case for an exporter. For example, it draws random numbers, or PyTorch
+  refuses it.
+
+`--again` judges the cases of some verdicts again, and `--more` those without an outcome. Other
+outcomes stay from the previous run, perhaps of an earlier version; the date is the last run's.
+Outcomes are kept in runs/conformance/. If a kind or type has none there, its row on this page stays,
+with its date; if a whole kind has none, so do its reasons.
 
 <!-- not run here: half an hour; CI runs a sample -->
 ```bash
 python -m conformance operators --draw 400 --json runs/conformance/drawn.json --page
 ```
 
-This tries cases drawn anew; they, and those that `--only` names, have a row of their own.
+This tries a random sample of cases. Samples, and cases that `--only` names, have their own rows.
 """
 _PARTS = "Cases drawn or chosen"
 _PART_HEADINGS = ("command", *_HEADINGS[2:-2], "date")

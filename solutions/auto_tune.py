@@ -27,7 +27,7 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     """AutoTVM: a matmul whose schedule leaves numbers open, as knobs of `autotvm.get_config()`.
 
     Declare C[i, j] = sum over k of A[i, k] * B[k, j], define a knob for each number that you
-    would otherwise guess (rows and columns of a tile, say, or how many steps of k are unrolled),
+    would otherwise guess (such as the rows and columns of a tile, or the unrolled steps of k),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes.

@@ -23,7 +23,7 @@ def parallel_sum(schedule: Any, C: Any) -> str:
 
 
 def lost_bound(schedule: Any) -> str:
-    """A matmul in parts of rows and tiles of a part; rows next to a part's end may be wrong.
+    """A matmul in parts of rows, each part in tiles; rows next to a part's end may be wrong.
 
     The repair keeps the parallel parts of rows, and tiles that add up in a local buffer of the
     thread's own. It writes each element of C once.

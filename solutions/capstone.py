@@ -62,7 +62,7 @@ def product(m: int, n: int, k: int) -> Any:  # a tvm.s_tir.Schedule
     else:
         Z, start = _sums_packed(X, W, bias, *_tile(m, n))
     rows, columns = (int(extent) for extent in Z.shape[2:])
-    # The whole of GELU runs in vectors on whole tiles; the copy alone knows where the matrix ends.
+    # GELU runs in vectors on whole tiles; only the copy has a guard at the matrix's edge.
     U = te.compute(
         Z.shape, lambda *at: _MINUS_TWICE * Z(*at) * (1 + 0.044715 * Z(*at) * Z(*at)), name="U"
     )
@@ -154,7 +154,7 @@ def _order_product(schedule: Any) -> None:
         schedule.set_scope(stage, 0, "local")
         *_, across, along = schedule.get_loops(stage)
         schedule.vectorize(along)
-        if stage is Z:  # an index that is not known keeps the sums out of the registers
+        if stage is Z:  # an index unknown at compile time would keep the sums out of registers
             schedule.unroll(across)
     if packed:
         schedule.reverse_compute_at(Y, inner, preserve_unit_loops=True)
@@ -191,8 +191,8 @@ def depthwise(
         ),
         name="P",
     )
-    # With a stride, even columns and odd ones lie apart: the pixels that neighbouring outputs read
-    # are then neighbours.
+    # With a stride, even and odd columns are stored apart: then neighbouring outputs read
+    # neighbouring pixels.
     A = te.compute(
         (batch, channels, deep, stride, along),
         lambda n, c, y, s, x: P[n, c, y, x * stride + s],
@@ -231,7 +231,7 @@ def _order_depthwise(schedule: Any, stride: int, vectors: int) -> None:
     if stride > 1:
         schedule.compute_at(schedule.get_sblock("A"), b, preserve_unit_loops=True)
     schedule.compute_at(P, b, preserve_unit_loops=True)
-    # Zeros everywhere and then a copy of the image, in place of a condition on every element.
+    # First zeros everywhere, then a copy of the image: no condition on every element.
     schedule.decompose_padding(P, schedule.get_loops(P)[2])
     schedule.reverse_compute_at(Y, b, preserve_unit_loops=True)
     schedule.set_scope(T, 0, "local")
@@ -253,7 +253,7 @@ def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
     blocks = -(-queries // rows)
     Q = te.placeholder((queries, HEAD), name="Q")
     K, V = te.placeholder((keys, HEAD), name="K"), te.placeholder((keys, HEAD), name="V")
-    # Keys lie beside one another in panels; those beyond the last repeat it, and weigh nothing.
+    # Keys lie side by side in panels; a panel is filled up with copies of the last, of weight 0.
     B = te.compute(
         (panels, HEAD, columns),
         lambda b, d, j: K[tvm.tirx.min(b * columns + j, keys - 1), d] * HEAD**-0.5,
@@ -314,7 +314,7 @@ def _order_attention(schedule: Any, exponential: str, rows: int) -> None:
     for name in ("O", "L", exponential, "M", "N", "S"):
         schedule.compute_at(schedule.get_sblock(name), outer, preserve_unit_loops=True)
     schedule.parallel(schedule.get_loops(block["B"])[0])
-    # Sums of scores and of the output in registers.
+    # The sums of scores and of the output stay in registers.
     *_, panel, i, j, d = schedule.get_loops(block["S"])
     step, unrolled = schedule.split(d, [None, 4])
     schedule.reorder(panel, step, unrolled, i, j)

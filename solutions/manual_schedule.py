@@ -20,7 +20,7 @@ def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
     Returns:
         The loops [i_outer, j_outer, k, i_inner, j_inner].
     """
-    # From the end: a batch, or a loop that is parallel already, may be outside i.
+    # From the end: there may be loops outside i, such as a batch or a parallel loop.
     i, j, k = schedule.get_loops(block)[-3:]
     i_outer, i_inner = schedule.split(i, [None, tile_m])
     j_outer, j_inner = schedule.split(j, [None, tile_n])
@@ -94,7 +94,7 @@ def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
         The block that copies.
     """
     write_back = schedule.cache_write(block, 0, "local")
-    # TVM would drop a loop of one iteration, and another loop of the copy would be the last.
+    # Else TVM drops loops of one iteration, and another loop of the copy is the last.
     schedule.reverse_compute_at(write_back, loop, preserve_unit_loops=True)
     schedule.vectorize(schedule.get_loops(write_back)[-1])
     return write_back
@@ -220,10 +220,10 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     k_outer, k_inner = schedule.split(k, [None, unroll_k])
     outer, inner = (row_block, column_block) if rows_first else (column_block, row_block)
     schedule.reorder(outer, inner, k_outer, k_inner, i, j)
-    # T is declared tile by tile, so that its own buffer can be the accumulator; no cache_write.
+    # T is declared tile by tile, so its own buffer can be the accumulator, without cache_write.
     schedule.set_scope(block, 0, "local")
     schedule.reverse_compute_at(write_back, inner)
-    if int(schedule.get(j).extent) > 1:  # TVM drops a loop of one iteration, and another is last
+    if int(schedule.get(j).extent) > 1:  # else TVM has dropped it, and another loop is last
         schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.parallel(outer)
     return outer

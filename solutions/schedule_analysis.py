@@ -80,7 +80,8 @@ def arithmetic_intensity(m: int, n: int, k: int) -> float:
     """Operations per byte that a matrix product cannot avoid moving.
 
     The compulsory traffic reads each float32 of A and of B once and writes each of C once.
-    A schedule moves more than that wherever it fetches the same value again.
+    A schedule moves more than that wherever it fetches the same value again, so this is the
+    largest intensity that a schedule can have.
 
     Args:
         m: rows of A and of C.
@@ -131,7 +132,7 @@ def compare_interleaved(
             started = time.perf_counter()
             run()
             taken.append(time.perf_counter() - started)
-        # Within the round, so that a slower machine slows both.
+        # Both in one round: a slower machine slows both.
         ratios[i] = taken[0] / taken[1]
     drawn = np.random.default_rng().choice(ratios, (2000, rounds))
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])

@@ -44,7 +44,7 @@ def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
     X = te.placeholder((batch, inputs), dtype="float32", name="X")
     W = te.placeholder((outputs, inputs), dtype="float32", name="W")
     bias = te.placeholder((outputs,), dtype="float32", name="bias")
-    # Stages, not one formula: a schedule can only place what has a name.
+    # Stages, not one formula: a schedule can place only named stages.
     k = te.reduce_axis((0, inputs), name="k")
     dense = te.compute(
         (batch, outputs), lambda i, j: te.sum(X[i, k] * W[j, k], axis=k), name="dense"

@@ -9,10 +9,10 @@ serves every later build, and lets a search continue. Tuners differ in who write
 in how they propose the next one:
 
     AutoTVM       classic   you write a template with knobs; the tuner picks their values
-    Ansor         classic   nobody: it derives "sketches", schedules without numbers, from the
-                            expression, and fills the numbers in
-    MetaSchedule  current   either: derived from the expression, or by your own function, which
-                            asks for samples instead of deciding
+    Ansor         classic   nobody writes it: Ansor derives "sketches", schedules without numbers,
+                            from the expression, and fills in the numbers
+    MetaSchedule  current   either: MetaSchedule derives it from the expression, or your own
+                            function makes it, with samples in place of decisions
 
 All three train a model (XGBoost) on their measurements and measure only the candidates that it
 ranks highest. Ansor's and MetaSchedule's models see features of the loops, AutoTVM's sees the
@@ -24,18 +24,19 @@ The pieces of AutoTVM, `from tvm import autotvm`:
     cfg.define_knob("rows", [4, 8, 16])     leaves a number open: one of these
     cfg["rows"].val                         its value in this trial
     autotvm.tuner.XGBTuner(task, plan_size=…, feature_type="knob", loss_type="reg", num_threads=1)
-                                            proposes configurations; its model is fitted whenever
-                                            plan_size more are measured
+                                            proposes configurations; fits its model after every
+                                            plan_size trials
     tuner.tune(n_trial=…, measure_option=…, callbacks=[…])
     autotvm.callback.log_to_file(log)       a callback that appends each record
-    autotvm.apply_history_best(log)         the fastest valid record of each workload in a log:
-        .query(task.target, task.workload)    that of a task, .is_fallback if there is none
+    autotvm.apply_history_best(log)         the fastest valid record of each workload in a log
+        .query(task.target, task.workload)    the configuration of a task's fastest record; its
+                                              .is_fallback is True if the log has none
     task.instantiate(config)                the schedule and the tensors of a configuration
 
 Of Ansor, `from tvm import auto_scheduler`:
 
     auto_scheduler.TaskScheduler(tasks, weights, load_log_file=…, callbacks=[])
-                                            searches; continues from load_log_file, or None
+                                            searches; continues from load_log_file, unless None
     auto_scheduler.TuningOptions(num_measure_trials=…, num_measures_per_round=…, builder=…,
                                  runner=…, measure_callbacks=[…], verbose=0)
     scheduler.tune(options, search_policy_params=…)
@@ -45,22 +46,31 @@ Of Ansor, `from tvm import auto_scheduler`:
 Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
 
     schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=16)
-                                            n factors for schedule.split(loop, factors), drawn anew
-                                            in each trial
+                                            n factors for schedule.split(loop, factors), drawn
+                                            again in each trial
     ms.tune.tune_tasks(tasks=…, task_weights=…, work_dir=…, max_trials_global=…,
                        num_trials_per_iter=…, builder=…, runner=…, cost_model=…,
                        measure_callbacks=[…])
     ms.measure_callback.MeasureCallback.create("default")
                                             the callbacks that write records and train the model
     relax.transform.MetaScheduleApplyDatabase()
-                                            a pass: applies the records of the database in whose
-                                            context it runs, `with target, database:`
+                                            a pass: applies the fastest records of a database. It
+                                            runs inside `with target, database:`
 
-Of tvm_practice.tvm_export.tuners, set for a few dozen trials: `autotvm`, `ansor` and `metaschedule`
-each have measuring(tasks, trials, log), a context whose attributes are option or builder and
-runner, and callback; autotvm.learn_from(tuner, log) tells a tuner of the trials in a log, so that
-it repeats none; ansor.fast_search_params(), metaschedule.cost_model(), budget.plan_size(trials) and
-budget.trials_per_round(trials, tasks).
+Of tvm_practice.tvm_export.tuners, with settings for a few dozen trials (`autotvm`, `ansor`,
+`metaschedule` and `budget` are its modules):
+
+    with autotvm.measuring(task, trials, log) as measure:
+                                            measure.option and measure.callback, for tune()
+    with ansor.measuring(tasks, trials, log) as measure:
+                                            measure.builder, measure.runner, measure.callback;
+                                            metaschedule.measuring gives the same three
+    autotvm.learn_from(tuner, log)          tells a tuner about the trials in a log; it does not
+                                            repeat them
+    ansor.fast_search_params()              for tune()'s search_policy_params
+    metaschedule.cost_model()               for tune_tasks' cost_model
+    budget.plan_size(trials), budget.trials_per_round(trials, tasks)
+                                            sizes of a round in which the model learns in time
 
 The worked example is a tuner without a model. Write the functions below it, then run
 
@@ -124,7 +134,7 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     """AutoTVM: a matmul whose schedule leaves numbers open, as knobs of `autotvm.get_config()`.
 
     Declare C[i, j] = sum over k of A[i, k] * B[k, j], define a knob for each number that you
-    would otherwise guess (rows and columns of a tile, say, or how many steps of k are unrolled),
+    would otherwise guess (such as the rows and columns of a tile, or the unrolled steps of k),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes.
@@ -232,10 +242,9 @@ def tune_metaschedule(
     """MetaSchedule: measure schedules of one or many tasks, guided by a cost model.
 
     Call meta_schedule.tune.tune_tasks with a builder and a runner that start quickly and a
-    callback that shows progress (`metaschedule.measuring`; tune_tasks needs MetaSchedule's
-    default measure callbacks before it), a cost model set for few trials
-    (`metaschedule.cost_model`), and a round small enough that it learns before the trials are
-    spent (budget.trials_per_round).
+    callback that shows progress (`metaschedule.measuring`; list MetaSchedule's default measure
+    callbacks before it), a cost model set for few trials (`metaschedule.cost_model`), and a round
+    small enough that it learns before the trials are spent (budget.trials_per_round).
 
     Args:
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.
@@ -246,7 +255,7 @@ def tune_metaschedule(
     Returns:
         The meta_schedule.Database with the records.
     """
-    raise NotImplementedError("meta_schedule.tune.tune_tasks with what `measuring` gives")
+    raise NotImplementedError("meta_schedule.tune.tune_tasks, inside `with measuring(…)`")
 
 
 def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRModule

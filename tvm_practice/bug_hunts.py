@@ -10,7 +10,7 @@ the letter of the cause, "a" to "d".
 The symptoms are counted in the loops or by the model of a cache, never timed, so they are the same
 on every machine. Sizes change from check to check: read them from the schedule where you need one.
 You get a schedule without any primitive, so you can begin with the lines that `hunt` shows and
-change what is wrong. When all pass, run them together:
+mend them. When all pass, run them together:
 
     python -m tvm_practice.bug_hunts
     pytest -m bug_hunts
@@ -37,7 +37,7 @@ def parallel_sum(schedule: Any, C: Any) -> str:
 
 
 def lost_bound(schedule: Any) -> str:
-    """A matmul in parts of rows and tiles of a part; rows next to a part's end may be wrong.
+    """A matmul in parts of rows, each part in tiles; rows next to a part's end may be wrong.
 
     The repair keeps the parallel parts of rows, and tiles that add up in a local buffer of the
     thread's own. It writes each element of C once.
@@ -150,7 +150,7 @@ def written_every_step(schedule: Any) -> str:
     Returns:
         The letter of the cause.
     """
-    raise NotImplementedError("the cause's letter, and a copy of what is complete")
+    raise NotImplementedError("the cause's letter, and a copy of complete sums")
 
 
 def huge_unroll(schedule: Any) -> str:

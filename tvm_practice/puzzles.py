@@ -11,7 +11,7 @@ them. A *block* is a stage's statement; the loops around it are what you change:
     schedule.get_sblock("Y")         the block of a stage, by name
     schedule.get_loops(block)        the loops around it, outermost first
 
-The primitives, each of which is a method of the schedule:
+The primitives are methods of the schedule:
 
     split(loop, [None, 8])           two loops of one, the inner one of 8 iterations; TVM works
                                      out None, rounded up
@@ -27,12 +27,14 @@ The primitives, each of which is a method of the schedule:
                                      returns it. "local" is the memory of one thread
     cache_write(block, 0, "local")   the block writes to a buffer; returns a block that copies
                                      the buffer to the output
-    decompose_reduction(block, loop) a sum's zeroing in a block of its own, right before `loop`
-    rfactor(loop, factor_axis=0)     a partial sum per iteration of `loop`, and a block that adds
-                                     them
+    decompose_reduction(block, loop) moves a sum's zeroing to a block of its own, right before
+                                     `loop`
+    rfactor(loop, factor_axis=0)     makes a partial sum per iteration of `loop`, and a block that
+                                     adds them; factor_axis is their axis in the new buffer
     transform_layout(block, ("write", 0), lambda i, j: …)
                                      stores the block's output under other indices
-    bind(loop, "threadIdx.x")        its iterations are a GPU's threads
+    bind(loop, "threadIdx.x")        its iterations are the threads of a GPU's thread block;
+                                     with "blockIdx.x" they are thread blocks
 
 Every size is drawn anew for each check, so read it from the schedule or leave it to TVM. The names
 of loops do not matter. When all puzzles pass, run them together:
@@ -187,7 +189,7 @@ def stored_by_columns(schedule: Any) -> None:
     Args:
         schedule: of B[j, i] = 2 X[j, i] and Y[i, j] = B[j, i] + 1, changed in place.
     """
-    raise NotImplementedError("transform_layout of what B writes")
+    raise NotImplementedError("transform_layout of B's output")
 
 
 def grid_of_threads(schedule: Any) -> None:

@@ -1,9 +1,10 @@
 """Phase 4: importing models.
 
 A framework runs a model operator by operator; a compiler first imports the whole model as a graph.
-Each TVM has a graph IR: Relax (current), Relay (classic). On the graph it can do what no schedule
-of one operator can: compute everything that depends on weights alone before the model runs, fold
-a normalization into the convolution before it, run several operators in one pass over memory.
+Each TVM has its own form of graph (an IR, intermediate representation): Relax (current), Relay
+(classic). On the graph, a compiler can do things that no schedule of one operator can: compute
+everything that depends on weights alone before the model runs, fold a normalization into the
+convolution before it, run several operators in one pass over memory.
 
 A pass takes an IRModule and returns a new one. The pieces of current TVM:
 
@@ -20,17 +21,18 @@ A pass takes an IRModule and returns a new one. The pieces of current TVM:
     tvm.compile(mod, target)                compiles functions and graph
     relax.transform.X()                     a pass. X is
         DecomposeOpsForInference              batch normalization becomes arithmetic
-        CanonicalizeBindings                  drops bindings (lines `name = call`) left over by it
+        CanonicalizeBindings                  drops the bindings (lines `name = call`) that this
+                                              leaves unused
         FoldConstant                          computes what depends on constants alone
         LegalizeOps                           each operator becomes a call of a PrimFunc, call_tir
-        AnnotateTIROpPattern                  notes each PrimFunc's pattern: element-wise, …
+        AnnotateTIROpPattern                  marks each PrimFunc with its pattern: element-wise, …
         FuseOps, FuseTIR                      group calls by pattern; make a group one PrimFunc
 
 The pieces of classic TVM:
 
     torch.jit.trace(model, example, check_trace=False, strict=False)
-                                            what one run of the model does, inside
-                                            `with torch.no_grad()` without gradients
+                                            records the operators of one run of the model; inside
+                                            `with torch.no_grad()`, without gradients
     relay.frontend.from_pytorch(trace, inputs, custom_convert_map={…})
                                             the trace as an IRModule, and the weights by name; an
                                             input is (name, shape)
@@ -43,13 +45,12 @@ The pieces of classic TVM:
         SimplifyInference                     batch normalization becomes arithmetic
         FoldConstant                          computes what depends on constants alone
         FoldScaleAxis                         multiplies scales into weights; level 3
-        CanonicalizeOps                       writes operators in simpler ones: bias_add as add
+        CanonicalizeOps                       replaces operators by simpler ones: bias_add by add
         EliminateCommonSubexpr                computes equal expressions once
 
-The models are in `tvm_practice/models.py`: an MLP, and residual networks with the batch
-normalizations that make folding worth a look. The worked examples show how PyTorch hands over a
-graph, and how passes are run, first in current TVM, then in classic TVM. Write the functions below
-them, then run
+The models are in `tvm_practice.models`: an MLP, and residual networks, whose batch normalizations
+can be folded. The worked examples show how PyTorch hands over a graph and how to run passes, first
+in current TVM, then in classic TVM. Write the functions below them, then run
 
     python -m tvm_practice.relay_import
     pytest -m phase4
@@ -119,9 +120,9 @@ def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
 
 
 def fused_classic(mod: Any) -> Any:  # an IRModule
-    """Worked example: the kernels that relay.build would make, by the passes that it runs too.
+    """Worked example: the kernels of relay.build, found by two of the passes that it runs.
 
-    FuseOps fuses as far as the level of the context allows; relay.build is called at level 3, too.
+    FuseOps fuses as far as the context's level allows. `build_relay` uses the same level, 3.
 
     Args:
         mod: an IRModule of Relay; it is not changed.
@@ -149,7 +150,7 @@ def import_relax(
         model: a torch.nn.Module in eval mode.
         example: the tensors it is called with.
         converters: converters of single PyTorch operators to use in place of TVM's, by name
-            ("relu.default"); what `from_exported_program` calls custom_convert_map.
+            ("relu.default"); the custom_convert_map of `from_exported_program`.
 
     Returns:
         The IRModule, whose function main takes the model's inputs only.
@@ -162,7 +163,7 @@ def optimize_relax(mod: Any) -> Any:
 
     In this order: decompose batch normalization, drop the bindings that this leaves, fold
     constants, legalize (each operator becomes a PrimFunc), annotate each PrimFunc with its
-    pattern, fold constants again, group what can be fused, and merge each group to one PrimFunc.
+    pattern, fold constants again, group calls to be fused, and merge each group into one PrimFunc.
 
     Args:
         mod: the module from `import_relax`; it is not changed.
@@ -220,7 +221,7 @@ def import_relay(
         model: a torch.nn.Module in eval mode.
         example: the tensors it is called with.
         converters: converters of single PyTorch operators to use in place of TVM's, by name
-            ("aten::relu"); what `from_pytorch` calls custom_convert_map.
+            ("aten::relu"); the custom_convert_map of `from_pytorch`.
 
     Returns:
         (mod, params): the IRModule, whose function main takes the inputs and then the weights,

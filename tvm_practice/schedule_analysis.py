@@ -116,7 +116,8 @@ def arithmetic_intensity(m: int, n: int, k: int) -> float:
     """Operations per byte that a matrix product cannot avoid moving.
 
     The compulsory traffic reads each float32 of A and of B once and writes each of C once.
-    A schedule moves more than that wherever it fetches the same value again.
+    A schedule moves more than that wherever it fetches the same value again, so this is the
+    largest intensity that a schedule can have.
 
     Args:
         m: rows of A and of C.

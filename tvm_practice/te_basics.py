@@ -13,9 +13,10 @@ threads. Its pieces:
     te.all(a, b)                                        whether both conditions hold
     te.if_then_else(condition, a, b)                    a where the condition holds, else b
 
-An expression has no value until the compiled program runs, so Python's `max`, `and` and `if` do not
-work on it. TVM turns the formulas into the plainest loops that compute them; the schedules of phase
-2 then rearrange those loops without touching the formulas.
+Each te.compute is a *stage*: it declares one tensor, which later stages may read. An expression has
+no value until the compiled program runs, so Python's `max`, `and` and `if` do not work on it. TVM
+turns each stage into the plainest loops that compute it; the schedules of phase 2 then rearrange
+those loops without touching the formulas.
 
 The worked example is `vector_add`. Write the functions below it, then run
 

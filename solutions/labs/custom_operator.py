@@ -64,7 +64,7 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
     schedule.vectorize(schedule.split(column, [None, lanes])[1])
     lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]
     partial = schedule.rfactor(lane, factor_axis=len(rows))
-    # With one lane, or all of a row in one vector, a loop of one iteration would be dropped.
+    # TVM would drop a loop of one iteration: with one lane, or a whole row in one vector.
     single = lanes in (1, columns)
     for block in (S, partial, H):
         schedule.compute_at(block, row, preserve_unit_loops=single)
@@ -86,8 +86,8 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
 
     The kernel is already scheduled. Say so with two attributes of the PrimFunc: "op_pattern" 8
     (opaque) keeps FuseOps from merging it with its neighbours, and "tirx.is_scheduled" keeps rules
-    for default schedules away. Remove a third: a Schedule leaves its function the "global_symbol"
-    main, which belongs to the model's own main.
+    for default schedules away. Remove a third: the kernel has the "global_symbol" main, a name that
+    belongs to the model's own main.
 
     Args:
         kernel: takes the shape of x and eps, returns a scheduled PrimFunc of x, z, weight and

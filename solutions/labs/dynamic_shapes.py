@@ -103,7 +103,7 @@ def import_dynamic(
     tensors = list(example)
     for index, named in enumerate(axes):
         for axis in named:
-            if tensors[index].shape[axis] == 1:  # torch.export takes an extent of 1 for a constant
+            if tensors[index].shape[axis] == 1:  # torch.export makes an extent of 1 a constant
                 tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
     shapes = tuple({axis: dimensions[name] for axis, name in named.items()} for named in axes)
     exported = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes)
@@ -234,6 +234,6 @@ def bucketed(artifacts: Mapping[int, Callable[..., Any]], x: Any) -> Any:  # an 
     bucket = min(fitting)
     padded = np.zeros((batch, bucket, width), "float32")
     keep = np.zeros((batch, bucket), "float32")
-    # The mask, not the zeros, keeps what is padded out of the result.
+    # The mask, not the zeros, keeps padding out of the result.
     padded[:, :length], keep[:, :length] = x, 1
     return artifacts[bucket](padded, keep)[:, :length]

@@ -52,8 +52,8 @@ def quantize(
 ) -> np.ndarray:
     """Replace each number by the nearest integer q, which stands for (q - zero_point) * scale.
 
-    Divide first and round then, halves to even; add the zero point; and saturate: what is past the
-    least or largest integer of so many bits becomes that integer, it does not wrap around.
+    Divide first, then round, halves to even; add the zero point; and saturate: a result past the
+    least or largest integer of so many bits becomes that integer; it does not wrap around.
 
     Args:
         x: float32, of rank 1 or more.
@@ -100,8 +100,8 @@ def fold_zero_point(
 
     Real inputs are (x - zero_point) * x_scale, real weights w * w_scale, so a column j of the real
     product is scale[j] * sum over k of (x - zero_point) * w, with scale = x_scale * w_scale. The
-    instruction multiplies x as it is. The part of the sum that zero_point adds is known before x
-    is: subtract it from the bias, which is first brought into units of scale and rounded.
+    instruction multiplies x as it is. The zero point's part of the sum does not depend on x:
+    subtract it from the bias, which is first brought into units of scale and rounded.
 
     Args:
         weight: int8 (k, n).
@@ -169,8 +169,8 @@ def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
     """Declare the epilogue Y = saturated(round((C + bias[j]) * multiplier[j]) + zero_point).
 
     C + bias is added as int32, where it is exact; the product is in float32 and rounds to the
-    nearest integer, halves to even. Saturation keeps what is below 0 at 0 and what is above 255 at
-    255. With zero_point 0 it is a ReLU at no cost.
+    nearest integer, halves to even. Saturation turns values below 0 into 0 and values above 255
+    into 255. With zero_point 0 it is a ReLU at no cost.
 
     Args:
         C: a te.Tensor (rows, columns), int32: the integer product.

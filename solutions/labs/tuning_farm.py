@@ -42,10 +42,10 @@ def request_worker(
 
     from tvm import rpc
 
-    # TVM's own connection retries; this one fails at once where there is no tracker.
+    # TVM's own connection retries; this one fails at once if there is no tracker.
     socket.create_connection((host, port), timeout=wait_seconds).close()
     tracker = rpc.connect_tracker(host, port)
-    # request() itself waits for ever where no worker is free.
+    # request() itself waits forever if no worker is free.
     tracker._sock.settimeout(wait_seconds)
     try:
         return tracker.request(key, session_timeout=session_seconds, max_retry=1)

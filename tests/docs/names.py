@@ -11,8 +11,8 @@ DATA = Path(__file__).with_name("names.txt")
 PAGE = ROOT / "docs" / "guides" / "names.md"
 HEAD = """# Names in other material
 
-Other material on TVM uses other names, of an older TVM or of other scripts. The tables say what
-they are here. `python -m tests.docs.names` makes this page from `tests/docs/names.txt`; a test
+Other material on TVM uses other names, from an older TVM or other scripts. The tables give their
+equivalents here. `python -m tests.docs.names` makes this page from `tests/docs/names.txt`; a test
 looks up every name on the right.
 """
 

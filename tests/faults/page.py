@@ -12,12 +12,11 @@ from tests.faults.scenarios import SCENARIOS, Case
 PAGE = Path("docs/faults.md")
 _HEAD = """# Faults
 
-`make faults` puts faults into real runs of a small model. strace records with which system calls a
-run changes files; then the run is repeated, and one of these calls fails as on a full or a broken
-disk, or the process is killed or stopped at it. *Restarted* means that the run and the next one
-each have the process numbers of a container of their own. Without a call that fails, the clock that
-Python reads steps by a day, or the same command runs a second time in the same folder. This page is
-made by that command:
+`make faults` injects faults into real runs of a small model. strace records the system calls by
+which a run changes files. Then the run is repeated, and one of these calls fails as on a full or a
+broken disk, or the process is killed or stopped at the call. *Restarted* means that the run and the
+next one have process numbers as in separate containers. In rows without a call, Python's clock jumps
+by a day, or the same command runs a second time in the same folder. The command makes this page:
 
 <!-- not run here: twenty minutes; CI runs a sample -->
 ```bash
@@ -28,8 +27,8 @@ python -m tests.faults export --only rename --faults 20
 After each fault, the following must hold:
 
 - the command ends with a documented exit code and without a traceback;
-- no trial that was measured is lost;
-- the artifact is the former one or the new one, whole, if need be after the next run;
+- no measured trial is lost;
+- the artifact is whole, either the previous one or the new one, at the latest after the next run;
 - the next run succeeds, and leaves nothing in the temporary folder or beside the results.
 
 """

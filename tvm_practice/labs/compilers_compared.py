@@ -134,7 +134,7 @@ def count_lines(source: str) -> int:
     Returns:
         The number of logical lines.
     """
-    raise NotImplementedError("tokenize: count what NEWLINE ends, unless it is only a string")
+    raise NotImplementedError("tokenize: count the lines that NEWLINE ends, unless only a string")
 
 
 def time_to_first_result(command: Sequence[str], *, runs: int) -> float:

@@ -43,7 +43,7 @@ Write the functions below it, then run
     pytest -m lab3
 
 zig, a Python package, links the programs; qemu-user and Node run them. If one of these is missing,
-the run says so and how to get it.
+the run names it and says how to install it.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ with PyTorch in `tvm_practice/labs/gated_layer.py`. It takes the same steps as T
     schedule     turns that expression's loops into loops for a processor
     convert      the function that a frontend calls for the operator: one per engine
 
-There are two ways to hand work to a library that does it better:
+There are two ways to hand work to a library:
 
     call_packed  a function outside TVM, called by its name, computes a tensor
     offload      patterns find parts of a graph, and your own backend makes a module of each;
@@ -190,8 +190,8 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
 
     The kernel is already scheduled. Say so with two attributes of the PrimFunc: "op_pattern" 8
     (opaque) keeps FuseOps from merging it with its neighbours, and "tirx.is_scheduled" keeps rules
-    for default schedules away. Remove a third: a Schedule leaves its function the "global_symbol"
-    main, which belongs to the model's own main.
+    for default schedules away. Remove a third: the kernel has the "global_symbol" main, a name that
+    belongs to the model's own main.
 
     Args:
         kernel: takes the shape of x and eps, returns a scheduled PrimFunc of x, z, weight and

@@ -71,7 +71,7 @@ class DLTensor(ctypes.Structure):
 
 
 def tensor_fields(array: "np.ndarray") -> dict[str, Any]:
-    """Worked example: what numpy hands over when another library asks for an array by DLPack.
+    """Worked example: the struct that numpy hands to a library that asks for an array by DLPack.
 
     Python wraps the pointer to a DLManagedTensor, whose first field is the DLTensor, in a
     capsule. Nothing is copied: `data` is the array's own address.

@@ -13,10 +13,11 @@ maps loops to these levels:
     compute_at(copy, loop)          moves the copy into this loop, and copies only the elements
                                     needed there
     storage_align(copy, 0, axis, factor, offset)
-                                    in the copy's buffer, neighbours along `axis` are `offset`
-                                    more than a multiple of `factor` elements apart
+                                    pads the copy's buffer: the distance of neighbours along `axis`
+                                    becomes a multiple of `factor` elements plus `offset`
     tensorize(loop, intrinsic)      the loops from this one inwards become one instruction; an
                                     intrinsic describes it by the loops that it replaces
+    get_child_blocks(block)         the blocks directly inside a block, in a list
 
 All threads share the work of copying to shared memory: the copy's loops are bound to the same
 threads as the product's, and TVM inserts barriers where threads must wait for each other. Classic
@@ -26,7 +27,7 @@ No GPU is needed. TVM generates CUDA source without one; the lab counts a kernel
 from its IR (tvm_practice.labs.gpu) and computes its values on the CPU, thread by thread. With a
 GPU the same run also verifies all kernels and times them against cuBLAS.
 
-A tensor core multiplies *fragments*: parts of 16 x 16 elements that a warp holds in registers.
+A tensor core multiplies *fragments*: tiles of 16 x 16 elements that a warp holds in registers.
 `warp_tiles` in tvm_practice/labs/gpu/wmma.py has the tiling for it. It ends with `blockize`, which
 makes the loops of one product of fragments a block with a block inside.
 

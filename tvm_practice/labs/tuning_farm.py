@@ -185,7 +185,7 @@ def survive_lost_worker(runner: Any, inputs: Sequence[Any], *, attempts: int) ->
     Returns:
         The RunnerResult of each trial, in the order of `inputs`: that of its last run.
     """
-    raise NotImplementedError("run all, collect, and run again those that is_lost speaks of")
+    raise NotImplementedError("run all, collect, and run the lost ones again")
 
 
 def throughput(stages: Stages, workers: int) -> float:
