@@ -27,10 +27,10 @@ LAYERS = {
 _HEAD = """# A convolution written by hand
 
 Made by `python benchmarks/conv2d.py`. It compares `packed_conv2d` (course/tours/convolution.py),
-which replays the schedule of phase 2's `packed_matmul`, with `torch.nn.functional.conv2d` on the same
-threads, called in turns in one process. The layers are ResNet-18's 3×3 convolutions, for one image,
-in NCHW. Both sides get plain weights and reorder them in every call. A ratio is the time divided by
-torch's: the median with its 95% interval; under 1 is faster than PyTorch.
+which replays the schedule of phase 2's `packed_matmul`, with `torch.nn.functional.conv2d` on the
+same threads, called in turns in one process. The layers are ResNet-18's 3×3 convolutions, for one
+image, in NCHW. Both sides get plain weights and reorder them in every call. A ratio is the time
+divided by torch's: the median with its 95% interval; under 1 is faster than PyTorch.
 """
 
 

@@ -29,8 +29,8 @@ _HEAD = """# Speed: aims and figures
 Made by `python benchmarks/goals.py` from the figures of the commands in the last column. A figure
 without a unit is a ratio of times, the two sides called in turns in one process with the same
 threads; under 1, the first side is faster. A tuned model is the better of the two engines' builds
-with 32 to 64 trials. A column is one machine on one day; **bold** misses the aim. The rates show the
-rival's strength: MKL, which `torch.matmul` calls, is made for Intel's processors.
+with 32 to 64 trials. A column is one machine on one day; **bold** misses the aim. The rates show
+the rival's strength: MKL, which `torch.matmul` calls, is made for Intel's processors.
 """
 
 

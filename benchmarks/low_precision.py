@@ -24,14 +24,14 @@ SIZE = 1024
 _BOUNDS = {"uint8": (0, 256), "int8": (-128, 128)}
 _HEAD = """# Products of 16 and 8 bits
 
-Made by `python benchmarks/low_precision.py`. It compares 1024³ products of the default schedule with
-torch's products of the same types, and with the default schedule's own float32 product. The right
-operand is a constant, packed at compile time. All sides use the same threads and are called in turns
-in one process. A ratio is the median with its 95% interval; under 1 is faster.
+Made by `python benchmarks/low_precision.py`. It compares 1024³ products of the default schedule
+with torch's products of the same types, and with the default schedule's own float32 product. The
+right operand is a constant, packed at compile time. All sides use the same threads and are called
+in turns in one process. A ratio is the median with its 95% interval; under 1 is faster.
 
 torch multiplies 8-bit numbers with `torch._int_mm`, which takes int8 on both sides, so it is the
-rival of both 8-bit rows. Its bfloat16 product has a bfloat16 result, ours a float32 result. The error
-is the largest difference from the exact product of the same rounded operands.
+rival of both 8-bit rows. Its bfloat16 product has a bfloat16 result, ours a float32 result. The
+error is the largest difference from the exact product of the same rounded operands.
 
 On AVX-512, one instruction does 16 multiply-adds of float32, 32 of bfloat16 (`vdpbf16ps`), 64 of
 uint8 × int8 (`vpdpbusd`), or 32 of int8 × int8, widened to 16 bits (`vpdpwssd`).

@@ -26,8 +26,8 @@ _HEAD = """# A matmul written by hand
 
 Made by `python benchmarks/matmul.py`. It compares phase 2's `packed_matmul`
 (solutions/manual_schedule.py) with `torch.matmul` and numpy on the same threads, called in turns in
-one process. The tile is computed from this processor's vector registers. A ratio is the time divided
-by torch's: the median with its 95% interval; under 1 is faster than PyTorch.
+one process. The tile is computed from this processor's vector registers. A ratio is the time
+divided by torch's: the median with its 95% interval; under 1 is faster than PyTorch.
 """
 
 

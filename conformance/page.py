@@ -36,8 +36,8 @@ Each case has one verdict:
 
 `--again` judges the cases of some verdicts again, and `--more` those without an outcome. Other
 outcomes stay from the previous run, perhaps of an earlier version; the date is the last run's.
-Outcomes are kept in runs/conformance/. If a kind or type has none there, its row on this page stays,
-with its date; if a whole kind has none, so do its reasons.
+Outcomes are kept in runs/conformance/. If a kind or type has none there, its row on this page
+stays, with its date; if a whole kind has none, so do its reasons.
 
 <!-- not run here: half an hour; CI runs a sample -->
 ```bash

@@ -1,4 +1,4 @@
-"""Use an exported model: run it on your arrays, time it, profile it, see what it is.
+"""Use an exported model: run it on your arrays, time it, profile it, inspect it.
 
     python -m tvm_practice.artifact run runs/mlp --inputs image.npz --outputs logits.npz
 
@@ -50,7 +50,7 @@ _INSPECT = (
     "  python -m tvm_practice.artifact pack runs/mlp mlp.tvmp",
 )
 def main() -> None:
-    """Run, time, profile and inspect what an export wrote; PyTorch is not needed.
+    """Run, time, profile and inspect an exported model, without PyTorch.
 
     ARTIFACT is the folder, or the single file that pack makes of it. run, bench and profile execute
     its native code with your rights. Exit code 0 if all went well, 2 for an artifact, a digest or
@@ -65,8 +65,8 @@ def _artifact(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--sha256",
             metavar="DIGEST",
-            help="SHA-256 of the folder's metadata.json or of the file, from its maker: refuse any "
-            "other before loading code.",
+            help="SHA-256 of the folder's metadata.json, or of the file, as its maker gave it: "
+            "refuse any other before loading code.",
         ),
         click.argument("artifact", metavar="ARTIFACT", type=click.Path(path_type=Path)),
     ):
@@ -132,11 +132,11 @@ def run_command(
 @_called
 @click.option(
     "--warmup", type=click.IntRange(0, _MOST_CALLS), default=20, show_default=True,
-    help="Calls that are not kept.",
+    help="Discarded calls.",
 )  # fmt: skip
 @click.option(
     "--repeats", type=click.IntRange(1, _MOST_CALLS), default=200, show_default=True,
-    help="Calls that are, a sample each.",
+    help="Timed calls, one sample each.",
 )  # fmt: skip
 def bench_command(
     artifact: Path,
@@ -165,11 +165,11 @@ def bench_command(
             click.echo(f"note      {found['verdict']}")
 
 
-@main.command("profile", short_help="Time per operator, and memory.", epilog=_PROFILE)
+@main.command("profile", short_help="Show time and memory per function.", epilog=_PROFILE)
 @_called
 @click.option(
     "--runs", type=click.IntRange(1, _MOST_CALLS), default=10, show_default=True,
-    help="Calls that are timed.",
+    help="Timed calls.",
 )  # fmt: skip
 def profile_command(
     artifact: Path,
@@ -180,7 +180,7 @@ def profile_command(
     threads: int | None,
     runs: int,
 ) -> None:
-    """Show where a call's time and memory go, and what made each function.
+    """Show the time and memory of each function, and the source of its schedule.
 
     A profiled call is slower than a plain one: compare the shares, and take the whole from bench.
     """
@@ -195,10 +195,10 @@ def profile_command(
             _print_profile(found)
 
 
-@main.command("inspect", short_help="What the artifact holds; runs nothing.", epilog=_INSPECT)
+@main.command("inspect", short_help="Show the artifact's contents; runs nothing.", epilog=_INSPECT)
 @_artifact
 def inspect_command(artifact: Path, sha256: str | None, as_json: bool) -> None:
-    """Show what ARTIFACT is: engine, target, inputs, results, and what made each function.
+    """Show ARTIFACT's engine, target, inputs, results, and the source of each schedule.
 
     Checks that all files are whole. Loads no native code and needs no TVM.
     """

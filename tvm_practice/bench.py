@@ -49,7 +49,7 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
     show_default=True,
     help="Schedules each tuner measures, about a second each; 0 leaves the tuners out. They are "
     "shared by the model's tasks, one for each distinct operator and shape: an MLP has a few, "
-    "ResNet-18 some 20. Under ten a task, a tuner rarely beats the untuned build.",
+    "ResNet-18 about 20. With fewer than ten per task, a tuner rarely beats the untuned build.",
 )
 @click.option(
     "--only",
@@ -91,9 +91,9 @@ def main(
 ) -> None:
     """Compare compilers on the model that FACTORY of MODULE returns.
 
-    FACTORY takes no arguments and returns the module, or the module and its example inputs. What
-    is not installed is a row that says so. Exit code 0 if all that is installed ran and computes
-    what PyTorch computes, 1 if one did not, 2 for a mistake in the request.
+    FACTORY takes no arguments and returns the module, or the module and its example inputs. A
+    compiler that is not installed has a row that says so. Exit code 0 if all installed compilers
+    ran and agree with PyTorch, 1 if one did not, 2 for a mistake in the request.
     """
     from tvm_practice import engines
     from tvm_practice.tvm_export.errors import BadInput

@@ -164,15 +164,15 @@ def main(
     """Export the model that FACTORY of MODULE returns.
 
     FACTORY takes no arguments and returns the module, or the module and its example inputs: a
-    tensor, a tuple of arguments, or a dictionary of them by name. With trials the tuner is
-    AutoTVM (--use-ansor: Ansor) unless --tuner names one; without, the model is built untuned on
-    the current engine or that of --engine. The same command again goes on from the records of the
-    first; where nothing has changed (the model, what is asked for, the records, the software) it
-    shows what is there. For a target that this machine cannot run, another processor say, the
-    artifact is written and not measured.
+    tensor, a tuple of arguments, or a dictionary of arguments by name. With trials, the tuner is
+    AutoTVM (--use-ansor: Ansor) unless --tuner names one. Without, the model is built untuned on
+    the current engine, or on that of --engine. The same command again continues from the records
+    of the first. If nothing has changed (the model, the options, the records, the software), it
+    shows the existing result. For a target that this machine cannot run, it writes the artifact
+    without measuring it.
 
     Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
-    2 for a mistake in the request, 3 where an engine or a package is not installed (--json:
+    2 for a mistake in the request, 3 if an engine or a package is not installed (--json:
     status missing_dependencies), 130 after Ctrl-C.
     """
     from tvm_practice.tvm_export.errors import BadInput

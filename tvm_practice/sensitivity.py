@@ -47,7 +47,7 @@ from tvm_practice.tvm_export.cli import one_line
 def main(
     model: str, calibration: Path | None, method: Any, seed: int, top: int, as_json: bool
 ) -> None:
-    """Quantize all layers but one, one after the other, and say what each costs.
+    """Quantize all layers but one, for each layer in turn, and report the cost of each.
 
     A layer's share is the part of the outputs' distance from float64, 1 - cosine, that goes if
     this layer stays float32: name it with run_autotvm's --keep-float. The arithmetic is that of

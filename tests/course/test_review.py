@@ -65,7 +65,7 @@ def test_a_right_answer_is_one(progress: Progress) -> None:
     ("arguments", "answers", "said"),
     [
         ((), "", "nothing to review before an exercise passes"),
-        (("--all",), "9\nx\n1\n", "stopped; 4 were not asked"),
+        (("--all",), "9\nx\n1\n", "stopped; 4 questions were left"),
     ],
 )
 def test_it_says_why_it_ends_early(

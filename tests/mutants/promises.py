@@ -208,7 +208,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "legalize (each operator becomes a PrimFunc)": "stops_before_the_loops",
         "annotate each PrimFunc with its pattern": "does_not_annotate",
         "fold constants again": "transposes_the_weight_at_run_time",
-        "merge each group to one PrimFunc": "leaves_groups_unmerged",
+        "merge each group into one PrimFunc": "leaves_groups_unmerged",
     },
     "relay_import.build_relax": {
         "target: a tvm.target.Target": "compiles_for_any_processor",
@@ -592,7 +592,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the zero point, an int": "zero_point_as_a_float",
     },
     "labs.low_precision.quantize": {
-        "Divide first and round then": "rounds_before_it_divides",
+        "Divide first, then round": "rounds_before_it_divides",
         "halves to even": "halves_away",
         "add the zero point": "drops_the_zero_point",
         "it does not wrap around": "wraps_around",
@@ -639,8 +639,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "C + bias is added as int32": "adds_in_float",
         "rounds to the nearest integer": "cuts_off",
         "halves to even": "halves_up",
-        "Saturation keeps what is below 0 at 0": "wraps_around",
-        "what is above 255 at 255": "saturates_below_only",
+        "Saturation turns values below 0 into 0": "wraps_around",
+        "values above 255 into 255": "saturates_below_only",
         "With zero_point 0 it is a ReLU": "relu_at_the_zero_point",
         "(columns,), float32": "one_multiplier",
         "of the result, 0 to 255": "drops_the_zero_point",

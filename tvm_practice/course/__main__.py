@@ -46,7 +46,7 @@ _PLAIN = click.option(
     expose_value=False,
     callback=_remember_plain,
     envvar="TVM_PRACTICE_PLAIN",
-    help="No boxes, bars or colours, one fact a line. TVM_PRACTICE_PLAIN=1 is the same.",
+    help="No boxes, bars or colours, one fact per line. TVM_PRACTICE_PLAIN=1 does the same.",
 )
 
 
@@ -59,11 +59,11 @@ _PLAIN = click.option(
 @_PLAIN
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Work through the course: see how you stand, check, get hints, compare.
+    """Work through the course: see your progress, check exercises, get hints, compare.
 
-    EXERCISE is a name as in `tvm-practice list`, matmul or te_basics.matmul; without it the next
-    one that does not pass is meant. Exit code 0: it passes; 1: it does not; 2: a mistake in the
-    command.
+    EXERCISE is a name from `tvm-practice list`, such as matmul or te_basics.matmul; without it, the
+    command takes the next exercise that does not pass. Exit code 0: it passes; 1: it does not; 2: a
+    mistake in the command.
     """
     if ctx.invoked_subcommand is None:
         from tvm_practice.course.overview import welcome
@@ -145,7 +145,7 @@ def _named_or_next(name: str | None, standing: "Standing") -> "Exercise":
 def list_exercises(anew: bool, solutions: bool, as_json: bool) -> None:
     """Show every exercise: done, wrong, or to do.
 
-    Only what changed since it was graded is graded.
+    Grades only the exercises that changed since they were graded.
     """
     from tvm_practice.course.overview import grade_each, show, to_json
     from tvm_practice.course.telling import tell_following
@@ -169,7 +169,7 @@ def _run_command() -> click.Command:
     def run(phase: str, **options: Any) -> None:
         """Run a phase with your functions.
 
-        PHASE is its number or its name; a lab's is lab1 or its name.
+        PHASE is a phase's number or name; for a lab, lab1 or the lab's name.
         """
         from tvm_practice.course.catalog import MINE
         from tvm_practice.course.grading import file_problem, source_file
@@ -208,9 +208,9 @@ _run_command()
     help="Draw the same inputs as the check whose failure named this seed.",
 )
 def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
-    """Grade exercises; without a name the next that does not pass.
+    """Grade exercises; without a name, the next one that does not pass.
 
-    EXERCISE may be a phase or a lab, as for `run`: all of its exercises.
+    EXERCISE may be a phase or a lab, as for `run`, for all of its exercises.
 
     Exit code 0 if all pass, 1 if one is wrong or to do.
     """
@@ -242,9 +242,9 @@ def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
 @_ONE
 @click.option("--level", type=click.IntRange(1, 3), help="Show this level instead of the next one.")
 def hint(exercise: str | None, level: int | None) -> None:
-    """Show a hint, each time one that says more.
+    """Show the next of an exercise's three hints.
 
-    There are three: 1 says which way, 3 nearly says it all.
+    Hint 1 is a nudge, 2 the idea, 3 the shape of the answer.
     """
     from tvm_practice.course.telling import tell_hint
 
@@ -258,13 +258,13 @@ def hint(exercise: str | None, level: int | None) -> None:
 @click.option(
     "--poll",
     is_flag=True,
-    help="Look at the file every 0.3 s, where its system reports no changes "
-    "(WATCHFILES_FORCE_POLLING=1 is the same).",
+    help="Look at the file every 0.3 s, for file systems that report no changes "
+    "(WATCHFILES_FORCE_POLLING=1 does the same).",
 )
 def watch(exercise: str | None, poll: bool) -> None:
     """Check an exercise at every save of its file.
 
-    When it passes, the next one follows.
+    When it passes, move on to the next one.
 
     Keys: n next, h hint, l list, r check again, q quit.
     """
@@ -278,7 +278,7 @@ def watch(exercise: str | None, poll: bool) -> None:
 @_command("reset", "reset", "reset matmul")
 @_ONE
 def reset(exercise: str | None) -> None:
-    """Put the stub of an exercise back. Your text is kept in a backup file."""
+    """Restore an exercise's stub. Your code is kept in a backup file."""
     from tvm_practice.course.resetting import reset_exercise
     from tvm_practice.course.screen import near
 
@@ -290,21 +290,21 @@ def reset(exercise: str | None) -> None:
     except ValueError as problem:
         raise click.UsageError(str(problem)) from None
     except OSError as error:
-        screen.note(f"{found.id} is left as it is: {error}")
+        screen.note(f"{found.id} was not reset: {error}")
         sys.exit(1)
     if backup is None:
-        screen.say(f"{found.id} is to do already; there is nothing to reset")
+        screen.say(f"{found.id} is still to do; there is nothing to reset")
     else:
-        screen.say(f"{found.id} is to do again. Your text is in {near(backup)}")
+        screen.say(f"{found.id} is to do again. Your code is in {near(backup)}")
 
 
 @_command("solution", "solution", "solution matmul", "solution matmul --spoil")
 @_ONE
 @_SPOIL
 def solution(exercise: str | None, spoil: bool) -> None:
-    """Show the reference solution.
+    """Show the reference solution of an exercise that passes.
 
-    After a pass. Without a name: of the exercise that passed last.
+    Without a name: the exercise that passed last.
     """
     from tvm_practice.course.telling import reference
 
@@ -317,9 +317,9 @@ def solution(exercise: str | None, spoil: bool) -> None:
 @_ONE
 @_SPOIL
 def diff(exercise: str | None, spoil: bool) -> None:
-    """Show how yours differs from the reference: what it gives, then its text.
+    """Compare your answer, once it passes, with the reference: first the results, then the code.
 
-    After a pass. Without a name: the exercise that passed last.
+    Without a name: the exercise that passed last.
     """
     from tvm_practice.course.telling import difference
 
@@ -331,13 +331,13 @@ def diff(exercise: str | None, spoil: bool) -> None:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if text and (gives := standing.grader.compare_results(found)):
-        screen.say("What yours gives (-) beside what the reference gives (+):")
+        screen.say("Your answer's result (-) and the reference's (+):")
         screen.draw_difference(gives)
         screen.say()
     if text:
         screen.code(text, "diff")
     else:
-        screen.say("Yours is the reference, word for word.")
+        screen.say("Your answer is the reference, word for word.")
 
 
 def _passed_or_spoilt(
@@ -350,14 +350,14 @@ def _passed_or_spoilt(
     last = None if name or spoil else standing.last_passed()
     found = last or _named_or_next(name, standing)
     if not spoil and not standing.passed(found):
-        screen.note(f"{found.id} does not pass yet; --spoil shows it all the same")
+        screen.note(f"{found.id} does not pass yet; --spoil shows the answer anyway")
         sys.exit(1)
     return found
 
 
 @_command("verify", "verify", "verify && echo all done")
 def verify() -> None:
-    """Grade everything anew. Exit code 0 only if every exercise passes."""
+    """Grade everything again. Exit code 0 only if every exercise passes."""
     from tvm_practice.course.board import totals
     from tvm_practice.course.overview import grade_each
     from tvm_practice.course.telling import tell_verdict
@@ -377,9 +377,9 @@ def verify() -> None:
 @click.argument("what", metavar="[PHASE or EXERCISE]", required=False)
 @_SPOIL
 def explain(what: str | None, spoil: bool) -> None:
-    """Answer a phase's key question, once its exercises pass.
+    """Show the answer to a phase's key question, once the phase's exercises pass.
 
-    Without a name: of the last phase that is done.
+    Without a name: the last finished phase.
     """
     from tvm_practice.course.explaining import finished, key_question, missing
 
@@ -388,8 +388,8 @@ def explain(what: str | None, spoil: bool) -> None:
     phase = _phase_of(what) if what else finished(standing)
     if not spoil and (left := missing(standing, phase)):
         screen.note(
-            f"{phase.heading.lower()} has {len(left)} to pass first: "
-            f"{', '.join(each.name for each in left)}; --spoil answers all the same"
+            f"{phase.heading.lower()} is not finished: {', '.join(each.name for each in left)} "
+            "must pass first; --spoil shows the answer anyway"
         )
         sys.exit(1)
     try:
@@ -403,9 +403,9 @@ def explain(what: str | None, spoil: bool) -> None:
 @click.argument("name", metavar="[PUZZLE]", required=False)
 @click.option("--page", is_flag=True, help="Print the pictures of docs/practice/puzzles.md.")
 def puzzle(name: str | None, page: bool) -> None:
-    """Show the loops that a puzzle begins with, and those that it asks for.
+    """Show a puzzle's loops before and after.
 
-    Without a name: of the next puzzle that does not pass.
+    Without a name: the next puzzle that does not pass.
     """
     from tvm_practice import engines
     from tvm_practice.course.telling import where
@@ -474,7 +474,7 @@ def _practice(module: str, name: str | None, screen: "Screen") -> "Exercise":
 def errors(words: tuple[str, ...], page: bool) -> None:
     """Explain the errors of TVM that beginners meet most.
 
-    WORDS are of an error's message, or of its heading; without any, all are shown.
+    WORDS come from an error's message or its heading; without any, all errors are shown.
     """
     from tvm_practice.course.glossary import chosen, to_markdown
 
@@ -484,7 +484,7 @@ def errors(words: tuple[str, ...], page: bool) -> None:
     found = chosen(" ".join(words))
     screen = _screen()
     if not found:
-        screen.note(f"no common error is about {' '.join(words)!r}; tvm-practice errors lists all")
+        screen.note(f"no common error matches {' '.join(words)!r}; tvm-practice errors lists all")
         sys.exit(1)
     for common in found:
         screen.say(common.title, "bold")
@@ -496,7 +496,7 @@ def errors(words: tuple[str, ...], page: bool) -> None:
 @_ONE
 @click.option("--page", is_flag=True, help="Print the tables of docs/pieces.md.")
 def pieces(exercise: str | None, page: bool) -> None:
-    """Show the names of TVM that an exercise needs, and where the course shows each."""
+    """Show the TVM names that an exercise needs, and where the course shows each."""
     from tvm_practice.course.pieces import by_place, pieces_of, to_markdown
 
     if page:
@@ -533,24 +533,24 @@ def pieces(exercise: str | None, page: bool) -> None:
     "--minutes", type=click.IntRange(1), default=20, show_default=True, help="For a submission."
 )
 @click.option(
-    "--memory", type=click.IntRange(1), default=6, show_default=True, help="GiB a submission."
+    "--memory", type=click.IntRange(1), default=6, show_default=True, help="GiB per submission."
 )
 @click.option(
     "--alike",
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
-    help="List pairs with that share in common.",
+    help="List pairs of answers that share this part of their text.",
 )
-@click.option("--anew", is_flag=True, help="Grade those that are graded, too.")
-@click.option("--no-sandbox", is_flag=True, help="Run answers unprotected; only what you trust.")
+@click.option("--anew", is_flag=True, help="Grade all submissions, also those graded before.")
+@click.option("--no-sandbox", is_flag=True, help="Run answers unprotected; only if you trust them.")
 def grade(folder: Path, out: Path, **options: Any) -> None:
-    """Grade a class: each folder, archive or file in FOLDER is a student's.
+    """Grade a class: each folder, archive or file in FOLDER belongs to one student.
 
-    A student's chapters are found by their names, te_basics.py say. Each is graded in a sandbox:
-    no network, no files but its own, limits on time, memory and processes.
+    A student's chapters are found by their names, such as te_basics.py. Each runs in a sandbox: no
+    network, no files but its own, limits on time, memory and processes.
 
-    Written to --out: marks.csv, results/NAME.json in Gradescope's form, and likeness.csv, pairs of
+    Writes to --out: marks.csv, results/NAME.json in Gradescope's form, and likeness.csv, pairs of
     students whose answers are alike.
 
     Exit code 0 if all submissions could be read, 1 if not.
@@ -566,19 +566,19 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
 @click.option(
     "--out", type=Folder(), default="notebooks", show_default=True, help="Where they are written."
 )
-@click.option("--solutions", is_flag=True, help="With the reference answers, for the teacher.")
+@click.option("--solutions", is_flag=True, help="Fill in the reference answers, for the teacher.")
 @click.option(
     "--install",
     metavar="REQUIREMENT",
     default="tvm-practice",
     show_default=True,
-    help="What the first cell installs where the course is missing: a name or an address for pip.",
+    help="Package that the first cell installs if the course is missing: a name or an address.",
 )
-@click.option("--force", is_flag=True, help="Write those anew that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing notebooks.")
 def notebooks(phase: tuple[str, ...], out: Path, **options: Any) -> None:
-    """Make a Jupyter notebook of each of the phases 1 to 5: its exercises in cells, with checks.
+    """Make a Jupyter notebook of each phase, 1 to 5: its exercises in cells, with checks.
 
-    A notebook that is there is left as it is.
+    Existing notebooks are not overwritten without --force.
     """
     from tvm_practice.course.notebooks.command import write_notebooks
 
@@ -606,8 +606,8 @@ _REFERENCE = click.option("--solutions", is_flag=True, help="Score the reference
 @_REFERENCE
 @_SEED
 @_SAMPLES
-@click.option("--gate", is_flag=True, help="Only see whether it is right.")
-@click.option("--report", type=Folder(), help="Write report.md with tables and a plot there.")
+@click.option("--gate", is_flag=True, help="Only check whether the answer is correct.")
+@click.option("--report", type=Folder(), help="Folder for report.md, with tables and a plot.")
 def capstone(
     track: tuple[str, ...],
     solutions: bool,
@@ -642,7 +642,7 @@ def capstone(
     help="The file to hand in.",
 )
 def submit(track: tuple[str, ...], solutions: bool, out: Path, **options: Any) -> None:
-    """Score the capstone and write the one file to hand in: code, score, machine, digest.
+    """Score the capstone and write one file to hand in: code, score, machine, digest.
 
     Exit code 1: no track has a score.
     """
@@ -659,7 +659,7 @@ def submit(track: tuple[str, ...], solutions: bool, out: Path, **options: Any) -
     metavar="REQUIREMENT",
     default="tvm-practice",
     show_default=True,
-    help="What the workflow installs as the course: a name or an address for pip.",
+    help="Package that the workflow installs as the course: a name or an address.",
 )
 def classroom(folder: Path, only: tuple[str, ...], install: str) -> None:
     """Write a template repository for GitHub Classroom: chapters, and a workflow that grades."""
@@ -677,7 +677,7 @@ def classroom(folder: Path, only: tuple[str, ...], install: str) -> None:
 def slides(phase: tuple[str, ...], out: Path) -> None:
     """Make slides of the pages of phases and labs: one HTML file each, which needs no network.
 
-    Without a name: of the phases 1 to 5. Arrow keys move; printing gives a page for each slide.
+    Without a name: phases 1 to 5. Arrow keys change slides; a printout has one slide per page.
     """
     from tvm_practice.course.slides.command import write_slides
 
@@ -695,24 +695,24 @@ def slides(phase: tuple[str, ...], out: Path) -> None:
 )
 @click.option("--title", default="Capstone", show_default=True, help="Its heading.")
 def leaderboard(folder: Path, out: Path, title: str) -> None:
-    """Make a page of the capstones in FOLDER: files of `submit`, or those that `grade` wrote.
+    """Make a page of the capstones in FOLDER: the files that `submit` or `grade` wrote.
 
-    A file whose digest does not match has no place. The page needs no network.
+    Files whose digest does not match are left out. The page needs no network.
     """
     from tvm_practice.course.capstone.leaderboard import write_leaderboard
 
     placed, refused = write_leaderboard(folder, out, title=title)
-    click.echo(f"{placed} with a place, {refused} without: written to {out}")
+    click.echo(f"{placed} placed, {refused} left out: written to {out}")
 
 
 @_command("review", "review", "review --all", "review --count 10 --seed 3")
 @click.option("--count", type=click.IntRange(1), default=5, show_default=True, help="Questions.")
-@click.option("--all", "every", is_flag=True, help="Ask about phases not begun, too.")
+@click.option("--all", "every", is_flag=True, help="Also ask about phases that you have not begun.")
 @click.option("--seed", type=int, help="Ask the same questions in the same order again.")
 def review(count: int, every: bool, seed: int | None) -> None:
     """Answer a few questions about the phases that you have worked on.
 
-    What was answered wrongly comes first the next time. Exit code 1: it ended before the last
+    Questions answered wrongly come first the next time. Exit code 1: stopped before the last
     question.
     """
     import random
@@ -743,7 +743,7 @@ def review(count: int, every: bool, seed: int | None) -> None:
         click.echo()
     screen.say(f"\n{right} of {done} right.")
     if done < len(asked):
-        screen.note(f"stopped; {len(asked) - done} were not asked")
+        screen.note(f"stopped; {len(asked) - done} questions were left")
         sys.exit(1)
 
 

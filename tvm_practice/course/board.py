@@ -87,7 +87,7 @@ def _names(among: Collection[Exercise]) -> str:
     """The exercises' names, by their stars; steps are counted with the whole if it is `among` them.
 
     Returns:
-        `★ tile, vectorize ★★ packed_matmul (+4 steps)`
+        `★tile, vectorize ★★packed_matmul (+4 steps)`: no line breaks behind a star.
     """
     names = {each.name for each in among}
     steps = Counter(each.step_of for each in among)
@@ -96,7 +96,7 @@ def _names(among: Collection[Exercise]) -> str:
         if each.step_of not in names:
             counted = f" (+{steps[each.name]} steps)" if steps[each.name] else ""
             by_stars.setdefault(stars(each), []).append(f"{each.name}{counted}")
-    return " ".join(f"{each} {', '.join(by_stars[each])}" for each in sorted(by_stars))
+    return " ".join(f"{each}{', '.join(by_stars[each])}" for each in sorted(by_stars))
 
 
 def _mark(verdict: Verdict | None) -> tuple[str, str]:

@@ -196,7 +196,7 @@ def find(name: str) -> Exercise:
     for exercise in among:
         if exercise.name == function:
             return exercise
-    names = [each.name for each in exercises()]
+    names = [each.name for each in exercises()] + [each.key for each in modules()]
     # A part of a name, if it is more than a letter or two, else what looks like it.
     near = [each for each in names if len(function) > 2 and function in each][:3]
     near = near or difflib.get_close_matches(function, names, n=1)

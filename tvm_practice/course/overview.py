@@ -13,7 +13,7 @@ from tvm_practice.course.telling import standings, tell_following
 _COMMANDS = (
     ("watch", "checks it whenever you save its file"),
     ("check", "checks it once"),
-    ("hint", "gives a hint, each time one that says more"),
+    ("hint", "gives the next of three hints"),
     ("list", "shows all exercises"),
     ("--help", "shows all commands"),
 )

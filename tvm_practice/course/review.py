@@ -37,7 +37,8 @@ def ask(screen: Screen, question: Question, chance: random.Random) -> bool:
     screen.say(f"\n{found.heading}. {question.text}", "bold")
     for number, text in enumerate(answers, 1):
         screen.say(f"  {number}  {text}")
-    said = click.prompt("  your answer", type=click.IntRange(1, len(answers)))
+    numbers = click.Choice([str(number) for number in range(1, len(answers) + 1)])
+    said = int(click.prompt("  your answer", type=numbers))
     right = answers.index(question.right) + 1
     if said == right:
         screen.say("  Right.", "green")

@@ -43,7 +43,7 @@ def tell_verdict(screen: Screen, verdict: Verdict, *, place: str | None = None) 
     else:
         screen.say(f"{exercise.id} is wrong: {verdict.message}", "red")
     if verdict.gives:
-        screen.say("What it gives (-) beside what a correct answer gives (+):")
+        screen.say("Your answer's result (-) and a correct answer's (+):")
         screen.draw_difference(verdict.gives)
     if verdict.output.strip():
         printed = verdict.output.strip("\n").split("\n")
@@ -67,7 +67,7 @@ def tell_next(screen: Screen, standing: Standing, passed: Exercise) -> Exercise 
 def tell_following(screen: Screen, exercise: Exercise | None, *, with_page: bool = False) -> None:
     """Which exercise is next and where, and its phase's page; None: that there is none."""
     if exercise is None:
-        screen.say("There is nothing left to do. tvm-practice verify grades everything anew.")
+        screen.say("There is nothing left to do. tvm-practice verify grades everything again.")
         return
     screen.say(f"Next: {exercise.id}, {exercise.title}")
     screen.say(f"  {where(exercise)}")

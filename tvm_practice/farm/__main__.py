@@ -90,7 +90,7 @@ def main() -> None:
 @_engine_option
 @_host_option
 def tracker(engine: str | None, host: str) -> None:
-    """Run a tracker an engine until stopped: current on port 9190, classic on 9191."""
+    """Run a tracker per engine until stopped: current on port 9190, classic on 9191."""
     with _in_a_line():
         keep_trackers(_chosen(engine), host)
 
@@ -106,7 +106,7 @@ def tracker(engine: str | None, host: str) -> None:
     help="Port to listen on; needs --engine.  [default: the first free one]",
 )
 def server(engine: str | None, tracker: str, key: str, host: str, port: int | None) -> None:
-    """Run a server an engine until stopped; waits for the tracker, and comes back if lost."""
+    """Run a server per engine until stopped; it waits for the tracker, and reconnects if lost."""
     if port is not None and engine is None:
         raise click.UsageError("--port is of one server: give --engine")
     with _in_a_line():
@@ -168,7 +168,7 @@ def status(engine: str | None, tracker: str) -> None:
 def tune(
     engine: str | None, tracker: str, key: str, trials: int, size: int, wait: float, out: Path
 ) -> None:
-    """Tune a square float32 matmul on the farm: by Ansor (classic), MetaSchedule (current).
+    """Tune a square float32 matmul on the farm, with Ansor (classic) and MetaSchedule (current).
 
     Exit code 0 if the tuner went through and measured at least one trial, else 1.
     """

@@ -35,7 +35,7 @@ Examples:
     "  python -m tvm_practice.icd schemas docs/schemas",
 )
 def main() -> None:
-    """Measure PyTorch models as a configuration says, and TVM beside them."""
+    """Measure PyTorch models from a configuration, and TVM beside them."""
 
 
 @main.command("run", short_help="Measure the configured model.", epilog=_RUN_EXAMPLES)
@@ -75,7 +75,7 @@ def run_command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Measure the configured model in PyTorch and, if it says so, in TVM.
+    """Measure the configured model in PyTorch and, if the configuration asks for it, in TVM.
 
     Writes OUT/metrics.json. A TVM that is missing or fails is recorded there and does not fail
     the run, nor does a reader of the output that goes away (`| head -1`). Exit code 0 when PyTorch

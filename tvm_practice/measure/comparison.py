@@ -156,7 +156,7 @@ class Comparison:
         """This comparison, without ratios if it was disturbed and load is not accepted."""
         if self.disturbance is None or load_is_accepted():
             return self
-        reason = f"{self.disturbance}; {ACCEPT_LOAD}=1 shows ratios all the same"
+        reason = f"{self.disturbance}; {ACCEPT_LOAD}=1 shows ratios anyway"
         without = {
             name: Ratio(math.nan, math.nan, math.nan, ratio.rounds, reason)
             for name, ratio in self.ratio.items()

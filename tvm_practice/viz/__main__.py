@@ -53,7 +53,7 @@ _OUT = click.option(
     "  python -m tvm_practice.viz report --out report.html",
 )
 def main() -> None:
-    """See what a schedule does: its loops, the memory it touches, the caches, the roofline.
+    """Show a schedule's loops, its memory accesses, its cache misses, the roofline.
 
     Without MODULE:FUNCTION it is the course's matmul, naive to packed. FUNCTION takes no arguments
     and returns a tvm.s_tir.Schedule or a PrimFunc; on the classic engine a schedule and its
@@ -76,7 +76,7 @@ def main() -> None:
 def nest(
     what: str | None, size: int, mine: bool, engine: str, history: bool, out: Path | None
 ) -> None:
-    """The loop nest, as text or as nested boxes (--out file.svg)."""
+    """Show the loop nest, as text or as nested boxes (--out file.svg)."""
     from tvm_practice.viz.drawing import standalone
     from tvm_practice.viz.history import recorded
     from tvm_practice.viz.loop_nest import format_nest
@@ -115,7 +115,7 @@ def nest(
 )
 @_OUT
 def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | None) -> None:
-    """Which elements are touched in which order: strides, lines, reuse; a picture with --out.
+    """Show the order of memory accesses: strides, lines, reuse; with --out, a picture.
 
     --out takes .svg and .png for a still picture, .gif for a moving one. A function of your own
     should be small: a few ten thousand elements can be told apart.
@@ -172,7 +172,7 @@ def _draw_access(windows: "Mapping[str, Window]", out: Path) -> None:
 )
 @_OUT
 def steps(size: int, figures: Path | None, save: Path | None, out: Path | None) -> None:
-    """Phase 2's matmul step by step: GFLOP/s on this machine, and the memory that each touches."""
+    """Show phase 2's steps: their GFLOP/s on this machine, and the memory that each touches."""
     import json
 
     from tvm_practice.viz.drawing import standalone
@@ -212,10 +212,10 @@ def steps(size: int, figures: Path | None, save: Path | None, out: Path | None) 
 def cache(
     what: str | None, size: int, mine: bool, engine: str, usual: bool, out: Path | None
 ) -> None:
-    """Misses in a model of this machine's caches, beside the processor's own counters.
+    """Count misses in a model of this machine's caches, beside the processor's counters.
 
-    All accesses of the function are followed; a 512³ matmul takes some seconds a schedule. The
-    counters need `perf` and a processor that shows them; they count one run on one thread.
+    The model follows all accesses of the function: some seconds per schedule of a 512³ matmul. The
+    counters need `perf` and a processor that offers them; they count one run on one thread.
     """
     from tvm_practice.viz.drawing import standalone
     from tvm_practice.viz.study_tables import cache_table
@@ -311,7 +311,7 @@ def run(name: str, size: int, mine: bool, repeats: int) -> None:
 @_SIZE
 @_OUT
 def roofline(size: int, out: Path | None) -> None:
-    """This machine's peak and bandwidth, and the course's matmul under them."""
+    """Measure this machine's peak and bandwidth, and draw the course's matmul under them."""
     from tvm_practice.viz.drawing import standalone
 
     chosen.require_ending(out, ".svg")
@@ -348,7 +348,7 @@ def roofline(size: int, out: Path | None) -> None:
     show_default=True,
 )
 def report(size: int, mine: bool, out: Path) -> None:
-    """All of it for the course's matmul on one page."""
+    """Put all pictures of the course's matmul on one page."""
     from tvm_practice.measure import environment
     from tvm_practice.viz import report as pages
 

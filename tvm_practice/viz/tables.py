@@ -88,7 +88,7 @@ def results_table(
     if any(cell.endswith(_MARK) for cell in cells):
         captions.append(f"{_MARK.strip()}  unstable: {UNSTABLE}, or other programs ran")
     if NO_RATIO in cells:
-        captions.append(f"{NO_RATIO}: other programs ran, {ACCEPT_LOAD}=1 shows it all the same")
+        captions.append(f"{NO_RATIO}: other programs ran, {ACCEPT_LOAD}=1 shows it anyway")
     if captions:
         table.caption = "\n".join([*captions, "measure again when the machine is idle"])
     return table

@@ -35,7 +35,7 @@ def page(tmp_path: Path) -> Path:
     out = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["leaderboard", str(folder), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert "3 with a place, 2 without" in result.output
+    assert "3 placed, 2 left out" in result.output
     return out
 
 

@@ -17,8 +17,8 @@ PHASE = Phase(
     title="bug hunts",
     lanes=(CURRENT, CLASSIC),
     question=(
-        "TVM accepted all of these schedules. What do its checks prove, and what is left for you "
-        "to look at?"
+        "TVM accepted all of these schedules. What do its checks prove, and what must you check "
+        "yourself?"
     ),
 )
 

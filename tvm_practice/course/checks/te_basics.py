@@ -17,7 +17,7 @@ PHASE = Phase(
     title="tensor expressions",
     lanes=(CURRENT, CLASSIC),
     question=(
-        "Why does TVM separate what is computed from how? What does that make possible that "
+        "Why does TVM separate what is computed from how it is computed? What does that allow that "
         "PyTorch's eager mode cannot do?"
     ),
 )

@@ -41,8 +41,7 @@ _HOW = """\
 ## Exercises
 
 Write each function in its cell, run the cell, and run the check below it. A check grades what the
-cell defines now, in a process of its own. `hint("{first}")` gives a hint, each time one that
-says more."""
+cell defines now, in a separate process. `hint("{first}")` gives the next of three hints."""
 _SHOW = """\
 ## What your functions give
 

@@ -15,7 +15,7 @@ def import_relax(
         model: a torch.nn.Module in eval mode.
         example: the tensors it is called with.
         converters: converters of single PyTorch operators to use in place of TVM's, by name
-            ("relu.default"); what `from_exported_program` calls custom_convert_map.
+            ("relu.default"); the custom_convert_map of `from_exported_program`.
 
     Returns:
         The IRModule, whose function main takes the model's inputs only.
@@ -36,7 +36,7 @@ def optimize_relax(mod: Any) -> Any:
 
     In this order: decompose batch normalization, drop the bindings that this leaves, fold
     constants, legalize (each operator becomes a PrimFunc), annotate each PrimFunc with its
-    pattern, fold constants again, group what can be fused, and merge each group to one PrimFunc.
+    pattern, fold constants again, group calls to be fused, and merge each group into one PrimFunc.
 
     Args:
         mod: the module from `import_relax`; it is not changed.

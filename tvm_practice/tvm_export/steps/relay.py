@@ -14,7 +14,7 @@ def import_relay(
         model: a torch.nn.Module in eval mode.
         example: the tensors it is called with.
         converters: converters of single PyTorch operators to use in place of TVM's, by name
-            ("aten::relu"); what `from_pytorch` calls custom_convert_map.
+            ("aten::relu"); the custom_convert_map of `from_pytorch`.
 
     Returns:
         (mod, params): the IRModule, whose function main takes the inputs and then the weights,

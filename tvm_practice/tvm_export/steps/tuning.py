@@ -119,10 +119,9 @@ def tune_metaschedule(
     """MetaSchedule: measure schedules of one or many tasks, guided by a cost model.
 
     Call meta_schedule.tune.tune_tasks with a builder and a runner that start quickly and a
-    callback that shows progress (`metaschedule.measuring`; tune_tasks needs MetaSchedule's
-    default measure callbacks before it), a cost model set for few trials
-    (`metaschedule.cost_model`), and a round small enough that it learns before the trials are
-    spent (budget.trials_per_round).
+    callback that shows progress (`metaschedule.measuring`; list MetaSchedule's default measure
+    callbacks before it), a cost model set for few trials (`metaschedule.cost_model`), and a round
+    small enough that it learns before the trials are spent (budget.trials_per_round).
 
     Args:
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.

@@ -43,7 +43,7 @@ _MOST_TASKS = 4  # on a page
 def explore(
     what: str | None, size: int, mine: bool, records: Path | None, task: str, out: Path
 ) -> None:
-    """Primitives, TIR, LLVM IR and assembly side by side, linked line by line.
+    """Show primitives, TIR, LLVM IR and assembly side by side, linked line by line.
 
     Without MODULE:FUNCTION it is the course's matmul, naive to packed. The page is one file that
     needs no network. FUNCTION takes no arguments and returns a tvm.s_tir.Schedule or a PrimFunc of
