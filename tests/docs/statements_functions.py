@@ -79,3 +79,53 @@ def differences_of_a_reordered_sum() -> list[float]:
         module["main"](tvm.runtime.tensor(x), y)
         sums.append(y.numpy())
     return [float(each) for each in np.abs(sums[0] - sums[1])]
+
+
+def exponentials(numbers: list[float]) -> list[float]:
+    """exp of these numbers, computed by a compiled te.exp in float32."""
+    import numpy as np
+    import tvm
+    from tvm import te
+
+    X = te.placeholder((len(numbers),), name="X")
+    Y = te.compute(X.shape, lambda i: te.exp(X[i]), name="Y")
+    function = te.create_prim_func([X, Y]).with_attr("global_symbol", "main")
+    y = tvm.runtime.tensor(np.zeros(len(numbers), "float32"))
+    module = tvm.compile(function, target="llvm").mod
+    module["main"](tvm.runtime.tensor(np.array(numbers, "float32")), y)
+    return [float(each) for each in y.numpy()]
+
+
+def altered_layout(mcpu: str) -> str:
+    """Classic TVM: the layout that AlterOpLayout gives a convolution's input."""
+    import tvm
+    from tvm import relay
+
+    image, weight = relay.var("x", shape=(1, 32, 16, 16)), relay.var("w", shape=(32, 32, 3, 3))
+    result = relay.nn.conv2d(image, weight, padding=(1, 1), channels=32, kernel_size=(3, 3))
+    mod = tvm.IRModule.from_expr(relay.Function([image, weight], result))
+    passes = [relay.transform.InferType(), relay.transform.AlterOpLayout()]
+    with tvm.target.Target(f"llvm -mcpu={mcpu}"), tvm.transform.PassContext(opt_level=3):
+        text = tvm.transform.Sequential(passes)(mod).astext(show_meta_data=False)
+    (layout,) = re.findall(r'data_layout="(\w+)"', text)
+    return str(layout)
+
+
+def autotvm_features(size: int) -> dict[str, list[float]]:
+    """Classic TVM: what the model of phase 5's tuner is given of one configuration.
+
+    Returns:
+        {"features": of the configuration, "values": of its knobs}.
+    """
+    from tvm import autotvm
+
+    from solutions.auto_tune import matmul_template
+
+    name = f"statements.{size}"
+    autotvm.template(name)(lambda n: matmul_template(n, n, n))
+    task = autotvm.task.create(name, args=(size,), target="llvm")
+    tuner = autotvm.tuner.XGBTuner(task, feature_type="knob", loss_type="reg", num_threads=1)
+    configuration = task.config_space.get(5)
+    (features,) = tuner.cost_model._get_feature([5])
+    knobs = configuration.to_json_dict()["entity"]
+    return {"features": features.tolist(), "values": [float(value) for *_, value in knobs]}

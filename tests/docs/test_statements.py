@@ -1,11 +1,15 @@
 """Statements of the course's pages that no run prints and no exercise checks."""
 
+import subprocess
+import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.conftest import Processes
 from tvm_practice import engines
+from tvm_practice.measure.comparison import MIN_ROUNDS, paired_ratio
 
 FUNCTIONS = "tests.docs.statements_functions"
 AVX512 = {"kind": "llvm", "mcpu": "skylake-avx512"}
@@ -48,3 +52,66 @@ def test_a_sum_in_another_order_rounds_differently(session: engines.Session) -> 
     """docs/phases/1-te_basics.md and docs/practice/puzzles.md."""
     differences = session.call(f"{FUNCTIONS}:differences_of_a_reordered_sum", {})
     assert 0 < max(differences) < 1e-4
+
+
+def test_exp_of_more_than_88_7_is_infinite(session: engines.Session) -> None:
+    """tvm_practice/te_basics.py: the docstring of softmax."""
+    below, above = session.call(f"{FUNCTIONS}:exponentials", {"numbers": [88.7, 88.8]})
+    assert np.isfinite(below) and np.isinf(above)
+
+
+@pytest.fixture
+def classic(process_of: Processes) -> engines.Session:
+    if reason := engines.unavailable_reason(engines.CLASSIC):
+        pytest.skip(reason)
+    return process_of(engines.CLASSIC)
+
+
+@pytest.mark.parametrize(("mcpu", "layout"), [("skylake-avx512", "NCHW16c"), ("haswell", "NCHW8c")])
+def test_a_convolutions_layout_has_a_vectors_channels(
+    classic: engines.Session, mcpu: str, layout: str
+) -> None:
+    """docs/phases/4-relay_import.md: the answer to the key question."""
+    assert classic.call(f"{FUNCTIONS}:altered_layout", {"mcpu": mcpu}) == layout
+
+
+def test_autotvms_model_sees_the_knobs_and_not_the_loops(classic: engines.Session) -> None:
+    """tvm_practice/auto_tune.py and docs/guides/concepts.md."""
+    small, large = (classic.call(f"{FUNCTIONS}:autotvm_features", {"size": n}) for n in (64, 256))
+    assert small["features"] == large["features"] == small["values"]
+
+
+def test_six_rounds_are_needed_for_an_interval() -> None:
+    """docs/icd.md: `pipeline.rounds` is at least 6; docs/guides/evaluation.md."""
+    rng = np.random.default_rng(0)
+
+    def coverage(rounds: int) -> float:
+        """The share of 95% intervals that hold the true median of the ratios, 1."""
+        hits = 0
+        for _ in range(60):
+            ratio = paired_ratio(np.exp(rng.standard_normal(rounds)), np.ones(rounds))
+            hits += ratio.low <= 1 <= ratio.high
+        return hits / 60
+
+    assert coverage(3) < 0.82 < 0.86 < coverage(MIN_ROUNDS)
+
+
+INDUCTOR = """
+import torch
+from torch._inductor import config
+from torch._inductor.utils import run_and_get_code
+
+config.freezing = config.max_autotune = config.force_disable_caches = True
+config.max_autotune_gemm_backends = "CPP"  # Inductor's templates and no library
+layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()).eval()
+with torch.no_grad():
+    _, code = run_and_get_code(torch.compile(layer), torch.randn(32, 64))
+print("extern_kernels." in "".join(code), "cpp_fused_addmm_relu" in "".join(code))
+"""
+
+
+@pytest.mark.pages
+def test_inductors_templates_fuse_the_epilogue() -> None:
+    """docs/labs/6-compilers_compared.md: "Who decides the fusion"."""
+    done = subprocess.run([sys.executable, "-c", INDUCTOR], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"], done.stderr

@@ -34,6 +34,6 @@ def cache_svg(
         axes.set_xticks(range(len(levels)), levels)
         axes.set_ylabel("misses / 1000 multiply-adds")
         axes.margins(y=0.15)
-        axes.legend(ncols=len(counts), loc="upper right")
+        axes.legend(ncols=len(counts), loc="lower right", bbox_to_anchor=(1, 1))  # above the bars
         axes.grid(axis="y")
         return to_svg(figure, title=title)
