@@ -66,7 +66,7 @@ CONTENDERS = {
     "metaschedule": Contender(
         "MetaSchedule, its own space", "current", "metaschedule", finals=True
     ),
-    "stock": Contender("MetaSchedule as it comes", "current", "metaschedule"),
+    "stock": Contender("MetaSchedule, default settings", "current", "metaschedule"),
     "ansor": Contender("Ansor", "classic", "ansor"),
     "autotvm": Contender("AutoTVM, the course's template", "classic", "autotvm"),
     "autotvm-packed": Contender("AutoTVM, packed template", "classic", "autotvm"),
@@ -87,7 +87,7 @@ each in its own process.
   its order searched.
 - **MetaSchedule, its own space**: "post-order-apply", with the course's builder, runner and
   population (256).
-- **MetaSchedule as it comes**: `tune_tir` with nothing set but the trials. Its rounds are of 64
+- **MetaSchedule, default settings**: `tune_tir` with nothing set but the trials. Its rounds are of 64
   trials, and it has no result before a round's end.
 - **Ansor** and **AutoTVM, the course's template**: phase 5.
 - **AutoTVM, packed template**: the blocking of phase 2's `packed_matmul` with knobs, on the
@@ -124,7 +124,9 @@ def search(
     spent = time.time() - started
     found = [each.to_dict() for each in _history(name, log, started)]
     for each in found:
-        if each["elapsed"] is None:  # "as it comes" keeps no times: a round is all of its trials
+        if (
+            each["elapsed"] is None
+        ):  # the default settings keep no times: a round is all of its trials
             each["elapsed"] = spent
     return {"seconds": spent, "trials": found}
 

@@ -64,9 +64,20 @@ _RULES = (
 )
 
 
-# A docstring's first line may name its subject so.
-_IN_PAGES = Rule(
-    re.compile(r"\AWhat\b(?=[^?|]*[.!]\Z)", re.DOTALL), "{!r} begins a statement: begin with a noun"
+_IN_PAGES = (
+    # A docstring's first line may name its subject so.
+    Rule(
+        re.compile(r"\AWhat\b(?=[^?|]*[.!]\Z)", re.DOTALL),
+        "{!r} begins a statement: begin with a noun",
+    ),
+    Rule(
+        re.compile(
+            r"\b(?:anew|for want of|of one's own|as (?:it comes|they come)|(?:where|if) need be)\b",
+            re.IGNORECASE,
+        ),
+        "{!r} is stilted: again, without, your own, by default, if necessary",
+    ),
+    Rule(re.compile(r", say(?=[,;.)])"), "{!r}: such as, before the example"),
 )
 
 
@@ -186,7 +197,7 @@ def check(file: Path) -> list[Finding]:
     text = file.read_text(encoding="utf-8")
     page = file.suffix == ".md"
     found = list(of_page(text) if page else of_module(text))
-    rules = [*_RULES, _IN_PAGES] if page else _RULES
+    rules = [*_RULES, *_IN_PAGES] if page else _RULES
     name = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else str(file)
     findings = [Finding(name, *each) for paragraph in found for each in style(paragraph, rules)]
     lint, config = _proselint()

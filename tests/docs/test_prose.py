@@ -25,6 +25,8 @@ def found(tmp_path: Path, text: str, name: str = "page.md") -> list[Finding]:
         ("It runs on the the host.", "'the the' is repeated"),
         (f"The {LONG}.", "42 words without a stop"),
         ("It waits for ever.", "'for ever' is archaic"),
+        ("Sizes are drawn anew.", "'anew' is stilted"),
+        ("It takes a number (a size, say).", "', say': such as"),
     ],
 )
 def test_each_rule_finds_its_sentence(tmp_path: Path, sentence: str, message: str) -> None:
@@ -45,6 +47,7 @@ def test_each_rule_finds_its_sentence(tmp_path: Path, sentence: str, message: st
         f"| {LONG} | {LONG} |\n|---|---|",
         f"- {LONG[:60]}\n- {LONG[:60]}\n- {LONG[:60]}\n- {LONG[:60]}",
         "It had had that that.",
+        "The pages, say the authors, are short; a comment says so.",
     ],
 )
 def test_questions_code_tables_and_lists_are_left_alone(tmp_path: Path, text: str) -> None:

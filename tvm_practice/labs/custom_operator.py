@@ -1,4 +1,4 @@
-"""Lab 7: an operator of one's own.
+"""Lab 7: an operator of your own.
 
 A model uses an operator that neither TVM knows: Mamba-2's gated RMS normalization, registered
 with PyTorch in `tvm_practice/labs/gated_layer.py`. It takes the same steps as TVM's own operators:
@@ -320,7 +320,7 @@ def offload_linear(mod: Any, backend: str) -> Any:
     raise NotImplementedError("write the patterns, run FuseOpsByPattern and RunCodegen")
 
 
-main = phase_command("labs.custom_operator", "Lab 7: an operator of one's own.")
+main = phase_command("labs.custom_operator", "Lab 7: an operator of your own.")
 
 if __name__ == "__main__":
     main()

@@ -32,7 +32,7 @@ PHASE = Phase(
     ),
     question=(
         "The same scheduled function is compiled for another processor. Which decisions does LLVM "
-        "make anew, and which has the schedule already made?"
+        "make again, and which has the schedule already made?"
     ),
 )
 

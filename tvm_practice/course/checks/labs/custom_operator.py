@@ -29,7 +29,7 @@ from tvm_practice.viz.loop_nest import Loop, Statement, format_nest, loop_nest, 
 PHASE = Phase(
     number=7,
     module="labs.custom_operator",
-    title="an operator of one's own",
+    title="an operator of your own",
     lanes=(CURRENT, CLASSIC),
     builds_on=(
         "relay_import.import_relax",

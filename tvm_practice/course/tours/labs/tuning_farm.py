@@ -249,7 +249,9 @@ class _Lab:
             {"workers": count, "rounds": each, "overlapped": rate, "bound": bound}
             for each, (count, rate, bound) in zip(rounds, bounds, strict=True)
         ]
-        whose = "made up, for want of a runner" if self._stages is _EXAMPLE else "measured here"
+        whose = (
+            "made up, because there is no runner" if self._stages is _EXAMPLE else "measured here"
+        )
         say(f"\nThe model, of stages {whose}, in trials per second:")
         _table(
             ("workers", "round by round", "overlapped", "bound by"),
