@@ -87,8 +87,8 @@ each in its own process.
   its order searched.
 - **MetaSchedule, its own space**: "post-order-apply", with the course's builder, runner and
   population (256).
-- **MetaSchedule, default settings**: `tune_tir` with nothing set but the trials. Its rounds are of 64
-  trials, and it has no result before a round's end.
+- **MetaSchedule, default settings**: `tune_tir` with nothing set but the trials. A round has 64
+  trials, and there is no result before a round's end.
 - **Ansor** and **AutoTVM, the course's template**: phase 5.
 - **AutoTVM, packed template**: the blocking of phase 2's `packed_matmul` with knobs, on the
   classic engine.
