@@ -180,17 +180,22 @@ def _settle(run: Callable[[], Any]) -> None:
         run()
 
 
-def one_sample(run: Callable[[], Any]) -> float:
+def one_sample(run: Callable[[], Any], *, before: Callable[[], Any] = lambda: None) -> float:
     """Milliseconds per call: the median of the calls of 10 ms, of one at least.
 
-    They are made when other threads are idle and its own are awake.
+    They are made when other threads are idle and its own are awake. `before` is called before each
+    call, and its time does not count.
     """
     _settle(run)
-    ends = [time.perf_counter()]
-    while ends[-1] - ends[0] < _SAMPLE_SECONDS:
+    calls: list[float] = []
+    spent = 0.0
+    while spent < _SAMPLE_SECONDS:
+        before()
+        started = time.perf_counter()
         run()
-        ends.append(time.perf_counter())
-    return float(np.median(np.diff(ends))) * 1e3
+        calls.append(time.perf_counter() - started)
+        spent += calls[-1]
+    return float(np.median(calls)) * 1e3
 
 
 def compare_interleaved(

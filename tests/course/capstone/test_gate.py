@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Processes
 from tests.mutants.capstones import FOLDER, REFUSED
+from tests.mutants.capstones.kernels import KERNELS, SIZE, kernel_file
 from tests.mutants.capstones.weak import WEAK, weak_file
+from tvm_practice import engines
 from tvm_practice.course.capstone import TRACKS
-from tvm_practice.course.capstone.gate import source_problem
+from tvm_practice.course.capstone.answers import source_problem
 from tvm_practice.course.capstone.running import Result, run_track
 from tvm_practice.course.catalog import MINE, SOLUTIONS
 from tvm_practice.course.grading import source_file
@@ -44,6 +47,19 @@ def test_a_cheat_is_refused(name: str) -> None:
     result = gate(track, FOLDER / f"{name}.py", list(size))
     assert result.status == "refused"
     assert re.search(message, result.message), result.message
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_loop_nest_that_cheats_is_refused(
+    name: str, tmp_path: Path, process_of: Processes
+) -> None:
+    """Beyond 100 rows, that is: the size of a score, and right at those of the gate."""
+    file = tmp_path / "capstone.py"
+    file.write_text(kernel_file(name))
+    asked = {"path": str(file), "size": list(SIZE), "small": [7, 3, 5]}
+    large, small = process_of(engines.CURRENT).call("tests.course.capstone.functions:gated", asked)
+    assert re.search(KERNELS[name], large), large
+    assert small == "right at 1 sizes"
 
 
 def test_a_kept_result_is_refused() -> None:

@@ -1,9 +1,14 @@
-"""Points, scores and tiers of given times; nothing is timed."""
+"""Points, scores and tiers of given times, and the answers that have no score."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conftest import Processes
+from tests.mutants.capstones.kernels import SIZE, kernel_file
+from tvm_practice import engines
 from tvm_practice.course.capstone import TRACKS
 from tvm_practice.course.capstone.scoring import TIERS, limit_gflops, points, score, tier
 from tvm_practice.course.capstone.tracks import find_track
@@ -53,3 +58,30 @@ def test_half_of_the_sizes_are_drawn_by_the_seed(name: str) -> None:
     assert [each for each in first if not each["drawn"]] == [
         each for each in other if not each["drawn"]
     ]
+
+
+def test_an_answer_is_gated_at_the_sizes_of_its_score(
+    tmp_path: Path, process_of: Processes
+) -> None:
+    file = tmp_path / "capstone.py"
+    file.write_text(kernel_file("changes_an_input"))
+    asked = {"path": str(file), "size": list(SIZE), "roof": ROOF}
+    told = process_of(engines.CURRENT).call("tests.course.capstone.functions:scored", asked)
+    assert "X was changed" in told
+
+
+def _timed(process_of: Processes, kind: str) -> dict[str, Any]:
+    function = "tests.course.capstone.functions:timed"
+    found: dict[str, Any] = process_of(engines.CURRENT).call(function, {"kind": kind})
+    return found
+
+
+def test_each_call_that_is_timed_has_other_inputs(process_of: Processes) -> None:
+    """An answer that remembers all results has nothing from it."""
+    assert not _timed(process_of, "plain")["message"]
+    found = _timed(process_of, "remembers")
+    assert not found["message"] and found["hits"] < 0.1
+
+
+def test_results_are_compared_while_they_are_timed(process_of: Processes) -> None:
+    assert "this one left Y as it was" in _timed(process_of, "rests")["message"]

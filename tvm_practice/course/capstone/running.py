@@ -1,4 +1,8 @@
-"""An answer through the gate and to its score, in processes that may crash or hang."""
+"""An answer through the gate and to its score, in processes that may crash or hang.
+
+The answer's file runs in processes of its own, one for each count of threads, since it may ask for
+that. What it returns is compiled and called in others.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,10 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from tvm_practice import engines
-from tvm_practice.course.capstone.gate import source_problem
+from tvm_practice.course.capstone.answers import source_problem
+from tvm_practice.course.capstone.gate import gate_sizes
 from tvm_practice.course.capstone.scoring import ROUNDS, Case, score, tier
 from tvm_practice.course.capstone.tracks import find_track
 
+_ANSWER = "tvm_practice.course.capstone.answers:modules_here"
 _GATE = "tvm_practice.course.capstone.gate:gate_here"
 _SCORE = "tvm_practice.course.capstone.scoring:score_here"
 _ROOF = "tvm_practice.course.capstone.scoring:roof_here"
@@ -89,26 +95,39 @@ def run_track(
     """
     if problem := source_problem(path.read_text(encoding="utf-8", errors="replace")):
         return Result(track, "refused", problem)
-    arguments: dict[str, Any] = {"track": track, "path": str(path.resolve()), "seed": seed}
+    found = find_track(track)
+
+    def answered(asked: list[list[int]]) -> dict[str, Any]:
+        file = {"track": track, "path": str(path.resolve()), "sizes": asked}
+        return _called(_ANSWER, file, timeout, output)
+
     tell(f"{track}: the gate")
-    gate = _called(_GATE, {**arguments, "sizes": sizes}, timeout, output)
+    tried = sizes or [list(size) for size in gate_sizes(found, seed)]
+    gate = answered(tried)
+    arguments = {"track": track, "seed": seed}
+    if gate["status"] == "passed":
+        given = {**arguments, "sizes": tried, "modules": gate["modules"]}
+        gate = _called(_GATE, given, timeout, output)
     if gate["status"] != "passed" or roofs is None:
         status = {"todo": "todo", "passed": "right"}.get(gate["status"], "refused")
         return Result(track, status, gate["message"])
     cases: list[Case] = []
     disturbance = None
-    drawn = find_track(track).cases(seed)
+    drawn = found.cases(seed)
     for threads in map(int, roofs):
         tell(f"{track}: {len(drawn)} sizes, {threads} thread{'s' * (threads > 1)}")
-        asked = {**arguments, "cases": drawn, "roof": roofs[str(threads)], "rounds": rounds}
         with _on_threads(threads):
-            timed = _called(_SCORE, asked, timeout, output)
+            timed = answered([each["size"] for each in drawn])
+            if timed["status"] == "passed":
+                given = {**arguments, "cases": drawn, "modules": timed["modules"]}
+                given |= {"roof": roofs[str(threads)], "rounds": rounds}
+                timed = _called(_SCORE, given, timeout, output)
         if timed["message"]:
             return Result(track, "refused", timed["message"])
         cases += timed["cases"]
         disturbance = disturbance or timed["disturbance"]
     total = score(cases)
-    reached = tier(find_track(track), total)
+    reached = tier(found, total)
     return Result(track, "scored", "", total, reached, cases, disturbance)
 
 

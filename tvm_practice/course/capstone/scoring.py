@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.course.capstone.gate import Answer, expect_close
+from tvm_practice.course.capstone.gate import built, expect_close, expect_right
 from tvm_practice.course.capstone.tracks import Size, Track, find_track
 from tvm_practice.course.expect import CheckFailed
+from tvm_practice.course.fences import Fenced
 from tvm_practice.course.grading import describe
 
 TIERS = ("bronze", "silver", "gold", "platinum")
@@ -70,15 +71,21 @@ def roof_here() -> dict[str, Any]:
 
 
 def score_here(
-    track: str, path: str, seed: int, cases: list[Case], roof: dict[str, Any], rounds: int
+    track: str,
+    seed: int,
+    cases: list[Case],
+    modules: list[str],
+    roof: dict[str, Any],
+    rounds: int,
 ) -> dict[str, Any]:
-    """Time the answer in `path` beside PyTorch, on the threads of this process.
+    """Time what an answer returned beside PyTorch, on the threads of this process.
 
     Called through engines.Session, on the current engine.
 
     Args:
-        cases: of `Track.cases`.
         seed: draws the inputs.
+        cases: of `Track.cases`.
+        modules: of `answers.modules_here`, for the size of each case.
         roof: of `roof_here`.
         rounds: samples of each side.
 
@@ -92,19 +99,21 @@ def score_here(
     rng = np.random.default_rng(seed)
     meter = Meter()
     try:
-        with Answer(found, path) as answer:
-            scored = [_scored(found, each, answer, roof, rng, rounds) for each in cases]
+        scored = [
+            _scored(found, each, built(found, tuple(each["size"]), text), roof, rng, rounds)
+            for each, text in zip(cases, modules, strict=True)
+        ]
     except CheckFailed as wrong:
         return {"cases": [], "disturbance": None, "message": str(wrong)}
-    except BaseException as error:  # SystemExit as well
-        return {"cases": [], "disturbance": None, "message": describe(error, track, path)}
+    except Exception as error:  # TVM's: it cannot be compiled
+        return {"cases": [], "disturbance": None, "message": describe(error, track, "")}
     return {"cases": scored, "disturbance": meter.disturbance(), "message": ""}
 
 
 def _scored(
     track: Track,
     case: Case,
-    answer: Answer,
+    function: Callable[..., None],
     roof: Mapping[str, Any],
     rng: np.random.Generator,
     rounds: int,
@@ -112,7 +121,8 @@ def _scored(
     from tvm_practice import engines
 
     size = tuple(case["size"])
-    yours, theirs = _side_by_side(track, size, answer.built(size), rng, rounds)
+    expect_right(track, size, function, rng)
+    yours, theirs = side_by_side(track, size, function, rng, rounds)
     # The best of each, as the limit is the best: other programs only ever make a sample longer.
     best = min(yours)
     speedup = min(theirs) / best
@@ -131,48 +141,62 @@ def _scored(
     }
 
 
-def _side_by_side(
+def side_by_side(
     track: Track,
     size: Size,
     function: Callable[..., None],
     rng: np.random.Generator,
     rounds: int,
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of the answer and of PyTorch, taken in turns; the result is compared again.
+    """Milliseconds of the answer and of PyTorch, taken in turns.
 
-    Two sets of inputs take turns with one output, so that no call can keep the last one's result.
+    Each call has other inputs, so that nothing kept from the last one helps. The results of some
+    calls, which nobody knows before, are compared. Raises CheckFailed.
     """
     import torch
-    import tvm
 
     from tvm_practice import engines
     from tvm_practice.measure import one_sample
 
     torch.set_num_threads(engines.thread_count())
-    sets = [track.draw(size, rng, False) for _ in range(2)]
-    shape = track.buffers(size)["Y"]
-    output = tvm.runtime.tensor(np.full(shape, np.nan, "float32"))
-    tensors = [[*map(tvm.runtime.tensor, each), output] for each in sets]
+    draws = zip(*(track.draw(size, rng, False) for _ in range(2)), strict=True)
+    stocks = [np.concatenate([each.ravel() for each in two]) for two in draws]
+    shapes = list(track.buffers(size).values())
+    buffers = [Fenced(np.full(shape, np.nan, "float32")) for shape in shapes]
+    *inputs, output = (each.array for each in buffers)
+    tensors = [each.tensor for each in buffers]
+    looks = 0
+
+    def renew() -> None:
+        """Each input is another part of its stock."""
+        for values, stock in zip(inputs, stocks, strict=True):
+            at = int(rng.integers(values.size + 1))
+            values.ravel()[:] = stock[at : at + values.size]
+
+    def call() -> None:
+        function(*tensors)
+
+    def look_and_renew() -> None:
+        # The first call is compared, and of n calls about log(n).
+        nonlocal looks
+        if rng.random() * looks < 1:
+            expect_close(track, size, inputs, output)
+        looks += 1
+        renew()
+        output[...] = np.nan
+
+    def renew_and_wake() -> None:
+        renew()
+        many.add_(1)  # PyTorch's threads sleep sooner than TVM's
+
+    renew()
+    many = torch.zeros(2**17)
     with torch.inference_mode():
-        theirs = [track.in_torch(size, [torch.from_numpy(x) for x in each]) for each in sets]
-        sides = [_turns([lambda t=t: function(*t) for t in tensors]), _turns(theirs)]  # type: ignore[misc]
+        theirs = track.in_torch(size, [torch.from_numpy(each) for each in inputs])
         samples: tuple[list[float], list[float]] = ([], [])
         for _ in range(rounds):
-            for taken, run in zip(samples, sides, strict=True):
-                taken.append(one_sample(run))
-    for inputs, arguments in zip(sets, tensors, strict=True):
-        function(*arguments)
-        expect_close(track, size, inputs, output.numpy())
+            samples[0].append(one_sample(call, before=look_and_renew))
+            samples[1].append(one_sample(theirs, before=renew_and_wake))
+    call()
+    expect_close(track, size, inputs, output)
     return samples
-
-
-def _turns(runs: Sequence[Callable[[], Any]]) -> Callable[[], None]:
-    """Calls each in turn."""
-    turn = 0
-
-    def run() -> None:
-        nonlocal turn
-        runs[turn % len(runs)]()
-        turn += 1
-
-    return run
