@@ -83,6 +83,11 @@ def test_it_counts_what_a_plain_model_counts(
             assert {buffer: n for buffer, n in misses.items() if n} == wanted[level], (name, level)
 
 
+def test_an_index_may_be_the_least_of_two(current: engines.Session) -> None:
+    found = current.call(f"{FUNCTIONS}:clamped_misses")
+    assert found["accesses"] == {"X": 16, "Y": 16} and found["misses"]["L1"] == {"X": 8, "Y": 16}
+
+
 @pytest.mark.pages
 def test_tiling_saves_most_misses_at_the_courses_size(current: engines.Session) -> None:
     """Five times at least, in usual caches and in this machine's."""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import Processes, needs_classic
 from tvm_practice import engines
+from tvm_practice.viz.history import REWRITTEN
 from tvm_practice.viz.loop_nest import Loop, Statement
 from tvm_practice.viz.nest_picture import changed_lines, nest_svg
 
@@ -39,6 +40,12 @@ def test_replaying_ends_where_the_schedule_is(name: str, current: engines.Sessio
     assert len(found["primitives"]) > 5
     # Loops, blocks and sampled numbers by name and value, not by the trace's variables.
     assert not [each for each in found["primitives"] if "l1," in each or "v1" in each]
+
+
+def test_what_is_made_of_a_schedule_has_its_steps_and_one_more(current: engines.Session) -> None:
+    found = current.call(f"{FUNCTIONS}:steps_of", {"name": "rewritten"})
+    assert found["primitives"][1] == "split(i, factors=[None, 8])"
+    assert found["primitives"][-1] == REWRITTEN and found["nests"][-1] == found["last"]
 
 
 @needs_classic

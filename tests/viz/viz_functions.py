@@ -103,6 +103,18 @@ def cache_counts(programs: dict[str, Any], levels: list[list[Any]]) -> dict[str,
     }
 
 
+def clamped_misses() -> dict[str, Any]:
+    """`simulate` of sixteen reads, the last nine of one element."""
+    from tvm import te
+    from tvm.tirx import min as least
+
+    from tvm_practice.viz.cache import CacheLevel, simulate
+
+    X = te.placeholder((16,), name="X")
+    clamped = te.create_prim_func([X, te.compute((16,), lambda i: X[least(i, 7)], name="Y")])
+    return simulate(access_program(clamped), [CacheLevel("L1", 8, 8, 4)]).to_dict()
+
+
 def matmul_programs(size: int, rows: int, columns: int) -> dict[str, Any]:
     return {name: each.to_dict() for name, each in _programs(size, rows, columns).items()}
 
@@ -126,6 +138,15 @@ def steps_of(name: str) -> dict[str, Any]:
                 schedule = matmul_makers(64, tile=(8, 16))["naive"]()
                 metaschedule_space(schedule)
                 return schedule
+        elif name == "rewritten":
+
+            def make() -> Any:
+                import tvm
+
+                makers = matmul_makers(64, tile=(8, 16))
+                function = makers["tiled+parallel"]().mod["main"]
+                makers["tiled"]()
+                return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
         else:
             make = matmul_makers(64, tile=(8, 16))[name]
         made, steps = recorded(make)

@@ -209,7 +209,8 @@ def compiled_program(
             written = f"address{site} = {address}\n{touched(site)}"
         lines.append(textwrap.indent(written, found["indent"]))
         site += 1
-    body = textwrap.indent("\n".join(lines), "    ")
+    # Python's own would compare expressions.
+    body = re.sub(r"(?<![\w.])(min|max)\(", r"T.\1(", textwrap.indent("\n".join(lines), "    "))
     text = f"@T.prim_func(s_tir=True)\ndef simulate({', '.join(parameters)}):\n{body}\n"
     function = tvm.script.from_source(text).with_attr("global_symbol", "main")
     return tvm.compile(tvm.IRModule({"main": function}), target=engines.host_target())["main"]

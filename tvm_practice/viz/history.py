@@ -7,12 +7,14 @@ schedule began with. Classic TVM keeps a copy of the schedule at each primitive,
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
 from tvm_practice.viz.loop_nest import Node, classic_statement, loop_nest
+
+REWRITTEN = "(rewritten, not by a primitive)"
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class ScheduleStep:
 
     Attributes:
         primitive: as Python, its loops and blocks by name: `split(i, factors=[None, 8])`; empty
-            for the loops before any.
+            for the loops before any, REWRITTEN for a change by other means.
         nest: the loops after it.
         function: the PrimFunc after it, of the current engine.
     """
@@ -58,12 +60,25 @@ def recorded(make: Callable[[], Any]) -> tuple[Any, list[ScheduleStep]]:
         made = make()
     if isinstance(made, tvm.tirx.PrimFunc):
         return made, [ScheduleStep("", loop_nest(made), made)]
-    for each, original in reversed(begun):
-        if each.same_as(made):
-            return made, history(made, original)
+    ours = [at for at, (each, _) in enumerate(begun) if each.same_as(made)]
+    if ours:
+        return made, _steps_of(begun[: ours[-1] + 1])
     raise TypeError(
         f"expected a tvm.s_tir.Schedule made by the function, not {type(made).__name__}"
     )
+
+
+def _steps_of(begun: Sequence[tuple[Any, Any]]) -> list[ScheduleStep]:
+    """The steps of the last schedule, or of the one that it rewrites, if it has none itself."""
+    schedule, original = begun[-1]
+    steps = history(schedule, original)
+    scheduled = [each for each in begun[:-1] if each[0].trace.insts]
+    if len(steps) > 1 or not scheduled:
+        return steps
+    before = history(*scheduled[-1])
+    if steps[0].nest == before[-1].nest:
+        return before
+    return [*before, replace(steps[0], primitive=REWRITTEN)]
 
 
 def history(schedule: Any, original: Any, *, function: str = "main") -> list[ScheduleStep]:

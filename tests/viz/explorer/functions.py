@@ -1,6 +1,7 @@
 """Functions that the tests of the explorer call in a child process with current TVM."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 
@@ -86,6 +87,36 @@ def beside(size: int) -> dict[str, Any]:
     gather = te.create_prim_func([X, I, te.compute((10,), lambda i: X[I[i]], name="Y")])
     made = matmul_makers(size, tile=(8, 16))["tiled+parallel"]().mod["main"]
     return {"tiled": figures(*located(made)), "gather": figures(*located(gather))}
+
+
+def advised(folder: str, size: int) -> dict[str, Any]:
+    """The best record of this project's own tuner, as the page takes it.
+
+    Such a record has a tile's sizes alone; the weight is a constant, packed ahead.
+    """
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice import engines
+    from tvm_practice.course.tours.matmuls import matmul_makers
+    from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
+    from tvm_practice.tvm_export.tuners.tile_space import tile_space
+    from tvm_practice.viz.explorer.explored import explored
+    from tvm_practice.viz.explorer.tuned import tuned_makers
+
+    database = ms.database.JSONDatabase(work_dir=folder)
+    target = tvm.target.Target(engines.host_target())
+    plain = matmul_makers(size)["naive"]().mod["main"]
+    start = tvm.IRModule({"main": plain.with_attr(CONSTANTS, [1])})
+    schedule = tvm.s_tir.Schedule(start, seed=3)
+    tile_space(target)(schedule)
+    found = ms.database.TuningRecord(
+        schedule.trace, database.commit_workload(start), [1e-3], target,
+        ms.arg_info.ArgInfo.from_prim_func(start["main"]),
+    )  # fmt: skip
+    database.commit_tuning_record(found)
+    (make,) = tuned_makers(Path(folder)).values()
+    return explored("tuned", make)
 
 
 def record(folder: str, size: int) -> list[str]:

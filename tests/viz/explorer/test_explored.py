@@ -1,6 +1,7 @@
 """The explorer's links: of the course's matmul, line by line."""
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +82,14 @@ def test_a_moved_line_is_the_same_line() -> None:
     steps = followed(["", "reorder"], [before, after])
     assert steps[0].finals == ((2,), (1,), (3,))
     assert steps[1].makers[2] == () and (1,) in steps[1].makers[:2]
+
+
+def test_a_record_that_has_a_tile_alone_shows_the_primitives_of_its_rule(
+    process_of: Processes, tmp_path: Path
+) -> None:
+    asked = {"folder": str(tmp_path), "size": 64}
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:advised", asked)
+    names = [each["name"] for each in found["steps"]]
+    assert any(each.startswith("parallel(") for each in names)
+    marked = {step for makers in found["steps"][-1]["makers"] for step in makers}
+    assert len(marked) > len(names) / 2

@@ -54,8 +54,16 @@ def _made(kept: Any) -> Any:
     import tvm
     from tvm.s_tir.meta_schedule.database import TuningRecord, Workload
 
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
+    from tvm_practice.tvm_export.rules.cpu.padded import padded
+    from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
+
     workload = Workload.from_json(kept[0])
     record = TuningRecord.from_json(kept[1], workload)
     schedule = tvm.s_tir.Schedule(workload.mod, debug_mask="none")
     record.trace.apply_to_schedule(schedule, remove_postproc=False)
-    return schedule
+    function = schedule.mod["main"]
+    if advice_of(function) is None:
+        return schedule
+    # The record has a tile's sizes only; the primitives are those of the rule that takes them.
+    return padded(schedule_contraction)(function, cpu_of(record.target))

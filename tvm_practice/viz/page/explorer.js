@@ -158,9 +158,9 @@ function mark(from) {
     });
     if (!from) continue;
     if (name !== from.pane) reveal(pane, hit[name].size ? hit[name] : near[name]);
-    said.push(`${hit[name].size} ${{ step: "primitives", tir: "lines of TIR", llvm: "of LLVM IR", asm: "of assembly" }[name]}`);
+    said.push(`${{ step: "primitives", tir: "TIR", llvm: "LLVM IR", asm: "assembly" }[name]} ${hit[name].size}`);
   }
-  status.textContent = from ? `Marked: ${said.join(", ")}.` : "";
+  status.textContent = from ? `Marked lines: ${said.join(", ")}.` : "";
 }
 
 // Scrolls a pane, never the page, and only if none of the lines is in sight.
