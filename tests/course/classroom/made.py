@@ -1,18 +1,23 @@
 """A class of made students: `python -m tests.course.classroom.made FOLDER [COUNT]`.
 
     python -m tests.course.classroom.made class 100
-    tvm-practice grade class --only 1
 
 Each hands in phase 1: right answers, wrong ones, stubs; six of them mean harm, and two archives are
-broken. What `tvm-practice grade` says of them has to be as their names say.
+broken. `tvm-practice grade` then grades them, two at a time. Exit code 1: a student's points are
+not what the answers are worth, a file beside the class was touched, or a process is left.
 """
 
+import csv
 import itertools
 import random
+import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
 
 from tests.mutants import Mutant, mutants, pasted, right_answers
 from tvm_practice.course.catalog import MINE, Exercise, find, phase
@@ -52,10 +57,10 @@ def chapter(module: str, **answers: str) -> str:
     return text
 
 
-def make_class(folder: Path, count: int, home: Path) -> dict[str, int | None]:
-    """Write `count` submissions; the points of each by its name, None where it cannot be told."""
+def make_class(folder: Path, count: int, home: Path) -> dict[str, int]:
+    """Write `count` submissions; the points of each by its name."""
     chance = random.Random(0)
-    points: dict[str, int | None] = {}
+    points: dict[str, int] = {}
     for number, (kind, text, worth) in enumerate(itertools.islice(_students(chance, home), count)):
         name = f"{number:03}-{kind}"
         points[name] = worth
@@ -71,7 +76,7 @@ def make_class(folder: Path, count: int, home: Path) -> dict[str, int | None]:
     return points
 
 
-def _students(chance: random.Random, home: Path) -> Iterator[tuple[str, str, int | None]]:
+def _students(chance: random.Random, home: Path) -> Iterator[tuple[str, str, int]]:
     """Kind, chapter and points of one after the other."""
     others = _others()
     exercises = phase("te_basics").exercises
@@ -81,7 +86,7 @@ def _students(chance: random.Random, home: Path) -> Iterator[tuple[str, str, int
         elif number % 8 == 4 and number // 8 < len(HARM):
             kind = list(HARM)[number // 8]
             answers = {"softmax": reference(find("softmax")), "matmul": harm(kind, home)}
-            yield kind, chapter("te_basics", **answers), None
+            yield kind, chapter("te_basics", **answers), _worth(find("softmax"))
         else:
             answers, worth = {}, 0
             for exercise in exercises:
@@ -120,12 +125,52 @@ def _stands_alone(answer: Mutant) -> bool:
     return "from solutions" not in answer.source
 
 
+def differences(marks: Path, points: dict[str, int]) -> list[str]:
+    """The students whose points in `marks` are not these, and those that are missing."""
+    with (marks / "marks.csv").open(encoding="utf-8") as file:
+        found = {each["student"]: int(each["points"]) for each in csv.DictReader(file)}
+    results = {each.stem for each in (marks / "results").glob("*.json")}
+    return [
+        f"{name}: {found.get(name, 'no')} points, and not {worth}"
+        for name, worth in points.items()
+        if found.get(name) != worth or name not in results
+    ]
+
+
 def main() -> None:
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True)
-    made = make_class(folder, int(sys.argv[2]) if len(sys.argv) > 2 else 100, Path.home() / "made")
-    for name, points in made.items():
-        print(f"{name:<24} {'?' if points is None else points}")
+    folder = Path(sys.argv[1]).resolve()
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    home = folder / "home"
+    home.mkdir(parents=True)
+    (home / "thesis").write_text("kept")
+    points = make_class(folder / "class", count, home)
+    handed_in = _contents(folder)
+    command = [sys.executable, "-m", "tvm_practice.course", "grade", str(folder / "class")]
+    started = time.monotonic()
+    subprocess.run([*command, "--only", "1", "--jobs", "2", "--out", str(folder / "marks")])
+    seconds = time.monotonic() - started
+    wrong = differences(folder / "marks", points)
+    now = _contents(folder)
+    wrong += [f"{name} was touched" for name, text in handed_in.items() if now.get(name) != text]
+    wrong += [f"{each} is left" for each in psutil.process_iter() if _is_left(each)]
+    for each in wrong:
+        print(each)
+    print(f"{count} students graded in {seconds:.0f} s, {len(wrong)} not as they should be")
+    sys.exit(bool(wrong))
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def _is_left(process: psutil.Process) -> bool:
+    """Whether it is the process that `leaves` leaves behind, or a sandbox's."""
+    try:
+        words = process.cmdline()
+    except psutil.Error:
+        return False
+    inside = "tvm_practice.course.classroom.inside"
+    return words == ["sleep", "100000"] or (words[:1] == ["bwrap"] and inside in words)
 
 
 if __name__ == "__main__":

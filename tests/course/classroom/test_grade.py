@@ -141,7 +141,9 @@ def test_answers_that_are_alike_are_found(classroom: Path) -> None:
     return [X, te.compute([m, n], lambda *at: powers[at] / whole[at[0]], name="softmax")]
 """
     renamed = own.replace("best", "b").replace("powers", "p").replace("again", "z")
-    answers = {"ada": own, "bob": renamed, "cy": _RIGHT["softmax"]}
+    head, _, body = own.partition("\n")
+    twice = "\n".join([head, body.replace("return", "unused ="), body])
+    answers = {"abe": twice, "ada": own, "bob": renamed, "cy": _RIGHT["softmax"]}
     for name, source in answers.items():
         (classroom / f"{name}.py").write_text(chapter("te_basics", softmax=source))
     (classroom / "dora.py").write_text(chapter("te_basics"))
@@ -153,6 +155,9 @@ def test_answers_that_are_alike_are_found(classroom: Path) -> None:
     assert ("ada", "bob") in pairs and ("cy", REFERENCE) in pairs
     assert pairs["ada", "bob"].exercises == ("te_basics.softmax",)
     assert not [pair for pair in pairs if "dora" in pair or set(pair) == {"ada", "cy"}]
+    assert all(
+        0 < share <= 1 for each in pairs.values() for share in (each.of_first, each.of_second)
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def grade_folder(
     try:
         pairs = compare(submissions, exercises, at_least=alike)
         write_likeness(pairs, out / LIKENESS)
-        screen.say(f"{len(pairs)} pairs have {alike:.0%} or more in common")
+        screen.say(f"pairs with {alike:.0%} or more in common: {len(pairs)}")
         written.append(LIKENESS)
     except NoLikeness as problem:
         screen.note(f"not compared with one another: {problem}")

@@ -72,19 +72,20 @@ def _compare(
 ) -> Likeness | None:
     from copydetect import compare_files
 
-    shared = total_first = total_second = 0
+    shared_first = shared_second = total_first = total_second = 0.0
     alike = []
     for name in one.keys() & other.keys():
         a, b = one[name], other[name]
-        overlap, shares, _ = compare_files(a, b)
-        shared += overlap
+        _, shares, _ = compare_files(a, b)
         total_first += a.token_coverage  # type: ignore[attr-defined]
         total_second += b.token_coverage  # type: ignore[attr-defined]
+        shared_first += shares[0] * a.token_coverage  # type: ignore[attr-defined]
+        shared_second += shares[1] * b.token_coverage  # type: ignore[attr-defined]
         if max(shares) >= at_least:
             alike.append(name)
     if not total_first or not total_second:
         return None
-    shares = shared / total_first, shared / total_second
+    shares = shared_first / total_first, shared_second / total_second
     if max(shares) < at_least:
         return None
     return Likeness(first, second, *shares, tuple(sorted(alike)))
