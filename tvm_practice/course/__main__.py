@@ -701,6 +701,8 @@ def leaderboard(folder: Path, out: Path, title: str) -> None:
     """
     from tvm_practice.course.capstone.leaderboard import write_leaderboard
 
+    if not any(folder.glob("*.json")):
+        raise click.UsageError(f"{folder} has no .json file of `tvm-practice submit`")
     placed, refused = write_leaderboard(folder, out, title=title)
     click.echo(f"{placed} placed, {refused} left out: written to {out}")
 

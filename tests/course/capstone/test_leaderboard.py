@@ -48,6 +48,12 @@ def test_the_best_is_first_and_the_tampered_has_no_place(page: Path) -> None:
     assert "http" not in text  # nothing is fetched
 
 
+def test_a_folder_without_submissions_is_a_mistake(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    result = CliRunner().invoke(main, ["leaderboard", str(tmp_path), "--out", str(out)])
+    assert result.exit_code == 2 and "no .json file" in result.output and not out.exists()
+
+
 @pytest.mark.pages
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_opens_without_errors(page: Path, width: int) -> None:
