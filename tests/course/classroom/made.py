@@ -59,6 +59,7 @@ def chapter(module: str, **answers: str) -> str:
 
 def make_class(folder: Path, count: int, home: Path) -> dict[str, int]:
     """Write `count` submissions; the points of each by its name."""
+    folder.mkdir(parents=True, exist_ok=True)
     chance = random.Random(0)
     points: dict[str, int] = {}
     for number, (kind, text, worth) in enumerate(itertools.islice(_students(chance, home), count)):
