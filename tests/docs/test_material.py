@@ -112,6 +112,7 @@ def test_every_entry_is_read_and_what_is_elsewhere_exists(file: Path) -> None:
 
 @pytest.mark.pages
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # twenty programs in turn, each with a limit of its own
 @pytest.mark.parametrize("file", MATERIAL, ids=lambda file: file.stem)
 def test_the_material_in_order(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
