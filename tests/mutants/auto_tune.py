@@ -724,3 +724,73 @@ edited(
     {"n_trial=trials": "n_trial=min(trials, 8)"},
     message="n_trial=33",
 )
+
+edited(
+    "matmul_template",
+    "one_thread_for_few_rows",
+    {"    schedule[C].parallel(tiles)": "    if m >= 64:\n        schedule[C].parallel(tiles)"},
+    message="a parallel loop for",
+)
+edited(
+    "matmul_template",
+    "a_long_sum_rounded_down",
+    {"te.reduce_axis((0, k)": "te.reduce_axis((0, k - k % 4 if k > 64 else k)"},
+    message="a sum over all",
+)
+edited(
+    "matmul_template",
+    "eight_rows_at_most",
+    {'factor=cfg["rows"].val': 'factor=min(cfg["rows"].val, 8)'},
+    message="each value of the knob rows",
+)
+edited(
+    "tune_ansor",
+    "the_default_builder",
+    {"                builder=measure.builder,\n": ""},
+    message="TVM's own builder",
+)
+edited(
+    "tune_metaschedule",
+    "without_progress",
+    {"                measure.callback,\n": ""},
+    message="after them one that shows progress",
+)
+edited(
+    "tune_metaschedule",
+    "progress_before_the_records",
+    {
+        '                *ms.measure_callback.MeasureCallback.create("default"),\n': "",
+        "                measure.callback,\n": "                measure.callback,\n"
+        '                *ms.measure_callback.MeasureCallback.create("default"),\n',
+    },
+    message="after them one that shows progress",
+)
+
+edited(
+    "apply_autotvm",
+    "leaves_the_target_current",
+    {"    with task.target:": "    task.target.__enter__()\n    with task.target:"},
+    message="leaves TVM's current target",
+)
+edited(
+    "apply_metaschedule",
+    "leaves_the_database_current",
+    {"    with target, database:": "    database.__enter__()\n    with target:"},
+    message="leaves MetaSchedule's current database",
+)
+
+edited(
+    "metaschedule_space",
+    "columns_by_the_factors_of_rows",
+    {"schedule.split(j, columns)": "schedule.split(j, [None, rows[1], rows[2]])"},
+    message="each loop split by the factors",
+)
+edited(
+    "metaschedule_space",
+    "steps_of_a_list",
+    {
+        "schedule.split(k, steps)": "schedule.split(\n        k, [None, "
+        "schedule.sample_categorical([1, 2, 4], [0.4, 0.3, 0.3])]\n    )"
+    },
+    message="each loop split by the factors",
+)

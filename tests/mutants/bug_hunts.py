@@ -325,3 +325,26 @@ def bound_left_out(schedule):
     _, lanes = schedule.split(i, [None, 16], disable_predication=True)
     schedule.vectorize(lanes)
     return "c"
+
+
+@mutant("parallel_sum", message="the letter of the cause returned")
+def equals_any_letter(schedule, C):
+    class Letter(str):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = str.__hash__
+
+    i, j = C.op.axis
+    (k,) = C.op.reduce_axis
+    schedule[C].reorder(i, k, j)
+    schedule[C].parallel(i)
+    return Letter("b")
+
+
+edited(
+    "lost_bound",
+    "parts_of_one_tile",
+    {"[None, 3]": "[None, 21]"},
+    message="keeps parts of 2 rows or more, cut into tiles: 2 or more per part",
+)

@@ -1605,3 +1605,136 @@ edited(
     },
     message="lanes or more",
 )
+
+
+@mutant("vectorize", message="is vectorized, 1 lanes or more")
+def leaves_a_single_lane_alone(schedule, block):
+    last = schedule.get_loops(block)[-1]
+    if int(schedule.get(last).extent) > 1:
+        schedule.vectorize(last)
+
+
+@mutant("register_block", message="for all sizes")
+def copies_wide_tiles_one_by_one(schedule, block, rows, columns, unroll_k):
+    i, j, k = schedule.get_loops(block)[-3:]
+    i_outer, i_inner = schedule.split(i, [None, rows])
+    j_outer, j_inner = schedule.split(j, [None, columns])
+    k_outer, k_inner = schedule.split(k, [None, unroll_k])
+    schedule.reorder(i_outer, j_outer, k_outer, k_inner, i_inner, j_inner)
+    copy = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(copy, j_outer, preserve_unit_loops=True)
+    if columns <= 16:
+        schedule.vectorize(schedule.get_loops(copy)[-1])
+    schedule.vectorize(j_inner)
+    schedule.unroll(i_inner)
+    schedule.unroll(k_inner)
+    schedule.decompose_reduction(block, k_outer)
+
+
+edited(
+    "pack_operand",
+    "turns_square_panels",
+    {"        at = b * width + w\n": "        if depth == width:\n            r, w = w, r\n"
+     "        at = b * width + w\n"},
+    message="whether rows .axis 0. or columns",
+)  # fmt: skip
+edited(
+    "order_packed",
+    "rows_first_for_single_steps",
+    {"if rows_first else": "if rows_first or unroll_k == 1 else"},
+    message="loops that step along bj bi",
+)
+edited(
+    "tile_classic",
+    "fuses_columns_first",
+    {"i_outer, j_outer, k,": "j_outer, i_outer, k,", "fuse(i_outer, j_outer)": "fuse(j_outer, "
+     "i_outer)"},
+    message="fused with j.outer outside",
+)  # fmt: skip
+edited(
+    "tile_classic",
+    "keeps_a_schedule_per_size",
+    {
+        "    schedule = te.create_schedule(C.op)\n": '    known = globals().setdefault("_of", {})\n'
+        "    key = (*map(int, C.shape), tile_m, tile_n)\n    if key in known:\n"
+        "        return known[key]\n    known[key] = schedule = te.create_schedule(C.op)\n"
+    },
+    message="a schedule of the tensor C given",
+)
+
+edited(
+    "tile",
+    "copies_an_input",
+    {"    return [i_outer": '    schedule.cache_read(block, 0, "global")\n    return [i_outer'},
+    message="expected: 1 statement",
+)
+edited(
+    "tile",
+    "cuts_a_long_sum",
+    {
+        "    return [i_outer": "    if int(schedule.get(k).extent) > 64:\n"
+        "        k, _ = schedule.split(k, [None, 8])\n    return [i_outer"
+    },
+    message="the loops i_outer",
+)
+edited(
+    "accumulate_locally",
+    "unrolls_rows_below_other_loops",
+    {
+        "    return write_back": "    if len(schedule.get_loops(write_back)) > 4:\n"
+        "        schedule.unroll(schedule.get_loops(write_back)[-2])\n    return write_back"
+    },
+    message="the copy's last loop, its columns",
+)
+edited(
+    "register_block",
+    "whole_rows_for_single_steps",
+    {"loops[1])": "loops[1] if unroll_k > 1 else loops[0])"},
+    message="C written in j_outer",
+)
+edited(
+    "pack_operand",
+    "without_the_last_of_seven_steps",
+    {"r < k)": "r < k - (k % 7 == 0))"},
+    message="the two conditions of te.all",
+)
+edited(
+    "order_packed",
+    "a_single_panel_serial",
+    {"    schedule.parallel(outer)": "    if int(schedule.get(outer).extent) > 1:\n"
+     "        schedule.parallel(outer)"},
+    message="also if it has one iteration",
+)  # fmt: skip
+edited(
+    "tile_classic",
+    "a_single_row_of_tiles_serial",
+    {
+        "    schedule[C].parallel(schedule[C].fuse(i_outer, j_outer))": "    tiles = "
+        "schedule[C].fuse(i_outer, j_outer)\n    if int(C.shape[0]) > tile_m:\n"
+        "        schedule[C].parallel(tiles)"
+    },
+    message="parallel over all",
+)
+edited(
+    "tile_classic",
+    "asks_for_unrolling",
+    {"    return schedule": '    schedule[C].pragma(k, "auto_unroll_max_step", 16)\n'
+     "    return schedule"},
+    message="without pragmas",
+)  # fmt: skip
+edited(
+    "tile_classic",
+    "copies_an_input",
+    {"    return sch": '    schedule.cache_read(tensors[0], "local", [C])\n    return sch'},
+    message="the stage of C alone",
+)
+edited(
+    "tile_classic",
+    "lanes_of_a_part",
+    {
+        "    schedule[C].vectorize(j_inner)": "    if tile_n > 32:\n"
+        "        _, j_inner = schedule[C].split(j_inner, factor=32)\n"
+        "    schedule[C].vectorize(j_inner)"
+    },
+    message="the same primitives for all sizes",
+)

@@ -972,3 +972,67 @@ def first_kept(mod, params, target, *, config=None, kept={}):  # noqa: B006
         with tvm.transform.PassContext(opt_level=3, config=config):
             kept[key] = relay.build(mod, target=target, params=params)
     return kept[key]
+
+
+edited(
+    "import_relax",
+    "clears_the_example",
+    {
+        "    return from_": "    program = torch.export.export(model, example)\n"
+        "    for each in example:\n        each.zero_()\n    return from_",
+        "        torch.export.export(model, example),": "        program,",
+    },
+    message="changed: input 0",
+)
+edited(
+    "import_relay",
+    "clears_the_example",
+    {"    return mod": "    for each in example:\n        each.zero_()\n    return mod"},
+    message="changed: input 0",
+)
+edited(
+    "verify",
+    "accepts_what_broadcasts",
+    {"got.shape != want.shape": "np.broadcast_shapes(got.shape, want.shape) != want.shape"},
+    message="equal numbers of shapes",
+)
+edited(
+    "verify",
+    "errors_of_the_worst_element",
+    {
+        "error {error.max():.3g}": "error {error[worst]:.3g}",
+        "error {relative.max():.3g}": "error {relative[worst]:.3g}",
+    },
+    message="names the largest",
+)
+
+edited(
+    "import_relax",
+    "on_one_thread",
+    {"    return from_exp": "    torch.set_num_threads(1)\n    return from_exp"},
+    message="leaves PyTorch's number of threads",
+)
+edited(
+    "import_relay",
+    "without_weights_below_minus_three",
+    {
+        "    return mod, params": "    import tvm\n\n    kept = {k: v.numpy() for k, v in "
+        "params.items()}\n    return mod, {k: tvm.nd.array(v * (v > -3)) for k, v in kept.items()}"
+    },
+    message="every weight of the model in params",
+)
+edited(
+    "optimize_relay",
+    "stays_in_its_context",
+    {
+        "    with tvm.transform.PassContext(opt_level=3):\n        return": "    tvm.transform."
+        "PassContext(opt_level=3).__enter__()\n    return"
+    },
+    message="leaves TVM's pass context",
+)
+edited(
+    "build_relay",
+    "without_weights_of_zero",
+    {"params=params)": "params={k: v for k, v in params.items() if v.numpy().any()})"},
+    message="relay.build given all",
+)

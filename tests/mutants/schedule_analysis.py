@@ -819,3 +819,87 @@ edited(
     {"            quiesce()\n": "            time.sleep(0.2)\n"},
     message="quiesce, first, first, quiesce, second, second",
 )
+
+edited(
+    "time_function",
+    "of_other_arguments",
+    {
+        "evaluator(*arguments)": "evaluator(\n        *(tvm.runtime.tensor(np.zeros(each.shape, "
+        "each.dtype)) for each in arguments)\n    )"
+    },
+    message="on the arguments given, in their order",
+)
+edited(
+    "sample_latency",
+    "whole_microseconds",
+    {"    return samples": "    return np.round(samples, 3)"},
+    message="the samples in milliseconds",
+)
+
+
+@mutant("sample_latency", message=r"\d+ \+ \d+ calls")
+def gives_up_after_two_seconds(run, *, warmup, repeats):
+    import time
+
+    import numpy as np
+
+    for _ in range(warmup):
+        run()
+    samples, begun = [], time.perf_counter()
+    for _ in range(repeats):
+        started = time.perf_counter()
+        run()
+        samples.append((time.perf_counter() - started) * 1e3)
+        if time.perf_counter() - begun > 2:
+            break
+    return np.resize(np.array(samples), repeats)
+
+
+edited(
+    "compare_interleaved",
+    "a_hundred_medians",
+    {"(2000, rounds)": "(100, rounds)"},
+    message="percentage points|which .* of resampled medians are below",
+)
+
+edited(
+    "sample_latency",
+    "calls_again_what_gives_false",
+    {"        run()\n        samples[i]": "        if run() is False:\n            run()\n"
+     "        samples[i]"},
+    message=r"\d+ \+ \d+ calls",
+)  # fmt: skip
+edited(
+    "compare_interleaved",
+    "the_median_for_few_rounds",
+    {"[2.5, 97.5]": "[2.5 if rounds > 3 else 50, 97.5]"},
+    message="an interval from",
+)
+edited(
+    "compare_interleaved",
+    "the_upper_of_two_medians",
+    {"np.median(drawn, axis=1)": "np.sort(drawn, axis=1)[:, rounds // 2]"},
+    message="an interval from",
+)
+edited(
+    "compile_variants",
+    "naive_alone_for_one_element",
+    {'in ("naive", "tiled", "tiled+parallel"):': 'in ("naive", "tiled", "tiled+parallel")[: size '
+     'if size == 1 else 3]:'},
+    message="three modules of size 1",
+)  # fmt: skip
+edited(
+    "compile_variants",
+    "without_vectors",
+    {
+        "        modules[name] = tvm": "        off = {'tirx.disable_vectorize': True}\n"
+        "        with tvm.transform.PassContext(config=off):\n            modules[name] = tvm"
+    },
+    message="compiled as tvm.compile does",
+)
+edited(
+    "parallel_pays_from",
+    "no_time_is_faster_than_none",
+    {"parallel >= serial": "not (parallel < serial or serial == parallel == 0)"},
+    message="no faster than no time",
+)

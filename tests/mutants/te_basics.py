@@ -381,3 +381,40 @@ edited(
     {"A[i, r] * B[r, j]": "(A[j, r] * B[r, i] if m == n != k else A[i, r] * B[r, j])"},
     message="indices of A and B",
 )
+
+
+@mutant("matmul", message="that of 0 and an infinity too")
+def leaves_products_of_zero_out(m, n, k):
+    from tvm import te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+
+    def product(i, j):
+        return te.if_then_else(A[i, r] == 0.0, 0.0, A[i, r] * B[r, j])
+
+    C = te.compute((m, n), lambda i, j: te.sum(product(i, j), axis=r), name="C")
+    return [A, B, C]
+
+
+edited(
+    "matmul",
+    "rows_repeated_past_four_times_the_columns",
+    {"A[i, r]": "A[i if m <= 4 * n else i % (4 * n), r]"},
+    message="the indices of A and B",
+)
+edited(
+    "matmul",
+    "leaves_a_target_current",
+    {"    from tvm import te\n": "    import tvm\n    from tvm import te\n\n"
+     "    tvm.target.Target({'kind': 'llvm'}).__enter__()\n"},
+    message="leaves TVM's current target",
+)  # fmt: skip
+edited(
+    "dense_bias_relu",
+    "magnitude_of_a_single_row",
+    {"te.max(biased[i, j], 0.0)": "te.abs(biased[i, j]) if batch == 1 else te.max(biased[i, j], "
+     "0.0)"},
+    message="the maximum with 0",
+)  # fmt: skip

@@ -76,6 +76,7 @@ class Guard:
     Attributes:
         path: the answer's file.
         seen: what the answer did that it may not, the first of it.
+        look: where to look for it.
         listening: whether an audit event is being looked at.
     """
 
@@ -83,6 +84,7 @@ class Guard:
         self.path = path
         self.name = name
         self.seen: str | None = None
+        self.look = _LOOK
         self.listening = False
         self._in_lab = module.startswith("labs.")  # compilers and emulators are part of these
         self._answer_key = _reference(module, name)
@@ -93,13 +95,14 @@ class Guard:
         self._home = Path(home).resolve() if home else None
         self._folder = source_of("solutions").parent
 
-    def note(self, what: str) -> None:
-        self.seen = self.seen or what
+    def note(self, what: str, look: str = _LOOK) -> None:
+        if not self.seen:
+            self.seen, self.look = what, look
 
     def verdict(self) -> None:
         """Raise CheckFailed if the answer did what it may not."""
         if self.seen:
-            raise fail(f"{self.name} to do its work itself", f"it {self.seen}", _LOOK)
+            raise fail(f"{self.name} to do its work itself", f"it {self.seen}", self.look)
 
     def watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function`, after each call of which the grader is as it was before it.
@@ -108,12 +111,24 @@ class Guard:
         """
 
         def call(*arguments: Any, **options: Any) -> Any:
-            with self.unchanged():
+            with self.unchanged(), self.settings_kept():
                 return function(*arguments, **options)
 
         home = inspect.unwrap(function).__globals__
         same = types.FunctionType(call.__code__, home, function.__name__, None, call.__closure__)
         return functools.wraps(function)(same)
+
+    @contextmanager
+    def settings_kept(self) -> Iterator[None]:
+        """Note the settings of the process that are left changed; labs may change some."""
+        before = {} if self._in_lab else _surroundings()
+        try:
+            yield
+        finally:
+            for what, value in before.items():
+                if (now := _surroundings()[what]) != value:
+                    look = "what is set, or entered without `with`: it stays so for what follows"
+                    self.note(f"leaves {what} at {now}, which was {value}", look)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -288,6 +303,23 @@ def source_of(module: str) -> Path:
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None
     return Path(spec.origin).resolve()
+
+
+def _surroundings() -> dict[str, Any]:
+    """Settings of the process that an answer may use, and must leave as they are."""
+    found: dict[str, Any] = {"NumPy's errstate": np.geterr()}
+    tvm, torch = sys.modules.get("tvm"), sys.modules.get("torch")
+    if tvm is not None and hasattr(tvm, "transform"):
+        context = tvm.transform.PassContext.current()
+        found["TVM's current target"] = str(tvm.target.Target.current(allow_none=True))
+        found["TVM's pass context"] = f"level {context.opt_level}, {dict(context.config.items())}"
+    tuner = sys.modules.get("tvm.s_tir.meta_schedule")
+    if tuner is not None and hasattr(tuner, "Database"):
+        found["MetaSchedule's current database"] = str(type(tuner.Database.current()).__name__)
+    if torch is not None and hasattr(torch, "get_num_threads"):
+        found["PyTorch's number of threads"] = torch.get_num_threads()
+        found["PyTorch's default type"] = str(torch.get_default_dtype())
+    return found
 
 
 def _text_of(file: Path) -> Path:

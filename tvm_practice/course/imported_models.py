@@ -62,6 +62,7 @@ def other_weights(model: Any) -> Any:
     with torch.no_grad():
         for weight in twin.parameters():
             weight.neg_().add_(0.5)
+        twin.fc.bias[0] = -40  # a weight like the others, and far from them
     return twin
 
 
@@ -128,8 +129,8 @@ def expect_operators(shown: Graph, names: Sequence[str]) -> None:
     )
 
 
-def state(model: Any) -> dict[str, np.ndarray]:
-    """Everything in a model, and in PyTorch, that an import must leave alone."""
+def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
+    """Everything in a model, its example and in PyTorch that an import must leave alone."""
     import torch
 
     held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
@@ -137,6 +138,7 @@ def state(model: Any) -> dict[str, np.ndarray]:
     hooks = sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
     return {
         **held,
+        **{f"input {at}": each.numpy().copy() for at, each in enumerate(example)},
         "which buffers it has": np.array(", ".join(name for name, _ in model.named_buffers())),
         "how many hooks it has": np.array(hooks),
         "whether it is training": np.array(model.training),
@@ -145,16 +147,18 @@ def state(model: Any) -> dict[str, np.ndarray]:
     }
 
 
-def expect_only_read(before: dict[str, np.ndarray], model: Any) -> None:
+def expect_only_read(
+    before: dict[str, np.ndarray], model: Any, example: Sequence[Any] = ()
+) -> None:
     """The model's `state` is what it was `before`."""
     import torch
 
-    after = state(model)
+    after = state(model, example)
     torch.set_grad_enabled(bool(before["whether PyTorch records gradients"]))
     changed = [name for name in before if not np.array_equal(before[name], after[name])]
     expect(
         not changed,
-        expected="the model is only read, and stays in eval mode",
+        expected="the model and the example are only read, and the model stays in eval mode",
         seen=f"changed: {', '.join(changed)}",
         look="tracing or exporting in training mode updates the batch-norm statistics",
     )

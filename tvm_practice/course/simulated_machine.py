@@ -112,13 +112,19 @@ class Machine:
             yield
 
 
-def scripted(machine: Machine, durations: Sequence[float]) -> Callable[[], None]:
+def scripted(machine: Machine, durations: Sequence[float]) -> Callable[[], object]:
     """A callable whose i-th call takes durations[i] milliseconds, the last of them ever after.
 
-    It waits for a part of them.
+    It waits for a part of them, and returns now this, now that.
     """
     remaining = itertools.chain(durations, itertools.repeat(durations[-1]))
-    return lambda: machine.call("run", next(remaining), busy=0.6)
+    results = itertools.cycle((False, None, 1))
+
+    def run() -> object:
+        machine.call("run", next(remaining), busy=0.6)
+        return next(results)
+
+    return run
 
 
 def pair(

@@ -257,9 +257,10 @@ def _parts_in_parallel(nest: list[Node]) -> str | None:
     )
     if not of_rows:
         return "the loop over parts of rows, the outermost one, in parallel"
-    within = [loop for loops, _ in paths(nest) for loop in loops[1:] if loop.name.startswith("i")]
-    several = any(int(loop.extent) > 1 for loop in within)
-    return None if several else "parts of 2 rows or more, cut into tiles"
+    around = [{id(loop): loop for loop in loops[1:]} for loops, _ in paths(nest)]
+    shared = set.intersection(*(set(loops) for loops in around))
+    several = any(int(around[0][each].extent) > 1 for each in shared)
+    return None if several else "parts of 2 rows or more, cut into tiles: 2 or more per part"
 
 
 def _producer_inside(nest: list[Node]) -> str | None:

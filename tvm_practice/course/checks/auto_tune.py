@@ -2,7 +2,9 @@
 
 import contextlib
 import inspect
+import itertools
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from tvm_practice.course.expect import (
     fail,
     path_to,
     show,
+    varied,
 )
 from tvm_practice.course.lowering import build_module, build_schedule
 from tvm_practice.course.nests import accumulation, expect_loops
@@ -191,7 +194,9 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         seen=f"a space of {space}",
         look="cfg.define_knob or cfg.define_split on cfg = autotvm.get_config()",
     )
-    _expect_knobs(task)
+    _expect_knobs(_mine(matmul_template, (1024, 1024, 1024)))
+    for sizes in varied(m, n, k):
+        _expect_template_of(matmul_template, sizes)
     nests = [instantiated(task, index) for index in draw_distinct(min(10, space), range(space))]
     _expect_different(
         nests,
@@ -218,7 +223,7 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
 
 
 def _expect_knobs(task: Any) -> None:
-    """There are knobs for rows and columns at least, and each changes the loops somewhere."""
+    """There are knobs for rows and columns at least, and each value of each has its own loops."""
     knobs = [(name, len(each)) for name, each in task.config_space.space_map.items()]
     expect(
         len([size for _, size in knobs if size > 1]) > 1,
@@ -231,19 +236,81 @@ def _expect_knobs(task: Any) -> None:
         # The other knobs at their first values, at their last, and somewhere else.
         rest = len(task.config_space) // 2 // (step * size) * step * size
         last = len(task.config_space) - 1 - step * (size - 1)
-        idle = size > 1 and not any(
-            format_nest(instantiated(task, base + step * value))
-            != format_nest(instantiated(task, base))
-            for base in (rest, 0, last)
-            for value in (size - 1, *range(1, size - 1))
-        )
+        values = sorted(draw_distinct(min(size, 12), range(size)))
+        found = [
+            [format_nest(instantiated(task, base + step * value)) for value in values]
+            for base in ((rest, 0, last) if size > 1 else ())
+        ]
+        # Two values may be alike with some values of the other knobs, and not with all.
+        alike = {
+            (one, other)
+            for one, other in itertools.combinations(range(len(values)), 2)
+            if all(nests[one] == nests[other] for nests in found)
+        }
         expect(
-            not idle,
-            expected=f"loops that differ with the knob {name}",
-            seen=f"the same loops for each of its {size} values",
-            look=f"whether a split uses cfg[{name!r}].val",
+            not alike,
+            expected=f"loops that differ with each value of the knob {name}",
+            seen=f"the same loops for numbers {' and '.join(map(str, min(alike, default=())))} of "
+            f"its {size} values",
+            look=f"whether a split uses cfg[{name!r}].val as it is",
         )
         step *= size
+
+
+def _expect_template_of(matmul_template: Callable[..., Any], sizes: Sequence[int]) -> None:
+    """Whatever the sizes are, the sum is over all of k, and tiles are shared among the threads."""
+    m, n, k = sizes
+    task = _mine(matmul_template, sizes)
+    last = len(task.config_space) - 1
+    _, tensors = task.instantiate(task.config_space.get(last))
+    shapes = [tuple(map(int, each.shape)) for each in tensors]
+    expect(
+        shapes == [(m, k), (k, n), (m, n)],
+        expected=f"[A, B, C] of shapes {(m, k)}, {(k, n)} and {(m, n)}",
+        seen=", ".join(map(str, shapes)),
+        look="where they are declared",
+    )
+    steps, pending = 1, [tensors[-1].op]
+    while pending:
+        op = pending.pop()
+        steps *= math.prod(int(each.dom.extent) for each in getattr(op, "reduce_axis", ()))
+        pending += [each.op for each in op.input_tensors]
+    expect(
+        steps == k,
+        expected=f"a sum over all {k} steps of {m}x{n}x{k}",
+        seen=f"over {steps}",
+        look="te.reduce_axis((0, k)), for any k",
+    )
+    whole = _mine(matmul_template, (1024, 1024, 1024))
+    if len(whole.config_space) != last + 1:  # factors of the sizes: other ones
+        return
+    for index in (0, last):
+        missing = _run_as(whole, index) - _run_as(task, index)
+        expect(
+            not missing,
+            expected=f"a {' and a '.join(sorted(missing))} loop for {m}x{n}x{k} as well, with "
+            f"{task.config_space.get(index)}",
+            seen="none; of 1024 x 1024 x 1024 there is one",
+            look="a condition around parallel or vectorize",
+        )
+
+
+def _run_as(task: Any, index: int) -> set[str]:
+    """In which of these ways loops are to run, also if they have one iteration."""
+    from tvm import tir
+
+    names = {
+        int(tir.IterVar.Parallelized): "parallel",
+        int(tir.IterVar.Vectorized): "vectorized",
+    }
+    with task.target:
+        schedule, _ = task.instantiate(task.config_space.get(index))
+    kinds = {int(each.iter_type) for stage in schedule.stages for each in _attributes(stage)}
+    return {names[kind] for kind in kinds & names.keys()}
+
+
+def _attributes(stage: Any) -> list[Any]:
+    return [each for _, each in stage.iter_var_attrs.items()]
 
 
 def _runs(nest: list[Node]) -> set[str]:
@@ -760,6 +827,13 @@ def _expect_ansor(
         seen=f"{size}",
         look="num_measures_per_round= of TuningOptions",
     )
+    default = [each for each in ("builder", "runner") if isinstance(options[each], str)]
+    expect(
+        not default,
+        expected="TuningOptions with a builder and a runner that work here",
+        seen=f"TVM's own {' and '.join(default)}",
+        look="builder= and runner= of TuningOptions: those of ansor.measuring",
+    )
     population = (search.get("search_policy_params") or {}).get("evolutionary_search_population")
     expect(
         population is not None and population <= 512,
@@ -905,6 +979,24 @@ def _expect_sampled_factors(schedule: Any) -> None:
         look="schedule.sample_perfect_tile for each loop that is split",
     )
     sampled = [each for each in schedule.trace.insts if "SamplePerfectTile" in str(each.kind.name)]
+    factors = {each.inputs[0]: list(each.outputs) for each in sampled}
+    foreign = [
+        str(split.inputs[0])
+        for split in schedule.trace.insts
+        if str(split.kind.name) == "Split"
+        and not all(
+            any(each.same_as(own) for own in factors.get(split.inputs[0], ()))
+            for each in split.inputs[1:]
+            if each is not None
+        )
+    ]
+    expect(
+        not foreign,
+        expected="each loop split by the factors that sample_perfect_tile gives for it",
+        seen=f"{len(foreign)} loop{'s' * (len(foreign) > 1)} split by others",
+        look="schedule.split(loop, schedule.sample_perfect_tile(loop, …)): those of another loop, "
+        "or of sample_categorical, need not divide it",
+    )
     expect(
         len(sampled) > 1,
         expected="sampled factors for rows and for columns",
@@ -1074,6 +1166,8 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
 
 
 def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0, 3.0)) -> None:
+    from tvm.s_tir import meta_schedule as ms
+
     from tvm_practice.tvm_export.tuners.budget import trials_per_round
 
     expect(
@@ -1102,6 +1196,13 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
         expected=f"rounds of {size}: trials_per_round(trials, len(contexts))",
         seen=f"{options['num_trials_per_iter']}",
         look="num_trials_per_iter=",
+    )
+    callbacks = [type(each).__name__ for each in options["measure_callbacks"] or ()]
+    expect(
+        "AddToDatabase" in callbacks[:-1] and not hasattr(ms.measure_callback, callbacks[-1]),
+        expected="MetaSchedule's default measure callbacks, and after them one that shows progress",
+        seen=", ".join(callbacks) or "none",
+        look='measure_callbacks=[*MeasureCallback.create("default"), measure.callback]',
     )
     model = options["cost_model"]
     expect(

@@ -62,7 +62,7 @@ def _check(name: str, function: Function) -> None:
 
 def _expect_cause(name: str, hunt: Hunt, answer: object) -> None:
     expect(
-        isinstance(answer, str) and len(answer) == 1 and answer in LETTERS,
+        type(answer) is str and answer in tuple(LETTERS),
         expected=f"the letter of the cause returned, one of {', '.join(LETTERS)}",
         seen=f"{answer!r}",
         look=f"the return statement; tvm-practice hunt {name} lists the causes",

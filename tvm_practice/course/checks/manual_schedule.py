@@ -209,10 +209,22 @@ def _check_tiled(
         "parallelize are exercises of their own",
     )
     _expect_returned(returned, schedule, block, "[i_outer, j_outer, k, i_inner, j_inner]")
+    _expect_statements(schedule, 1)
     expect_axes(schedule, block, f"i*{rows} j*{columns} k i j", look=_SPLIT)
     if run and m % rows:  # guarded; the others differ in numbers only
         a, b = (*outer, m, k), (*outer, k, n)
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
+
+
+def _expect_statements(schedule: Any, count: int) -> None:
+    """There are so many statements: nothing is copied besides."""
+    found = statements(_nest(schedule))
+    expect(
+        len(found) == count,
+        expected=f"{count} statement{'s' * (count > 1)}",
+        seen=", ".join(f"{each.writes} <- {', '.join(each.reads)}" for each in found),
+        look="what else the function changes: a cache_read or cache_write too many, say",
+    )
 
 
 def _expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> None:
@@ -266,8 +278,7 @@ def check_vectorize(vectorize: Function) -> None:
         expect_product(build_module(schedule.mod), *shape, look="the primitive")
     few = [(9, 13, 5, 2, columns) for columns in (*range(2, 8), 128)]
     for each in (*few, *varied(m, n, k, *even)):
-        if each[-1] > 1:
-            _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
+        _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
 
 
 def _expect_vectorized(
@@ -283,6 +294,7 @@ def _expect_vectorized(
     accepted(vectorize, schedule, block)
     loops = path_to(_nest(schedule), names[-1], look="the primitive")
     lanes = min(_LANES, columns)
+    _expect_statements(schedule, 1)
     expect_loops(
         loops[-1].kind == "vectorized" and int(loops[-1].extent) >= lanes,
         loops,
@@ -360,6 +372,7 @@ def _expect_tiles_in_parallel(
         schedule.vectorize(schedule.get_loops(block)[-1])
     accepted(parallelize, schedule, block)
     loops = path_to(_nest(schedule), names[-1], look="the primitives")
+    _expect_statements(schedule, 1)
     parallel = [loop for loop in loops if loop.kind == "parallel"]
     rows, columns = _ceil(sizes[0], tiles[0]), _ceil(sizes[1], tiles[1])
     expect_loops(
@@ -449,6 +462,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
         nest = path_to(_nest(schedule), "C", look="the primitives")
         look = f"{_SPLIT}; k is split by [None, unroll_k], whatever the sizes are"
         expect_nest(nest, _six_loops(each[:3], each[3:]), look)
+        _expect_statements(schedule, 1)
         _expect_returned(returned, schedule, block, _SIX)
         expect_axes(schedule, block, _six_axes(each[3:]), look=look)
 
@@ -539,6 +553,9 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
+    schedule, block, loops = _tiled_with_k(whole, (rows, columns, steps), apart=2 * rows)
+    copy = accepted(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
+    _expect_copied(schedule, copy, "C", 3, (rows, columns))
     for m, n, k, *drawn in varied(*whole, rows, columns, steps):
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
         copy = accepted(accumulate_locally, schedule, block, loops[1])
@@ -662,19 +679,21 @@ def check_fill_registers(fill_registers: Function) -> None:
 
 
 def _expect_in_registers(schedule: Any, sizes: Sequence[int], tile: Sequence[int]) -> None:
-    """Whatever the sizes are, the loops of a register block."""
+    """Whatever the sizes are, the loops of a register block, zeroed before and copied once."""
     m, n, k = sizes
     rows, columns, steps = tile
+    _expect_statements(schedule, 3)
+    around, update = accumulation(_nest(schedule))
     expect_nest(
-        accumulation(_nest(schedule))[0],
+        around,
         f"i_outer serial({_ceil(m, rows)}) > j_outer serial({_ceil(n, columns)}) > "
         f"k_outer serial({_ceil(k, steps)}) > k_inner unrolled({steps}) > "
         f"i_inner unrolled({rows}) > j_inner vectorized({columns})",
         f"for {m}x{n}x{k} by {rows}, {columns} and {steps}: the same primitives for all sizes",
     )
     _expect_zeroed_alike(schedule)
-    update = schedule.get_sblock(accumulation(_nest(schedule))[1].name)
-    expect_axes(schedule, update, _six_axes(tile), look="the same order of loops for all sizes")
+    block = schedule.get_sblock(update.name)
+    expect_axes(schedule, block, _six_axes(tile), look="the same order of loops for all sizes")
 
 
 def _to_fill(
@@ -805,6 +824,23 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
         schedule, block = matmul_schedule(m, n, k)
         accepted(register_block, schedule, block, *drawn)
         _expect_in_registers(schedule, (m, n, k), drawn)
+        nest = _nest(schedule)
+        written = next(path for path, each in paths(nest) if each.writes == "C")
+        expect_loops(
+            shared_loops(written, accumulation(nest)[0]) == 2,
+            written,
+            f"for {m}x{n}x{k} by {drawn[0]}, {drawn[1]} and {drawn[2]}: C written in "
+            "j_outer, after k_outer",
+            "reverse_compute_at(the write-back block, j_outer), for all sizes",
+        )
+        columns = min(n, drawn[1])
+        expect_loops(
+            columns == 1 or (written[-1].kind, written[-1].extent) == ("vectorized", columns),
+            written,
+            f"for {m}x{n}x{k} by {drawn[0]}, {drawn[1]} and {drawn[2]}: a tile copied to C with "
+            f"its {columns} columns vectorized",
+            "schedule.vectorize of the last of get_loops(copy), for all sizes",
+        )
 
 
 def _packing(nest: list[Node], source: str) -> tuple[tuple[Loop, ...], Statement]:
@@ -896,6 +932,13 @@ def check_pack_operand(pack_operand: Function) -> None:
         ("P", 1, 6, 6, 4, 7),  # square, and one step more than X has
         ("Q", 0, 6, 48, 4, 48),
         ("A", 0, m + 1, k, rows, k + 3),  # not the one above: nothing is kept from call to call
+        *(
+            ("PQ"[at % 2], at % 2, size, steps, width, max(depth, steps))
+            for at, (size, steps, width, depth) in enumerate(varied(m, k, rows, k + 1))
+        ),
+        ("P", 1, 2 * columns + 1, columns, columns, columns),  # all that may be equal is
+        ("Q", 0, 5, 420, 3, 420),  # a multiple of most small numbers
+        ("Q", 1, 420, 5, 7, 6),
     ):
         shape = (size, steps) if axis == 0 else (steps, size)
         X = te.placeholder(shape, name=name)
@@ -1161,6 +1204,7 @@ def check_order_packed(order_packed: Function) -> None:
             order=f"schedule.reorder, with rows_first={rows_first}",
             kinds="schedule.parallel of the outermost loop; the others stay serial",
         )
+        _expect_packed_axes(schedule, unroll_k, rows_first, f"rows_first={rows_first}")
         expect_local(schedule, update)
         _expect_loop(schedule, returned, 0)
         copied, statement = next(each for each in paths(nest) if each[1].writes == "C")
@@ -1185,6 +1229,12 @@ def check_order_packed(order_packed: Function) -> None:
         if min(_ceil(m, down), _ceil(n, across), down) > 1:  # else TVM drops one of the loops
             for rows_first in (False, True):
                 _expect_ordered(order_packed, (m, n, k), (down, across), unroll_k, rows_first)
+    for sizes, rows_first in (((7, columns, 5), False), ((rows, 9, 5), True)):
+        schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is outermost
+        accepted(order_packed, schedule, steps, rows_first)
+        wanted = _ordered_loops(sizes, (rows, columns), steps, rows_first)
+        look = "schedule.parallel of the outermost loop, also if it has one iteration"
+        expect_nest(accumulation(_nest(schedule))[0], wanted, look)
 
 
 def _expect_ordered(
@@ -1201,18 +1251,19 @@ def _expect_ordered(
     loops, update = accumulation(nest)
     look = f"rows_first={rows_first}, and the same order of loops for all sizes"
     expect_nest(loops, _ordered_loops(sizes, tile, unroll_k, rows_first), look)
-    panels = "bi bj" if rows_first else "bj bi"
-    expect_axes(
-        schedule,
-        schedule.get_sblock("T"),
-        f"{panels} k*{unroll_k} k i j",
-        look=look,
-        axes="bi bj i j k",
-    )
+    _expect_packed_axes(schedule, unroll_k, rows_first, look)
     expect_local(schedule, update)
     _expect_loop(schedule, returned, 0)
     copied = next(path for path, each in paths(nest) if each.writes == "C")
     _expect_tile_written(loops, copied, tile)
+
+
+def _expect_packed_axes(schedule: Any, unroll_k: int, rows_first: bool, look: str) -> None:
+    """What the loops of T step along, which equal numbers of panels do not tell."""
+    panels = "bi bj" if rows_first else "bj bi"
+    block = schedule.get_sblock("T")
+    wanted = f"{panels} k*{unroll_k} k i j"
+    expect_axes(schedule, block, wanted, look=look, axes="bi bj i j k")
 
 
 def _shown_ordered(order_packed: Function) -> str:
@@ -1603,6 +1654,7 @@ def check_tile_classic(tile_classic: Function) -> None:
         (drawn, (4, 5), (0, 0), "ABC"),
         (drawn[::-1], (4, 5), (2, 3), "PQR"),
         ((2, 3), (7, 1), (0, 0), "ABC"),
+        (drawn, (1, 4), (0, 0), "ABC"),
     ):
         m, n = down * rows - short[0], across * columns - short[1]
         tensors = matmul_tensors(m, n, k, names=names)
@@ -1612,6 +1664,7 @@ def check_tile_classic(tile_classic: Function) -> None:
             te.schedule.Schedule,
             "tile_classic returns the schedule of te.create_schedule",
         )
+        _expect_stage_of(schedule, tensors[-1])
         nest = loop_nest(classic_statement(schedule))
         loops = next((path for path, each in paths(nest) if len(each.reads) > 1), ())
         parallel = [loop for loop in loops if loop.kind == "parallel"]
@@ -1631,7 +1684,9 @@ def check_tile_classic(tile_classic: Function) -> None:
             kinds="schedule[C].vectorize(j_inner)",
         )
         expect_product(build_schedule(schedule, tensors), (m, k), (k, n), look="the primitives")
-    for m, n, steps, rows, columns in varied(44, 37, k, *drawn):
+    for m, n, steps, rows, columns in (
+        *varied(44, 37, k, *drawn), (44, 37, k, *drawn), (90, 200, k, 5, 96)
+    ):  # fmt: skip
         # Loops of one iteration are not in a classic nest, and a tile has no more rows than C.
         if 1 not in (rows, columns, steps) and rows <= m and columns <= n:
             _expect_tiled_classic(tile_classic, (m, n, steps), (rows, columns))
@@ -1643,7 +1698,9 @@ def _expect_tiled_classic(
     """Whatever the sizes are, the loops of `tile_classic`."""
     m, n, k = sizes
     rows, columns = tile
-    schedule = tile_classic(matmul_tensors(m, n, k), rows, columns)
+    tensors = matmul_tensors(m, n, k)
+    schedule = tile_classic(tensors, rows, columns)
+    _expect_stage_of(schedule, tensors[-1])
     nest = loop_nest(classic_statement(schedule))
     loops = next((path for path, each in paths(nest) if len(each.reads) > 1), ())
     tiles = _ceil(m, rows) * _ceil(n, columns)
@@ -1657,6 +1714,37 @@ def _expect_tiled_classic(
         loops,
         "the rows of a tile outside its columns",
         "the order given to schedule[C].reorder",
+    )
+
+
+def _expect_stage_of(schedule: Any, C: Any) -> None:
+    """The schedule is of C, and the tiles are fused row by row."""
+    expect(
+        any(each.same_as(C.op) for each in schedule.outputs),
+        expected="a schedule of the tensor C given",
+        seen="one of another tensor",
+        look="te.create_schedule(C.op), C the last of `tensors`, at each call",
+    )
+    made = [(type(each).__name__, each) for each in schedule[C].relations]
+    rows = [
+        each.outer for kind, each in made if kind == "Split" and each.parent.same_as(C.op.axis[0])
+    ]
+    fused = [each.outer for kind, each in made if kind == "Fuse"]
+    pragmas = [
+        str(key) for _, each in schedule[C].iter_var_attrs.items() for key in each.pragma_keys
+    ]
+    stages = [str(each.op.name) for each in schedule.stages if each.op.input_tensors]
+    expect(
+        not pragmas and len(stages) == 1,
+        expected="the stage of C alone, without pragmas",
+        seen=f"stages {', '.join(stages)}; {', '.join(pragmas) or 'no'} pragmas",
+        look="cache_read, cache_write and pragma: the docstring asks for none of them",
+    )
+    expect(
+        len(fused) == 1 and any(each.same_as(fused[0]) for each in rows),
+        expected="i_outer and j_outer fused, in this order",
+        seen=f"fused with {fused[0].var.name} outside" if fused else "no loops fused",
+        look="schedule[C].fuse(i_outer, j_outer), and the order given to reorder",
     )
 
 

@@ -86,7 +86,7 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
     from tvm import relay
 
     model, example = draw_model(outputs=2)
-    before = state(model)
+    before = state(model, example)
     with quiet_frontends():
         returned = import_relay(model, example)
     expect(
@@ -97,10 +97,10 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
     )
     mod, params = returned
     expect_type(mod, tvm.IRModule, "mod as a tvm.IRModule")
-    expect_only_read(before, model)
+    expect_only_read(before, model, example)
     _expect_inputs(mod, params, example)
     expect_operators(graph(mod), ("nn.conv2d", "nn.batch_norm", "nn.relu", "nn.dense"))
-    _expect_weights(before, params)
+    _expect_weights(state(model), params)
     expect_as_pytorch(
         _run_relay(mod, params, example), by_pytorch(model, example), look="what was traced"
     )
@@ -424,7 +424,12 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     settings = {"relay.backend.use_auto_scheduler": True, "relay.FuseOps.max_depth": 3}
     built, seen = list[object](), dict[str, Any]()
 
+    # A bias may be zero, and is a weight like the others.
+    params = {**params, "zero": tvm.nd.array(np.zeros(3, "float32"))}
+    given: list[Any] = []
+
     def recording(*arguments: Any, **options: Any) -> object:
+        given[:] = [each for each in (*arguments, *options.values()) if isinstance(each, dict)]
         seen.update(tvm.transform.PassContext.current().config.items())
         built.append(object())
         return built[-1]
@@ -438,6 +443,12 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 expected="relay.build called again, and what it returns",
                 seen="the result of an earlier call",
                 look="what is kept from call to call",
+            )
+            expect(
+                bool(given) and given[0].keys() == params.keys(),
+                expected=f"relay.build given all {len(params)} weights",
+                seen=f"{len(given[0]) if given else 'none'} of them",
+                look="params= of relay.build: all that are given",
             )
             told = {str(key): int(value) for key, value in seen.items()}
             expect(
@@ -515,11 +526,11 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
     from tvm import relax
 
     model, example = draw_model(outputs=1)
-    before = state(model)
+    before = state(model, example)
     with quiet_frontends():
         mod = import_relax(model, example)
     expect_type(mod, tvm.IRModule, "the result as a tvm.IRModule")
-    expect_only_read(before, model)
+    expect_only_read(before, model, example)
     shown = graph(mod)
     expect(
         len(shown.inputs) == len(example),
@@ -881,11 +892,14 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
         ),
     ):
         _expect_rejected(verify, [each.copy() for each in outputs], want, case=case, look=look)
-    alike = np.full((rows, 1), 2.0)  # NumPy would find them equal
-    _expect_rejected(
-        verify, [alike[:, 0]], [alike], case=f"equal numbers of shapes {(rows,)} and {(rows, 1)}",
-        look="the shapes; numpy would broadcast them",
-    )  # fmt: skip
+    alike = np.full((rows, 3), 2.0)  # NumPy would find them equal
+    for other in (alike[:1], alike[0], alike[:, :1], alike[None], alike[0, 0], alike.reshape(-1)):
+        for got, reference in ((other, alike), (alike, other)):
+            _expect_rejected(
+                verify, [np.array(got)], [np.array(reference)],
+                case=f"equal numbers of shapes {got.shape} and {reference.shape}",
+                look="the shapes; numpy would broadcast them",
+            )  # fmt: skip
     _expect_rejected(
         verify, [], [], case="no outputs at all", look="the case in which nothing is compared"
     )
@@ -909,6 +923,13 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
         seen=message,
         look="the error over the reference's absolute value",
     )
+    # The largest error, the largest relative one and the one furthest above what is allowed are of
+    # three elements.
+    reference, output = np.array([1e4, 50.0, 0.125]), np.array([10137.0, 119.0, 64.125])
+    message = _expect_rejected(
+        verify, [output], [reference], case="three wrong elements", look="the loop", rtol=0.012
+    )
+    _check_message(message, index=0, error=137, relative=512)
     empty = np.zeros((0, 3), "float32")
     returned = verify([empty, right], [empty, right], atol=_ATOL, rtol=_RTOL)
     expect(
@@ -990,8 +1011,9 @@ def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[
 
 
 def _check_message(
-    message: str, *, index: int, at: tuple[int, ...], error: float, relative: float
+    message: str, *, index: int, error: float, relative: float, at: tuple[int, ...] = ()
 ) -> None:
+    """The message names all of them; `at`, if it is given, is the worst element."""
     message = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", message)  # how numpy writes its scalars
     numbers = [float(each) for each in re.findall(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?", message)]
 
@@ -1008,7 +1030,7 @@ def _check_message(
             f"the largest relative error, {relative:.3g}",
         ),
         (
-            re.search(rf"(?<![\d.]){position}(?![\d.])", message),
+            not at or re.search(rf"(?<![\d.]){position}(?![\d.])", message),
             f"the worst element's position, {list(at)}",
         ),
     ):

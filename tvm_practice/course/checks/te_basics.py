@@ -165,6 +165,10 @@ def _sizes(rng: Any, low: int, high: int, count: int) -> Iterator[tuple[int, ...
     yield tuple(int(size) for size in rng.choice(np.arange(low, high), count, replace=False))
     yield (int(rng.integers(260, 300)),) * count
     yield (1,) * count
+    few, many = int(rng.integers(2, 6)), int(rng.integers(40, 60))
+    for at in range(count):  # one larger than the others by far, then one of them 1
+        yield tuple(many if index == at else few for index in range(count))
+        yield tuple(1 if index == at else many for index in range(count))
     same, other = (int(size) for size in rng.choice(np.arange(2, 11), 2, replace=False))
     for at in range(count):
         if count > 2:
@@ -231,6 +235,11 @@ def check_matmul(matmul: Declare) -> None:
                 look="the indices of A and B in the formula, and what is added up",
                 atol=1e-4 * scale,
             )
+        a[0], b[0] = 0, np.inf
+        with np.errstate(invalid="ignore"):
+            want = a @ b
+        look = "what is added up: each product, that of 0 and an infinity too, which is NaN"
+        expect_close(run(a, b)["C"], want, what=f"C of a B with infinities, k={k}", look=look)
 
 
 @PHASE.exercise(
@@ -290,6 +299,11 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
                     found[name], want, what=f"{name}, values about {scale:g}", look=look,
                     atol=1e-4 * scale,
                 )  # fmt: skip
+        x[0], w[:, 0] = 0, np.inf
+        with np.errstate(invalid="ignore"):
+            want = x @ w.T
+        look = "what is added up: each product, that of 0 and an infinity too, which is NaN"
+        expect_close(run(x, w, bias)["dense"], want, what="dense of a W with infinities", look=look)
 
 
 @PHASE.exercise(
