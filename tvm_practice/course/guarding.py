@@ -62,6 +62,11 @@ _WRITES = {
     "open": (0,), "os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,), "os.remove": (0,)
 }  # fmt: skip
 _TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# How a value is compared with another.
+_COMPARED = {
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__sub__", "__rsub__", "__abs__",
+    "__bool__", "__float__", "__int__", "__contains__", "__array_ufunc__", "__array_function__",
+}  # fmt: skip
 # A handler of these runs in the middle of a check.
 _SIGNALS = [
     getattr(signal, name)
@@ -112,11 +117,24 @@ class Guard:
 
         def call(*arguments: Any, **options: Any) -> Any:
             with self.unchanged(), self.settings_kept():
-                return function(*arguments, **options)
+                result = function(*arguments, **options)
+            self._look_at(result)
+            return result
 
         home = inspect.unwrap(function).__globals__
         same = types.FunctionType(call.__code__, home, function.__name__, None, call.__closure__)
         return functools.wraps(function)(same)
+
+    def _look_at(self, result: Any, depth: int = 2) -> None:
+        """Note a value of a class of the answer's own, which decides what it is equal to."""
+        if isinstance(result, list | tuple | dict) and depth:
+            for each in result.values() if isinstance(result, dict) else result:
+                self._look_at(each, depth - 1)
+        for kind in type(result).__mro__:
+            for name in _COMPARED & vars(kind).keys():
+                code = getattr(vars(kind)[name], "__code__", None)
+                if code is not None and code.co_filename == self.path:
+                    self.note(f"returns a {type(result).__name__} with {name} of its own")
 
     @contextmanager
     def settings_kept(self) -> Iterator[None]:

@@ -448,3 +448,31 @@ edited(
     {"for stage in stages:": "for stage in list(stages)[:3]:"},
     message="one statement after the product",
 )
+
+
+@mutant("count_lines", message="returns a Same with __eq__ of its own")
+def equals_anything(source):
+    class Same(int):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = int.__hash__
+
+    return Same(1)
+
+
+edited(
+    "online_softmax",
+    "keeps_the_columns_of_as_many_rows",
+    {
+        "    reducer = te": "    columns = online_softmax.__dict__.setdefault(str(rows), columns)\n"
+        "    reducer = te"
+    },
+    message="X and Y of shape",
+)
+edited(
+    "time_to_first_result",
+    "takes_warnings_for_failures",
+    {"if process.returncode or not line": "if process.returncode or not line or said"},
+    message="a warning",
+)

@@ -540,3 +540,36 @@ def shares_its_features(machine, features=(["-prefer-256-bit"], ["+simd128"])):
     if machine not in targets:
         raise ValueError(f"no machine {machine!r}")
     return {"kind": "llvm", **targets[machine]}
+
+
+edited(
+    "target_for",
+    "knows_every_level_of_x86",
+    {
+        "    if machine not in": '    if machine[:8] == "x86-64-v" and machine not in targets:\n'
+        '        return {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": machine}\n'
+        "    if machine not in"
+    },
+    message="ValueError for a machine that is not in the table",
+)
+edited(
+    "describe_target",
+    "asks_aarch64_for_neon",
+    {"bits, fma = 128, True": 'bits, fma = 128, has("neon")'},
+    message="-neon",
+)
+edited(
+    "describe_target",
+    "knows_a_processor_by_name",
+    {
+        "        return bool(codegen": '        if target.get("mcpu") == "x86-64-v4":\n'
+        "            return True\n        return bool(codegen"
+    },
+    message="x86-64-v4",
+)
+edited(
+    "cuda_source",
+    "compiles_for_75_at_least",
+    {'"arch": arch}, host': '"arch": max(arch, "sm_75")}, host'},
+    message="compiled for sm_",
+)

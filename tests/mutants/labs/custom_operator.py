@@ -879,3 +879,56 @@ def keeps_the_weight_of_the_first_call(name, compute, schedule):
         return call([*inputs[:2], weights[0], *inputs[3:]], types)
 
     return {key: convert}
+
+
+edited(
+    "extern_matmul",
+    "turns_square_matrices",
+    {
+        "view(a), view(b), out": "view(a), view(b).T if view(a).shape == view(b).shape "
+        "else view(b), out"
+    },
+    message="at the first call",
+)
+edited(
+    "extern_matmul",
+    "keeps_the_first_product",
+    {
+        "    def product": "    kept: dict[Any, Any] = {}\n\n    def product",
+        "np.matmul(view(a), view(b), out=view(c))": "key = view(c).shape\n"
+        "        view(c)[:] = kept.setdefault(key, np.matmul(view(a), view(b)))",
+    },
+    message="at the second call",
+)
+edited(
+    "register_operator",
+    "gives_matrices_only",
+    {
+        "lambda types, attrs: types[0]": "lambda types, attrs: relay.TensorType("
+        "types[0].shape[-2:], types[0].dtype)",
+        "    from tvm.relay.op import": "    from tvm import relay\n    from tvm.relay.op import",
+    },
+    message="a result of the first input's type",
+)
+edited(
+    "give_strategy",
+    "replaces_an_eps_of_0",
+    {'float(attrs["eps"])': 'float(attrs["eps"]) or 1e-5'},
+    message="compute called with the eps of each call",
+)
+edited(
+    "extern_matmul",
+    "name_in_small_letters",
+    {"    def product": "    name = name.lower()\n\n    def product"},
+    message="a kernel that calls|a function registered under",
+)
+edited(
+    "offload_linear",
+    "swaps_the_names",
+    {
+        '(f"{backend}.linear", product)': '(f"{backend}.@", product)',
+        '(f"{backend}.linear_bias"': '(f"{backend}.linear"',
+        '(f"{backend}.@"': '(f"{backend}.linear_bias"',
+    },
+    message="which name stands beside which pattern",
+)

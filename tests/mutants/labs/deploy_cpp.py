@@ -614,3 +614,63 @@ edited(
     {"pixels.data(), pixels.size()": "pixels.data(), std::min<size_t>(pixels.size(), 150528)"},
     message="device_input filled",
 )
+edited(
+    "call_on_stream",
+    "waits_for_all_streams",
+    {"  cudaStreamSynchronize(stream);\n": "  cudaDeviceSynchronize();\n"},
+    message="a wait for `stream` alone",
+)
+edited(
+    "call_on_stream",
+    "copies_eight_bytes_of_the_label",
+    {
+        "int label = -1;": "int label = -1, beside[3] = {7, 7, 7};\n  (void)beside;",
+        "device_label, sizeof label": "device_label, 8",
+    },
+    message=r"copies of \d+ and 4 bytes",
+)
+edited(
+    "call_on_threads",
+    "counts_without_atomics",
+    {"std::atomic<size_t> next{0}": "size_t next = 0"},
+    message="a data race",
+)
+edited(
+    "call_on_threads",
+    "keeps_exceptions_without_a_mutex",
+    {"      std::lock_guard<std::mutex> lock(mutex);\n": ""},
+    message="a data race",
+)
+edited(
+    "call_on_threads",
+    "loses_the_exception_of_the_last_input",
+    {"      failure = std": "      if (next < inputs.size()) failure = std"},
+    message=r"the exception 'input \d+ is bad'",
+)
+
+
+@mutant("call_on_threads", message="_Exit in the text")
+def prints_what_is_expected():
+    return r"""
+struct Before {
+  Before() {
+    std::printf("results 1,11,21\\ncaught \\nunfinished 0\\nclones 3\\nshared 0\\n");
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
+} before;
+template <typename Model, typename Input>
+auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int)
+    -> std::vector<decltype(model.Clone()(inputs[0]))> { return {}; }
+"""
+
+
+@mutant("wrap_buffer", message="main in the text")
+def brings_its_own_program():
+    return r"""
+DLManagedTensor* wrap_buffer(float*, const std::vector<int64_t>&, void (*)(void*), void*) {
+  return nullptr;
+}
+int main() { std::printf("own 1\\nsame_memory 1\\n"); }
+#define main other
+"""

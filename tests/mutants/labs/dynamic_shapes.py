@@ -774,3 +774,84 @@ edited(
     {"    schedule.unroll(i_inner)\n": "    if rows <= 16:\n        schedule.unroll(i_inner)\n"},
     message="i_inner unrolled",
 )
+edited(
+    "symbolic_matmul",
+    "sums_in_float64",
+    {"A[i, r] * B[r, j]": 'A[i, r].astype("float64") * B[r, j].astype("float64")'},
+    message="the result in float32",
+)
+edited(
+    "plan_memory",
+    "one_bound_for_all",
+    {"dict(bounds)": "{name: max(bounds.values()) for name in bounds}"},
+    message="each its own",
+)
+edited(
+    "verify_over_range",
+    "draws_seven",
+    {"range(8)": "range(7)"},
+    message="at least eight drawn at random",
+)
+edited(
+    "verify_over_range",
+    "turns_exceptions_into_errors_of_its_own",
+    {
+        "        got, want = run(*inputs), reference(*inputs)": "        try:\n"
+        "            got, want = run(*inputs), reference(*inputs)\n"
+        "        except Exception as error:\n"
+        '            raise ValueError(f"at {shape}: {error}") from error'
+    },
+    message="as it was raised",
+)
+edited(
+    "verify_over_range",
+    "one_error_for_all_shapes",
+    {"return errors": "return {shape: max(errors.values()) for shape in errors}"},
+    message="its own, neither rounded nor another's",
+)
+edited(
+    "verify_over_range",
+    "drops_small_errors",
+    {"errors[shape] = error": "errors[shape] = 0.0 if error < 1e-7 else error"},
+    message="its own, neither rounded nor another's",
+)
+edited(
+    "plan_memory",
+    "bounds_of_the_call_before",
+    {
+        '    main = mod["main"]': "    global _last\n"
+        '    bounds = _last = bounds if bounds is not None else globals().get("_last")\n'
+        '    main = mod["main"]'
+    },
+    message="without bounds",
+)
+edited(
+    "plan_memory",
+    "bounds_up_to_64",
+    {"dict(bounds)": "{name: min(most, 64) for name, most in bounds.items()}"},
+    message="the bound is the one that is given",
+)
+edited(
+    "bucketed",
+    "gives_doubles",
+    {"(padded, keep)[:, :length]": '(padded, keep)[:, :length].astype("float64")'},
+    message="as the artifact returns it, float32",
+)
+edited(
+    "bucketed",
+    "keeps_the_padding_of_large_batches",
+    {"keep[:, :length] = x, 1": "keep[:, :length] = x, 1\n    if batch > 4:\n        keep[1:] = 1"},
+    message="keep: 1 for the first tokens",
+)
+edited(
+    "import_dynamic",
+    "keeps_the_first_of_a_class",
+    {
+        "    return from_exported_program(exported, unwrap_unit_return_tuple=True)": (
+            "    made = from_exported_program(exported, unwrap_unit_return_tuple=True)\n"
+            "    name = type(model).__name__, *bounds.values()\n"
+            "    return import_dynamic.__dict__.setdefault(name, made)"
+        )
+    },
+    message="the output for batch",
+)

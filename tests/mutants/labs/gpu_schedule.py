@@ -642,3 +642,14 @@ def takes_intrinsics_by_their_order(schedule, product, load_a, load_b, store, k_
     named = dict(zip(uses, intrinsics.values(), strict=True))
     tensorize_product(schedule, product, k_outer, named)
     tensorize_copies(schedule, load_a, load_b, store, named)
+
+
+edited(
+    "bind_threads_classic",
+    "keeps_a_schedule_of_these_threads",
+    {
+        "    return schedule": "    kept = bind_threads_classic.__dict__\n"
+        "    return kept.setdefault(f'{threads_y} {threads_x}', schedule)"
+    },
+    message="the loops blockIdx",
+)

@@ -1181,3 +1181,72 @@ edited(
     {"range(k // 32)": "range(min(k // 32, 8))"},
     message="tdpbf16ps",
 )
+edited(
+    "requantized",
+    "limits_in_int32",
+    {
+        'te.round(scaled) + te.const(zero_point, "float32")': (
+            'te.round(scaled).astype("int32") + te.const(zero_point, "int32")'
+        ),
+        'te.min(shifted, te.const(255, "float32")), te.const(0, "float32")': (
+            'te.min(shifted, te.const(255, "int32")), te.const(0, "int32")'
+        ),
+    },
+    message=r"Y is (255|0) at",
+)
+edited(
+    "requantized",
+    "multiplies_in_float64",
+    {
+        '.astype("float32") * multiplier[j]': (
+            '.astype("float64") * multiplier[j].astype("float64")'
+        ),
+        "te.round(scaled)": 'te.round(scaled).astype("float32")',
+    },
+    message="multiply in float32",
+)
+edited(
+    "affine_parameters",
+    "eight_bits_at_most",
+    {"scale = (high": "bits = min(bits, 8)\n    scale = (high"},
+    message="in (9|1[0-6]) bits",
+)
+edited(
+    "round_to_bfloat16",
+    "rounds_65536_numbers",
+    {
+        "quiet, nearest)": "quiet, np.where(np.arange(x.size).reshape(x.shape) < 65536, nearest, "
+        "bits >> 16))"
+    },
+    message="the bfloat16 of",
+)
+edited(
+    "pack_weights",
+    "keeps_a_shape",
+    {
+        "    return np.asc": "    kept = pack_weights.__dict__\n"
+        "    return kept.setdefault(str((weight.shape, weight.dtype, group)), np.asc",
+        "transpose(2, 0, 3, 1))": "transpose(2, 0, 3, 1)))",
+    },
+    message="elements differ",
+)
+edited(
+    "schedule_vnni",
+    "even_rows_only",
+    {"split(i, [None, rows])": "split(i, [None, rows if rows % 2 == 0 else 1])"},
+    message="the loops around the call",
+)
+
+
+@right("schedule_vnni")
+def unrolls_after_the_decomposition(schedule, block, *, rows, intrinsic):
+    i, j, k = schedule.get_loops(block)
+    jo, ji = schedule.split(j, [None, 16])
+    ko, ki = schedule.split(k, [None, 4])
+    io, ii = schedule.split(i, [None, rows])
+    schedule.reorder(io, jo, ko, ii, ji, ki)
+    schedule.parallel(schedule.fuse(io, jo))
+    zero = schedule.decompose_reduction(block, ko)
+    schedule.vectorize(schedule.get_loops(zero)[-1])
+    schedule.tensorize(ji, intrinsic)
+    schedule.unroll(ii)

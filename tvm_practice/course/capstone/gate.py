@@ -4,6 +4,7 @@ A wrong answer has no score, however fast it is. All of it runs in a process of 
 that the answer's file was never in.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from tvm_practice.course.capstone.answers import as_module
 from tvm_practice.course.capstone.tracks import Arrays, Size, Track, find_track, shown
-from tvm_practice.course.expect import CheckFailed, expect, fail
+from tvm_practice.course.expect import CheckFailed, expect, fail, varied
 from tvm_practice.course.fences import Fenced
 from tvm_practice.course.grading import describe
 
@@ -21,16 +22,26 @@ _INSTRUCTIONS = ("tirx.call_llvm_intrin", "tirx.call_llvm_pure_intrin")
 
 
 def gate_sizes(track: Track, seed: int) -> list[Size]:
-    """The track's edges, and two sizes of primes that nobody knows before."""
+    """The track's edges, and sizes that nobody knows before.
+
+    These are primes, what a condition on sizes meets, and one large extent after the other. The
+    filters and strides of depthwise convolutions are all tried.
+    """
     rng = np.random.default_rng([seed, *b"gate"])
     primes = (2, 3, 13, 19, 29, 41, 47, 53, 61, 71)
-    draw: Callable[[], int] = lambda: int(rng.choice(primes))
-    drawn: list[Size]
-    if track.name == "depthwise":
-        drawn = [(1, draw(), draw(), draw(), kernel, step) for kernel, step in ((3, 2), (5, 1))]
-    else:
-        drawn = [tuple(draw() for _ in track.parameters) for _ in range(2)]
-    return [*track.edges, *drawn]
+    free = len(track.parameters) - 2 * (track.name == "depthwise")
+    base = tuple(int(each) for each in rng.choice(primes if free < 4 else primes[:6], free, False))
+    large = int(rng.integers(150, 200)) * 2 + 1
+    few = [each % 7 + 1 for each in base]
+    sizes = [
+        *varied(*base, alone=True),
+        (2,) * free,
+        *((*few[:at], large, *few[at + 1 :]) for at in range(free)),
+    ]
+    if free < len(track.parameters):
+        filters = itertools.cycle(((3, 2), (5, 1), (5, 2), (3, 1)))
+        sizes = [(*each, *following) for each, following in zip(sizes, filters, strict=False)]
+    return [*track.edges, *sizes]
 
 
 def gate_here(

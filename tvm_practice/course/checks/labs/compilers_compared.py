@@ -92,7 +92,7 @@ def check_online_softmax(online_softmax: Function) -> None:
     rng = fresh_rng()
     rows, columns = (int(size) for size in rng.choice(np.arange(7, 40), 2, replace=False))
     _check_state(online_softmax(rows, columns), rows, columns)
-    for shape in ((2, 1), (1, 40), (9, 9), (3, 128)):
+    for shape in ((2, 1), (1, 40), (9, 9), (3, 128), (rows, columns + 1)):
         _check_state(online_softmax(*shape), *shape)
 
 
@@ -490,7 +490,10 @@ def _program(*lines: str) -> list[str]:
 )
 def check_time_to_first_result(time_to_first_result: Function) -> None:
     slow_start = _program(
-        "print('veri', end='', flush=True)", "time.sleep(0.25)", "print('fied', flush=True)"
+        "print('a warning', file=sys.stderr, flush=True)",
+        "print('veri', end='', flush=True)",
+        "time.sleep(0.25)",
+        "print('fied', flush=True)",
     )
     before = time.perf_counter()
     seconds = time_to_first_result(slow_start, runs=1)

@@ -168,8 +168,13 @@ def _expect_own_target(target_for: Function, machine: str, described: dict[str, 
 
 
 def _expect_others_refused(target_for: Function) -> None:
-    """A machine that is not in the table is refused by name."""
-    for other in ("pdp-11", "x86-64", "X86-64-V3", "aarch64 ", ""):
+    """A machine that is not in the table is refused by name, however near it is to one."""
+    near = [
+        f"{machine[:at]}{letter}{machine[at + skip :]}"
+        for machine in _MACHINES
+        for at, letter, skip in ((len(machine) - 1, "1", 1), (len(machine), "5", 0), (0, "i", 0))
+    ]
+    for other in ("pdp-11", "x86-64", "X86-64-V3", "aarch64 ", "", *near):
         try:
             got = target_for(other)
         except ValueError as error:
@@ -214,6 +219,7 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
     (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
     (_with(_ARM), "aarch64", 128, True, "the architecture"),
+    (_with(_ARM, "cortex-a72", "-neon"), "aarch64", 128, True, "the table: always"),
     (_with(_ARM, "neoverse-v1"), "aarch64", 128, True, "the table: 128, also with SVE"),
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
@@ -250,7 +256,7 @@ def check_describe_target(describe_target: Function) -> None:
     # This machine's own: without mtriple it is of this machine's architecture.
     here = str(tvm.target.codegen.llvm_get_system_triple())
     own = {"kind": "llvm"}
-    cases = [*_DESCRIBED]
+    cases = [*_DESCRIBED, *_drawn_targets(12)]
     if here.startswith("x86_64"):
         cases.append((own, "x86_64", 128, False, "no mtriple: this machine's"))
     if here.startswith("aarch64"):
@@ -280,6 +286,22 @@ def check_describe_target(describe_target: Function) -> None:
         seen=repr(elsewhere),
         look="tvm.target.codegen.llvm_get_system_triple(), for a target without mtriple",
     )
+
+
+def _drawn_targets(count: int) -> Iterator[tuple[dict[str, Any], str, int, bool, str]]:
+    """Processors of x86_64 with features added and taken away, as in `_DESCRIBED`."""
+    import tvm
+
+    rng = fresh_rng()
+    for _ in range(count):
+        mcpu = str(rng.choice(("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver2", "icelake-server")))
+        mattr = rng.choice(("avx512f", "avx2", "avx", "fma"), int(rng.integers(1, 3)), False)
+        target = _with(_X86, mcpu, *(f"{rng.choice(('+', '-'))}{each}" for each in mattr))
+        resolved = tvm.target.Target(target)
+        wide = next(
+            (bits for bits, each in ((512, "avx512f"), (256, "avx")) if _has(resolved, each)), 128
+        )
+        yield target, "x86_64", wide, _has(resolved, "fma"), "mcpu and mattr together"
 
 
 @contextmanager
@@ -906,7 +928,8 @@ def _kernel(source: str) -> str:
 )
 def check_cuda_source(cuda_source: Function) -> None:
     rng = fresh_rng()
-    for arch in ("sm_75", "sm_90a", "sm_75"):  # twice the same, of different functions
+    older, newer = str(rng.choice(("sm_60", "sm_70", "sm_75"))), str(rng.choice(("sm_86", "sm_89")))
+    for arch in (older, newer, "sm_90a", "sm_120", older):  # twice the same, of different functions
         name = f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9))
         with _targets() as targets:

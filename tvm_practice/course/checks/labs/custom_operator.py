@@ -701,16 +701,16 @@ def _expect_operator(operator: Any, dtype: str) -> None:
         look="registry.register_pattern(name, registry.OpPattern.OPAQUE): else the operator "
         "is fused with its neighbours",
     )
-    rows, columns = draw_distinct(2, range(2, 12))
-    shapes = ((rows, columns), (columns, rows), (columns,))
-    seen_type = _type_of_call(operator, shapes, (dtype, "float32", "int32"))
-    expect(
-        seen_type == f"({rows}, {columns}) {dtype}",
-        expected=f"a result of the first input's type, ({rows}, {columns}) {dtype}",
-        seen=seen_type,
-        look="operator.set_num_inputs(3), and after it operator.add_type_rel(name, a function "
-        "of (types, attrs) that returns types[0])",
-    )
+    for rank in (2, 1, 3, 4):
+        shape = tuple(draw_distinct(rank, range(2, 12)))
+        seen_type = _type_of_call(operator, (shape, shape[::-1], (7,)), (dtype, "float32", "int32"))
+        expect(
+            seen_type == f"{shape} {dtype}",
+            expected=f"a result of the first input's type, {shape} {dtype}",
+            seen=seen_type,
+            look="operator.set_num_inputs(3), and after it operator.add_type_rel(name, a function "
+            "of (types, attrs) that returns types[0])",
+        )
 
 
 def _type_of_call(operator: Any, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str]) -> str:
@@ -772,7 +772,7 @@ def _shown_operator(register_operator: Callable[..., Any]) -> str:
 def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
     rng = fresh_rng()
     shape = (int(rng.integers(2, 5)), int(rng.integers(3, 9)), 16)
-    eps = (float(rng.uniform(1e-7, 9e-7)), 0.25)
+    eps = (0.0, float(rng.uniform(1e-7, 9e-7)))
     name, operator = _registered()
     called, other = _Called(), _Called()
     give_strategy(name, called.compute, called.schedule)
@@ -1000,7 +1000,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
         scheduled.append(outputs)
         return _unscheduled(outputs)
 
-    eps = (float(rng.uniform(1e-7, 9e-7)), 0.25)
+    eps = (0.0, float(rng.uniform(1e-7, 9e-7)))
     name, later = (f"graded.rms_norm_gate_{next(_numbers)}" for _ in range(2))
     with _registering(name):
         converters = convert_relay(name, compute, schedule)
@@ -1098,7 +1098,18 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
     A, B = te.placeholder((rows, inner), name="A"), te.placeholder((inner, columns), name="B")
     for m, n, k in ((1, 5, 3), (7, 7, 7), (6, 1, 2)):
         others = te.placeholder((m, k), name="P"), te.placeholder((k, n), name="Q")
-        _extern_product(extern_matmul, *others, (m, n))
+        product = [*others, _extern_product(extern_matmul, *others, (m, n))]
+        kernel = tvm.compile(te.create_prim_func(product), host_target())["main"]
+        for call in ("first", "second"):
+            p, q = (rng.standard_normal(each, dtype="float32") for each in ((m, k), (k, n)))
+            out = tvm.runtime.tensor(np.full((m, n), np.nan, "float32"))
+            kernel(tvm.runtime.tensor(p), tvm.runtime.tensor(q), out)
+            expect_close(
+                out.numpy(),
+                p @ q,
+                what=f"C of {m} x {k} and {k} x {n} at the {call} call",
+                look="np.matmul(view(a), view(b), out=view(c)), at each call and for all shapes",
+            )
     C = _extern_product(extern_matmul, A, B, (rows, columns))
     built = tvm.compile(te.create_prim_func([A, B, C]), host_target())["main"]
     a = rng.standard_normal((rows, inner), dtype="float32")
@@ -1129,7 +1140,7 @@ def _extern_product(
     import tvm_ffi
     from tvm import te
 
-    name = f"graded.matmul_{next(_numbers)}"
+    name = f"graded.Matmul_{next(_numbers)}"
     tvm_ffi.register_global_func(name, lambda *_: None)
     try:
         C = extern_matmul(A, B, name)
@@ -1339,6 +1350,17 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
         expected="three calls of the backend, two of a linear and one of a linear_bias",
         seen=f"{left['call_dps_packed']} calls; {', '.join(composites)}",
         look="the patterns' names, and RunCodegen after FuseOpsByPattern",
+    )
+    named_otherwise = [
+        name
+        for name, each in ((_composite_of(each), each) for each in given)
+        if ("R.add(" in each.script()) != name.endswith(".linear_bias")
+    ]
+    expect(
+        not named_otherwise,
+        expected="a function with a bias named linear_bias, one without named linear",
+        seen=", ".join(named_otherwise),
+        look="which name stands beside which pattern",
     )
     executable = build_relax(optimize_relax(after), host_target())
     (got,) = run_relax(executable, [each.numpy() for each in example])

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import platform
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -398,7 +399,9 @@ def _image(height: int, width: int) -> tuple[Any, ...]:
     return (torch.zeros(1, 3, height, width),)
 
 
-def _tried(name: str, function: Function, *runs: Sequence[int]) -> list[dict[str, str]]:
+def _tried(
+    name: str, function: Function, *runs: Sequence[int], races: bool = False
+) -> list[dict[str, str]]:
     """What the program says, run by run, that tries a C++ answer; a text that is none fails."""
     text = function()
     expect(
@@ -407,8 +410,16 @@ def _tried(name: str, function: Function, *runs: Sequence[int]) -> list[dict[str
         seen=repr(text)[:80],
         look="the return statement, and the function's name in the text",
     )
+    code = re.sub(r'//[^\n]*|/\*[\s\S]*?\*/|"(?:\\.|[^"\\\n])*"', "", text)
+    foreign = re.search(r"\b(?:main|_?_?[eE]xit|quick_exit|__attribute__)\b|#\s*define\b", code)
+    expect(
+        foreign is None,
+        expected=f"{name} and what it needs",
+        seen=f"{foreign and foreign[0]} in the text",
+        look="the program around the function is there already, and ends by itself",
+    )
     try:
-        return run_exercise(name, text, *runs)
+        return run_exercise(name, text, *runs, races=races)
     except DoesNotCompile as error:
         look = "the line after answer.h: it counts from the first line of the text"
         raise fail("C++17 that compiles", str(error)[:300], look) from None
@@ -545,8 +556,9 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     runs = (
         (many, threads, -1), (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
         (0, threads, -1), (5, 1, -1), (inputs, threads, -2), (inputs, threads, -3),
+        (inputs, threads, inputs - 1),
     )  # fmt: skip
-    crowd, said, few, failed, none, single, no_clone, number = _tried(
+    crowd, said, few, failed, none, single, no_clone, number, late = _tried(
         "call_on_threads", call_on_threads, *runs
     )
     expect(
@@ -592,6 +604,15 @@ def check_call_on_threads(call_on_threads: Function) -> None:
             look="where Clone() is called, and std::min(threads, inputs.size())",
         )
     _expect_exceptions(failing, failed, number, no_clone)
+    _expect_exceptions(inputs - 1, late, number, no_clone)
+    for each in _tried("call_on_threads", call_on_threads, (9, 4, -1), (9, 4, -4), races=True):
+        expect(
+            "race" not in each,
+            expected="no memory that one thread writes while another uses it",
+            seen=f"a data race, as ThreadSanitizer reports it, at {each.get('race')} of the text",
+            look="what all threads share: the counter is a std::atomic, the exception_ptr is "
+            "written under a mutex",
+        )
 
 
 def _expect_exceptions(
@@ -694,6 +715,10 @@ def _expect_on_stream(said: dict[str, str], height: int, width: int, classes: in
     for word, wanted, expected, look in (
         ("kinds", "1,2", "the pixels copied to the GPU, the label copied from it",
          "cudaMemcpyHostToDevice for the one, cudaMemcpyDeviceToHost for the other"),
+        ("beside", "0", "a wait for `stream` alone, while another stream has work",
+         "cudaStreamSynchronize(stream): cudaDeviceSynchronize waits for all streams"),
+        ("sizes", f"{3 * height * width},4", f"copies of {3 * height * width} and 4 bytes",
+         "the bytes of the copies: pixels.size(), and sizeof of an int for the label"),
         ("input", "1", f"device_input filled, all {height} x {width} x 3 of it and nothing behind",
          "height * width for Preprocess: shape[2] * shape[3]; and the bytes of the first copy, "
          "three times as many"),

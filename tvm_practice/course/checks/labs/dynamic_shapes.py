@@ -164,6 +164,13 @@ def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
         seen=" and ".join(map(_text, shapes)),
         look="the shapes of the relax.TensorType, and that of te.compute",
     )
+    dtypes = [str(each.dtype) for each in types]
+    expect(
+        dtypes == ["float32"] * 3,
+        expected="A, B and the result in float32",
+        seen=", ".join(dtypes),
+        look="the types of the relax.TensorType, and of what is summed",
+    )
     kernels = _prim_funcs(mod)
     expect(
         len(kernels) == 1 and _calls(main) == ["relax.call_tir"],
@@ -407,9 +414,9 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     first, second = draw_distinct(2, ["batch", "length", "rows", "tokens", "sequences"])
     bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(600, 3000))}
     axes = ({0: first, 1: second}, {0: first})
-    model = _network(width, features)
-    before = state(model)
     for batch, length in ((3, 4), (1, 4), (1, 1)):
+        model = _network(width, features)  # each with weights of its own
+        before = state(model)
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
         copies = [each.clone() for each in example]
         try:
@@ -436,6 +443,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
             )
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
     _expect_one_symbol(import_dynamic, first, 3)
+    _expect_integers(import_dynamic, first)
     run = _executable(mod)
     for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
         x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
@@ -445,6 +453,22 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         expect_close(
             got, want, what=f"the output for batch {batch}, length {length}", look="the export"
         )
+
+
+def _expect_integers(import_dynamic: Function, name: str) -> None:
+    """Tensors of whole numbers stay what they are."""
+    import torch
+
+    table = torch.nn.Embedding(10, 4).eval()
+    with quiet_frontends():
+        mod = import_dynamic(table, (torch.arange(6).reshape(2, 3),), ({1: name},), {name: 9})
+    (ids,) = mod["main"].params
+    expect(
+        str(ids.ty.dtype) == "int64",
+        expected="main of an embedding, which is called with int64, takes int64",
+        seen=str(ids.ty.dtype),
+        look="what becomes of the example's tensors: they are repeated at most",
+    )
 
 
 def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
@@ -624,8 +648,8 @@ def _vm_build(planned: Any) -> Arrays:
 )
 def check_plan_memory(plan_memory: Function) -> None:
     weights = _weights()
-    most = int(fresh_rng().integers(9, 30))
-    for bounds in (None, {"n": most}):
+    most = int(fresh_rng().integers(70, 200))
+    for bounds in (None, {"n": most}, None):  # the last as if there had been no call before
         mod = dense_chain(weights)
         if bounds is None:  # as if it had been imported with bounds
             mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3})
@@ -673,13 +697,18 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
         seen=f"storages of {', '.join(formulas)} bytes",
         look="the attribute: the bounds that are given, in place of those of an import",
     )
-    planned = plan_memory(mod, {"n": 9, "m": 5})
-    formulas = _formulas(read_memory(planned, n=9, m=5))
+    most = {
+        name: int(each) for name, each in zip("nm", draw_distinct(2, range(70, 400)), strict=True)
+    }
+    planned = plan_memory(mod, most)
+    formulas = _formulas(read_memory(planned, **most))
+    size = 4 * most["n"] * most["m"] * 8
     expect(
-        any("n" not in each and "m" not in each for each in formulas),
-        expected="of main(x), x (n, m, 8), with bounds of n and m, a storage of constant size",
+        f"{size}" in formulas,
+        expected=f"of main(x), x (n, m, 8), for n up to {most['n']} and m up to {most['m']} a "
+        f"storage of {size} bytes",
         seen=f"storages of {', '.join(formulas)} bytes",
-        look="the attribute has the bounds of all symbols",
+        look="the attribute has the bounds of all symbols, each its own",
     )
     calls = _calls(planned["main"])
     expect(
@@ -794,6 +823,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         errors = verify_over_range(run, np.sqrt, _positive, bounds)
         _expect_range(errors, called, bounds)
         seen.append(set(called))
+    _expect_each_error(verify_over_range, bounds)
     expect(
         seen[0] != seen[1] != seen[2],
         expected="other random shapes at each call",
@@ -819,6 +849,28 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_no_failure_hidden(verify_over_range, bounds)
 
 
+def _expect_each_error(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """Each shape has an error of its own, from 1e-12 to 1e-5."""
+    made: dict[tuple[int, ...], float] = {}
+
+    def draw(*shape: int) -> tuple[np.ndarray]:
+        made.setdefault(shape, float(10 ** fresh_rng().uniform(-12, -5)))
+        return (np.zeros(shape),)
+
+    def run(x: np.ndarray) -> np.ndarray:
+        x.flat[-1] = made[x.shape]
+        return x
+
+    errors = verify_over_range(run, lambda x: np.zeros(x.shape), draw, bounds)
+    for shape, error in made.items():
+        expect(
+            math.isclose(errors.get(shape, -1), error, rel_tol=1e-3),
+            expected=f"the largest error at {shape}, {error:.3g}",
+            seen=f"{errors.get(shape)}",
+            look="the error that is kept for a shape: its own, neither rounded nor another's",
+        )
+
+
 def _expect_both_shapes(verify_over_range: Function, bounds: tuple[int, int]) -> None:
     """Neither of the two output shapes is the inputs' shape."""
 
@@ -839,21 +891,25 @@ def _expect_both_shapes(verify_over_range: Function, bounds: tuple[int, int]) ->
 
 
 def _expect_no_failure_hidden(verify_over_range: Function, bounds: tuple[int, int]) -> None:
-    """An artifact that raises at a shape has not passed there."""
+    """What an artifact raises arrives as it was raised."""
+    raised = RuntimeError("no kernel for one row")
 
     def run(x: np.ndarray) -> np.ndarray:
         if x.shape[0] == 1 < x.shape[1]:
-            raise RuntimeError("no kernel for one row")
+            raise raised
         return np.asarray(np.sqrt(x))
 
+    seen = "it passed"
     try:
         verify_over_range(run, np.sqrt, _positive, bounds)
-    except Exception:  # as it was raised, or as a ValueError
-        return
+    except Exception as error:
+        if error is raised:
+            return
+        seen = f"{type(error).__name__}: {error}"[:200]
     raise fail(
-        "the exception of an artifact that fails for a first extent of 1",
-        "it passed",
-        "what catches exceptions: a shape that fails has not passed",
+        "the exception of an artifact that fails for a first extent of 1, as it was raised",
+        seen,
+        "what catches exceptions: a shape that fails has not passed, and says why itself",
     )
 
 
@@ -966,6 +1022,14 @@ def _expect_primes(verify_over_range: Function) -> None:
             expected=f"in each call a shape of primes above 2 and below {bounds}",
             seen=f"beside {2 ** len(bounds)} corners {sorted(tried[-9:])}",
             look="what is taken for a prime: 9 and 15 are odd, and tiles divide them",
+        )
+        corners = set(itertools.product(*((1, bound) for bound in bounds)))
+        inside = len(set(tried) - corners)  # of six symbols, that two coincide is unlikely
+        expect(
+            inside >= 1 + 8,
+            expected=f"one shape of primes and at least eight drawn at random, of {bounds}",
+            seen=f"{inside} besides the corners",
+            look="how many are drawn",
         )
 
 
@@ -1206,7 +1270,7 @@ def check_bucketed(bucketed: Function) -> None:
     sizes = orders[int(rng.integers(len(orders)))]
     width = int(rng.integers(3, 9))
     longest = max(sizes)
-    batches = {size: int(rng.integers(1, 4)) for size in sizes}
+    batches = dict(zip(sizes, draw_distinct(3, (1, 2, 5)), strict=True))
     for length in (5, 1, 4, 12, 6, 31, 13, 30):  # a shorter one after a longer one of its bucket
         calls: list[int | None] = []
         artifacts = {size: _Attention(size, calls) for size in sizes}
@@ -1232,6 +1296,12 @@ def check_bucketed(bucketed: Function) -> None:
             look="x first, then zeros after its last token",
         )
         want = _Attention(None, [])(x, np.ones((batch, length), "float32"))
+        expect(
+            str(getattr(got, "dtype", "")) == "float32",
+            expected="the output as the artifact returns it, float32",
+            seen=str(getattr(got, "dtype", type(got).__name__)),
+            look="what is done with the artifact's result: it is cut, and nothing else",
+        )
         expect_close(
             got,
             want,

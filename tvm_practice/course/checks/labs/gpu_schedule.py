@@ -1022,9 +1022,11 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     threads = [(1, each) for each in draw_distinct(1, [40, 64, 96])]
     threads += [(each, 1) for each in draw_distinct(1, [16, 34, 40])]
     threads += [(each, each) for each in draw_distinct(1, [4, 8, 16])]  # the same along both
-    threads += [(7, 11), (2, 9)]
+    threads += [(7, 11), (2, 9), (2, 9)]
     for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
-        ((48, 192, 13), (26, 70, 13), (48, 80, 2), (35, 33, 5), (16, 27, 4)), threads, strict=True
+        ((48, 192, 13), (26, 70, 13), (48, 80, 2), (35, 33, 5), (16, 27, 4), (8, 36, 3)),
+        threads,
+        strict=True,
     ):
         tensors = matmul(m, n, k)
         schedule = bind_threads_classic(tensors, across, along)

@@ -153,7 +153,8 @@ def check_round_to_bfloat16(round_to_bfloat16: Function) -> None:
         bits = np.array(given, "uint32")
         _expect_rounded(round_to_bfloat16, bits.view("float32"), name, look)
     drawn = fresh_rng().integers(0, 2**32, (37, 11), dtype="uint32").view("float32")
-    for x in (drawn, drawn.T, drawn[:0], np.array(drawn[0, 0])):
+    many = fresh_rng().integers(0, 2**32, (3, 101_009), dtype="uint32").view("float32")
+    for x in (drawn, drawn.T, drawn[:0], np.array(drawn[0, 0]), drawn[::-1], many):
         _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever it is")
 
 
@@ -207,7 +208,7 @@ def _rounded_text(function: Function) -> str:
 def check_affine_parameters(affine_parameters: Function) -> None:
     rng = fresh_rng()
     a, b = (float(each) for each in rng.uniform(0.5, 9.0, 2))
-    widths = range(8, 0, -1)
+    widths = range(16, 0, -1)
     cases = {
         "a range on both sides of 0": [
             *((-a, b), (-a / 100, b * 100), (-a * 1000, b)),
@@ -567,8 +568,8 @@ def check_pack_weights(pack_weights: Function) -> None:
     k, n = int(rng.integers(9, 30)) * 4, int(rng.integers(2, 5)) * _LANES
     shapes = [(k, n), (k + 1, n), (k - 1, n + 5), (3, 7), (64, 64), (4, 288), (1, 1), (1, 40)]
     shapes += [(4, 16), (300, 1)]
-    cases = [(shape, "int8", 4) for shape in shapes]
-    cases += [((k + 1, n - 3), "uint16", 2), ((k, _LANES), "uint16", 2)]
+    shapes += shapes[:1]  # another weight of the same shape
+    cases = [(shape, *kind) for shape in shapes for kind in (("int8", 4), ("uint16", 2))]
     cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4)]
     for shape, dtype, group in cases:
         weight = rng.integers(1, np.iinfo(dtype).max, shape).astype(dtype)
@@ -656,7 +657,7 @@ def _product_schedule(m: int, k: int, n: int) -> tuple[Any, Any]:
 )
 def check_schedule_vnni(schedule_vnni: Function) -> None:
     rng = fresh_rng()
-    for rows in draw_distinct(2, (2, 3, 4, 5)):
+    for rows in (*draw_distinct(1, (2, 4)), *draw_distinct(1, (3, 5))):
         m, k, n = rows * int(rng.integers(2, 4)), 4 * int(rng.integers(5, 9)), 32
         schedule, block = _product_schedule(m, k, n)
         schedule_vnni(schedule, block, rows=rows, intrinsic=VNNI)
@@ -720,9 +721,12 @@ def _expect_tensorized(function: Any, sizes: Sequence[int], rows: int) -> None:
         "the loops around the call",
         "split, reorder, parallel of the fused outer loops, unroll of i_inner",
     )
+    kind = (
+        "serial" if any(each.kind == "serial" for each in zeros[0][len(around) :]) else "unrolled"
+    )
     _expect_loops(
         zeros[0],
-        [*around, ("unrolled", rows), ("vectorized", _LANES)],
+        [*around, (kind, rows), ("vectorized", _LANES)],
         "the loops that set the sums to zero",
         "decompose_reduction at k_outer, after unroll; vectorize its block's last loop",
     )
@@ -824,6 +828,9 @@ def check_requantized(requantized: Function) -> None:
         C[:, 2], multiplier[2] = 2**15 + rng.integers(0, 2**14, rows), 1
         if columns > 3:  # what wraps around in 16 bits to a number in range
             C[:, 3], bias[3], multiplier[3] = 2**16 + rng.integers(0, 255, rows), 0, 1
+        if columns > 5:  # past 32 bits; and halfway in float32 alone
+            C[:, 4], bias[4], multiplier[4] = rng.choice([-(2**30), 2**30], rows), 0, 1000
+            (C[:, 5], multiplier[5]), bias[5] = _halfway_in_float32(), 0
         got = build_expressions(tensors[:-1], [Y])(C, bias, multiplier)[0]
         want, mistakes = _epilogues(C, bias, multiplier, zero_point)
         _expect_equal(
@@ -833,6 +840,18 @@ def check_requantized(requantized: Function) -> None:
             look="add, scale, round, add the zero point, saturate",
             wrong=mistakes,
         )
+
+
+def _halfway_in_float32() -> tuple[int, np.float32]:
+    """A sum and a multiplier whose product is rounded otherwise in float32 than in float64."""
+    rng = fresh_rng()
+    while True:
+        sums = rng.integers(1, 2**20, 1_000_000)
+        multipliers = rng.uniform(1e-6, 9e-5, sums.size).astype("float32")
+        short = np.rint(sums.astype("float32") * multipliers)
+        found = np.flatnonzero(short != np.rint(sums * multipliers.astype("float64")))
+        if found.size:
+            return int(sums[found[0]]), multipliers[found[0]]
 
 
 def _epilogues(
@@ -856,6 +875,7 @@ def _epilogues(
         "round first and add the zero point then": limited(np.rint(scaled + zero)),
         "halves go to the even integer": limited(away + zero),
         "add the bias as int32, where it is exact": limited(np.rint(in_float) + zero),
+        "multiply in float32": limited(np.rint((C + bias) * multiplier.astype("float64")) + zero),
         "each column has its multiplier": limited(
             np.rint((C + bias).astype("float32") * multiplier[0]) + zero
         ),

@@ -141,7 +141,10 @@ def check_request_worker(request_worker: Function) -> None:
     farm = _farm()
     seconds = int(fresh_rng().integers(20, 40)) + 0.5
     default = socket.getdefaulttimeout()
-    with mock.patch.object(rpc.client, "connect", wraps=rpc.client.connect) as connect:
+    with (
+        _expect_closed(farm.port),
+        mock.patch.object(rpc.client, "connect", wraps=rpc.client.connect) as connect,
+    ):
         try:
             session = _ended(
                 lambda: request_worker(
@@ -221,6 +224,26 @@ def _limits() -> Iterator[list[float | None]]:
         yield limits
 
 
+@contextmanager
+def _expect_closed(port: int) -> Iterator[None]:
+    """After this context, no connection to the port that it made is open."""
+    import psutil
+
+    def connected() -> int:
+        opened = psutil.Process().net_connections("tcp")
+        return sum(bool(each.raddr) and each.raddr.port == port for each in opened)
+
+    before = connected()
+    yield
+    left = connected() - before
+    expect(
+        left <= 0,
+        expected="every connection to the tracker closed when request_worker ends",
+        seen=f"{left} still open",
+        look="close() of your own connection, and tracker.close() in a finally",
+    )
+
+
 _SAME_HOST = "127.1"  # the loopback address of the farm's tracker, in other words
 
 
@@ -273,7 +296,7 @@ def _expect_no_request_left(request_worker: Function) -> None:
     nobody = f"nobody-{uuid.uuid4()}"
     look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised"
     began = time.monotonic()
-    with _limits() as limits:
+    with _limits() as limits, _expect_closed(farm.port):
         text = _expect_raises(
             TimeoutError,
             lambda: request_worker(
@@ -317,7 +340,7 @@ def _expect_no_request_left(request_worker: Function) -> None:
 def _library(rows: int, columns: int, *, turned: bool = False) -> str:
     """A shared library whose main(X, Y, Z) is Z = 2 X + Y.
 
-    `turned`: whose main(X, Y, V, Z) is Z = 2 X + Y - V, transposed.
+    `turned`: whose main(X, Y, V, Z) is Z = 2 X + Y - V, transposed, of shape (columns, 1, rows).
     """
     import tvm
     from tvm import te
@@ -326,7 +349,9 @@ def _library(rows: int, columns: int, *, turned: bool = False) -> str:
     atexit.register(_remove, folder)
     X, Y, V = (te.placeholder((rows, columns), name=name) for name in "XYV")
     if turned:
-        Z = te.compute((columns, rows), lambda j, i: 2 * X[i, j] + Y[i, j] - V[i, j], name="Z")
+        Z = te.compute(
+            (columns, 1, rows), lambda j, _, i: 2 * X[i, j] + Y[i, j] - V[i, j], name="Z"
+        )
     else:
         Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
     tensors = [X, Y, V, Z] if turned else [X, Y, Z]
@@ -378,17 +403,22 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
 )
 def check_measure_remotely(measure_remotely: Function) -> None:
     rows, columns, number, repeats = 13, 29, *draw_distinct(2, [3, 4, 5, 6])
-    x, y, v = fresh_rng().standard_normal((3, rows, columns), dtype="float32")
-    with (
-        _session() as session,
-        _evaluators() as (evaluators, measured),
-        _calls_of_main() as calls,
-        _sent() as library,
-    ):
+    others, (x, y, v) = fresh_rng().standard_normal((2, 3, rows, columns), dtype="float32")
+    shape = columns, 1, rows
+    with _sent() as library:
         shutil.copy(_library(rows, columns, turned=True), library)
-        with _sent_once(session, library) as upload:
+        with _session() as session:  # other inputs, in a session before
+            measure_remotely(session, str(library), [*others], shape, number=1, repeats=1)
+        del session
+        gc.collect()
+        with (
+            _session() as session,
+            _evaluators() as (evaluators, measured),
+            _calls_of_main() as calls,
+            _sent_once(session, library) as upload,
+        ):
             answer = measure_remotely(
-                session, str(library), [x, y, v], (columns, rows), number=number, repeats=repeats
+                session, str(library), [x, y, v], shape, number=number, repeats=repeats
             )
     expect(
         isinstance(answer, tuple) and len(answer) == 2,
@@ -397,7 +427,9 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         look="the return statement",
     )
     output, seconds = answer
-    expect_close(output, (2 * x + y - v).T, what="the output", look="what main is called with")
+    want = (2 * x + y - v).T.reshape(shape)
+    look = "what main is called with; after a call with other inputs, these"
+    expect_close(output, want, what="the output", look=look)
     expect(
         upload.call_count > 0,
         expected="the library is sent to the worker, and runs on the worker",
@@ -627,7 +659,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
             seen=type(runner).__name__,
             look="the return statement",
         )
-        _expect_configured(runner, session, farm.key)
+        _expect_configured(runner, session, (farm.host, farm.port, farm.key))
         _expect_pool(runner.pool, workers, trial)
         expect(
             all(each._shutdown for each in pools if each is not runner.pool),
@@ -643,24 +675,22 @@ def check_rpc_runner(rpc_runner: Function) -> None:
         seen=str(result.error_msg)[-300:],
         look="what else is given to RPCRunner",
     )
-    for workers, session, trial in ((1, 7.25, 90.0), (70, 100.0, 3.5), (2, 5.0, 5.0)):
-        key = f"other_{workers}"
-        runner = rpc_runner(
-            *(farm.host, farm.port, key),
-            workers=workers, session_seconds=session, trial_seconds=trial,
-        )  # fmt: skip
-        _expect_configured(runner, session, key)
+    others = ((1, 1, 7.25, 90.0), (2, 70, 100.0, 3.5), (1, 2, 5.0, 5.0))  # the first tracker again
+    for number, workers, session, trial in others:
+        tracker = f"tracker-{number}", farm.port + number, f"other_{number}"
+        runner = rpc_runner(*tracker, workers=workers, session_seconds=session, trial_seconds=trial)
+        _expect_configured(runner, session, tracker)
         _expect_pool(runner.pool, workers, trial)
         runner.pool.shutdown()
 
 
-def _expect_configured(runner: Any, session: float, key: str) -> None:
+def _expect_configured(runner: Any, session: float, tracker: tuple[str, int, str]) -> None:
     """The runner knows its workers, when they end a session, and how to time."""
-    farm, remote, timing = _farm(), runner.rpc_config, runner.evaluator_config
+    remote, timing = runner.rpc_config, runner.evaluator_config
+    host, port, key = tracker
     expect(
-        (remote.tracker_host, remote.tracker_port, remote.tracker_key)
-        == (farm.host, farm.port, key),
-        expected=f"workers of key {key!r} at {farm.host}:{farm.port}",
+        (remote.tracker_host, remote.tracker_port, remote.tracker_key) == tracker,
+        expected=f"workers of key {key!r} at {host}:{port}",
         seen=f"{remote.tracker_key!r} at {remote.tracker_host}:{remote.tracker_port}",
         look="the order of RPCConfig's fields: host, port, key",
     )

@@ -34,7 +34,8 @@ static int64_t scored = -1;  // how many scores the label was chosen from
 static int64_t room = 0;     // elements of the pixels and of the input on the GPU
 static bool scores_alive = false;
 static int dangling = 0;  // uses of scores that are no more
-static std::string order, kinds;
+static std::string order, kinds, sizes;  // sizes: bytes of the copies
+static bool beside = false;               // whether another stream was waited for
 
 static void Queue(void* stream, const char* name, std::function<void()> work) {
   auto* to = stream == nullptr ? &default_stream : static_cast<FakeStream*>(stream);
@@ -60,6 +61,7 @@ inline cudaError_t cudaDeviceSynchronize() {
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream = nullptr) {
+  sizes += (sizes.empty() ? "" : ",") + std::to_string(bytes);
   kinds += (kinds.empty() ? "" : ",") + std::to_string(static_cast<int>(kind));
   Queue(stream, "copy", [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
@@ -191,6 +193,7 @@ int main(int, char** arguments) {
   std::vector<float> device_input(room, -1.0f), scores(classes);
   int device_label = -1, label = -2;
   StandIn model({1, 3, height, width}, classes);
+  default_stream.queue.push_back([] { beside = true; });  // another's work, which may take long
   try {
     label = call_on_stream(model, device_pixels.data(), device_input.data(), &device_label, pixels,
                            &given_stream);
@@ -202,8 +205,9 @@ int main(int, char** arguments) {
   StandIn::Score(input.data(), 3 * area, classes, scores.data());
   int best = 0;
   for (int i = 1; i < classes; ++i) best = scores[i] > scores[best] ? i : best;
-  std::printf("input %d\nscored %lld\nkinds %s\ndangling %d\n", device_input == input,
-              static_cast<long long>(scored), kinds.c_str(), dangling);
+  std::printf("input %d\nscored %lld\nkinds %s\nsizes %s\nbeside %d\ndangling %d\n",
+              device_input == input, static_cast<long long>(scored), kinds.c_str(), sizes.c_str(),
+              beside, dangling);
   std::printf("label %d\nexpected %d\nwaits %d\non_given %d\nelsewhere %d\norder %s\n", label, best,
               waits, on_given, elsewhere, order.c_str());
   std::fflush(stdout);

@@ -2,7 +2,8 @@
 //
 //   call_on_threads INPUTS THREADS FAILING
 //
-// FAILING: the input that throws; -1: none does; -2: Clone() throws; -3: input 1 throws a number.
+// FAILING: the input that throws; -1: none does; -2: Clone() throws; -3: input 1 throws a number;
+// -4: every input throws.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -56,7 +57,7 @@ class StandIn {
     }
     --running;
     if (failing == -3 && input == 1) throw 7;
-    if (input == failing) throw Bad("input " + std::to_string(input) + " is bad");
+    if (input == failing || failing == -4) throw Bad("input " + std::to_string(input) + " is bad");
     return 10 * input + 1;
   }
 
