@@ -203,9 +203,9 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
             loops = schedule.get_loops(block)
             spatial = sum(kind_of(each) == SPATIAL for each in statement.iter_vars)
             spatial -= kind == "lanes"
-            _schedule_inside(schedule, block, loops[spatial:], kind, cpu)
-            if spatial:
+            if spatial:  # before the reduction is taken apart: TVM refuses it afterwards
                 parallelize(schedule, loops[:spatial], _elements(statement))
+            _schedule_inside(schedule, block, loops[spatial:], kind, cpu)
 
 
 def _schedule_inside(schedule: Any, block: Any, loops: list[Any], kind: str, cpu: Cpu) -> None:
