@@ -156,6 +156,7 @@ _CLASSIC = {
     "remainder with the input's sign": "torch.fmod(x * 8, 0.1)",
     "bits of int64": "(n & 5) ^ (~n | 3)",
     "place of the largest": "x.argmax(1)",
+    "rolled by more than there is": "x.roll((-5, 70), (0, 1))",
 }
 
 

@@ -12,7 +12,7 @@ Converter = Callable[[Sequence[Any], Sequence[str]], Any]
 
 def converters() -> dict[str, Converter]:
     """By operator's name, for `import_relay`."""
-    return {"aten::linear": linear, "aten::diff": diff}
+    return {"aten::linear": linear, "aten::diff": diff, "aten::roll": roll}
 
 
 def linear(inputs: Sequence[Any], types: Sequence[str]) -> Any:
@@ -55,6 +55,24 @@ def diff(inputs: Sequence[Any], types: Sequence[str]) -> Any:
         earlier = relay.take(data, relay.const(range(length - 1), "int64"), axis=axis)
         data = relay.not_equal(later, earlier) if types[0] == "bool" else later - earlier
     return data
+
+
+def roll(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::roll(input, shifts, dims)`; without dims of all elements in a row.
+
+    TVM's own converter reads outside the input where a shift exceeds its extent.
+    """
+    from tvm import relay
+
+    data, shifts, axes = inputs[0], inputs[1], list(inputs[2])
+    shape = _shape(data)
+    if not axes:
+        data, axes = relay.reshape(data, (-1,)), [0]
+    for shift, axis in zip(shifts, axes, strict=True):
+        extent = _shape(data)[axis]
+        places = [(place - int(shift)) % extent for place in range(extent)]
+        data = relay.take(data, relay.const(places, "int64"), axis=axis)
+    return relay.reshape(data, shape)
 
 
 def one_parameter_per_name(module: Any) -> Any:
