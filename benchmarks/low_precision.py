@@ -34,7 +34,9 @@ rival of both 8-bit rows. Its bfloat16 product has a bfloat16 result, ours a flo
 error is the largest difference from the exact product of the same rounded operands.
 
 On AVX-512, one instruction does 16 multiply-adds of float32, 32 of bfloat16 (`vdpbf16ps`), 64 of
-uint8 × int8 (`vpdpbusd`), or 32 of int8 × int8, widened to 16 bits (`vpdpwssd`).
+uint8 × int8 (`vpdpbusd`), or 32 of int8 × int8, widened to 16 bits (`vpdpwssd`). The exporter adds
+128 to an int8 operand whose partner is a constant, which makes it uint8, and subtracts 128 times
+the constant's sums from the product. The last row includes both.
 """
 
 
@@ -99,6 +101,7 @@ def _compiled(a: Any, b: Any, total: str) -> Any:
     from tvm_practice import engines
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.steps.relax import optimize_relax
+    from tvm_practice.tvm_export.unsigned_products import with_unsigned_operands
 
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(a.shape, str(a.dtype)))
@@ -108,7 +111,8 @@ def _compiled(a: Any, b: Any, total: str) -> Any:
             result = builder.emit_output(builder.emit(product))
         builder.emit_func_output(result)
     target = engines.host_target()
-    module = schedule_defaults(optimize_relax(builder.get()), target)
+    known = with_unsigned_operands(builder.get(), target)
+    module = schedule_defaults(optimize_relax(known), target)
     machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
     return functools.partial(machine["main"], tvm.runtime.tensor(a))
 

@@ -1,5 +1,6 @@
 """The command lines of the hand-written schedules' benchmarks; never their figures."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -128,3 +129,33 @@ def test_trials_go_on_where_a_run_ended(tmp_path: Path) -> None:
     first, second = run("2"), run("2,4")
     assert [each["trials"] for each in second] == [0, 2, 4] and second[:2] == first
     assert second[2]["measured"] >= 4 and all(each["ratio"] > 0 for each in second)
+
+
+def test_a_row_that_misses_an_aim_has_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    models = importlib.import_module("low_precision_models")
+
+    def row(model: str, slower: float) -> dict[str, object]:
+        ratio = {"value": slower, "ci95": [slower, slower], "disturbance": None}
+        operator = {"name": f"conv_of_{model}_prepacked", "calls": 2, "milliseconds": 1.0}
+        return {
+            "model": model,
+            "precision": "int8",
+            "comparison": {"ratio": {"float32": ratio}, "latency": {"int8": {"p50": 2.0}}},
+            "cosine": {"int8": 0.999, "float32": 1.0},
+            "missing": {"OpenVINO": "not installed"},
+            "profile": [{**operator, "share": 0.05}] * 20,
+        }
+
+    packages = ("apache-tvm", "torch", "onnxruntime", "openvino", "nncf", "torchao")
+    text = models.page(
+        {
+            "environment": {"processor": "one", "date": "2026-01-01"},
+            "threads": 2,
+            "packages": dict.fromkeys(packages),
+            "rows": [row("resnet18", 4.0), row("mobilenet_v2", 2.0)],
+        }
+    )
+    assert "0.50 of float32's time, the aim is 0.45." in text
+    assert "`conv_of_mobilenet_v2` | 2 | 1.00 | 5%" in text and "| 8 others | 16 |" in text
+    assert "conv_of_resnet18" not in text and "int8, OpenVINO: not installed" in text

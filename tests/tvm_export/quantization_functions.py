@@ -1,7 +1,9 @@
 """Exports of layers in 8-bit integers, called in a process that has the current engine."""
 
+import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -19,14 +21,17 @@ class Layers(nn.Module):
         self.beside = nn.Linear(*_SHAPES[1], bias=False)
         self.behind = nn.ModuleDict({"last": nn.Linear(*_SHAPES[2])})
         self.strided = nn.Conv2d(8, 16, 3, padding=(1, 2), stride=(2, 1), bias=False)
-        self.grouped = nn.Conv2d(16, 16, 3, groups=16)
+        self.grouped = nn.Conv2d(16, 16, 3, groups=4)
         self.signed = nn.Conv2d(16, 18, 3, padding=1)
+        self.depthwise = nn.Conv2d(16, 16, 3, groups=16, padding=1)
+        self.three = nn.Conv2d(3, 6, 3, padding=(0, 1))
 
     def forward(self, x: torch.Tensor, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
         first, beside = self.first(x), self.beside(x)
         last = self.behind["last"](torch.relu(first))
         strided = self.strided(torch.relu(image))
-        convolved = strided, self.signed(strided), self.grouped(strided)
+        convolved = strided, self.signed(strided), self.grouped(strided), self.depthwise(strided)
+        convolved = *convolved, self.three(image[:, :3])
         return first, beside, last, *convolved, beside @ beside.mT
 
 
@@ -76,6 +81,7 @@ def compiled(keep: list[str], folder: str) -> dict[str, Any]:
             size = np.abs(exact).max(-1, keepdims=True).clip(min=1e-30)
             errors[f"{name} {way}"] = float((np.abs(got - exact) / size).max())
     read = {"strided": torch.relu(image), "signed": found[3], "grouped": found[3]}
+    read |= {"depthwise": found[3], "three": image[:, :3]}
     for (name, values), got in zip(read.items(), found[3:], strict=False):
         for way, limits in (("int8", ranges[name]), ("float32", None)):
             exact = _convolved(getattr(model, name), np.asarray(values), limits)
@@ -141,6 +147,68 @@ def refusal(keep: list[str], target: str = "llvm") -> str:
     except BadInput as error:
         return str(error)
     return ""
+
+
+class Chain(nn.Module):
+    """Convolutions of which each reads the bytes that the one before makes, by an activation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3, stride=2, padding=1, bias=False)
+        self.second = nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.third = nn.Conv2d(16, 24, 1)
+        self.fourth = nn.Conv2d(24, 8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.clamp(self.first(x), -0.5, 0.7)
+        return torch.as_tensor(
+            self.fourth(torch.relu(self.third(nn.functional.relu6(self.second(x)))))
+        )
+
+
+def chained(folder: str) -> dict[str, Any]:
+    """Of Chain: its error, the rule of each function, and how images lie.
+
+    Returns:
+        {"error": from what PyTorch computes of numbers rounded alike, "of bytes": that from the
+        exact result, both relative to the largest element; "rules": by function; "layouts"}.
+    """
+    from tvm_practice.tvm_export import channels_last
+    from tvm_practice.tvm_export.calibration import calibrated
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.config import ExportSettings
+    from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.pipeline import build, import_model, schedule
+
+    torch.manual_seed(3)
+    model, x = Chain().eval(), torch.randn(1, 3, 15, 17)
+    data = Path(folder) / "data.npz"
+    np.savez(data, input_0=torch.randn(2, *x.shape).numpy())
+    settings = ExportSettings.model_validate(
+        {"engine": "current", "quantize": "int8", "calibration": data}
+    )
+    call = as_call(model, (x,))
+    ranges = {each.name: (each.smallest, each.largest) for each in calibrated(call, data)}
+    with mock.patch.object(channels_last, "_MOST_MOVED", 9.0):  # the model is small
+        export = build(schedule(import_model(Export.of(call, settings, engine="current"))))
+    [found] = export.result(x.numpy())
+    activations = {
+        "first": lambda y: np.clip(y, -0.5, 0.7),
+        "second": lambda y: np.clip(y, 0, 6),
+        "third": lambda y: np.maximum(y, 0),
+        "fourth": lambda y: y,
+    }
+    values = x.numpy()
+    for name, activation in activations.items():
+        values = activation(_convolved(getattr(model, name), values, ranges[name]))
+    exact = model.double()(x.double()).detach().numpy()
+    text = export.stages["optimized"].script(show_meta=False)
+    return {
+        "error": float(np.abs(found - values).max() / np.abs(values).max()),
+        "of bytes": float(np.abs(values - exact).max() / np.abs(exact).max()),
+        "layouts": sorted(set(re.findall(r"conv2d_(n[chw]+)", text))),
+        "rules": export.result.rules,
+    }
 
 
 class Uneven(nn.Module):

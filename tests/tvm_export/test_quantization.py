@@ -21,13 +21,26 @@ def test_layers_are_computed_by_the_definition(session: engines.Session, tmp_pat
     given = {"keep": ["behind"], "folder": str(tmp_path)}
     found = session.call(f"{FUNCTIONS}:compiled", given)
     errors = found["errors"]
-    for name in ("first", "beside", "strided", "signed"):
+    for name in ("first", "beside", "strided", "signed", "depthwise", "three"):
         # A step of an operand is far more than what rounding in float32 makes of the result.
         assert errors[f"{name} int8"] < 1e-5 < 1e-3 < errors[f"{name} float32"]
     for name in ("last", "grouped"):
         assert errors[f"{name} float32"] < 1e-5 < 1e-3 < errors[f"{name} int8"]
-    assert found["told"] == ["2 linear layers and 2 convolutions in int8; float32: behind"]
+    assert found["told"] == ["2 linear layers and 4 convolutions in int8; float32: behind"]
     assert found["rows"] == 1  # what both read is quantized once
+
+
+def test_bytes_go_from_one_convolution_to_the_next(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    found = session.call(f"{FUNCTIONS}:chained", {"folder": str(tmp_path)})
+    assert found["error"] < found["of bytes"] / 10, found  # a sum at the middle of two steps
+    assert found["layouts"] == ["nhwc"]
+    assert not {"fallback", "unscheduled"} & set(found["rules"].values())
+    # Of each but the last, one multiplication, one addition and one clip make bytes.
+    steps = ("conv2d", "cast", "multiply", "add", "tir_round", "tir_clip", "cast", "cast")
+    short = f"fused_{'_'.join(rf'{each}[0-9]*' for each in steps)}(_pad[0-9]*)?"
+    assert sum(bool(re.fullmatch(short, each)) for each in found["rules"]) == 3, found["rules"]
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,15 @@ LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 """The axes of a tensor whose channels go last, and back."""
 # Of the elements that convolutions read and write, how many transposes may move at most.
 _MOST_MOVED = 0.1
-# Of the multiply-adds, how many may be 3x3 windows without a stride: Winograd's algorithm, which
-# takes fewer, is written for channels first.
+# Of the multiply-adds, how many may be 3x3 windows without a stride in float32: Winograd's
+# algorithm, which takes fewer, is written for channels first.
 _MOST_WINDOWS = 0.6
 _UNARY = {"abs", "exp", "negative", "nn.gelu", "nn.relu", "nn.silu", "sigmoid", "sqrt", "tanh"}
-_UNARY |= {"clip", "nn.leakyrelu"}
-_BINARY = {"add", "divide", "maximum", "minimum", "multiply", "power", "subtract"}
+_UNARY |= {"astype", "clip", "nn.leakyrelu", "round"}
+_BINARY = {"add", "bitwise_xor", "divide", "maximum", "minimum", "multiply", "power", "subtract"}
 _POOLING = {"nn.avg_pool2d", "nn.max_pool2d"}
+# Of a convolution's operands and its sums.
+_TYPES = {("float32", "float32", "float32"), ("uint8", "int8", "int32")}
 
 
 def with_channels_last(module: Any) -> Any:
@@ -37,8 +39,9 @@ def with_channels_last(module: Any) -> Any:
 
     Returns:
         The module as it was where it has no 2-D convolution, or one with an open extent, with
-        weights that are no constant, or of another type than float32. It also stays where most of
-        the work is Winograd's, and where transposes between the convolutions would move much.
+        weights that are no constant, or of types that are not in `_TYPES`. It also stays where
+        most of the work is Winograd's, and where transposes between the convolutions would move
+        much.
     """
     import tvm
     from tvm import relax
@@ -158,7 +161,7 @@ def _convolution(call: Any, data: Any, builder: Any) -> Any:
         groups=int(attributes.groups),
         data_layout="NHWC",
         kernel_layout="HWIO",
-        out_dtype="float32",
+        out_dtype=str(call.ty.dtype),
     )
 
 
@@ -203,13 +206,13 @@ def _mean(call: Any, data: Any, first: Callable[[Any], Any]) -> Any | None:
 
 
 def _is_usual(call: Any) -> bool:
-    """Whether a convolution is NCHW in float32, of constant weights and constant extents."""
+    """Whether a convolution is NCHW, of such types, of constant weights and constant extents."""
     attributes = call.attrs
     layouts = (str(attributes.data_layout), str(attributes.kernel_layout))
     return (
         layouts == ("NCHW", "OIHW")
         and _is_constant(call.args[1])
-        and all(str(each.ty.dtype) == "float32" for each in (call, *call.args))
+        and tuple(str(each.ty.dtype) for each in (*call.args, call)) in _TYPES
         and None not in _shape(call.args[0])
     )
 
@@ -220,10 +223,11 @@ def _work(convolution: Any) -> int:
 
 
 def _is_window(convolution: Any) -> bool:
-    """Whether a convolution is of 3x3 windows, without a stride, a dilation or groups."""
+    """Whether a convolution in float32 is of 3x3 windows, without stride, dilation or groups."""
     attributes = convolution.attrs
     steps = {int(each) for each in (*attributes.strides, *attributes.dilation, attributes.groups)}
-    return _shape(convolution.args[1])[2:] == [3, 3] and steps == {1}
+    window = _shape(convolution.args[1])[2:] == [3, 3] and steps == {1}
+    return window and str(convolution.ty.dtype) == "float32"
 
 
 def calls(module: Any, operator: str) -> list[Any]:

@@ -53,7 +53,7 @@ def with_padding_fused(module: Any) -> Any:
     once: set[Any] = set()
     for _, function in module.functions_items():
         if isinstance(function, relax.Function):
-            once |= _read_once(function)
+            once |= read_once(function)
     if not any(_PADS in (each.attrs or {}) for _, each in module.functions_items()):
         return module
 
@@ -81,7 +81,7 @@ def _pads(module: Any, call: Any) -> bool:
     return name == "relax.call_tir" and _PADS in (module[call.args[0]].attrs or {})
 
 
-def _read_once(function: Any) -> set[Any]:
+def read_once(function: Any) -> set[Any]:
     """The variables of a function that one binding reads, and that are no output."""
     from tvm import relax
 

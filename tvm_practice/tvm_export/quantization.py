@@ -23,12 +23,14 @@ import numpy as np
 
 from tvm_practice.tvm_export.calibration import Range
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.requantization import with_short_requantization
 
 STEPS, LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
 # The sum's magnitude is less than STEPS * LARGEST * terms, and z sum_k v's no more: 32 bits.
-_MOST_TERMS = (2**31 - 1) // (2 * STEPS * LARGEST)
+MOST_TERMS = (2**31 - 1) // (2 * STEPS * LARGEST)
 SMALLEST_SCALE = 2.0**-100  # of rows of zeros
-FEWEST_CHANNELS = 4  # that the instruction takes at a time
+FEWEST_CHANNELS = 3  # of a convolution without groups: the instruction takes _AT_ONCE at a time
+_AT_ONCE = 4
 _ROWS = 16  # of a weight that its layer is found by
 
 
@@ -84,7 +86,7 @@ class Quantization:
         """
         found = (self.names.get(key(each)) for each in (weight.T, weight))
         name = next((each for each in found if each is not None), f"a product of {weight.shape}")
-        return None if self.keeps(name) or weight.shape[0] > _MOST_TERMS else name
+        return None if self.keeps(name) or weight.shape[0] > MOST_TERMS else name
 
     def keeps(self, name: str) -> bool:
         """Whether a layer is to stay float32."""
@@ -129,7 +131,7 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
             x, other = call.args
             if {str(each.ty.dtype) for each in call.args} != {"float32"}:
                 return call
-            weight = _matrix(other, self.lookup_binding)
+            weight = constant_matrix(other, self.lookup_binding)
             name = None if weight is None else quantization.name_of(weight)
             if weight is None or name is None:
                 return call
@@ -152,10 +154,11 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
         if isinstance(function, relax.Function):
             quantizing.builder_.update_func(name, quantizing.visit_expr(function))
     # What several layers read is quantized once.
-    return relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
+    shared = relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
+    return with_short_requantization(shared)
 
 
-def _matrix(expression: Any, lookup: Any) -> np.ndarray | None:
+def constant_matrix(expression: Any, lookup: Any) -> np.ndarray | None:
     """A constant matrix or a transposed one as an array; None for anything else."""
     import tvm
     from tvm import relax
@@ -163,7 +166,7 @@ def _matrix(expression: Any, lookup: Any) -> np.ndarray | None:
     if isinstance(expression, relax.Var):
         expression = lookup(expression)
     if str(getattr(getattr(expression, "op", None), "name", "")) == "relax.permute_dims":
-        inner = _matrix(expression.args[0], lookup)
+        inner = constant_matrix(expression.args[0], lookup)
         return None if inner is None else inner.T
     if not isinstance(expression, tvm.ir.GenericConst) or len(expression.value.shape) != 2:
         return None
@@ -171,7 +174,7 @@ def _matrix(expression: Any, lookup: Any) -> np.ndarray | None:
 
 
 def _suits(call: Any) -> bool:
-    """Whether a convolution is one that integers gain by: no groups, constant float32 weights."""
+    """Whether a convolution is one that integers gain by, of constant float32 weights."""
     import tvm
 
     weight = call.args[1]
@@ -179,9 +182,20 @@ def _suits(call: Any) -> bool:
         isinstance(weight, tvm.ir.GenericConst)
         and {str(each.ty.dtype) for each in call.args} == {"float32"}
         and str(call.attrs.data_layout) == "NCHW"
-        and int(call.attrs.groups) == 1
-        and weight.value.shape[1] >= FEWEST_CHANNELS
-        and int(np.prod(weight.value.shape[1:])) <= _MOST_TERMS
+        and gains(weight.value.shape, int(call.attrs.groups))
+        and int(np.prod(weight.value.shape[1:])) <= MOST_TERMS
+    )
+
+
+def gains(weight: Sequence[int], groups: int) -> bool:
+    """Whether a convolution gains by integers: by arithmetic, or a depthwise one by its bytes.
+
+    Args:
+        weight: the shape of its weight.
+        groups: of its channels.
+    """
+    return (
+        weight[1] == 1 if groups == weight[0] > 1 else groups == 1 and weight[1] >= FEWEST_CHANNELS
     )
 
 
@@ -204,21 +218,27 @@ def _convolution(emit: Any, call: Any, seen: Range) -> Any:
     steps = emit(op.astype(emit(op.clip(steps, 0, STEPS)), "int32"))
     image = emit(op.astype(steps, "uint8"))
     padding = [int(each) for each in attributes.padding]
-    if zero and any(padding):  # else the convolution's own zeros are right
+    groups, values = int(attributes.groups), matrix.T.reshape(weight.shape)
+    more = -weight.shape[1] % _AT_ONCE if groups == 1 else 0  # channels of weight 0
+    if more or (zero and any(padding)):  # else the convolution's own zeros are right
         top, left, bottom, right = padding
-        image = emit(op.nn.pad(image, [0, 0, 0, 0, top, bottom, left, right], "constant", zero))
+        around = [0, 0, 0, more, top, bottom, left, right]
+        image = emit(op.nn.pad(image, around, "constant", zero))
         padding = [0, 0, 0, 0]
+        values = np.pad(values, [(0, 0), (0, more), (0, 0), (0, 0)])
     total = op.nn.conv2d(
         image,
-        relax.const(np.ascontiguousarray(matrix.T).reshape(weight.shape)),
+        relax.const(np.ascontiguousarray(values)),
         strides=[int(each) for each in attributes.strides],
         padding=padding,
         dilation=[int(each) for each in attributes.dilation],
+        groups=groups,
         out_dtype="int32",
     )
-    shift = (zero * matrix.astype("int32").sum(0, dtype="int32")).reshape(-1, 1, 1)
+    per_channel = 1, -1, 1, 1
+    shift = (zero * matrix.astype("int32").sum(0, dtype="int32")).reshape(per_channel)
     exact = emit(op.astype(op.subtract(emit(total), relax.const(shift)), "float32"))
-    return op.multiply(exact, relax.const((scales * scale).astype("float32").reshape(-1, 1, 1)))
+    return op.multiply(exact, relax.const((scales * scale).astype("float32").reshape(per_channel)))
 
 
 def in_bytes(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

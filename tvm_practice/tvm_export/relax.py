@@ -41,6 +41,7 @@ from tvm_practice.tvm_export.tuners.finals import fastest_records, schedule_defa
 from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import searching
+from tvm_practice.tvm_export.unsigned_products import with_unsigned_operands
 
 TUNERS = ("metaschedule",)
 # Of the comparison of the tuned with the untuned model.
@@ -340,11 +341,12 @@ def optimized(
         CannotImport: as `with_index_checks`.
     """
     known = with_products_of_zero(fold_batch_normalization(module))
-    if str(target.kind.name) == "llvm" and precision == "float32" and quantization is None:
-        known = with_channels_last(known)
     folded = with_products_in(known, precision)
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
+    folded = with_unsigned_operands(folded, target)
+    if str(target.kind.name) == "llvm" and precision == "float32":
+        folded = with_channels_last(folded)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
     fused = with_padding_fused(steps.optimize_relax(folded))

@@ -19,7 +19,7 @@ from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import CalibrationMethod
 from tvm_practice.tvm_export.draws import DRAWN, Trial, read_data, trials
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.quantization import FEWEST_CHANNELS, LARGEST, SMALLEST_SCALE, STEPS
+from tvm_practice.tvm_export.quantization import LARGEST, SMALLEST_SCALE, STEPS, gains
 from tvm_practice.tvm_export.verification import in_float64
 
 
@@ -143,7 +143,7 @@ class _Rounding(_Dispatching):  # type: ignore[misc]
         elif packet is aten.convolution and args[1].ndim == 4 and self._ranges is not None:
             seen = next(self._ranges)
             x, weight, *rest = args
-            plain = not rest[4] and rest[6] == 1 and weight.shape[1] >= FEWEST_CHANNELS
+            plain = not rest[4] and gains(weight.shape, rest[6])  # not transposed
             if plain and self._takes(weight, "convolution"):
                 rounded = self._rounded(weight, weight.flatten(1).T)
                 args = (_between(x, seen), rounded.T.reshape(weight.shape), *rest)

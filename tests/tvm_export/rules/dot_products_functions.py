@@ -33,6 +33,7 @@ def _scheduled(build: Any, shapes: list[tuple[Any, str]], target: Any) -> Any:
 
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.steps.relax import optimize_relax
+    from tvm_practice.tvm_export.unsigned_products import with_unsigned_operands
 
     builder = relax.BlockBuilder()
     inputs = [
@@ -43,7 +44,8 @@ def _scheduled(build: Any, shapes: list[tuple[Any, str]], target: Any) -> Any:
         with builder.dataflow():
             result = builder.emit_output(builder.emit(build(*inputs)))
         builder.emit_func_output(result)
-    return schedule_defaults(optimize_relax(builder.get()), target)
+    known = with_unsigned_operands(builder.get(), target)
+    return schedule_defaults(optimize_relax(known), target)
 
 
 def _calls(module: Any) -> list[str]:

@@ -39,7 +39,7 @@ def test_products_are_exact(
     arguments = {"left": left, "right": right, "sizes": sizes, "constant": constant}
     made = session.call(f"{FUNCTIONS}:product", arguments)
     assert made["error"] == 0
-    expected = "dot_int16" if left == right else "dot_uint8_int8"
+    expected = "dot_int16" if left == right and not constant else "dot_uint8_int8"
     assert made["calls"] == ([expected] if HERE else [])
 
 
@@ -62,7 +62,7 @@ def test_products_in_a_row_round_what_they_read(session: engines.Session) -> Non
 
 
 @pytest.mark.parametrize(("channels", "padding"), [(16, 1), (6, 0)])
-@pytest.mark.parametrize("types", [("uint8", "int8"), BFLOAT16])
+@pytest.mark.parametrize("types", [("uint8", "int8"), ("int8", "int8"), BFLOAT16])
 def test_convolutions(
     session: engines.Session, types: tuple[str, str], channels: int, padding: int
 ) -> None:

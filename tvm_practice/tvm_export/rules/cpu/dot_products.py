@@ -29,6 +29,8 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     Cpu,
     both_orders,
     constant,
+    cpu_of,
+    is_copy,
     kind_of,
     nest,
     only_block,
@@ -107,7 +109,7 @@ INSTRUCTIONS = (
         total="int32",
         features=((_ZMM, "avx512vnni"), (256, "avxvnni")),
     ),
-    # Both signed: there are 16-bit products only, of half as many at once.
+    # Both signed: 16-bit products, of half as many at once. See also `unsigned_products`.
     Instruction(
         "tvm_practice.dot_int16",
         "llvm.x86.avx512.vpdpwssd",
@@ -118,6 +120,14 @@ INSTRUCTIONS = (
         features=((_ZMM, "avx512vnni"), (256, "avxvnni")),
     ),
 )
+
+
+def takes_unsigned(target: Any) -> bool:
+    """Whether a target is a processor with an instruction for uint8 by int8."""
+    if str(target.kind.name) != "llvm":
+        return False
+    cpu = cpu_of(target)
+    return any(each.operands == ("uint8", "int8") and each.is_on(cpu) for each in INSTRUCTIONS)
 
 
 def in_groups(func: Any, found: Contraction, cpu: Cpu) -> tuple[Any, Contraction]:
@@ -131,9 +141,12 @@ def in_groups(func: Any, found: Contraction, cpu: Cpu) -> tuple[Any, Contraction
     Returns:
         The function and its contraction anew; as they were where no instruction suits them.
     """
-    step = _find_step(found, cpu)
-    if step is None:
+    if _find_step(found, cpu) is None:
         return func, found
+    func = _without_copies(func)
+    found = find_contraction(func, cpu)
+    step = _find_step(found, cpu)
+    assert step is not None
     for as_it_lies in (True, False):
         grouped = _Grouping(func, found, step, as_it_lies=as_it_lies).func
         try:
@@ -144,6 +157,20 @@ def in_groups(func: Any, found: Contraction, cpu: Cpu) -> tuple[Any, Contraction
         if str(again.packed.source.dtype) == "int32":
             return grouped, again
     return func, found
+
+
+def _without_copies(func: Any) -> Any:
+    """The function without stages that only copy an input, as a convolution's without padding."""
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    for block in schedule.get_child_blocks(schedule.get_sblock("root")):
+        statement = schedule.get(block)
+        if not schedule.get_consumers(block) or not is_copy(statement):
+            continue
+        if any(statement.reads[0].source.same_as(each) for each in func.params):
+            schedule.compute_inline(block)
+    return schedule.mod["main"]
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,10 @@ def split_lanes(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
     lanes = cpu.lanes(schedule.get(block).writes[0].source.dtype)
     if extent is None or extent < 2:
         return None
+    # A register of narrow numbers, or of what they are computed in.
+    registers = [each for each in (lanes, lanes // 2, lanes // 4) if each >= cpu.lanes("int32")]
     widths = [extent, *range(_MAX_REGISTERS * lanes, lanes // 2, -1)]
-    for width in [lanes] if extent % lanes == 0 else widths:
+    for width in [e for e in (registers or [lanes]) if extent % e == 0] or widths:
         if width <= _MAX_REGISTERS * lanes and extent % width == 0:
             return schedule.split(loops[-1], [None, width])[1]
     return None

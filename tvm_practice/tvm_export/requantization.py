@@ -1,0 +1,154 @@
+"""From a convolution's 32-bit sums to the next one's bytes in one step of each kind.
+
+As layers are quantized one by one, sums are moved, scaled, biased and clipped by an activation, and
+the result is scaled, rounded, moved and clipped again. All of it but the rounding is affine or a
+clip, so that one multiplication, one addition and one clip do:
+
+    clip(round(inverse * activation(scale * (sum - shift) + bias)) + zero, 0, 255)
+    = clip(round(factor * sum + offset), low, high)
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.tvm_export.fused_padding import read_once
+
+_BYTE = 0.0, 255.0
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """The values clip(factor * total + offset, low, high).
+
+    Attributes:
+        total: the variable of the sums.
+        factor, offset: float64, of the sums' rank.
+        low, high: the limits.
+    """
+
+    total: Any
+    factor: Any
+    offset: Any
+    low: float
+    high: float
+
+
+def with_short_requantization(module: Any) -> Any:
+    """A Relax module in which what only makes bytes of sums is one step of each kind.
+
+    Args:
+        module: as `quantization.with_integer_layers` makes it; it is left as it was.
+    """
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    found: dict[Any, _Affine] = {}  # by what the last clip reads
+    for _, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            found |= _requantizations(function)
+
+    @mutator
+    class Shortening(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            if _name(call) != "clip" or (known := found.get(call.args[0])) is None:
+                return super().visit_call_(call)
+            emit, op = self.builder_.emit, relax.op
+            wide = emit(op.astype(self.visit_expr(known.total), "float32"))
+            scaled = emit(op.multiply(wide, relax.const(known.factor.astype("float32"))))
+            moved = emit(op.add(scaled, relax.const(known.offset.astype("float32"))))
+            return op.clip(emit(op.round(moved)), known.low, known.high)
+
+    shortening = Shortening(module)
+    for name, function in module.functions_items():
+        if isinstance(function, relax.Function):
+            shortening.builder_.update_func(name, shortening.visit_expr(function))
+    return relax.transform.DeadCodeElimination()(shortening.builder_.get())
+
+
+def _requantizations(function: Any) -> dict[Any, _Affine]:
+    """The ways from sums to bytes that nothing else reads from, by what the last clip reads."""
+    bound = {each.var: each.value for block in function.body.blocks for each in block.bindings}
+    once = read_once(function)
+    found = {}
+    for value in bound.values():
+        if _name(value) != "clip" or _limits(value) != _BYTE:
+            continue
+        known = _rounded(value.args[0], bound, once)
+        if known is not None:
+            found[value.args[0]] = known
+    return found
+
+
+def _rounded(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
+    """What round(inverse * x) + zero comes to, the rounding left out, from zero to 255."""
+    parts = _step(var, "add", bound, once)
+    if parts is None or (value := bound.get(parts[0])) is None or _name(value) != "round":
+        return None
+    if parts[0] not in once:
+        return None
+    zero = parts[1]
+    scaled = _step(value.args[0], "multiply", bound, once)
+    if scaled is None or zero.ndim or scaled[1].ndim:
+        return None
+    known = _affine(scaled[0], bound, once)
+    if known is None:
+        return None
+    inverse = scaled[1]
+    low, high = (
+        float(np.clip(np.rint(each * inverse) + zero, *_BYTE)) for each in (known.low, known.high)
+    )
+    offset = known.offset * inverse + zero
+    return _Affine(known.total, known.factor * inverse, offset, low, high)
+
+
+def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
+    """What a variable is in terms of sums of int32, if that is all it is."""
+    value = bound.get(var)
+    if value is None or var not in once:
+        return None
+    name = _name(value)
+    if name in ("nn.relu", "clip"):
+        known = _affine(value.args[0], bound, once)
+        if known is None or (known.low, known.high) != (-np.inf, np.inf):
+            return None
+        low, high = (0.0, np.inf) if name == "nn.relu" else _limits(value)
+        return _Affine(known.total, known.factor, known.offset, low, high)
+    if name == "add" and (parts := _step(var, name, bound, once)):
+        known = _affine(parts[0], bound, once)
+        if known is None or (known.low, known.high) != (-np.inf, np.inf):
+            return None
+        return _Affine(known.total, known.factor, known.offset + parts[1], -np.inf, np.inf)
+    if name == "multiply" and (parts := _step(var, name, bound, once)):
+        moved = bound.get(parts[0])
+        if moved is None or _name(moved) != "astype" or parts[0] not in once:
+            return None
+        shifted = _step(moved.args[0], "subtract", bound, once)
+        if shifted is None or str(shifted[0].ty.dtype) != "int32":
+            return None
+        return _Affine(shifted[0], parts[1], -shifted[1] * parts[1], -np.inf, np.inf)
+    return None
+
+
+def _step(var: Any, name: str, bound: dict[Any, Any], once: set[Any]) -> tuple[Any, Any] | None:
+    """The variable and the constant, in float64, that an operator makes `var` of."""
+    import tvm
+    from tvm import relax
+
+    value = bound.get(var)
+    if value is None or _name(value) != name or var not in once:
+        return None
+    first, second = value.args
+    if not isinstance(first, relax.Var) or not isinstance(second, tvm.ir.GenericConst):
+        return None
+    return first, np.asarray(second.value.numpy(), "float64")
+
+
+def _limits(clip: Any) -> tuple[float, float]:
+    low, high = (float(getattr(each, "value", each)) for each in clip.args[1:])
+    return low, high
+
+
+def _name(value: Any) -> str:
+    return str(getattr(getattr(value, "op", None), "name", "")).removeprefix("relax.")
