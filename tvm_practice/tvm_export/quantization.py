@@ -147,15 +147,15 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
             if quantization.keeps(seen.name) or not _suits(call):
                 return call
             quantization.convolutions.append(seen.name)
-            return _convolution(self.builder_.emit, call, seen)
+            return _convolution(self.builder_.emit, call, seen, self.lookup_binding)
 
     quantizing = Quantizing(module)
     for name, function in module.functions_items():
         if isinstance(function, relax.Function):
             quantizing.builder_.update_func(name, quantizing.visit_expr(function))
-    # What several layers read is quantized once.
+    # What several layers read is quantized once; a padding that was passed over is read no more.
     shared = relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
-    return with_short_requantization(shared)
+    return with_short_requantization(relax.transform.DeadCodeElimination()(shared))
 
 
 def constant_matrix(expression: Any, lookup: Any) -> np.ndarray | None:
@@ -199,12 +199,16 @@ def gains(weight: Sequence[int], groups: int) -> bool:
     )
 
 
-def _convolution(emit: Any, call: Any, seen: Range) -> Any:
-    """A convolution whose input has the range that was seen."""
+def _convolution(emit: Any, call: Any, seen: Range, lookup: Any) -> Any:
+    """A convolution whose input has the range that was seen.
+
+    Zeros that the model pads it with are padded as bytes.
+    """
     from tvm import relax
     from tvm.relax import op
 
-    x, attributes = call.args[0], call.attrs
+    attributes = call.attrs
+    x, outside = _before_padding(call.args[0], lookup)
     weight = np.asarray(call.args[1].value.numpy())
     matrix, scales = in_bytes(weight.reshape(len(weight), -1).T)
     smallest, largest = min(seen.smallest, 0.0), max(seen.largest, 0.0)
@@ -220,9 +224,10 @@ def _convolution(emit: Any, call: Any, seen: Range) -> Any:
     padding = [int(each) for each in attributes.padding]
     groups, values = int(attributes.groups), matrix.T.reshape(weight.shape)
     more = -weight.shape[1] % _AT_ONCE if groups == 1 else 0  # channels of weight 0
-    if more or (zero and any(padding)):  # else the convolution's own zeros are right
+    if more or any(outside) or (zero and any(padding)):  # else the convolution's own zeros do
         top, left, bottom, right = padding
-        around = [0, 0, 0, more, top, bottom, left, right]
+        inside = [0, 0, 0, more, top, bottom, left, right]
+        around = [one + other for one, other in zip(outside, inside, strict=True)]
         image = emit(op.nn.pad(image, around, "constant", zero))
         padding = [0, 0, 0, 0]
         values = np.pad(values, [(0, 0), (0, more), (0, 0), (0, 0)])
@@ -239,6 +244,19 @@ def _convolution(emit: Any, call: Any, seen: Range) -> Any:
     shift = (zero * matrix.astype("int32").sum(0, dtype="int32")).reshape(per_channel)
     exact = emit(op.astype(op.subtract(emit(total), relax.const(shift)), "float32"))
     return op.multiply(exact, relax.const((scales * scale).astype("float32").reshape(per_channel)))
+
+
+def _before_padding(x: Any, lookup: Any) -> tuple[Any, list[int]]:
+    """The variable that `x` is of height and width padded with zeros, and by how much; else `x`."""
+    from tvm import relax
+
+    value = lookup(x) if isinstance(x, relax.Var) else None
+    if str(getattr(getattr(value, "op", None), "name", "")) == "relax.nn.pad":
+        width = [int(each) for each in value.attrs.pad_width]
+        zeros = str(value.attrs.pad_mode) == "constant" and float(value.attrs.pad_value) == 0
+        if zeros and len(width) == 8 and not any(width[:4]) and min(width) >= 0:
+            return value.args[0], width
+    return x, [0] * 8
 
 
 def in_bytes(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
