@@ -15,6 +15,7 @@ import pytest
 from filelock import FileLock
 
 from tvm_practice import engines
+from tvm_practice.engines.host import flags
 from tvm_practice.tvm_export.artifacts import require_free, require_writable
 from tvm_practice.tvm_export.artifacts.schema import Metadata, Summary
 from tvm_practice.tvm_export.errors import BadInput
@@ -415,6 +416,43 @@ def test_a_library_that_the_engine_cannot_load(session: engines.Session, artifac
     change_metadata(artifacts, files=files)
     said = load_error(session, artifacts)
     assert said.startswith(f"ValueError: {library} does not load on this machine: ")
+
+
+def test_a_processor_without_a_feature_of_the_code(
+    session: engines.Session, artifacts: Path
+) -> None:
+    listed = metadata(artifacts)["features"]
+    assert "avx512f" not in flags() or "avx512f" in listed
+    change_metadata(artifacts, features=[*listed, "amx-of-tomorrow"])
+    said = load_error(session, artifacts)
+    library = artifacts / "deploy_lib.tar"
+    told = f"{library} does not load on this machine: this processor has no amx-of-tomorrow"
+    assert said == f"ValueError: {told}"
+
+
+@pytest.mark.pages
+@pytest.mark.slow
+@pytest.mark.real_processes
+@pytest.mark.skipif("avx512f" not in flags(), reason="code for this machine runs on older ones")
+@pytest.mark.skipif(not shutil.which("qemu-x86_64-static"), reason="no qemu-user-static")
+def test_an_emulated_older_processor_refuses_in_a_line(
+    session: engines.Session, artifacts: Path
+) -> None:
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from tvm_practice.tvm_export.artifacts import load_artifacts
+try:
+    load_artifacts({str(artifacts)!r})
+except ValueError as error:
+    print(error)
+"""
+    command = ["qemu-x86_64-static", "-cpu", "Haswell", sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert ended.returncode == 0, ended.stderr
+    assert re.fullmatch(
+        r"\S+ does not load on this machine: this processor has no .*\n", ended.stdout
+    )
 
 
 def test_metadata_that_cannot_be_read(session: engines.Session, artifacts: Path) -> None:

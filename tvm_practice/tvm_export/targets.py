@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import tempfile
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -419,11 +420,20 @@ def why_not_runnable(target: Any) -> str | None:
         return f"code for {architecture(triple)}, this machine is {architecture(here)}"
     if _system(triple) not in (None, _system(here)):
         return f"code for {_system(triple)}, this machine runs {_system(here)}"
-    missing = sorted(_needed(target) - _available())
-    if missing:
-        more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
-        return f"this processor has no {', '.join(missing[:4])}{more}"
-    return None
+    return why_lacking(_needed(target))
+
+
+def why_lacking(features: Iterable[str]) -> str | None:
+    """One line that names those features that this machine's processor lacks; None if it has all.
+
+    Args:
+        features: by LLVM's names, as `features_of` lists them.
+    """
+    missing = sorted(set(features) - _available())
+    if not missing:
+        return None
+    more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+    return f"this processor has no {', '.join(missing[:4])}{more}"
 
 
 def _older_device(target: Any, device: Any) -> str | None:
@@ -437,16 +447,33 @@ def _older_device(target: Any, device: Any) -> str | None:
     return f"code for {wanted[0]}, the CUDA device is sm_{major}{minor}"
 
 
-def _needed(target: Any) -> set[str]:
-    """LLVM's names of the features that code for `target` may use."""
+def features_of(target: Any) -> list[str]:
+    """The features that code for a processor may use, by LLVM's names, where Linux has one too.
+
+    Of this machine's own processor they are those that it has: a hypervisor may hide some.
+    """
     from tvm.target import codegen
 
+    if str(target.kind.name) != "llvm":
+        return []
+    by_name = set(map(str, codegen.llvm_get_cpu_features(target))) & _LINUX_NAMES.keys()
+    return sorted(_added(target) | (by_name & _available() if _is_own(target) else by_name))
+
+
+def _needed(target: Any) -> set[str]:
+    """LLVM's names of the features that this machine has to have for a target's code."""
+    return _added(target) if _is_own(target) else set(features_of(target))
+
+
+def _added(target: Any) -> set[str]:
+    """The features that a target names beside its processor."""
     mattr = [str(each) for each in target.attrs.get("mattr", ())]
-    needed = {each[1:] for each in mattr if each.startswith("+")}
-    mcpu = str(target.attrs.get("mcpu", ""))
-    if mcpu != str(engines.host_target().attrs.get("mcpu", "")):
-        needed.update(map(str, codegen.llvm_get_cpu_features(target)))
-    return needed & _LINUX_NAMES.keys()
+    return {each[1:] for each in mattr if each.startswith("+")} & _LINUX_NAMES.keys()
+
+
+def _is_own(target: Any) -> bool:
+    own = str(engines.host_target().attrs.get("mcpu", ""))
+    return str(target.attrs.get("mcpu", "")) == own
 
 
 def _available() -> set[str]:
@@ -454,10 +481,14 @@ def _available() -> set[str]:
     import tvm
     from tvm.target import codegen
 
-    if present := flags():
-        return {name for name, linux in _LINUX_NAMES.items() if linux in present}
-    own = tvm.target.Target({"kind": "llvm", "mcpu": str(codegen.llvm_get_system_cpu())})
-    return set(map(str, codegen.llvm_get_cpu_features(own)))
+    own = str(codegen.llvm_get_system_cpu())
+    by_llvm = set(
+        map(str, codegen.llvm_get_cpu_features(tvm.target.Target({"kind": "llvm", "mcpu": own})))
+    )
+    by_linux = {name for name, linux in _LINUX_NAMES.items() if linux in flags()}
+    # In an emulator (qemu-user), Linux tells of the processor below it, LLVM of the emulated one.
+    emulated = own not in ("", "generic") and {"avx2", "avx512f"} & (by_linux - by_llvm)
+    return by_llvm if emulated or not by_linux else by_linux
 
 
 def _system(triple: str) -> str | None:

@@ -109,11 +109,14 @@ def export_artifacts(
 
 def _metadata(graph_module: GraphModule) -> dict[str, Any]:
     """What a compiled model tells of itself; the rest is None, or empty."""
+    from tvm_practice.tvm_export.targets import features_of, resolve_target
+
     return {
         "schema_version": SCHEMA_VERSION,
         "engine": graph_module.engine,
         "model": None,
         "target": graph_module.target,
+        "features": features_of(resolve_target(graph_module.target)),
         "tuner": graph_module.tuner,
         "verification": None,
         "latency": None,
@@ -374,11 +377,18 @@ def _loaded(folder: Path, metadata: dict[str, Any]) -> GraphModule:
 
     from tvm_practice.tvm_export import running
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
-    from tvm_practice.tvm_export.targets import device_of, resolve_target, to_dictionary
+    from tvm_practice.tvm_export.targets import (
+        device_of,
+        resolve_target,
+        to_dictionary,
+        why_lacking,
+    )
 
     graph_json = (folder / GRAPH).read_text(encoding="utf-8")
     file = folder / library_of(metadata)
     runner: Any
+    if reason := why_lacking(metadata.get("features", ())):
+        raise ValueError(f"{file} does not load on this machine: {reason}")
     try:
         # It says "Scope Loaded" for each constant.
         with _linked_elsewhere(file) as library, native_stderr_to(os.devnull):

@@ -225,6 +225,11 @@ class Summary(Record):
 class Metadata(Summary):
     """metadata.json: how the artifact was made, on which machine, and how it did."""
 
+    features: list[str] = Field(
+        default=[],
+        description="What the code may use of a processor, by LLVM's names, as far as Linux tells "
+        "of it; a machine that lacks one does not load the artifact.",
+    )
     engine_facts: EngineRecord
     environment: dict[str, Any] = Field(description="Machine and software; measure.environment.")
     inputs: list[InputRecord]
