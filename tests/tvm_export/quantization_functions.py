@@ -1,6 +1,7 @@
 """Exports of layers in 8-bit integers, called in a process that has the current engine."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,8 +31,8 @@ class Layers(nn.Module):
         first, beside = self.first(x), self.beside(x)
         last = self.behind["last"](torch.relu(first))
         strided = self.strided(torch.relu(image))
-        convolved = strided, self.signed(strided), self.grouped(strided), self.depthwise(strided)
-        convolved = *convolved, self.three(image[:, :3])
+        convolved = [each(strided) for each in (self.signed, self.grouped, self.depthwise)]
+        convolved = [strided, *convolved, self.three(image[:, :3])]
         return first, beside, last, *convolved, beside @ beside.mT
 
 
@@ -192,7 +193,7 @@ def chained(folder: str) -> dict[str, Any]:
     with mock.patch.object(channels_last, "_MOST_MOVED", 9.0):  # the model is small
         export = build(schedule(import_model(Export.of(call, settings, engine="current"))))
     [found] = export.result(x.numpy())
-    activations = {
+    activations: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "first": lambda y: np.pad(np.clip(y, -0.5, 0.7), [(0, 0), (0, 0), (0, 2), (1, 0)]),
         "second": lambda y: np.clip(y, 0, 6),
         "third": lambda y: np.maximum(y, 0),
@@ -201,7 +202,8 @@ def chained(folder: str) -> dict[str, Any]:
     values = x.numpy()
     for name, activation in activations.items():
         values = activation(_convolved(getattr(model, name), values, ranges[name]))
-    exact = model.double()(x.double()).detach().numpy()
+    wide: Any = model.double()
+    exact = wide(x.double()).detach().numpy()
     text = export.stages["optimized"].script(show_meta=False)
     return {
         "error": float(np.abs(found - values).max() / np.abs(values).max()),

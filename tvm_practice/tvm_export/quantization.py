@@ -250,7 +250,7 @@ def _before_padding(x: Any, lookup: Any) -> tuple[Any, list[int]]:
     """The variable that `x` is of height and width padded with zeros, and by how much; else `x`."""
     from tvm import relax
 
-    value = lookup(x) if isinstance(x, relax.Var) else None
+    value: Any = lookup(x) if isinstance(x, relax.Var) else None
     if str(getattr(getattr(value, "op", None), "name", "")) == "relax.nn.pad":
         width = [int(each) for each in value.attrs.pad_width]
         zeros = str(value.attrs.pad_mode) == "constant" and float(value.attrs.pad_value) == 0
