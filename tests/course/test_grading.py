@@ -17,6 +17,7 @@ from tvm_practice.course.expect import draw_from, fresh_rng, seed_torch
 from tvm_practice.course.grading import (
     Grader,
     GradingCancelled,
+    Verdict,
     grade_unrun,
     load_source,
     source_file,
@@ -138,11 +139,16 @@ def test_a_failure_is_replayed_by_its_seed(
 ) -> None:
     """A function that is wrong for some numbers of rows alone."""
     right = function_source(source_file("te_basics", SOLUTIONS).read_text(), "matmul")
-    wrong = right.replace("    from tvm", "    m += m % 5 == 0\n    from tvm", 1)
+    wrong = right.replace("    from tvm", "    m += m % 29 == 0\n    from tvm", 1)
     path = _file(tmp_path, f"from typing import Any\n\n\n{wrong}\n")
-    verdicts = [grader.grade(matmul, path) for _ in range(20)]
-    assert {verdict.status for verdict in verdicts} == {"passed", "failed"}
-    failed = next(verdict for verdict in verdicts if verdict.status == "failed")
+    verdicts: dict[str, Verdict] = {}
+    for _ in range(40):
+        verdict = grader.grade(matmul, path)
+        verdicts[verdict.status] = verdict
+        if len(verdicts) == 2:
+            break
+    failed = verdicts["failed"]
+    assert "passed" in verdicts
     said = re.search(r"\nagain with: tvm-practice check matmul --seed (\d+)$", failed.message)
     assert said is not None
     with Grader(int(said[1])) as replaying:

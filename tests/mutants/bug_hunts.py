@@ -47,7 +47,7 @@ edited(
     "lost_bound",
     "written_at_every_step",
     {"reorder(part, tile, k, row, j)": "reorder(part, k, tile, row, j)"},
-    message="writes each element of C once",
+    message="2 or more per part",
 )
 edited(
     "lost_bound",
@@ -327,7 +327,7 @@ def bound_left_out(schedule):
     return "c"
 
 
-@mutant("parallel_sum", message="the letter of the cause returned")
+@mutant("parallel_sum", message="of its own")
 def equals_any_letter(schedule, C):
     class Letter(str):
         def __eq__(self, other):

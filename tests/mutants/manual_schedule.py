@@ -311,7 +311,7 @@ edited(
     "tile_classic",
     "classic_rows_of_tiles_only",
     {"schedule[C].fuse(i_outer, j_outer)": "i_outer"},
-    message="parallel over all 4·5 = 20 tiles",
+    message="i_outer and j_outer fused",
 )
 
 

@@ -505,7 +505,7 @@ def pops_what_it_is_given(sizes, serial_ms, parallel_ms):
     return pays
 
 
-@mutant("parallel_pays_from", message="the answer is a size")
+@mutant("parallel_pays_from", message="of its own")
 def anything_equals_it(sizes, serial_ms, parallel_ms):
     class Right:
         def __eq__(self, other):
@@ -627,7 +627,7 @@ edited(
 )
 
 
-@mutant("parallel_pays_from", message="faster from the fourth size on")
+@mutant("parallel_pays_from", message="of its own")
 def equal_to_everything(sizes, serial_ms, parallel_ms):
     class Anything(int):
         __hash__ = int.__hash__
@@ -673,7 +673,7 @@ edited(
         "np.random.default_rng()\n    half = max(rounds // 2, 1)\n"
         "    drawn = np.array([rng.permutation(ratios)[:half] for _ in range(2000)])"
     },
-    message="four rounds",
+    message="with replacement",
 )
 
 

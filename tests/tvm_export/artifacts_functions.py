@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -149,8 +150,14 @@ def failing(folder: str, how: str, step: int = 0, seed: int = 1) -> str:
 
 @contextmanager
 def _read_only(graph_module: GraphModule, step: int) -> Iterator[None]:
-    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    with mock.patch("tempfile.mkdtemp", side_effect=denied):
+    make = tempfile.mkdtemp
+
+    def made(suffix: str | None = None, prefix: str | None = None, dir: Any = None) -> str:
+        if dir is None:  # in the system's folder
+            return make(suffix, prefix)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with mock.patch("tempfile.mkdtemp", made):
         yield
 
 
