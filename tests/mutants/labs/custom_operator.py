@@ -504,6 +504,12 @@ edited(
 )
 edited(
     "offload_linear",
+    "first_backend_kept",
+    {"    import tvm\n": "    import tvm\n    backend = tvm.__dict__.setdefault('kept', backend)\n"},
+    message="graded_",
+)
+edited(
+    "offload_linear",
     "takes_any_sum_for_a_bias",
     {'is_op("relax.add")(product, is_const())': 'is_op("relax.add")(product, wildcard())'},
     message="the add of an activation",

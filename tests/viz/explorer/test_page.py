@@ -107,5 +107,5 @@ def test_the_commands_of_its_page(tmp_path: Path) -> None:
             "viz rank", "viz rank --schedules 8 --size 64 --seconds 1"
         ),
     )
-    assert "packed: " in printed[0] and "estimate and time" in printed[1]
+    assert "packed: " in printed[0] and "loops, misses and time" in printed[1]
     assert {each.name for each in tmp_path.iterdir()} == {"matmul.html", "rank.json", "rank.svg"}

@@ -1367,6 +1367,13 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
     with torch.inference_mode():
         want = model(*example).numpy()
     expect_close(got, want, what="the model's result", look="what the patterns match")
+    _, _, later = _offloaded(offload_linear, model, example)
+    expect(
+        len(later) == len(given),
+        expected="the linear layers given to the backend that is named, another one this time",
+        seen=f"{len(later)} of {len(given)} functions",
+        look="patterns that were made for an earlier call's backend",
+    )
 
 
 def _composite_of(function: Any) -> str:
