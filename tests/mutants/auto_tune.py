@@ -81,7 +81,7 @@ def not_parallel(m, n, k):
     return schedule, [A, B, C]
 
 
-@mutant("matmul_template", message="the formula")
+@mutant("matmul_template", message="a sum over all")
 def sizes_rounded_down(m, n, k):
     from tvm import autotvm, te
 
@@ -500,7 +500,7 @@ edited(
     "matmul_template",
     "a_knob_that_nothing_uses",
     {'cfg["unroll_k"].val': "2"},
-    message="loops that differ with the knob unroll_k",
+    message="loops that differ with each value of the knob unroll_k",
 )
 edited(
     "tune_autotvm",

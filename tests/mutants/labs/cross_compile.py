@@ -554,12 +554,6 @@ edited(
 )
 edited(
     "describe_target",
-    "asks_aarch64_for_neon",
-    {"bits, fma = 128, True": 'bits, fma = 128, has("neon")'},
-    message="-neon",
-)
-edited(
-    "describe_target",
     "knows_a_processor_by_name",
     {
         "        return bool(codegen": '        if target.get("mcpu") == "x86-64-v4":\n'

@@ -369,7 +369,7 @@ def copies_what_it_is_given(A, B, name):
     )
 
 
-@mutant("extern_matmul", message="written to the memory of c")
+@mutant("extern_matmul", message="np.matmul.view.a., view.b., out=view.c..")
 def keeps_the_product_to_itself(A, B, name):
     import numpy as np
     import tvm

@@ -612,7 +612,7 @@ edited(
     "call_on_stream",
     "copies_a_fixed_size",
     {"pixels.data(), pixels.size()": "pixels.data(), std::min<size_t>(pixels.size(), 150528)"},
-    message="device_input filled",
+    message="the bytes of the copies",
 )
 edited(
     "call_on_stream",

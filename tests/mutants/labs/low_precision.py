@@ -1183,19 +1183,6 @@ edited(
 )
 edited(
     "requantized",
-    "limits_in_int32",
-    {
-        'te.round(scaled) + te.const(zero_point, "float32")': (
-            'te.round(scaled).astype("int32") + te.const(zero_point, "int32")'
-        ),
-        'te.min(shifted, te.const(255, "float32")), te.const(0, "float32")': (
-            'te.min(shifted, te.const(255, "int32")), te.const(0, "int32")'
-        ),
-    },
-    message=r"Y is (255|0) at",
-)
-edited(
-    "requantized",
     "multiplies_in_float64",
     {
         '.astype("float32") * multiplier[j]': (

@@ -55,6 +55,8 @@ def limit(memory: int, processes: int, file_bytes: int, seconds: float) -> None:
         (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_CPU, int(seconds) * 64),
         (resource.RLIMIT_CORE, 0),
+        # Threads count here, so that the watcher's limit comes first; a fork bomb outruns it.
+        (resource.RLIMIT_NPROC, 8 * processes),
     ):
         resource.setrlimit(kind, (most, most))
 

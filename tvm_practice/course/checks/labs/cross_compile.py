@@ -219,7 +219,6 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
     (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
     (_with(_ARM), "aarch64", 128, True, "the architecture"),
-    (_with(_ARM, "cortex-a72", "-neon"), "aarch64", 128, True, "the table: always"),
     (_with(_ARM, "neoverse-v1"), "aarch64", 128, True, "the table: 128, also with SVE"),
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
