@@ -505,7 +505,11 @@ edited(
 edited(
     "offload_linear",
     "first_backend_kept",
-    {"    import tvm\n": "    import tvm\n    backend = tvm.__dict__.setdefault('kept', backend)\n"},
+    {
+        "    import tvm\n": (
+            "    import tvm\n    backend = tvm.__dict__.setdefault('kept', backend)\n"
+        )
+    },
     message="graded_",
 )
 edited(
