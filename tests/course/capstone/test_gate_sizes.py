@@ -1,6 +1,7 @@
 """The sizes at which the gate tries an answer: a condition on sizes would meet one of them."""
 
 import itertools
+import math
 
 import pytest
 
@@ -14,6 +15,7 @@ from tvm_practice.course.capstone.tracks import find_track
 def test_conditions_on_sizes_are_met(name: str, seed: int) -> None:
     track = find_track(name)
     sizes = [size[:4] for size in gate_sizes(track, seed)[len(track.edges) :]]
+    assert all(math.prod(size) < 2**23 for size in sizes)  # what depthwise holds, times its window
     free = range(len(sizes[0]))
     for one in free:
         assert any(size[one] > 256 for size in sizes)

@@ -5,6 +5,7 @@ that the answer's file was never in.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from tvm_practice.course.grading import describe
 # How a function of TVM calls a library, or Python. LLVM's intrinsics are instructions.
 _CALLS = ("call_", "extern", "packed", "static_handle", "tvm_struct", "anylist", "lookup_param")
 _INSTRUCTIONS = ("tirx.call_llvm_intrin", "tirx.call_llvm_pure_intrin")
+_MOST_ELEMENTS = 2**23  # the product of a size's extents
 
 
 def gate_sizes(track: Track, seed: int) -> list[Size]:
@@ -33,8 +35,9 @@ def gate_sizes(track: Track, seed: int) -> list[Size]:
     base = tuple(int(each) for each in rng.choice(primes if free < 4 else primes[:6], free, False))
     large = int(rng.integers(150, 200)) * 2 + 1
     few = [each % 7 + 1 for each in base]
+    # Not four large extents at once: their windows, in float64, take more memory than there is.
     sizes = [
-        *varied(*base, alone=True),
+        *(each for each in varied(*base, alone=True) if math.prod(each) < _MOST_ELEMENTS),
         (2,) * free,
         *((*few[:at], large, *few[at + 1 :]) for at in range(free)),
     ]
