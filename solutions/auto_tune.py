@@ -17,9 +17,11 @@ __all__ = [
     "apply_metaschedule",
     "matmul_template",
     "metaschedule_space",
+    "search_task",
     "tune_ansor",
     "tune_autotvm",
     "tune_metaschedule",
+    "tune_task",
 ]
 
 
@@ -104,3 +106,69 @@ def metaschedule_space(schedule: Any) -> None:
     schedule.unroll(i_inner)
     schedule.unroll(k_inner)
     schedule.parallel(schedule.fuse(i_outer, j_outer))
+
+
+def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a SearchTask
+    """Ansor: register a matmul as a workload, and make the task of searching it for one size.
+
+    A workload is a function of numbers that returns tensors, the placeholders first. A record
+    keeps its name and the numbers, not the loops, so a process that reads a log has to register
+    it too, under the same name. Register a function of (m, n, k), in this order, that declares
+    C[i, j] = sum over k of A[i, k] * B[k, j] in float32 and returns [A, B, C], whatever numbers it
+    is called with. A later call with the same name replaces it.
+
+    Args:
+        name: of the workload.
+        m: rows of A and C in the task.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+        target: a tvm.target.Target.
+
+    Returns:
+        The auto_scheduler.SearchTask of the workload for (m, n, k) on the target.
+    """
+    from tvm import auto_scheduler, te
+
+    def matmul(m: int, n: int, k: int) -> list[Any]:
+        A = te.placeholder((m, k), name="A")
+        B = te.placeholder((k, n), name="B")
+        r = te.reduce_axis((0, k), name="k")
+        C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+        return [A, B, C]
+
+    auto_scheduler.register_workload(name, f=matmul, override=True)
+    return auto_scheduler.SearchTask(func=name, args=(m, n, k), target=target)
+
+
+def tune_task(task: Any, *, trials: int, log: str) -> None:
+    """Ansor: search the schedules of one task by its own `tune`.
+
+    Unlike a TaskScheduler, task.tune takes a policy: an auto_scheduler.SketchPolicy of the task
+    with a cost model and a small population (params=ansor.fast_search_params()). The model,
+    auto_scheduler.XGBModel, knows nothing before it has seen num_warmup_sample trials, 100 unless
+    told otherwise: tell it the size of a round (budget.trials_per_round for one task). The
+    TuningOptions are those of `tune_ansor`.
+
+    Args:
+        task: an auto_scheduler.SearchTask; it carries its target.
+        trials: schedules to measure, rounded up to whole rounds.
+        log: file to append the records to, one line of JSON per trial.
+    """
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    round_size = trials_per_round(trials, 1)
+    model = auto_scheduler.XGBModel(num_warmup_sample=round_size)
+    policy = auto_scheduler.SketchPolicy(task, model, params=fast_search_params(), verbose=0)
+    with measuring([task], trials, log) as measure:
+        options = auto_scheduler.TuningOptions(
+            num_measure_trials=trials,
+            num_measures_per_round=round_size,
+            builder=measure.builder,
+            runner=measure.runner,
+            measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
+            verbose=0,
+        )
+        task.tune(options, policy)

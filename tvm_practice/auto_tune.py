@@ -35,12 +35,17 @@ The pieces of AutoTVM, `from tvm import autotvm`:
 
 Of Ansor, `from tvm import auto_scheduler`:
 
+    @auto_scheduler.register_workload(name, override=True)
+                                            above a function of numbers that returns tensors
+    auto_scheduler.SearchTask(func=name, args=numbers, target=target)
     auto_scheduler.TaskScheduler(tasks, weights, load_log_file=…, callbacks=[])
                                             searches; continues from load_log_file, unless None
     auto_scheduler.TuningOptions(num_measure_trials=…, num_measures_per_round=…, builder=…,
                                  runner=…, measure_callbacks=[…], verbose=0)
     scheduler.tune(options, search_policy_params=…)
     auto_scheduler.RecordToFile(log)        a callback that appends each record
+    task.tune(options, policy)              searches one task; the policy is a SketchPolicy(task,
+                                            auto_scheduler.XGBModel(…), params=…, verbose=0)
     task.apply_best(log)                    the schedule and the tensors of the fastest record
 
 Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
@@ -187,6 +192,28 @@ def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule
     raise NotImplementedError("autotvm.apply_history_best, then the task's instantiate")
 
 
+def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a SearchTask
+    """Ansor: register a matmul as a workload, and make the task of searching it for one size.
+
+    A workload is a function of numbers that returns tensors, the placeholders first. A record
+    keeps its name and the numbers, not the loops, so a process that reads a log has to register
+    it too, under the same name. Register a function of (m, n, k), in this order, that declares
+    C[i, j] = sum over k of A[i, k] * B[k, j] in float32 and returns [A, B, C], whatever numbers it
+    is called with. A later call with the same name replaces it.
+
+    Args:
+        name: of the workload.
+        m: rows of A and C in the task.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+        target: a tvm.target.Target.
+
+    Returns:
+        The auto_scheduler.SearchTask of the workload for (m, n, k) on the target.
+    """
+    raise NotImplementedError("auto_scheduler.register_workload, then a SearchTask")
+
+
 def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str) -> None:
     """Ansor: make schedules without a template, and measure those its cost model ranks highest.
 
@@ -220,6 +247,23 @@ def apply_ansor(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule, 
         RuntimeError: the log has no valid record of the task.
     """
     raise NotImplementedError("the task's apply_best")
+
+
+def tune_task(task: Any, *, trials: int, log: str) -> None:
+    """Ansor: search the schedules of one task by its own `tune`.
+
+    Unlike a TaskScheduler, task.tune takes a policy: an auto_scheduler.SketchPolicy of the task
+    with a cost model and a small population (params=ansor.fast_search_params()). The model,
+    auto_scheduler.XGBModel, knows nothing before it has seen num_warmup_sample trials, 100 unless
+    told otherwise: tell it the size of a round (budget.trials_per_round for one task). The
+    TuningOptions are those of `tune_ansor`.
+
+    Args:
+        task: an auto_scheduler.SearchTask; it carries its target.
+        trials: schedules to measure, rounded up to whole rounds.
+        log: file to append the records to, one line of JSON per trial.
+    """
+    raise NotImplementedError("TuningOptions, a SketchPolicy with an XGBModel, and task.tune")
 
 
 def metaschedule_space(schedule: Any) -> None:

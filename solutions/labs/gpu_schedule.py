@@ -269,3 +269,124 @@ def bind_threads_classic(
     schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
     schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))
     return schedule
+
+
+def register_tile_classic(
+    tensors: list[Any], threads_y: int, threads_x: int, rows: int, columns: int, step: int
+) -> tuple[Any, Any, Any]:  # (te.Schedule, te.Tensor, an axis)
+    """Keep each thread's tile of C in registers, with `cache_write` of classic TVM.
+
+    A stage in a "local" buffer adds up, and the stage of C copies. The loops of C become row tiles
+    on blockIdx.y, column tiles on blockIdx.x, threads_y on threadIdx.y, threads_x on threadIdx.x,
+    and inside them the thread's rows and columns, which are adjacent in C. The local stage is
+    computed at the axis on threadIdx.x. Its loops are k_outer, k_inner of `step` iterations, and
+    the tile's rows and columns, both unrolled.
+
+    Args:
+        tensors: [A, B, C] as `matmul` of phase 1 returns them.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent of a thread block along threadIdx.x.
+        rows: adjacent rows of C per thread.
+        columns: adjacent columns of C per thread.
+        step: iterations of k_inner. All sizes divide their loops.
+
+    Returns:
+        (the schedule, the tensor of the local stage, the axis k_outer).
+    """
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    local = schedule.cache_write(C, "local")
+    i, j = C.op.axis
+    block_i, i = schedule[C].split(i, factor=threads_y * rows)
+    block_j, j = schedule[C].split(j, factor=threads_x * columns)
+    thread_i, i = schedule[C].split(i, factor=rows)
+    thread_j, j = schedule[C].split(j, factor=columns)
+    schedule[C].reorder(block_i, block_j, thread_i, thread_j, i, j)
+    schedule[C].bind(block_i, te.thread_axis("blockIdx.y"))
+    schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))
+    schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
+    schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))
+    schedule[local].compute_at(schedule[C], thread_j)
+    i, j = local.op.axis
+    k_outer, k_inner = schedule[local].split(local.op.reduce_axis[0], factor=step)
+    schedule[local].reorder(k_outer, k_inner, i, j)
+    schedule[local].unroll(i)
+    schedule[local].unroll(j)
+    return schedule, local, k_outer
+
+
+def stage_shared_classic(
+    schedule: Any, tensor: Any, reader: Any, k_outer: Any, threads_y: int, threads_x: int
+) -> Any:  # a te.Tensor
+    """`stage_shared` in classic TVM's words, one element per thread and step.
+
+    Copy `tensor` to a "shared" buffer for the stage of `reader`, at its axis k_outer. Fuse both
+    axes of the copy, and split the fused one: the outermost part serial, then threads_y iterations
+    on threadIdx.y and threads_x on threadIdx.x. The threads of a warp then read adjacent elements.
+
+    Args:
+        schedule: a tvm.te.Schedule, changed in place.
+        tensor: a matrix that the stage reads.
+        reader: the tensor of the stage, from register_tile_classic say.
+        k_outer: the axis of the stage that needs another tile at each step.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent along threadIdx.x; a tile is a multiple of threads_y * threads_x.
+
+    Returns:
+        The tensor of the copying stage.
+    """
+    from tvm import te
+
+    copy = schedule.cache_read(tensor, "shared", [reader])
+    schedule[copy].compute_at(schedule[reader], k_outer)
+    tile = schedule[copy].fuse(*copy.op.axis)
+    tile, thread_x = schedule[copy].split(tile, factor=threads_x)
+    tile, thread_y = schedule[copy].split(tile, factor=threads_y)
+    schedule[copy].bind(thread_y, te.thread_axis("threadIdx.y"))
+    schedule[copy].bind(thread_x, te.thread_axis("threadIdx.x"))
+    return copy
+
+
+def tensor_core_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (schedule, tensors)
+    """AutoTVM: a template whose knob chooses tensor cores or plain loops.
+
+    C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and each factor is cast to
+    float32, C's type, before it is multiplied. The knob "use_tensorcore" of autotvm.get_config()
+    has the values 0 and 1, or 0 alone if 16 does not divide all three sizes.
+
+    With 0, the loops are those of `bind_threads_classic` with 8 x 32 threads. With 1, schedule
+    with `fragment_stages` and `wmma_instructions` of tvm_practice.labs.classic_fragments: tensorize
+    each stage of the former by the instruction that has its name in the latter.
+
+    Args:
+        m: rows of A and C.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+
+    Returns:
+        The te.Schedule and the tensors [A, B, C] of shapes (m, k), (k, n) and (m, n).
+    """
+    from tvm import autotvm, te
+
+    from tvm_practice.labs.classic_fragments import fragment_stages, wmma_instructions
+
+    A = te.placeholder((m, k), "float16", name="A")
+    B = te.placeholder((k, n), "float16", name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute(
+        (m, n),
+        lambda i, j: te.sum(A[i, r].astype("float32") * B[r, j].astype("float32"), axis=r),
+        name="C",
+    )
+    cfg = autotvm.get_config()
+    divides = m % 16 == n % 16 == k % 16 == 0
+    cfg.define_knob("use_tensorcore", [0, 1] if divides else [0])
+    if not cfg["use_tensorcore"].val:
+        return bind_threads_classic([A, B, C], 8, 32), [A, B, C]
+    schedule = te.create_schedule(C.op)
+    instructions = wmma_instructions()
+    for name, (stage, axis) in fragment_stages(schedule, [A, B, C]).items():
+        schedule[stage].tensorize(axis, instructions[name])
+    return schedule, [A, B, C]

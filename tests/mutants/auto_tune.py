@@ -794,3 +794,156 @@ edited(
     },
     message="each loop split by the factors",
 )
+
+
+edited(
+    "search_task",
+    "registers_nothing_twice",
+    {"f=matmul, override=True": "f=matmul"},
+    message="search_task to run|registered already",
+)
+edited(
+    "search_task",
+    "the_functions_own_name",
+    {
+        "register_workload(name, f": 'register_workload("matmul", f',
+        "SearchTask(func=name": 'SearchTask(func="matmul"',
+    },
+    message="the workload's name, and",
+)
+edited(
+    "search_task",
+    "a_workload_of_one_size",
+    {
+        "def matmul(m: int, n: int, k: int)": "def matmul(*numbers: int)",
+    },
+    message="the workload of .* returns",
+)
+edited(
+    "search_task",
+    "rows_and_columns_exchanged",
+    {"args=(m, n, k)": "args=(n, m, k)"},
+    message="func= and args= of SearchTask",
+)
+edited(
+    "search_task",
+    "for_any_processor",
+    {"target=target": 'target="llvm"'},
+    message="target= of SearchTask",
+)
+edited(
+    "search_task",
+    "the_result_first",
+    {"return [A, B, C]": "return [C, A, B]"},
+    message="the order of the tensors|search_task to run",
+)
+edited(
+    "search_task",
+    "a_workload_of_doubles",
+    {
+        '(m, k), name="A"': '(m, k), "float64", name="A"',
+        '(k, n), name="B"': '(k, n), "float64", name="B"',
+    },
+    message="their dtype",
+)
+edited(
+    "search_task",
+    "b_is_transposed",
+    {'(k, n), name="B"': '(n, k), name="B"', "B[r, j]": "B[j, r]"},
+    message="returns .A, B, C.",
+)
+edited(
+    "search_task",
+    "keeps_the_first_of_a_name",
+    {
+        "    def matmul(m: int, n: int, k: int)": "    from tvm.auto_scheduler.workload_registry "
+        "import WORKLOAD_FUNC_REGISTRY\n\n    sizes = (m, n, k)\n\n    def matmul(*_: int)",
+        "        A = te.placeholder(": "        m, n, k = sizes\n        A = te.placeholder(",
+        "    auto_scheduler.register_workload(name, f=matmul, override=True)": "    "
+        "WORKLOAD_FUNC_REGISTRY.setdefault(name, matmul)",
+    },
+    message="the workload of .* returns",
+)
+edited(
+    "tune_task",
+    "a_model_after_100_trials",
+    {"num_warmup_sample=round_size": ""},
+    message="num_warmup_sample= of XGBModel",
+)
+edited(
+    "tune_task",
+    "the_tasks_own_policy",
+    {"task.tune(options, policy)": "task.tune(options)"},
+    message="a search by the policy that was made",
+)
+edited(
+    "tune_task",
+    "a_model_that_guesses",
+    {"SketchPolicy(task, model,": "SketchPolicy(task, auto_scheduler.RandomModel(),"},
+    message="whose cost model is an XGBModel",
+)
+edited(
+    "tune_task",
+    "the_default_population",
+    {"params=fast_search_params(), ": ""},
+    message="a small search population",
+)
+edited(
+    "tune_task",
+    "all_in_one_round",
+    {"num_measures_per_round=round_size": "num_measures_per_round=trials"},
+    message="num_measures_per_round=",
+)
+edited(
+    "tune_task",
+    "eight_of_one_task_at_most",
+    {"num_measure_trials=trials": "num_measure_trials=min(trials, 8)"},
+    message="num_measure_trials=33",
+)
+edited(
+    "tune_task",
+    "writes_no_records",
+    {"auto_scheduler.RecordToFile(log), ": ""},
+    message="RecordToFile",
+)
+edited(
+    "tune_task",
+    "shows_no_progress",
+    {", measure.callback]": "]"},
+    message="one that shows progress",
+)
+edited(
+    "tune_task",
+    "the_runner_of_tvm",
+    {"            runner=measure.runner,\n": ""},
+    message="TVM's own runner",
+)
+edited(
+    "tune_task",
+    "removes_the_log",
+    {
+        "    round_size = ": "    from pathlib import Path\n\n"
+        "    Path(log).unlink(missing_ok=True)\n"
+        "    round_size = "
+    },
+    message="do not delete the file before",
+)
+
+
+@right("search_task")
+def registers_a_lambda(name, m, n, k, target):
+    from tvm import auto_scheduler, te
+
+    def declared(rows, columns, steps):
+        a = te.placeholder((rows, steps), "float32", name="a")
+        b = te.placeholder((steps, columns), "float32", name="b")
+        r = te.reduce_axis((0, steps), name="r")
+        return [
+            a,
+            b,
+            te.compute((rows, columns), lambda i, j: te.sum(a[i, r] * b[r, j], axis=[r])),
+        ]
+
+    auto_scheduler.register_workload(name, f=declared, override=True)
+    key = auto_scheduler.make_workload_key(name, (m, n, k))
+    return auto_scheduler.SearchTask(workload_key=key, target=target)

@@ -20,8 +20,18 @@ maps loops to these levels:
     get_child_blocks(block)         the blocks directly inside a block, in a list
 
 All threads share the work of copying to shared memory: the copy's loops are bound to the same
-threads as the product's, and TVM inserts barriers where threads must wait for each other. Classic
-TVM has `bind` too: schedule[C].bind(axis, te.thread_axis("threadIdx.x")).
+threads as the product's, and TVM inserts barriers where threads must wait for each other.
+
+Classic TVM schedules stages, each of which computes one tensor:
+
+    schedule[C].bind(axis, te.thread_axis("threadIdx.x"))
+    schedule.cache_read(A, "shared", [reader])
+                                    a stage that copies A for the stage of `reader`; its tensor
+    schedule.cache_write(C, "local")
+                                    a stage that computes C in registers, and C copies; its tensor.
+                                    It comes before the loops of C are split
+    schedule[copy].compute_at(schedule[reader], axis)
+    schedule[tensor].tensorize(axis, intrinsic)
 
 No GPU is needed. TVM generates CUDA source without one; the lab counts a kernel's memory requests
 from its IR (tvm_practice.labs.gpu) and computes its values on the CPU, thread by thread. With a
@@ -31,8 +41,8 @@ A tensor core multiplies *fragments*: tiles of 16 x 16 elements that a warp hold
 `warp_tiles` in tvm_practice/labs/gpu/wmma.py has the tiling for it. It ends with `blockize`, which
 makes the loops of one product of fragments a block with a block inside.
 
-The worked examples are a transposition through shared memory, and double buffering. Write the
-functions below them, then run
+The worked examples are in tvm_practice/labs/gpu/worked.py: a transposition through shared memory
+(`transposed`), and double buffering. Write the functions below, then run
 
     python -m tvm_practice.labs.gpu_schedule
     pytest -m lab1
@@ -41,69 +51,6 @@ functions below them, then run
 from typing import Any
 
 from tvm_practice.course.phase import phase_command
-
-
-def transposed(n: int, *, staged: bool) -> tuple[Any, Any]:
-    """Worked example: Y[i, j] = X[j, i] in tiles of 32 x 32, by thread blocks of 8 x 32 threads.
-
-    Threads adjacent in threadIdx.x write adjacent elements of a row of Y. These come from a column
-    of X: 32 rows, so 32 memory sectors per request. With staging, a tile of X is first copied to
-    shared memory row by row. Reading a column there costs nothing extra if its elements are all in
-    different banks.
-
-    Args:
-        n: rows and columns, a multiple of 32.
-        staged: whether the tile goes through shared memory.
-
-    Returns:
-        The schedule and the copying block (None if there is none).
-    """
-    import tvm
-    from tvm import te
-
-    X = te.placeholder((n, n), name="X")
-    Y = te.compute((n, n), lambda i, j: X[j, i], name="Y")
-    function = te.create_prim_func([X, Y]).with_attr("global_symbol", "main")
-    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
-    block = schedule.get_sblock("Y")
-    i, j = schedule.get_loops(block)
-    block_i, step, thread_i = schedule.split(i, [None, 4, 8])
-    block_j, thread_j = schedule.split(j, [None, 32])
-    schedule.reorder(block_i, block_j, step, thread_i, thread_j)
-    schedule.bind(block_i, "blockIdx.y")
-    schedule.bind(block_j, "blockIdx.x")
-    schedule.bind(thread_i, "threadIdx.y")
-    schedule.bind(thread_j, "threadIdx.x")
-    if not staged:
-        return schedule, None
-    copy = schedule.cache_read(block, 0, "shared")
-    schedule.compute_at(copy, block_j)
-    rows, columns = schedule.get_loops(copy)[-2:]
-    _, thread_i = schedule.split(rows, [None, 8])
-    schedule.bind(thread_i, "threadIdx.y")
-    schedule.bind(columns, "threadIdx.x")
-    return schedule, copy
-
-
-def double_buffer(schedule: Any, copies: list[Any], k_outer: Any) -> None:
-    """Worked example: fetch the next tile while using this one, as a software pipeline.
-
-    k_outer contains the copy of A, the copy of B and the product, in this order. The first
-    annotation routes each copy through registers, which turns three statements into five. The
-    statement of stage 1 works on the tile that stage 0 fetched one step earlier.
-
-    The last annotation orders the loop body: load the next tile to registers, multiply this tile
-    while the loads are under way, then store the loaded tile to shared memory. The registers are
-    the second buffer, so one buffer in shared memory suffices.
-
-    Args:
-        copies: the two blocks of `stage_shared`.
-        k_outer: the loop they are in; the reduction is decomposed at it.
-    """
-    for copy in copies:
-        schedule.annotate(copy, "tirx.manifest_shared_memory_local_stage", 1)
-    schedule.annotate(k_outer, "software_pipeline_stage", [0, 0, 0, 0, 1])
-    schedule.annotate(k_outer, "software_pipeline_order", [0, 3, 1, 4, 2])
 
 
 def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> None:
@@ -316,6 +263,76 @@ def bind_threads_classic(
         The tvm.te.Schedule of te.create_schedule.
     """
     raise NotImplementedError("te.create_schedule, split, reorder, then four times bind")
+
+
+def register_tile_classic(
+    tensors: list[Any], threads_y: int, threads_x: int, rows: int, columns: int, step: int
+) -> tuple[Any, Any, Any]:  # (te.Schedule, te.Tensor, an axis)
+    """Keep each thread's tile of C in registers, with `cache_write` of classic TVM.
+
+    A stage in a "local" buffer adds up, and the stage of C copies. The loops of C become row tiles
+    on blockIdx.y, column tiles on blockIdx.x, threads_y on threadIdx.y, threads_x on threadIdx.x,
+    and inside them the thread's rows and columns, which are adjacent in C. The local stage is
+    computed at the axis on threadIdx.x. Its loops are k_outer, k_inner of `step` iterations, and
+    the tile's rows and columns, both unrolled.
+
+    Args:
+        tensors: [A, B, C] as `matmul` of phase 1 returns them.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent of a thread block along threadIdx.x.
+        rows: adjacent rows of C per thread.
+        columns: adjacent columns of C per thread.
+        step: iterations of k_inner. All sizes divide their loops.
+
+    Returns:
+        (the schedule, the tensor of the local stage, the axis k_outer).
+    """
+    raise NotImplementedError("cache_write, split, reorder, bind, compute_at, unroll")
+
+
+def stage_shared_classic(
+    schedule: Any, tensor: Any, reader: Any, k_outer: Any, threads_y: int, threads_x: int
+) -> Any:  # a te.Tensor
+    """`stage_shared` in classic TVM's words, one element per thread and step.
+
+    Copy `tensor` to a "shared" buffer for the stage of `reader`, at its axis k_outer. Fuse both
+    axes of the copy, and split the fused one: the outermost part serial, then threads_y iterations
+    on threadIdx.y and threads_x on threadIdx.x. The threads of a warp then read adjacent elements.
+
+    Args:
+        schedule: a tvm.te.Schedule, changed in place.
+        tensor: a matrix that the stage reads.
+        reader: the tensor of the stage, from register_tile_classic say.
+        k_outer: the axis of the stage that needs another tile at each step.
+        threads_y: extent of a thread block along threadIdx.y.
+        threads_x: extent along threadIdx.x; a tile is a multiple of threads_y * threads_x.
+
+    Returns:
+        The tensor of the copying stage.
+    """
+    raise NotImplementedError("cache_read, compute_at, fuse, split twice, bind twice")
+
+
+def tensor_core_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (schedule, tensors)
+    """AutoTVM: a template whose knob chooses tensor cores or plain loops.
+
+    C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and each factor is cast to
+    float32, C's type, before it is multiplied. The knob "use_tensorcore" of autotvm.get_config()
+    has the values 0 and 1, or 0 alone if 16 does not divide all three sizes.
+
+    With 0, the loops are those of `bind_threads_classic` with 8 x 32 threads. With 1, schedule
+    with `fragment_stages` and `wmma_instructions` of tvm_practice.labs.classic_fragments: tensorize
+    each stage of the former by the instruction that has its name in the latter.
+
+    Args:
+        m: rows of A and C.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+
+    Returns:
+        The te.Schedule and the tensors [A, B, C] of shapes (m, k), (k, n) and (m, n).
+    """
+    raise NotImplementedError("declare the matmul, define the knob, and tensorize or bind by it")
 
 
 main = phase_command("labs.gpu_schedule", "Lab 1: GPU schedules, from threads to tensor cores.")

@@ -107,7 +107,7 @@ def access_program(
     Raises:
         CannotFollow: indices or conditions depend on data, or a size is not known.
     """
-    lowered = _lower_classic(function, tensors) if tensors is not None else plain_loops(function)
+    lowered = plain_loops(function) if tensors is None else classic_loops(function, tensors)
     return ProgramWriter(sizes or {}).program(lowered, name)
 
 
@@ -132,7 +132,8 @@ def plain_loops(function: Any) -> Any:
     return tvm.ir.transform.Sequential(passes)(function)["main"]
 
 
-def _lower_classic(schedule: Any, tensors: Sequence[Any]) -> Any:
+def classic_loops(schedule: Any, tensors: Sequence[Any]) -> Any:
+    """A classic tvm.te.Schedule as plain loops, each buffer with the part that is in use."""
     from tvm.driver.build_module import schedule_to_module
 
     return schedule_to_module(schedule.normalize(), list(tensors))["main"]
@@ -259,16 +260,20 @@ class ProgramWriter:
     def _touch(self, buffer: Any, indices: Sequence[Any], depth: int, *, write: bool) -> None:
         number = self._number(buffer)
         flat = "0"
-        origin = self._origins.get(number)
-        for axis, (index, extent) in enumerate(
-            zip(indices, self._buffers[number].shape, strict=True)
+        for position, extent in zip(
+            self._positions(number, indices), self._buffers[number].shape, strict=True
         ):
-            position = self._expression(index)
-            if origin is not None and origin[axis] != "0":
-                position = f"({position} - ({origin[axis]}))"
             flat = position if flat == "0" else f"({flat}) * {extent} + {position}"
         self._write(depth, f"touch({number}, {flat}, {int(write)})")
         self._touch_lines.append(self._span_line)
+
+    def _positions(self, number: int, indices: Sequence[Any]) -> list[str]:
+        """Indices counted from where a buffer begins: a classic one is cut to a part."""
+        origins = self._origins.get(number, ["0"] * len(indices))
+        return [
+            position if origin == "0" else f"({position} - ({origin}))"
+            for position, origin in zip(map(self._expression, indices), origins, strict=True)
+        ]
 
     def _loads(self, node: Any, depth: int) -> None:
         """The loads of an expression in the order of its evaluation."""

@@ -19,7 +19,7 @@ def _counted(function: Any) -> dict[str, Any]:
 
 def transposition(staged: bool, offset: int) -> dict[str, Any]:
     from solutions.labs.gpu_schedule import pad_shared
-    from tvm_practice.labs.gpu_schedule import transposed
+    from tvm_practice.labs.gpu.worked import transposed
 
     schedule, copy = transposed(64, staged=staged)
     if offset:
@@ -80,7 +80,7 @@ def unbound() -> dict[str, Any]:
 
 def _transposition_source(arch: str) -> str:
     from solutions.labs.gpu_schedule import pad_shared
-    from tvm_practice.labs.gpu_schedule import transposed
+    from tvm_practice.labs.gpu.worked import transposed
     from tvm_practice.tvm_export.cuda import cuda_source
 
     schedule, copy = transposed(64, staged=True)
@@ -164,7 +164,7 @@ def values_on_cpu() -> float:
     from solutions.labs import gpu_schedule as reference
     from tvm_practice.labs.gpu.matmul import declare
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
-    from tvm_practice.labs.gpu_schedule import double_buffer
+    from tvm_practice.labs.gpu.worked import double_buffer
 
     schedule, block = declare(64, 64, 32)
     k_outer, *readers = reference.register_tile_gpu(schedule, block, 4, 16, 8, 4, 8)
@@ -190,3 +190,33 @@ def main(x: T.Buffer((6,), "float32"), y: T.Buffer((6,), "float32")):
     function = tvm.script.from_source(text).with_attr("global_symbol", "main")
     x = np.arange(6, dtype="float32")
     return [bool(each) for each in run_on_cpu(tvm.IRModule({"main": function}), [x], (6,)) == x]
+
+
+def staged_copies(classic: bool) -> dict[str, tuple[int, int]]:
+    """(requests, transactions) of the copies to shared memory, of the same tiles on an engine."""
+    from solutions.labs import gpu_schedule as reference
+    from tvm_practice.labs.gpu.counting import count_accesses
+
+    m, n, k = 64, 128, 32
+    if classic:
+        from solutions.te_basics import matmul
+
+        tensors = matmul(m, n, k)
+        schedule, reader, k_outer = reference.register_tile_classic(tensors, 4, 32, 8, 4, 8)
+        for matrix in tensors[:2]:
+            reference.stage_shared_classic(schedule, matrix, reader, k_outer, 4, 32)
+        counts = count_accesses(schedule, tensors, block=(0, 1, 0))
+    else:
+        from tvm_practice.labs.gpu.matmul import declare
+
+        schedule, block = declare(m, n, k)
+        k_outer, *readers = reference.register_tile_gpu(schedule, block, 4, 32, 8, 4, 8)
+        for each in readers:
+            reference.stage_shared(schedule, each, 0, k_outer, 4, 32, 1)
+        counts = count_accesses(schedule.mod["main"], block=(0, 1, 0))
+    found = {}
+    for each in counts.accesses:
+        copies = each.write == (each.scope == "shared") and each.buffer[0] in "AB"
+        if copies:
+            found[each.buffer.replace(".", "_")] = (each.requests, each.transactions)
+    return found

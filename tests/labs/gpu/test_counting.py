@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.labs.gpu.counting import sectors, wavefronts
 
@@ -114,3 +115,16 @@ def test_tensor_core_fragments(current: engines.Session) -> None:
 def test_a_function_without_threads_is_refused(current: engines.Session) -> None:
     with pytest.raises(engines.RemoteError, match=r"no loop is bound to threadIdx\.x"):
         current.call(f"{FUNCTIONS}:unbound")
+
+
+def test_classic_copies_are_counted_as_current_ones(process_of: Processes) -> None:
+    """The same tiles, fetched by the same threads, on both engines."""
+    if reason := engines.unavailable_reason(engines.CLASSIC):
+        pytest.skip(reason)
+    counted = [
+        process_of(engine).call(f"{FUNCTIONS}:staged_copies", {"classic": engine == "classic"})
+        for engine in (engines.CURRENT, engines.CLASSIC)
+    ]
+    assert counted[0] == counted[1]
+    assert counted[0].keys() == {"A", "B", "A_shared", "B_shared"}
+    assert counted[0]["A"] == [32, 128]  # rows of 8 floats, a sector each: 4 per request

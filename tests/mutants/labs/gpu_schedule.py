@@ -1,6 +1,6 @@
 """Wrong solutions of lab 1."""
 
-from tests.mutants import edited, mutant, right
+from tests.mutants import edited, mutant, right, right_edited
 from tvm_practice.labs.gpu_schedule import tensorize_copies, tensorize_product
 
 
@@ -653,3 +653,330 @@ edited(
     },
     message="the loops blockIdx",
 )
+
+
+@mutant("register_tile_classic", message='a stage in a buffer of scope "local": registers')
+def classic_adds_up_in_memory(tensors, threads_y, threads_x, rows, columns, step):
+    from tvm import te
+
+    C = tensors[-1]
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    block_i, i = schedule[C].split(i, factor=threads_y * rows)
+    block_j, j = schedule[C].split(j, factor=threads_x * columns)
+    thread_i, i = schedule[C].split(i, factor=rows)
+    thread_j, j = schedule[C].split(j, factor=columns)
+    k_outer, k_inner = schedule[C].split(C.op.reduce_axis[0], factor=step)
+    schedule[C].reorder(block_i, block_j, thread_i, thread_j, k_outer, k_inner, i, j)
+    schedule[C].bind(block_i, te.thread_axis("blockIdx.y"))
+    schedule[C].bind(block_j, te.thread_axis("blockIdx.x"))
+    schedule[C].bind(thread_i, te.thread_axis("threadIdx.y"))
+    schedule[C].bind(thread_j, te.thread_axis("threadIdx.x"))
+    schedule[C].unroll(i)
+    schedule[C].unroll(j)
+    return schedule, C, k_outer
+
+
+edited(
+    "register_tile_classic",
+    "classic_tile_of_a_thread_block",
+    {"compute_at(schedule[C], thread_j)": "compute_at(schedule[C], block_j)"},
+    message="compute_at of the local stage",
+)
+edited(
+    "register_tile_classic",
+    "classic_rows_stay_loops",
+    {"    schedule[local].unroll(i)\n": ""},
+    message="unroll of the last two",
+)
+edited(
+    "register_tile_classic",
+    "classic_steps_inside_the_tile",
+    {"reorder(k_outer, k_inner, i, j)": "reorder(i, j, k_outer, k_inner)"},
+    message="the order of its loops",
+)
+edited(
+    "register_tile_classic",
+    "classic_threads_interleaved",
+    {
+        "thread_j, j = schedule[C].split(j, factor=columns)": "j, thread_j = schedule[C].split("
+        "j, factor=threads_x)"
+    },
+    message="columns of C from one threadIdx.x to the next",
+)
+edited(
+    "register_tile_classic",
+    "classic_blocks_interleaved",
+    {
+        "block_i, i = schedule[C].split(i, factor=threads_y * rows)": "i, block_i = schedule[C]"
+        ".split(i, nparts=threads_y * rows)"
+    },
+    message="rows and 0 columns of C from one blockIdx.y to the next",
+)
+edited(
+    "register_tile_classic",
+    "classic_tile_of_eight_rows",
+    {
+        "(i, factor=threads_y * rows)": "(i, factor=threads_y * min(rows, 8))",
+        "(i, factor=rows)": "(i, factor=min(rows, 8))",
+    },
+    message="rows and 0 columns of C from one blockIdx.y",
+)
+edited(
+    "register_tile_classic",
+    "classic_eight_steps",
+    {"factor=step)": "factor=min(step, 8))"},
+    message="the factors of the splits of C",
+)
+edited(
+    "register_tile_classic",
+    "classic_returns_k_inner",
+    {"return schedule, local, k_outer": "return schedule, local, k_inner"},
+    message="k_outer returned last",
+)
+edited(
+    "register_tile_classic",
+    "classic_returns_the_schedule_alone",
+    {"return schedule, local, k_outer": "return schedule"},
+    message="the return statement",
+)
+edited(
+    "register_tile_classic",
+    "classic_sum_in_shared_memory",
+    {'cache_write(C, "local")': 'cache_write(C, "shared")'},
+    message='scope "local": registers',
+)
+edited(
+    "register_tile_classic",
+    "classic_tile_with_rows_on_x",
+    {
+        'bind(thread_i, te.thread_axis("threadIdx.y"))': "bind(thread_i, "
+        'te.thread_axis("threadIdx.x"))',
+        'bind(thread_j, te.thread_axis("threadIdx.x"))': "bind(thread_j, "
+        'te.thread_axis("threadIdx.y"))',
+    },
+    message="of C from one threadIdx",
+)
+
+edited(
+    "stage_shared_classic",
+    "classic_fetches_alone",
+    {
+        '    schedule[copy].bind(thread_y, te.thread_axis("threadIdx.y"))\n': "",
+        '    schedule[copy].bind(thread_x, te.thread_axis("threadIdx.x"))\n': "",
+    },
+    message="every thread fetches the whole tile",
+)
+edited(
+    "stage_shared_classic",
+    "classic_rows_fetch_the_same",
+    {'    schedule[copy].bind(thread_y, te.thread_axis("threadIdx.y"))\n': ""},
+    message="some threads fetch the same",
+)
+edited(
+    "stage_shared_classic",
+    "classic_stages_in_registers",
+    {'cache_read(tensor, "shared", [reader])': 'cache_read(tensor, "local", [reader])'},
+    message='a buffer of scope "shared"',
+)
+edited(
+    "stage_shared_classic",
+    "classic_copies_the_whole_matrix",
+    {"    schedule[copy].compute_at(schedule[reader], k_outer)\n": ""},
+    message="is written inside k_outer",
+)
+edited(
+    "stage_shared_classic",
+    "classic_a_run_of_the_tile_each",
+    {
+        "tile, thread_x = schedule[copy].split(tile, factor=threads_x)": "thread_x, tile = "
+        "schedule[copy].split(tile, nparts=threads_x)"
+    },
+    message="fuse of both axes, and the factors of the splits",
+)
+edited(
+    "stage_shared_classic",
+    "classic_rows_of_threads_first",
+    {
+        "tile, thread_x = schedule[copy].split(tile, factor=threads_x)\n": "tile, thread_y = "
+        "schedule[copy].split(tile, factor=threads_y)\n",
+        "    tile, thread_y = schedule[copy].split(tile, factor=threads_y)\n    s": "    tile, "
+        "thread_x = schedule[copy].split(tile, factor=threads_x)\n    s",
+    },
+    message="threads_x of the fused axis first",
+)
+edited(
+    "stage_shared_classic",
+    "classic_rows_of_32_threads",
+    {"factor=threads_x)": "factor=32)"},
+    message="expected: +the loops",
+)
+edited(
+    "stage_shared_classic",
+    "classic_returns_the_matrix",
+    {"    return copy": "    return tensor"},
+    message="the return statement",
+)
+edited(
+    "stage_shared_classic",
+    "classic_returns_no_tensor",
+    {"    return copy": ""},
+    message="seen: +a NoneType",
+)
+edited(
+    "stage_shared_classic",
+    "classic_copies_the_first_input",
+    {"cache_read(tensor,": "cache_read(reader.op.input_tensors[0],"},
+    message="the tensor that copies",
+)
+edited(
+    "stage_shared_classic",
+    "classic_finds_k_outer_by_its_place",
+    {
+        "compute_at(schedule[reader], k_outer)": "compute_at(\n        schedule[reader],\n"
+        "        [each for each in schedule[reader].leaf_iter_vars "
+        'if str(each.var.name)[0] in "kr"][0],\n    )'
+    },
+    message="the axis that was given|is written inside k_outer",
+)
+
+edited(
+    "tensor_core_template",
+    "always_tensor_cores",
+    {'if not cfg["use_tensorcore"].val:': "if not divides:"},
+    message=r"no tvm_load_matrix_sync with use_tensorcore = 0",
+)
+edited(
+    "tensor_core_template",
+    "never_tensor_cores",
+    {'if not cfg["use_tensorcore"].val:': 'if cfg["use_tensorcore"].val >= 0:'},
+    message=r"2 tvm_load_matrix_sync with use_tensorcore = 1",
+)
+edited(
+    "tensor_core_template",
+    "a_choice_for_every_size",
+    {"[0, 1] if divides else [0]": "[0, 1]"},
+    message="each of m, n and k has to be a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "steps_need_not_divide",
+    {"m % 16 == n % 16 == k % 16 == 0": "m % 16 == n % 16 == 0"},
+    message="each of m, n and k has to be a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "divisible_by_eight",
+    {"m % 16 == n % 16 == k % 16 == 0": "m % 8 == n % 8 == k % 8 == 0"},
+    message="each of m, n and k has to be a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "no_knob_at_all",
+    {
+        '    cfg.define_knob("use_tensorcore", [0, 1] if divides else [0])\n': "",
+        'cfg["use_tensorcore"].val': "divides",
+    },
+    message='a knob "use_tensorcore"',
+)
+edited(
+    "tensor_core_template",
+    "a_knob_of_another_name",
+    {
+        'define_knob("use_tensorcore"': 'define_knob("tensorcore"',
+        'cfg["use_tensorcore"]': 'cfg["tensorcore"]',
+    },
+    message='a knob "use_tensorcore"',
+)
+edited(
+    "tensor_core_template",
+    "multiplies_in_halves",
+    {
+        'A[i, r].astype("float32") * B[r, j].astype("float32")': "(A[i, r] * B[r, j])"
+        '.astype("float32")'
+    },
+    message="the casts to float32|that TVM can replace",
+)
+edited(
+    "tensor_core_template",
+    "forgets_to_store",
+    {
+        "        schedule[stage].tensorize(": '        if name != "store":\n'
+        "            schedule[stage].tensorize("
+    },
+    message="1 tvm_store_matrix_sync with use_tensorcore = 1",
+)
+edited(
+    "tensor_core_template",
+    "inputs_of_float32",
+    {'te.placeholder((m, k), "float16", name="A")': 'te.placeholder((m, k), "float32", name="A")'},
+    message="float16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "plain_loops_of_another_block",
+    {"bind_threads_classic([A, B, C], 8, 32)": "bind_threads_classic([A, B, C], 16, 16)"},
+    message=r"bind_threads_classic\(\[A, B, C\], 8, 32\)",
+)
+edited(
+    "tensor_core_template",
+    "returns_c_alone",
+    {"return schedule, [A, B, C]": "return schedule, [C]"},
+    message="the tensors",
+)
+
+
+right_edited(
+    "register_tile_classic",
+    "classic_vectorizes_the_write_back",
+    {
+        "    schedule[local].compute_at(": "    schedule[C].vectorize(j)\n"
+        "    schedule[local].compute_at("
+    },
+)
+
+
+@right("stage_shared_classic")
+def classic_splits_from_the_outside(schedule, tensor, reader, k_outer, threads_y, threads_x):
+    from tvm import te
+
+    copy = schedule.cache_read(tensor, "shared", [reader.op])
+    stage = schedule[copy]
+    stage.compute_at(schedule[reader], k_outer)
+    _, threads = stage.split(stage.fuse(*stage.op.axis), factor=threads_y * threads_x)
+    y, x = stage.split(threads, nparts=threads_y)
+    stage.bind(y, te.thread_axis((0, threads_y), "threadIdx.y"))
+    stage.bind(x, te.thread_axis((0, threads_x), "threadIdx.x"))
+    return copy
+
+
+@right("tensor_core_template")
+def plain_loops_written_out(m, n, k):
+    from tvm import autotvm, te
+
+    from tvm_practice.labs.classic_fragments import fragment_stages, wmma_instructions
+
+    left = te.placeholder((m, k), "float16")
+    right = te.placeholder((k, n), "float16")
+    r = te.reduce_axis((0, k))
+    out = te.compute(
+        (m, n),
+        lambda i, j: te.sum(left[i, r].astype("float32") * right[r, j].astype("float32"), axis=r),
+    )
+    config = autotvm.get_config()
+    config.define_knob("use_tensorcore", [1, 0] if not (m % 16 or n % 16 or k % 16) else [0])
+    schedule = te.create_schedule(out.op)
+    if config["use_tensorcore"].val == 1:
+        for name, (stage, axis) in fragment_stages(schedule, [left, right, out]).items():
+            schedule[stage].tensorize(axis, wmma_instructions()[name])
+        return schedule, [left, right, out]
+    stage = schedule[out]
+    block_i, thread_i = stage.split(out.op.axis[0], factor=8)
+    block_j, thread_j = stage.split(out.op.axis[1], factor=32)
+    stage.reorder(block_i, block_j, thread_i, thread_j, r)
+    for axis, name in (
+        (block_i, "blockIdx.y"), (block_j, "blockIdx.x"),
+        (thread_i, "threadIdx.y"), (thread_j, "threadIdx.x"),
+    ):  # fmt: skip
+        stage.bind(axis, te.thread_axis(name))
+    return schedule, (left, right, out)

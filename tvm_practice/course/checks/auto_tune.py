@@ -681,6 +681,99 @@ def _expect_refused(
 # Ansor.
 
 
+def _demonstrate_search_task(search_task: Callable[..., Any]) -> str:
+    task = search_task("graded.shown", 32, 48, 64, host_target())
+    return f"{task.workload_key}\n{task.compute_dag}".rstrip()
+
+
+@PHASE.exercise(
+    "search_task",
+    engine=CLASSIC,
+    title="register a workload and make its search task",
+    hints=(
+        "Two calls: the function becomes known by a name, and the task says for which numbers and "
+        "which target. What happens if the name is known already?",
+        "Below `@auto_scheduler.register_workload(name, override=True)` stands a function of m, n "
+        "and k: phase 1's matmul, of its own arguments, which returns [A, B, C].",
+        "auto_scheduler.SearchTask(func=name, args=(m, n, k), target=target), after "
+        "auto_scheduler.register_workload(name, f=matmul, override=True); return the task.",
+    ),
+    looks_like="""
+        ["graded.shown", 32, 48, 64]
+        A = PLACEHOLDER [32, 64]
+        B = PLACEHOLDER [64, 48]
+        C(i, j) += (A[i, k]*B[k, j])
+    """,
+    demonstrate=_demonstrate_search_task,
+)
+def check_search_task(search_task: Callable[..., Any]) -> None:
+    import tvm
+
+    m, n, k = draw_distinct(3, range(3, 40))
+    (number,) = draw_distinct(1, range(10**6))
+    other = tvm.target.Target("llvm -mcpu=haswell -num-cores=3")
+    for at, sizes in enumerate(varied(m, n, k)):
+        # The second of each two has the name of the first.
+        name, target = f"graded.workload_{number + at // 2}", (host_target(), other)[at % 2]
+        with _workload_removed(name, kept=at % 2 == 0):
+            _expect_task(search_task(name, *sizes, target), name, sizes, target)
+
+
+@contextmanager
+def _workload_removed(name: str, *, kept: bool) -> Iterator[None]:
+    """The name is free afterwards, unless it is kept for the next."""
+    from tvm.auto_scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY
+
+    try:
+        yield
+    finally:
+        if not kept:
+            WORKLOAD_FUNC_REGISTRY.pop(name, None)
+
+
+def _expect_task(task: Any, name: str, sizes: Sequence[int], target: Any) -> None:
+    """`task` is of the workload `name` for these sizes on the target, and computes the product."""
+    from tvm import auto_scheduler, te
+    from tvm.auto_scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY
+
+    expect_type(task, auto_scheduler.SearchTask, "search_task returns an auto_scheduler.SearchTask")
+    key = json.loads(task.workload_key)
+    expect(
+        key == [name, *sizes],
+        expected=f"the key {[name, *sizes]}: the workload's name, and (m, n, k)",
+        seen=str(key),
+        look="func= and args= of SearchTask, and the name given to register_workload",
+    )
+    expect(
+        str(task.target) == str(target),
+        expected=f"a task for the target {target}",
+        seen=str(task.target),
+        look="target= of SearchTask",
+    )
+    _expect_declared(list(task.compute_dag.tensors), sizes)
+    workload = WORKLOAD_FUNC_REGISTRY[name]
+    again = (sizes[2] + 1, sizes[0] + 2, sizes[1] + 3)
+    tensors = list(workload(*again))
+    _expect_declared(tensors, again)
+    m, n, k = again
+    schedule = te.create_schedule(tensors[-1].op)
+    expect_product(
+        build_schedule(schedule, tensors), (m, k), (k, n), look="the formula of the workload"
+    )
+
+
+def _expect_declared(tensors: Sequence[Any], sizes: Sequence[int]) -> None:
+    m, n, k = sizes
+    seen = [f"{each.dtype} {tuple(map(int, each.shape))}" for each in tensors]
+    wanted = [f"float32 {shape}" for shape in ((m, k), (k, n), (m, n))]
+    expect(
+        seen == wanted,
+        expected=f"the workload of {m}, {n}, {k} returns [A, B, C]: {', '.join(wanted)}",
+        seen=", ".join(seen),
+        look="the registered function: its own m, n and k, the order of the tensors, their dtype",
+    )
+
+
 def _demonstrate_tune_ansor(tune_ansor: Callable[..., None]) -> str:
     task = ansor_task((32, 32, 32))
     with _new_log() as log:
@@ -766,13 +859,10 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
     """How the scheduler is made, the options and the search; none goes on unless `searching`."""
     from tvm import auto_scheduler
 
-    from tvm_practice.tvm_export.tuners import ansor
-
-    few = {**ansor.fast_search_params(), "evolutionary_search_population": 16}
     instead = None if searching else lambda *_, **__: None
     scheduler = auto_scheduler.TaskScheduler
     with (
-        mock.patch.object(ansor, "fast_search_params", lambda: few),  # for a handful of trials
+        _few_candidates(),
         _calls(scheduler, "__init__") as made,
         _calls(scheduler, "tune", instead=instead) as searches,
         _calls(auto_scheduler.TuningOptions, "__init__") as options,
@@ -783,8 +873,6 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
 def _expect_ansor(
     calls: dict[str, Called], trials: int, given: Sequence[float] = (1.0, 3.0)
 ) -> None:
-    from tvm_practice.tvm_export.tuners.budget import trials_per_round
-
     expect(
         all(calls.values()),
         expected="an auto_scheduler.TaskScheduler, its tune(), and TuningOptions",
@@ -798,13 +886,6 @@ def _expect_ansor(
         expected=f"the tasks weighted as given, {list(given)}",
         seen=f"{weights or 'no weights'}",
         look="auto_scheduler.TaskScheduler(tasks, weights)",
-    )
-    asked = options["num_measure_trials"]
-    expect(
-        trials <= asked < trials + trials_per_round(trials, len(given)),
-        expected=f"num_measure_trials={trials}, as many as asked for in total",
-        seen=f"{asked}",
-        look="num_measure_trials= of TuningOptions",
     )
     strategy = made.get("strategy", "gradient")
     expect(
@@ -820,10 +901,32 @@ def _expect_ansor(
         seen=str(policy),
         look="search_policy= of tune()",
     )
-    size, most = options["num_measures_per_round"], trials_per_round(trials, len(given))
+    population = (search.get("search_policy_params") or {}).get("evolutionary_search_population")
+    expect(
+        population is not None and population <= 512,
+        expected="a small search population",
+        seen=f"{population or 'the default, 2048'}",
+        look="search_policy_params=fast_search_params() of tune()",
+    )
+    _expect_options(options, trials, len(given))
+
+
+def _expect_options(options: dict[str, Any], trials: int, tasks: int) -> None:
+    """The TuningOptions of a search for so many trials, whose model learns in time."""
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    most = trials_per_round(trials, tasks)
+    asked, size = options["num_measure_trials"], options["num_measures_per_round"]
+    expect(
+        trials <= asked < trials + most,
+        expected=f"num_measure_trials={trials}, as many as asked for in total",
+        seen=f"{asked}",
+        look="num_measure_trials= of TuningOptions",
+    )
     expect(
         size <= most and (size > 1 or most < 4),
-        expected=f"rounds of {most}: trials_per_round(trials, len(tasks))",
+        expected=f"rounds of {most}: trials_per_round of {trials} trials and {tasks} "
+        f"task{'s' * (tasks != 1)}",
         seen=f"{size}",
         look="num_measures_per_round= of TuningOptions",
     )
@@ -833,13 +936,6 @@ def _expect_ansor(
         expected="TuningOptions with a builder and a runner that work here",
         seen=f"TVM's own {' and '.join(default)}",
         look="builder= and runner= of TuningOptions: those of ansor.measuring",
-    )
-    population = (search.get("search_policy_params") or {}).get("evolutionary_search_population")
-    expect(
-        population is not None and population <= 512,
-        expected="a small search population",
-        seen=f"{population or 'the default, 2048'}",
-        look="search_policy_params=fast_search_params() of tune()",
     )
     _expect_progress(options["measure_callbacks"], "measure_callbacks= of TuningOptions")
 
@@ -874,6 +970,136 @@ def check_apply_ansor(apply_ansor: Callable[..., Any]) -> None:
         refused="task.apply_best(log) raises",
         error=RuntimeError,
     )
+
+
+def _demonstrate_tune_task(tune_task: Callable[..., None]) -> str:
+    task = ansor_task((32, 32, 32))
+    with _new_log() as log, _few_candidates():
+        tune_task(task, trials=2, log=str(log))
+        first = json.loads(log.read_text().splitlines()[0])
+        return f"{len(log.read_text().splitlines())} lines, each with {', '.join(first)}"
+
+
+@PHASE.exercise(
+    "tune_task",
+    engine=CLASSIC,
+    title="search one task by its own tune",
+    hints=(
+        "Three objects for one call: how it is measured, what chooses the next schedules, and the "
+        "model that the latter asks. From how many trials on should the model be asked?",
+        "auto_scheduler.XGBModel(num_warmup_sample=trials_per_round(trials, 1)); "
+        "auto_scheduler.SketchPolicy(task, model, params=fast_search_params(), verbose=0); the "
+        "TuningOptions inside `with measuring([task], trials, log) as measure:`.",
+        "task.tune(options, policy), with num_measure_trials=trials, "
+        "num_measures_per_round=trials_per_round(trials, 1), measure.builder, measure.runner and "
+        "measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback].",
+    ),
+    looks_like="2 lines, each with i, r, v",
+    demonstrate=_demonstrate_tune_task,
+)
+def check_tune_task(tune_task: Callable[..., None]) -> None:
+    from tvm_practice.tvm_export.tuners.ansor import history
+
+    m, n, k = draw_distinct(3, range(33, 64))
+    (trials,) = draw_distinct(1, range(3, 6))
+    task = ansor_task((m, n, k))
+    with _new_log() as log:
+        ansor_log(task, log, [0.001])
+        before = log.read_text()
+        with _task_calls() as calls:
+            tune_task(task, trials=trials, log=str(log))
+        expect(
+            log.read_text().startswith(before),
+            expected="records appended to the log",
+            seen="the records that were in it are gone",
+            look="auto_scheduler.RecordToFile(log) appends; do not delete the file before",
+        )
+        known = len(before.splitlines())
+        records = [json.loads(line)["i"][0] for line in log.read_text().splitlines()[known:]]
+        _expect_trials(
+            history(log)[known:],
+            trials,
+            "num_measure_trials= of TuningOptions, and auto_scheduler.RecordToFile(log)",
+        )
+    _expect_task_search(calls, trials)
+    for key, target in (each[:2] for each in records):
+        expect(
+            (key, target) == (task.workload_key, str(task.target)),
+            expected=f"records of {task.workload_key} on {task.target}",
+            seen=f"one of {key} on {target}",
+            look="the task that the policy is made with, and whose tune() is called",
+        )
+    for trials in (1, 2, 33, 1000):
+        with (
+            _new_log() as log,
+            _task_calls(searching=False) as calls,
+            contextlib.suppress(NothingMeasured),
+        ):
+            tune_task(task, trials=trials, log=str(log))
+        _expect_task_search(calls, trials)
+
+
+@contextmanager
+def _few_candidates() -> Iterator[None]:
+    """Ansor's population is enough for a handful of trials."""
+    from tvm_practice.tvm_export.tuners import ansor
+
+    few = {**ansor.fast_search_params(), "evolutionary_search_population": 16}
+    with mock.patch.object(ansor, "fast_search_params", lambda: few):
+        yield
+
+
+@contextmanager
+def _task_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
+    """How the policy, its model and the options are made, and the search; see `_ansor_calls`."""
+    from tvm import auto_scheduler
+
+    instead = None if searching else lambda *_, **__: None
+    with (
+        _few_candidates(),
+        _calls(auto_scheduler.XGBModel, "__init__") as models,
+        _calls(auto_scheduler.SketchPolicy, "__init__") as policies,
+        _calls(auto_scheduler.TuningOptions, "__init__") as options,
+        _calls(auto_scheduler.SearchTask, "tune", instead=instead) as searches,
+    ):
+        yield {"models": models, "policies": policies, "options": options, "searches": searches}
+
+
+def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    expect(
+        all(calls.values()),
+        expected="TuningOptions, a SketchPolicy with an XGBModel, and the task's own tune()",
+        seen=f"no {' and no '.join(name for name, each in calls.items() if not each)}",
+        look="the objects that the docstring names",
+    )
+    policy, search = calls["policies"][-1], calls["searches"][-1]
+    expect(
+        isinstance(search["search_policy"], auto_scheduler.SketchPolicy)
+        and isinstance(policy["program_cost_model"], auto_scheduler.XGBModel),
+        expected="a search by the policy that was made, whose cost model is an XGBModel",
+        seen=f"a search by {type(search['search_policy']).__name__}, whose model is a "
+        f"{type(policy['program_cost_model']).__name__}",
+        look="task.tune(options, policy), and the second argument of SketchPolicy",
+    )
+    warm, size = calls["models"][-1]["num_warmup_sample"], trials_per_round(trials, 1)
+    expect(
+        warm <= size,
+        expected=f"a model that is asked after {size} trials, a round",
+        seen=f"num_warmup_sample={warm}",
+        look="num_warmup_sample= of XGBModel, without which it learns nothing before 100 trials",
+    )
+    population = (policy["params"] or {}).get("evolutionary_search_population")
+    expect(
+        population is not None and population <= 512,
+        expected="a small search population",
+        seen=f"{population or 'the default, 2048'}",
+        look="params=fast_search_params() of SketchPolicy",
+    )
+    _expect_options(calls["options"][-1], trials, 1)
 
 
 # MetaSchedule.

@@ -22,7 +22,7 @@ def run_on_cpu(schedule: Any, tensors: list[Any], inputs: list[Any]) -> Any:
     """Run a schedule with its threads one after the other; the output as numpy.
 
     The bound axes become loops. That is right where threads do not wait for each other, or only for
-    copies that are bound to thread axes of their own: every thread then makes the whole copy.
+    copies whose own axes are bound: every thread then makes the whole copy.
     """
     import numpy as np
     import tvm
@@ -33,7 +33,10 @@ def run_on_cpu(schedule: Any, tensors: list[Any], inputs: list[Any]) -> Any:
     def as_loop(node: Any) -> Any:
         if str(node.attr_key) != "thread_extent":
             return None
-        return tir.For(node.node.var, 0, node.value, tir.ForKind.SERIAL, node.body)
+        # Stages may share a thread axis: the loop of a copy inside is then of the same variable.
+        own = tir.Var(node.node.var.name, node.node.var.dtype)
+        body = tir.stmt_functor.substitute(node.body, {node.node.var: own})
+        return tir.For(own, 0, node.value, tir.ForKind.SERIAL, body)
 
     lowered = tvm.lower(schedule, tensors, name="main")
     function = lowered["main"]

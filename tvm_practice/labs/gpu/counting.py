@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvm_practice.viz.access import CannotFollow, ProgramWriter, plain_loops
+from tvm_practice.viz.access import CannotFollow, ProgramWriter, classic_loops, plain_loops
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,21 +171,29 @@ class KernelCounts:
         return self.total("global").transactions * SECTOR_BYTES * self.blocks
 
 
-def count_accesses(function: Any, *, block: tuple[int, int, int] = (0, 0, 0)) -> KernelCounts:
-    """Count the requests of one thread block of a scheduled function to memory. Current engine.
+def count_accesses(
+    function: Any,
+    tensors: Sequence[Any] | None = None,
+    *,
+    block: tuple[int, int, int] = (0, 0, 0),
+) -> KernelCounts:
+    """Count the requests of one thread block of a scheduled function to memory.
 
     wmma fragments are counted as the loads of tensor cores: loads as `ldmatrix`, eight rows of
     16 bytes at a time, stores as pairs of floats in the layout of `mma`; CUDA leaves both open.
 
     Args:
-        function: a PrimFunc, or an IRModule with a `main`, of one kernel: its loops are bound.
+        function: a PrimFunc, or an IRModule with a `main`, of one kernel: its loops are bound. Of
+            classic TVM, a tvm.te.Schedule, whose `storage_align` and fragments are not counted.
+        tensors: the inputs and outputs of a classic schedule.
         block: which one, in x, y and z.
 
     Raises:
         CannotFollow: there are no threads, or an index depends on data.
     """
     writer = _WarpWriter()
-    program = writer.program(plain_loops(function), "kernel")
+    lowered = plain_loops(function) if tensors is None else classic_loops(function, tensors)
+    program = writer.program(lowered, "kernel")
     launch = writer.launch
     if not any(tag.startswith("threadIdx") for tag in launch):
         raise CannotFollow("no loop is bound to threadIdx.x")
@@ -276,8 +284,10 @@ class _WarpWriter(ProgramWriter):
         if not _counted(self._buffers[number].scope):
             return  # registers
         flat = " + ".join(
-            f"({self._expression(index)}) * {stride}"
-            for index, stride in zip(indices, self._strides[number], strict=True)
+            f"({position}) * {stride}"
+            for position, stride in zip(
+                self._positions(number, indices), self._strides[number], strict=True
+            )
         )
         self._write(depth, f"touch({number}, {flat or 0}, {int(write)}, {self._mask})")
 

@@ -106,7 +106,7 @@ _BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
     title="give each element of C a thread",
     hints=(
         "The loops are tiled as in phase 2, a tile being what a thread block computes. Then each "
-        "loop but k is bound, as in the worked example transposed.",
+        "loop but k is bound, as in transposed of labs/gpu/worked.py.",
         "Neighbours in threadIdx.x run in step: columns are x, because neighbouring columns are "
         "neighbours in memory. schedule.split(i, [None, threads_y]), (j, [None, threads_x]).",
         "reorder(block_i, block_j, thread_i, thread_j, k), then bind block_i to blockIdx.y, "
@@ -220,7 +220,7 @@ def _three_to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
     engine=CURRENT,
     title="fetch a tile to shared memory, all threads together",
     hints=(
-        "The worked example transposed copies a tile to shared memory. New: to share the copy's "
+        "transposed of labs/gpu/worked.py copies a tile to shared memory. New: to share the copy's "
         "loops out among the threads that are there already, whatever the tile's width.",
         "schedule.cache_read(block, index, 'shared') returns the copy, compute_at moves it into "
         "k_outer. Its own loops are the last two of get_loops(copy). Fused, they run over the tile "
@@ -347,6 +347,13 @@ def _expect_copied_at_k_outer(schedule: Any, name: str, k_at: int) -> tuple[Loop
         seen=", ".join(f"{buffer}: {scope}" for buffer, scope in scopes.items()) or "no buffers",
         look='schedule.cache_read(block, index, "shared"), and which index',
     )
+    return _expect_by_all_threads(nest, staged, k_at, "schedule.compute_at(copy, k_outer)")
+
+
+def _expect_by_all_threads(
+    nest: list[Node], staged: str, k_at: int, compute_at: str
+) -> tuple[Loop, ...]:
+    """The buffer is written inside loop `k_at` by all threads; the copy's own loops."""
     loops = next(path for path, each in paths(nest) if each.writes == staged)
     readers = [path for path, each in paths(nest) if staged in each.reads]
     shared = shared_loops(loops, readers[0])
@@ -354,7 +361,7 @@ def _expect_copied_at_k_outer(schedule: Any, name: str, k_at: int) -> tuple[Loop
         shared == k_at + 1,
         expected=f"{staged} is written inside k_outer, and before what reads it",
         seen=f"written in {_shown(loops)}, read in {_shown(readers[0])}",
-        look="schedule.compute_at(copy, k_outer)",
+        look=compute_at,
     )
     own = loops[shared:]
     tags = [loop.thread for loop in own if loop.thread]
@@ -976,9 +983,13 @@ def _wmma_calls(tensor_cores: Function) -> str:
 
     schedule, tiles = _fragments()
     tensor_cores(schedule, *tiles[:5], wmma_intrinsics())
-    lines = kernel_of(cuda_source(schedule.mod, "sm_80")).splitlines()
+    return _wmma_lines(kernel_of(cuda_source(schedule.mod, "sm_80")))
+
+
+def _wmma_lines(text: str) -> str:
+    """Of a kernel's text, the tensor-core calls and the loops."""
     shown = []
-    for line in lines:
+    for line in text.splitlines():
         if ("wmma::" in line and "_sync(" in line) or "fill_fragment(" in line:
             name = line.partition("(")[0].strip()
             depth = len(line) - len(line.lstrip())
@@ -1087,3 +1098,538 @@ def _classic_nest(bind_threads_classic: Function) -> str:
 
     schedule = bind_threads_classic(matmul(64, 96, 32), 8, 32)
     return format_nest(loop_nest(classic_statement(schedule)))
+
+
+# A matmul of a thread's tile in registers: threads_y, threads_x, rows, columns, step.
+_CLASSIC_TILES = (
+    (4, 8, 3, 4, 9), (1, 36, 9, 2, 3), (8, 1, 1, 5, 2), (3, 5, 4, 1, 7),
+    # Equal ones, and large ones: these are not run.
+    (4, 4, 4, 4, 4), (16, 16, 2, 2, 16), (2, 2, 16, 16, 2), (9, 3, 2, 4, 64),
+)  # fmt: skip
+
+
+@PHASE.exercise(
+    "register_tile_classic",
+    engine=CLASSIC,
+    title="give each thread a tile of C in registers with cache_write",
+    hints=(
+        "Two stages. C is tiled twice, by thread blocks and by threads, and only copies. The stage "
+        "that cache_write makes holds the sum; it comes first, while C has its two axes alone.",
+        "local = schedule.cache_write(C, 'local'), then split C.op.axis by threads_y * rows and by "
+        "rows, likewise the columns: with factor= the outer parts are blocks and threads. "
+        "schedule[local].compute_at(schedule[C], the axis on threadIdx.x).",
+        "k_outer, k_inner = schedule[local].split(local.op.reduce_axis[0], factor=step); "
+        "schedule[local].reorder(k_outer, k_inner, *local.op.axis); unroll both axes; return "
+        "(schedule, local, k_outer).",
+    ),
+    looks_like="""
+        for blockIdx.y in blockIdx.y(2):
+            for blockIdx.x in blockIdx.x(1):
+                for threadIdx.y in threadIdx.y(4):
+                    for threadIdx.x in threadIdx.x(32):
+                        for i.c.init in unrolled(8):
+                            for j.c.init in unrolled(4):
+                                C.local: C.local <- constant
+                        for k.outer in serial(4):
+                            for k.inner in serial(8):
+                                for i.c in unrolled(8):
+                                    for j.c in unrolled(4):
+                                        C.local: C.local <- A, B, C.local
+                        for i.inner.inner in serial(8):
+                            for j.inner.inner in serial(4):
+                                C: C <- C.local
+    """,
+    demonstrate=lambda register_tile_classic: _classic_tile(register_tile_classic),
+)
+def check_register_tile_classic(register_tile_classic: Function) -> None:
+    from solutions.te_basics import matmul
+
+    for threads_y, threads_x, rows, columns, step in _CLASSIC_TILES:
+        m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
+        tensors = matmul(m, n, k)
+        returned = register_tile_classic(tensors, threads_y, threads_x, rows, columns, step)
+        schedule, local = _expect_local_stage(returned)
+        _expect_adjacent(schedule, tensors, (threads_y, threads_x), (rows, columns))
+        _expect_bound(
+            _longer(_reads_most(_classic_loops(schedule))),
+            [
+                *zip(_BOUND, (2, 3, threads_y, threads_x), strict=True),
+                ("serial", 4), ("serial", step),
+                *(("unrolled", extent) for extent in (rows, columns) if extent > 1),
+            ],
+            "the factors of the splits of C, compute_at of the local stage, the order of its loops "
+            "(k_outer, k_inner, rows, columns), and unroll of the last two",
+        )  # fmt: skip
+        _expect_axis(schedule, local, returned[2], step)
+        if k < 64:
+            _expect_classic_product(schedule, tensors)
+
+
+def _classic_tile(register_tile_classic: Function) -> str:
+    from solutions.te_basics import matmul
+
+    schedule, _, _ = register_tile_classic(matmul(64, 128, 32), 4, 32, 8, 4, 8)
+    return format_nest(_classic_loops(schedule))
+
+
+def _classic_loops(schedule: Any) -> list[Node]:
+    return loop_nest(classic_statement(schedule))
+
+
+def _reads_most(nest: list[Node]) -> tuple[Loop, ...]:
+    """The loops around the statement that multiplies."""
+    return max(paths(nest), key=lambda found: len(found[1].reads))[0]
+
+
+def _longer(loops: Sequence[Loop]) -> list[Loop]:
+    """Loops of threads, and others of more than one iteration: classic TVM drops the rest."""
+    return [loop for loop in loops if loop.thread or loop.extent != 1]
+
+
+def _expect_local_stage(returned: Any) -> tuple[Any, Any]:
+    """(schedule, tensor of a stage in registers, axis) was returned; the first two."""
+    from tvm import te
+
+    three = list(returned) if isinstance(returned, tuple | list) else []
+    expect(
+        len(three) == 3 and isinstance(three[0], te.schedule.Schedule),
+        expected="(the schedule, the tensor of the local stage, k_outer) returned",
+        seen=", ".join(type(each).__name__ for each in three) or type(returned).__name__,
+        look="the return statement",
+    )
+    scope = _scope(three[0], three[1])
+    expect(
+        scope == "local",
+        expected='the tensor of a stage in a buffer of scope "local": registers',
+        seen=scope,
+        look='schedule.cache_write(C, "local"), whose result is returned second',
+    )
+    return three[0], three[1]
+
+
+def _scope(schedule: Any, tensor: Any) -> str:
+    """Where the stage of a tensor keeps it, or what else was given."""
+    from tvm import te
+
+    if not isinstance(tensor, te.Tensor):
+        return f"a {type(tensor).__name__}"
+    return str(schedule[tensor].scope) or "global"
+
+
+def _expect_axis(schedule: Any, local: Any, k_outer: Any, step: int) -> None:
+    """The third that was returned is the outer part of the split of k."""
+    made = [each.outer for each in schedule[local].relations if type(each).__name__ == "Split"]
+    expect(
+        len(made) == 1 and made[0].same_as(k_outer),
+        expected=f"k_outer returned last, the outer part of k split by {step}",
+        seen=str(getattr(k_outer, "var", type(k_outer).__name__)),
+        look="the return statement, and split of local.op.reduce_axis[0] alone",
+    )
+
+
+def _expect_adjacent(
+    schedule: Any, tensors: list[Any], threads: tuple[int, int], tile: tuple[int, int]
+) -> None:
+    """Neighbours in a thread block are a tile apart in C, so a thread's elements are adjacent."""
+    found = _steps_in(schedule, tensors)
+    wanted = {
+        "blockIdx.y": (threads[0] * tile[0], 0), "blockIdx.x": (0, threads[1] * tile[1]),
+        "threadIdx.y": (tile[0], 0), "threadIdx.x": (0, tile[1]),
+    }  # fmt: skip
+    for tag, step in wanted.items():
+        expect(
+            found.get(tag, step) == step,
+            expected=f"{step[0]} rows and {step[1]} columns of C from one {tag} to the next",
+            seen="{} rows and {} columns".format(*found.get(tag, step)),
+            look="which part of a split is bound: blocks and threads are the outer parts, what one "
+            "thread does the innermost",
+        )
+
+
+def _steps_in(schedule: Any, tensors: list[Any]) -> dict[str, tuple[int, ...]]:
+    """How far a step of each thread axis goes in what is written to the last tensor."""
+    import tvm
+    from tvm.tir import stmt_functor
+
+    from tvm_practice.viz.access import classic_loops
+
+    body = classic_loops(schedule, tensors).body
+    tags, stores = {}, []
+
+    def visit(node: Any) -> None:
+        if str(getattr(node, "attr_key", "")) == "thread_extent":
+            tags[node.node.var] = str(node.node.thread_tag)
+        elif isinstance(node, tvm.tir.BufferStore) and node.buffer.name == tensors[-1].op.name:
+            stores.append(node)
+
+    stmt_functor.post_order_visit(body, visit)
+    used: list[Any] = []
+    for index in stores[-1].indices:
+        stmt_functor.post_order_visit(
+            index, lambda node: used.append(node) if isinstance(node, tvm.tir.Var) else None
+        )
+    analyzer = tvm.arith.Analyzer()
+
+    def at(moved: Any) -> list[int]:
+        values = {each: int(each.same_as(moved)) for each in used}
+        return [
+            int(analyzer.simplify(stmt_functor.substitute(each, values)))
+            for each in stores[-1].indices
+        ]
+
+    start = at(None)
+    return {
+        tag: tuple(new - old for new, old in zip(at(each), start, strict=True))
+        for each, tag in tags.items()
+        if any(each.same_as(other) for other in used)
+    }
+
+
+def _expect_classic_product(schedule: Any, tensors: list[Any]) -> None:
+    """The loops of a matmul's schedule, run thread after thread, give numpy's product."""
+    from tvm_practice.labs.gpu.classic import run_on_cpu
+
+    rng = fresh_rng()
+    inputs = [
+        rng.standard_normal(tuple(map(int, each.shape))).astype(str(each.dtype))
+        for each in tensors[:-1]
+    ]
+    want = inputs[0].astype("float32") @ inputs[1].astype("float32")
+    got = run_on_cpu(schedule, tensors, inputs)
+    expect_close(got, want, what="C", look="the primitives", atol=1e-3)
+
+
+@PHASE.exercise(
+    "stage_shared_classic",
+    engine=CLASSIC,
+    title="fetch a tile to shared memory with cache_read, all threads together",
+    hints=(
+        "As stage_shared: a copy inside k_outer, its axes fused and shared out among the threads "
+        "that are there already. In classic TVM the copy is a stage, and compute_at takes two.",
+        "copy = schedule.cache_read(tensor, 'shared', [reader]); "
+        "schedule[copy].compute_at(schedule[reader], k_outer); "
+        "tile = schedule[copy].fuse(*copy.op.axis). split(tile, factor=threads_x) gives the "
+        "threads of a row, the innermost part; split what is outside of it by threads_y.",
+        "schedule[copy].bind(inner part of the second split, te.thread_axis('threadIdx.y')), bind "
+        "the inner part of the first to te.thread_axis('threadIdx.x'), return copy.",
+    ),
+    looks_like="""
+        for blockIdx.y in blockIdx.y(2):
+            for blockIdx.x in blockIdx.x(1):
+                for threadIdx.y in threadIdx.y(4):
+                    for threadIdx.x in threadIdx.x(32):
+                        for i.c.init in unrolled(8):
+                            for j.c.init in unrolled(4):
+                                C.local: C.local <- constant
+                        for k.outer in serial(4):
+                            for ax0.ax1.fused.outer.outer in serial(2):
+                                for threadIdx.y in threadIdx.y(4):
+                                    for threadIdx.x in threadIdx.x(32):
+                                        A.shared: A.shared <- A
+                            for ax0.ax1.fused.outer.outer in serial(8):
+                                for threadIdx.y in threadIdx.y(4):
+                                    for threadIdx.x in threadIdx.x(32):
+                                        B.shared: B.shared <- B
+                            for k.inner in serial(8):
+                                for i.c in unrolled(8):
+                                    for j.c in unrolled(4):
+                                        C.local: C.local <- A.shared, B.shared, C.local
+                        for i.inner.inner in serial(8):
+                            for j.inner.inner in serial(4):
+                                C: C <- C.local
+    """,
+    demonstrate=lambda stage_shared_classic: _classic_staged(stage_shared_classic),
+)
+def check_stage_shared_classic(stage_shared_classic: Function) -> None:
+    from solutions.te_basics import matmul
+    from tvm_practice.labs.gpu.classic import cuda_source
+
+    # A thread block of one warp, rows longer than a warp, one row, and many.
+    cases = ((4, 8, 4, 4, 8), (2, 48, 4, 2, 24), (1, 64, 8, 1, 16), (6, 32, 2, 4, 48))
+    for at, (threads_y, threads_x, rows, columns, step) in enumerate(cases):
+        tensors = matmul(2 * threads_y * rows, threads_x * columns, 2 * step)
+        schedule, local, k_outer = _reference().register_tile_classic(
+            tensors, threads_y, threads_x, rows, columns, step
+        )
+        nest_of = {"A": threads_y * rows * step, "B": threads_x * columns * step}
+        for matrix in tensors[:2] if at % 2 else tensors[1::-1]:
+            name = str(matrix.op.name)
+            copy = stage_shared_classic(schedule, matrix, local, k_outer, threads_y, threads_x)
+            _expect_classic_stage(schedule, copy, name)
+            own = _expect_by_all_threads(
+                _classic_loops(schedule),
+                str(copy.op.name),
+                len(_BOUND),
+                "schedule[copy].compute_at(schedule[reader], k_outer)",
+            )
+            _expect_shares(own, nest_of[name] // (threads_y * threads_x), threads_y, threads_x)
+        counts = _classic_counts(schedule, tensors)
+        for name, tile in nest_of.items():
+            _expect_fetched_once(counts.of(name, write=False), name, 2 * tile, threads_x)
+        _expect_classic_product(schedule, tensors)
+    text = cuda_source(schedule, tensors, "sm_80")
+    expect(
+        text.count("__shared__ float") == 2 and "__syncthreads();" in text,
+        expected="CUDA text with two buffers in shared memory, and barriers around their use",
+        seen=f"{text.count('__shared__')} buffers",
+        look='schedule.cache_read(tensor, "shared", [reader])',
+    )
+    _check_other_readers(stage_shared_classic)
+
+
+def _check_other_readers(stage_shared_classic: Function) -> None:
+    """A reader that is no local stage, with k split twice, and a third input."""
+    from tvm import te
+
+    m, n, k = 8, 64, 64
+    A, B, E = (te.placeholder(shape, name=name) for name, shape in zip(
+        ("left", "right", "scale"), ((m, k), (k, n), (m, k)), strict=True
+    ))  # fmt: skip
+    r = te.reduce_axis((0, k), name="r")
+    D = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j] * E[i, r], axis=r), name="D")
+    schedule = _reference().bind_threads_classic([A, B, D], 4, 32)
+    outer, inner = schedule[D].split(r, factor=32)
+    k_outer, _ = schedule[D].split(inner, factor=16)
+    del outer
+    copy = stage_shared_classic(schedule, E, D, k_outer, 2, 32)
+    _expect_classic_stage(schedule, copy, "scale")
+    own = _expect_by_all_threads(
+        _classic_loops(schedule), "scale.shared", len(_BOUND) + 1,
+        "schedule[copy].compute_at(schedule[reader], k_outer): the axis that was given",
+    )  # fmt: skip
+    _expect_shares(own, 1, 2, 32)
+
+
+def _expect_classic_stage(schedule: Any, copy: Any, name: str) -> None:
+    """`copy` is the tensor of a stage that copies the matrix to shared memory."""
+    scope = _scope(schedule, copy)
+    expect(
+        scope == "shared",
+        expected=f'the tensor of a stage that copies {name} to a buffer of scope "shared"',
+        seen=scope,
+        look='schedule.cache_read(tensor, "shared", [reader]), and the return statement',
+    )
+    read = [str(each.op.name) for each in copy.op.input_tensors]
+    expect(
+        read == [name],
+        expected=f"the tensor that copies {name} returned",
+        seen=f"one that copies {', '.join(read)}",
+        look="which tensor is given to cache_read, and which is returned",
+    )
+
+
+def _expect_shares(own: Sequence[Loop], serial: int, threads_y: int, threads_x: int) -> None:
+    wanted = [("serial", serial)] * (serial > 1)
+    _expect_bound(
+        _longer(own),
+        [*wanted, ("threadIdx.y", threads_y), ("threadIdx.x", threads_x)],
+        "fuse of both axes, and the factors of the splits: threads_x of the fused axis first, then "
+        "threads_y of what is outside of it",
+    )
+
+
+def _classic_counts(schedule: Any, tensors: list[Any]) -> Any:
+    from tvm_practice.labs.gpu.counting import count_accesses
+
+    return count_accesses(schedule, tensors)
+
+
+def _expect_fetched_once(count: Any, name: str, elements: int, threads_x: int) -> None:
+    """A thread block reads each element of its tiles once, and those of a warp lie together."""
+    asked = 32 * count.requests
+    expect(
+        asked == elements,
+        expected=f"{elements} elements of {name} read per thread block: each once",
+        seen=f"{asked} read",
+        look="whether the copy's loops are shared out among the threads, and where it is computed",
+    )
+    expect(
+        threads_x % 32 != 0 or count.transactions == count.fewest,
+        expected=f"the threads of a warp read neighbouring elements of {name}: "
+        f"{count.fewest / count.requests:.3g} sectors a request",
+        seen=f"{count.transactions / count.requests:.3g} sectors a request",
+        look="which part of the split is bound to threadIdx.x: the innermost one",
+    )
+
+
+def _classic_staged(stage_shared_classic: Function) -> str:
+    from solutions.te_basics import matmul
+
+    tensors = matmul(64, 128, 32)
+    schedule, local, k_outer = _reference().register_tile_classic(tensors, 4, 32, 8, 4, 8)
+    for matrix in tensors[:2]:
+        stage_shared_classic(schedule, matrix, local, k_outer, 4, 32)
+    return format_nest(_classic_loops(schedule))
+
+
+_TENSOR_CORES = "use_tensorcore"
+_PLAIN_THREADS = (8, 32)
+
+
+@PHASE.exercise(
+    "tensor_core_template",
+    engine=CLASSIC,
+    title="a knob of AutoTVM that chooses tensor cores",
+    hints=(
+        "A template is one function with two schedules in it, and a knob's value says which. Which "
+        "sizes leave no choice?",
+        "cfg.define_knob('use_tensorcore', [0, 1] if 16 divides m, n and k else [0]). "
+        "cfg['use_tensorcore'].val is its value in this trial. te.sum(A[i, r].astype('float32') * "
+        "B[r, j].astype('float32'), axis=r) adds up in float32.",
+        "for name, (stage, axis) in fragment_stages(schedule, [A, B, C]).items(): "
+        "schedule[stage].tensorize(axis, wmma_instructions()[name]); otherwise "
+        "bind_threads_classic([A, B, C], 8, 32). Return the schedule and [A, B, C].",
+    ),
+    looks_like="""
+        use_tensorcore = 0
+        for blockIdx.y in blockIdx.y(6):
+            for blockIdx.x in blockIdx.x(1):
+                for threadIdx.y in threadIdx.y(8):
+                    for threadIdx.x in threadIdx.x(32):
+                        C: C <- constant
+                        for k in serial(64):
+                            C: C <- A, B, C
+        use_tensorcore = 1
+        nvcuda::wmma::fill_fragment
+        for (int k_outer = 0; k_outer < 4; ++k_outer):
+          for (int ax0_ax1_fused_outer = 0; ax0_ax1_fused_outer < 8; ++ax0_ax1_fused_outer):
+          nvcuda::wmma::load_matrix_sync
+          for (int ax0_ax1_fused_outer_1 = 0; ax0_ax1_fused_outer_1 < 8; ++ax0_ax1_fused_outer_1):
+          nvcuda::wmma::load_matrix_sync
+          nvcuda::wmma::mma_sync
+        nvcuda::wmma::store_matrix_sync
+        for (int i_inner_j_inner_fused_outer = 0; i_inner_j_inner_fused_outer < 8; ++i_inner_j_inner_fused_outer):
+    """,  # noqa: E501
+    demonstrate=lambda tensor_core_template: _shown_choices(tensor_core_template),
+)
+def check_tensor_core_template(tensor_core_template: Function) -> None:
+    m, n, k = (16 * each for each in draw_distinct(3, range(1, 6)))
+    for sizes in ((m, n, k), (16, 16, 16), (n, n, m)):
+        task = _expect_choices(tensor_core_template, sizes, {0, 1})
+        for index in range(len(task.config_space)):
+            _expect_chosen(task, index)
+    for at, other in enumerate(draw_distinct(3, (1, 8, 24, 33, 40))):
+        odd = [other if at == each else size for each, size in enumerate((m, n, k))]
+        task = _expect_choices(tensor_core_template, odd, {0})
+        _expect_chosen(task, 0)
+
+
+def _template_task(template: Function, sizes: Sequence[int]) -> Any:
+    import tvm
+
+    from tvm_practice.tvm_export.tuners.autotvm import make_task
+
+    return make_task(template, sizes, tvm.target.Target("cuda -arch=sm_80"), name="graded.wmma")
+
+
+def _expect_choices(template: Function, sizes: Sequence[int], wanted: set[int]) -> Any:
+    """The space of a template for these sizes has these values of the knob; the task."""
+    task = _template_task(template, sizes)
+    knobs = task.config_space.space_map
+    expect(
+        _TENSOR_CORES in knobs,
+        expected=f'a knob "{_TENSOR_CORES}"',
+        seen=f"knobs {', '.join(knobs)}" if knobs else "no knobs",
+        look=f'cfg.define_knob("{_TENSOR_CORES}", …) of cfg = autotvm.get_config()',
+    )
+    values = {int(each.val) for each in knobs[_TENSOR_CORES].entities}
+    expect(
+        values == wanted,
+        expected=f"the values {' and '.join(map(str, sorted(wanted)))} for {_times(sizes)}",
+        seen=" and ".join(map(str, sorted(values))),
+        look="the values of the knob: a fragment is 16 x 16, so each of m, n and k has to be a "
+        "multiple of 16",
+    )
+    return task
+
+
+def _times(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _expect_chosen(task: Any, index: int) -> None:
+    """A configuration has the schedule that its knob says, and the right values."""
+    m, n, k = task.args
+    schedule, tensors = _instance(task, index)
+    chosen = int(task.config_space.get(index)[_TENSOR_CORES].val)
+    seen = [f"{each.dtype} {_times(list(map(int, each.shape)))}" for each in tensors]
+    wanted = [f"float16 {m}x{k}", f"float16 {k}x{n}", f"float32 {m}x{n}"]
+    expect(
+        seen == wanted,
+        expected=f"the tensors [A, B, C]: {', '.join(wanted)}",
+        seen=", ".join(seen),
+        look="te.placeholder, te.compute and the return statement",
+    )
+    _expect_wmma(schedule, tensors, chosen)
+    if not chosen:
+        across, along = _PLAIN_THREADS
+        _expect_bound(
+            _reads_most(_classic_loops(schedule)),
+            [*zip(_BOUND, (-(-m // across), -(-n // along), across, along), strict=True),
+             *[("serial", k)] * (k > 1)],
+            "bind_threads_classic([A, B, C], 8, 32)",
+        )  # fmt: skip
+    _expect_sums_of_float32(task, index)
+
+
+def _instance(task: Any, index: int) -> tuple[Any, list[Any]]:
+    with task.target:
+        schedule, tensors = task.instantiate(task.config_space.get(index))
+    return schedule, list(tensors)
+
+
+def _expect_wmma(schedule: Any, tensors: list[Any], chosen: int) -> None:
+    """The lowered loops use tensor cores if they were chosen, and else not."""
+    import tvm
+
+    try:
+        text = tvm.lower(schedule, tensors).script()
+    except Exception as error:
+        raise fail(
+            "loops that TVM can replace by the instructions",
+            str(error).strip().splitlines()[-1][:200],
+            "schedule[stage].tensorize(axis, instruction), each of the same name",
+        ) from error
+    for name in (*_INTRINSICS, "wmma"):
+        wanted = {"tvm_load_matrix_sync": 2}.get(name, 1) * chosen
+        seen = int("wmma" in text) if name == "wmma" else text.count(f"{name}(")
+        expect(
+            seen == wanted,
+            expected=f"{wanted or 'no'} {name} with {_TENSOR_CORES} = {chosen}",
+            seen=str(seen),
+            look=f'tensorize of all four stages, and what cfg["{_TENSOR_CORES}"].val decides',
+        )
+
+
+def _expect_sums_of_float32(task: Any, index: int) -> None:
+    """The loops of a configuration, without instructions, give the product of float32."""
+    from unittest import mock
+
+    from tvm import te
+
+    from tvm_practice.labs.gpu.classic import run_on_cpu
+
+    with mock.patch.object(te.schedule.Stage, "tensorize", lambda *_: None):
+        schedule, tensors = _instance(task, index)
+        m, n, k = task.args
+        rng = fresh_rng()
+        # Products of these exceed float16's largest number.
+        a, b = (rng.uniform(200, 400, shape).astype("float16") for shape in ((m, k), (k, n)))
+        got = run_on_cpu(schedule, tensors, [a, b])
+    expect_close(
+        got,
+        a.astype("float32") @ b.astype("float32"),
+        what=f"C with {_TENSOR_CORES} = {task.config_space.get(index)[_TENSOR_CORES].val}",
+        look="the formula, and the casts to float32 before the product",
+        rtol=1e-3,
+    )
+
+
+def _shown_choices(tensor_core_template: Function) -> str:
+    from tvm_practice.labs.gpu.classic import cuda_source
+    from tvm_practice.tvm_export.cuda import kernel_of
+
+    task = _template_task(tensor_core_template, (48, 32, 64))
+    (plain, _), (schedule, tensors) = (_instance(task, index) for index in (0, 1))
+    shown = [f"{_TENSOR_CORES} = 0", format_nest(_classic_loops(plain)), f"{_TENSOR_CORES} = 1"]
+    return "\n".join([*shown, _wmma_lines(kernel_of(cuda_source(schedule, tensors, "sm_80")))])

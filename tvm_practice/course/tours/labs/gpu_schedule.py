@@ -38,38 +38,100 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
 
 
 def _classic_lane(steps: Steps) -> dict[str, Any]:
-    """bind_threads_classic: its loops, its values, its CUDA text."""
-    import numpy as np
-
+    """Classic TVM's kernels: loops, values, CUDA text, traffic; and the template's choice."""
     from tvm_practice.course.stack import earlier
-    from tvm_practice.labs.gpu.classic import cuda_source, run_on_cpu
-    from tvm_practice.tvm_export.cuda import kernel_of
-    from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
 
     matmul = earlier("te_basics.matmul")
-    m, n, k = 100, 128, 64
-    tensors = matmul(m, n, k)
+    kernels = _ClassicKernels()
+    tensors = matmul(100, 128, 64)
     schedule = steps.attempt("bind_threads_classic", tensors, *THREADS)
-    if not steps.ran("bind_threads_classic"):
-        return {}
-    print(f"\nbind_threads_classic: one thread for each element of a {m}x{n}x{k} matmul.")
-    print_nest("bind_threads_classic", loop_nest(classic_statement(schedule)))
-    rng = np.random.default_rng()
-    a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n)))
-    off = float(np.abs(run_on_cpu(schedule, tensors, [a, b]) - a @ b).max())
-    print(f"on the CPU: largest difference from numpy {off:.1e}")
-    _show_cuda("bind_threads_classic", kernel_of(cuda_source(schedule, tensors, _ARCH)))
-    return {"max_error": off}
+    if steps.ran("bind_threads_classic"):
+        kernels.add("bind_threads_classic", "one thread for each element", schedule, tensors)
+    tensors = matmul(128, 128, 64)
+    tiled = steps.attempt("register_tile_classic", tensors, 4, 32, 8, 4, 8)
+    if steps.ran("register_tile_classic"):
+        schedule, local, k_outer = tiled
+        for matrix in tensors[:2]:
+            steps.attempt("stage_shared_classic", schedule, matrix, local, k_outer, 4, 32)
+        if steps.ran("stage_shared_classic"):
+            what = "tiles in shared memory, sums in registers"
+            kernels.add("stage_shared_classic", what, schedule, tensors)
+    kernels.print_traffic()
+    _show_template(steps)
+    return kernels.figures
+
+
+class _ClassicKernels:
+    """Matmuls of classic TVM, each shown, checked and counted as it comes.
+
+    Attributes:
+        figures: {"max_error": of all, "traffic": by kernel}; empty if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.figures: dict[str, Any] = {}
+
+    def add(self, name: str, what: str, schedule: Any, tensors: list[Any]) -> None:
+        import numpy as np
+
+        from tvm_practice.labs.gpu.classic import cuda_source, run_on_cpu
+        from tvm_practice.labs.gpu.counting import count_accesses
+        from tvm_practice.tvm_export.cuda import kernel_of
+        from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
+
+        (m, k), (_, n) = ([int(each) for each in tensor.shape] for tensor in tensors[:2])
+        print(f"\n{name}: {what}, a matmul of {m}x{n}x{k}.")
+        print_nest(name, loop_nest(classic_statement(schedule)))
+        rng = np.random.default_rng()
+        a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n)))
+        off = float(np.abs(run_on_cpu(schedule, tensors, [a, b]) - a @ b).max())
+        print(f"on the CPU: largest difference from numpy {off:.1e}")
+        _show_cuda(name, kernel_of(cuda_source(schedule, tensors, _ARCH)))
+        counts = count_accesses(schedule, tensors)
+        self.figures["max_error"] = max(off, self.figures.get("max_error", 0.0))
+        self.figures.setdefault("traffic", {})[name] = _traffic_of(counts, m * n * k)
+
+    def print_traffic(self) -> None:
+        if not self.figures:
+            return
+        print("\nCounted from the IR, as of current TVM's kernels:")
+        table = number_table("kernel", "global KB", "needed", "wavefronts")
+        for name, row in self.figures["traffic"].items():
+            table.add_row(
+                name,
+                f"{row['global_bytes'] / 1e3:.0f}",
+                f"{row['needed']:.0%}",
+                f"{row['wavefronts']:.3f}",
+            )
+        show(table)
+
+
+def _show_template(steps: Steps) -> None:
+    """tensor_core_template: what its knob chooses for two sizes."""
+    import tvm
+    from tvm import autotvm
+
+    with tvm.target.Target(f"cuda -arch={_ARCH}"):
+        for sizes in ((64, 64, 64), (64, 64, 100)):
+            space = autotvm.task.ConfigSpace()
+            with autotvm.task.ApplyConfig(space):
+                steps.attempt("tensor_core_template", *sizes)
+            if not steps.ran("tensor_core_template"):
+                return
+            knobs = {name: [each.val for each in found.entities] for name, found in
+                     space.space_map.items()}  # fmt: skip
+            print(f"tensor_core_template of {'x'.join(map(str, sizes))}: {knobs}")
 
 
 def _show_transposition(steps: Steps, n: int) -> None:
     """The worked example: three ways to transpose, counted."""
+    from tvm_practice.labs.gpu.worked import transposed
+
     print(
         f"\nWorked example: a transposition of {n}x{n}, 32 x 32 per thread block. What a\n"
         "warp's 32 threads request at once, in sectors of 32 bytes and wavefronts of the\n"
         "banks:"
     )
-    transposed = steps.chapter.transposed
     ways = {
         "directly": transposed(n, staged=False)[0],
         "staged": transposed(n, staged=True)[0],
@@ -210,19 +272,21 @@ def _show_cuda(name: str, text: str) -> None:
 
 def _traffic(counts: Mapping[str, "KernelCounts"], size: int) -> dict[str, dict[str, float]]:
     """The requests of each kernel of a matmul of `size` to memory, by name."""
-    found = {}
-    for name, each in counts.items():
-        memory, banks = each.total("global"), each.total("shared")
-        # Instructions of a thread block, if each did 32 multiply-adds.
-        work = size**3 / each.blocks / 32
-        found[name] = {
-            "global_bytes": each.global_bytes,
-            "needed": memory.fewest / memory.transactions,
-            "intensity": 2 * size**3 / each.global_bytes,
-            "wavefronts": banks.transactions / work,
-            "conflicts": (banks.transactions - banks.fewest) / work,
-        }
-    return found
+    return {name: _traffic_of(each, size**3) for name, each in counts.items()}
+
+
+def _traffic_of(counts: "KernelCounts", products: int) -> dict[str, float]:
+    """The requests of one kernel that does so many multiply-adds."""
+    memory, banks = counts.total("global"), counts.total("shared")
+    # Instructions of a thread block, if each did 32 multiply-adds.
+    work = products / counts.blocks / 32
+    return {
+        "global_bytes": counts.global_bytes,
+        "needed": memory.fewest / memory.transactions,
+        "intensity": 2 * products / counts.global_bytes,
+        "wavefronts": banks.transactions / work,
+        "conflicts": (banks.transactions - banks.fewest) / work,
+    }
 
 
 def _print_traffic(traffic: Mapping[str, Mapping[str, float]], size: int) -> None:
