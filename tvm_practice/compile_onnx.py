@@ -1,4 +1,4 @@
-"""Compile an ONNX file with current TVM: a library, what it takes and gives, C++ to call it."""
+"""Compile an ONNX or a TFLite file with current TVM: a library, its description, C++ to call it."""
 
 import json
 import re
@@ -12,7 +12,8 @@ from tvm_practice.engines.command_line import Command, Folder
 from tvm_practice.tvm_export.cli import child_output, one_line
 from tvm_practice.tvm_export.cpp import PROJECT, write_project
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
+from tvm_practice.tvm_export.importers.tflite import is_tflite, why_not_readable
+from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx, judge
 
 
 @click.command(
@@ -24,7 +25,7 @@ from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
     '  python -m tvm_practice.compile_onnx model.onnx --out runs/old --target "llvm '
     '-mcpu=haswell"',
 )
-@click.argument("file", metavar="MODEL.ONNX", type=click.Path(path_type=Path))
+@click.argument("file", metavar="MODEL", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     required=True,
@@ -50,8 +51,8 @@ from tvm_practice.tvm_export.onnx_library import LIBRARY, METADATA, compile_onnx
 @click.option(
     "--check/--no-check",
     default=None,
-    help="Compare with ONNX Runtime on random inputs [default: where it is installed and the "
-    "library can run].",
+    help="Compare with ONNX Runtime, or TFLite's interpreter, on random inputs [default: where it "
+    "is installed and the library can run].",
 )
 @click.option(
     "--cpp/--no-cpp",
@@ -69,23 +70,23 @@ def main(
     cpp: bool,
     as_json: bool,
 ) -> None:
-    """Compile an ONNX model with current TVM to a library.
+    """Compile an ONNX model, or a TFLite one, with current TVM to a library.
 
     The library is called by tvm.runtime.load_module and relax.VirtualMachine, its inputs in the
     order of model.json, or from C++ by the project in cpp, which CMake builds. Exit code 0 if it
     was compiled and, where checked, computes what ONNX Runtime computes; 1 if not, 2 for a mistake
-    in the request.
+    in the request. A TFLite file needs the package tflite, and is compared with TFLite's
+    interpreter (package ai-edge-litert).
     """
     from tvm_practice.tvm_export.artifacts import require_writable
 
     given = dict(map(_parse_shape, shapes))
     fixed = dict(map(_parse_value, values))
     with one_line("compile_onnx", stopped="\nstopped"), child_output(as_json=as_json) as output:
-        if option := _tf2onnx_option(file):
-            raise BadInput(
-                f"{file} is TensorFlow's, not ONNX; convert it first: python -m tf2onnx.convert "
-                f"{option} {file} --output model.onnx"
-            )
+        if reason := _why_not_read(file):
+            raise BadInput(reason)
+        if fixed and is_tflite(file):
+            raise BadInput("--value fixes inputs of ONNX files, and this is TFLite's")
         if not file.is_file():
             problem = "it is a folder" if file.is_dir() else "no such file"
             raise BadInput(f"{file}: {problem}")
@@ -101,20 +102,40 @@ def main(
         )
         if cpp:
             write_project(out)
-        click.echo(json.dumps(metadata, indent=2)) if as_json else _print(metadata, out, cpp=cpp)
+        click.echo(json.dumps(metadata, indent=2)) if as_json else _print(
+            metadata, out, judge(file), cpp=cpp
+        )
     sys.exit(1 if metadata["check"]["status"] == "failed" else 0)
 
 
-def _tf2onnx_option(file: Path) -> str | None:
-    """How tf2onnx is told of a model of TensorFlow's; None for anything else."""
+def _why_not_read(file: Path) -> str | None:
+    """One line for a model of a format that is not read here, and what to do; None for others."""
     if (file / "saved_model.pb").is_file():
-        return "--saved-model"
+        return _of_tensorflow(file, "--saved-model")
     if not file.is_file():
         return None
     if file.suffix in (".keras", ".h5"):
-        return "--keras"
+        return _of_tensorflow(file, "--keras")
+    if is_stablehlo(file):
+        return (
+            f"{file} is StableHLO, which is not read here: TVM's importer of it has 21 operations "
+            "and needs an older jaxlib; export the model to ONNX or TFLite in its framework"
+        )
+    return why_not_readable(file) if is_tflite(file) else None
+
+
+def _of_tensorflow(file: Path, option: str) -> str:
+    return (
+        f"{file} is TensorFlow's, not ONNX; convert it first: python -m tf2onnx.convert {option} "
+        f"{file} --output model.onnx"
+    )
+
+
+def is_stablehlo(file: Path) -> bool:
+    """Whether a file is StableHLO: MLIR's bytecode, or a text with its operations."""
     with file.open("rb") as opened:
-        return "--tflite" if opened.read(8)[4:] == b"TFL3" else None  # TFLite's mark
+        begin = opened.read(4096)
+    return begin.startswith(b"ML\xefR") or (b"module" in begin and b"stablehlo." in begin)
 
 
 def _parse_shape(text: str) -> tuple[str, list[int]]:
@@ -137,7 +158,7 @@ def _parse_value(text: str) -> tuple[str, list[float]]:
     return name, found
 
 
-def _print(metadata: dict[str, Any], out: Path, *, cpp: bool) -> None:
+def _print(metadata: dict[str, Any], out: Path, judge: str, *, cpp: bool) -> None:
     for kind in ("input", "output"):
         for each in metadata[f"{kind}s"]:
             shape = "×".join(map(str, each["shape"])) or "scalar"
@@ -145,7 +166,7 @@ def _print(metadata: dict[str, Any], out: Path, *, cpp: bool) -> None:
     click.echo(f"target  {metadata['target']}")
     judged = metadata["check"]
     if judged["status"] == "ok":
-        click.echo(f"check   as ONNX Runtime, largest error {judged['max_error']:.2g}")
+        click.echo(f"check   as {judge}, largest error {judged['max_error']:.2g}")
     elif judged["status"] == "off":
         click.echo(f"check   off: {judged['reason']}")
     else:

@@ -39,6 +39,7 @@ _TEXTS = {
     "exits_when_imported.py": 'import sys\nsys.exit("no licence")\n',
     "text.onnx": "a text, and not a short one\n",
     "phone.tflite": "\x1c\0\0\0TFL3\0\0\0\0",
+    "jitted.mlir": "module @jit_f {\n  %0 = stablehlo.add %a, %a : tensor<2xf32>\n}\n",
     "saved/saved_model.pb": "\n",
     "layers.keras": "PK\n",
     "empty.onnx": "",

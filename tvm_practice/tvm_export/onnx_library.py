@@ -1,5 +1,7 @@
 """An ONNX file to a library: model.so, which TVM's runtime loads, and model.json beside it.
 
+A TFLite file takes the same way, read by `importers.tflite` in the place of `importers.onnx`.
+
     compile_onnx("model.onnx", "runs/model", target="llvm", shapes={}, checked=None)
 
 A child process with the current engine does the work, by `compile_file` and `check`.
@@ -14,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import CannotImport, DoesNotCompile, Missing
+from tvm_practice.tvm_export.importers import tflite
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,13 +43,13 @@ def compile_onnx(
     """Compile a file, check the library, write `out`/model.json, and return its content.
 
     Args:
-        file: the ONNX file.
+        file: the ONNX file, or a TFLite file.
         out: folder; made if it is not there.
         target: see `targets.resolve_target`.
         shapes: extents by input, for inputs with symbolic dimensions.
         values: numbers by input, for inputs that choose shapes; they are none of the library.
-        checked: whether to compare with ONNX Runtime; None: where it is installed and the library
-            can run.
+        checked: whether to compare with ONNX Runtime, or TFLite's interpreter; None: where it is
+            installed and the library can run.
         output: where the child prints, see `engines.Session`.
 
     Returns:
@@ -58,12 +61,12 @@ def compile_onnx(
         Missing: a package that is not installed.
         BadInput, CannotImport, DoesNotCompile: as `compile_file` does.
     """
-    from tvm_practice.tvm_export.baselines import onnx_missing
     from tvm_practice.tvm_export.writing import write_json
 
-    if missing := onnx_missing(["onnx"] + ["onnxruntime"] * bool(checked)):
+    unreadable, unchecked = _missing(file)
+    if missing := unreadable or (unchecked if checked else None):
         raise Missing(missing)
-    off = "--no-check" if checked is False else onnx_missing(["onnxruntime"])
+    off = "--no-check" if checked is False else unchecked
     arguments = {"file": str(file), "out": str(out), "shapes": dict(shapes), "target": target}
     arguments["values"] = dict(values or {})
     with engines.Session(engines.CURRENT, output=output) as session:
@@ -81,6 +84,15 @@ def compile_onnx(
     }
     write_json(out / METADATA, metadata)
     return metadata
+
+
+def _missing(file: Path) -> tuple[str | None, str | None]:
+    """What is not installed: to read the file, and to compute what the library is compared with."""
+    from tvm_practice.tvm_export.baselines import onnx_missing
+
+    if tflite.is_tflite(file):
+        return tflite.why_not_readable(file), tflite.no_interpreter()
+    return onnx_missing(["onnx"]), onnx_missing(["onnxruntime"])
 
 
 def _checked(
@@ -113,10 +125,10 @@ def compile_file(
     target: str = "llvm",
     values: Mapping[str, Sequence[float]] | None = None,
 ) -> dict[str, Any]:
-    """Compile an ONNX file to `out`/model.so.
+    """Compile an ONNX file, or a TFLite file, to `out`/model.so.
 
     Args:
-        file: the ONNX file; its external data, if it has any, lies beside it.
+        file: the file; an ONNX file's external data, if it has any, lies beside it.
         out: folder, made if it is not there. A model.json in it, of another library, is removed.
         shapes: extents by input, for inputs with symbolic dimensions.
         target: see `targets.resolve_target`.
@@ -133,14 +145,6 @@ def compile_file(
         Missing: no C++ compiler to link the library with.
     """
     from tvm_practice.measure import Stopwatch
-    from tvm_practice.tvm_export.importers.onnx import (
-        input_tensors,
-        opset,
-        output_tensors,
-        read_model,
-        value_arrays,
-        with_values,
-    )
     from tvm_practice.tvm_export.targets import (
         require_buildable,
         resolve_target,
@@ -152,26 +156,40 @@ def compile_file(
     require_buildable(target, engines.CURRENT, tuned=False)
     resolved = with_host(resolve_target(target))
     _require_linker()
+    reader = _reader(file)
     with watch("read"):
-        model = read_model(file)
-        model = with_values(model, value_arrays(model, values or {}))
-        inputs = input_tensors(model, shapes)
-    module, executable = compile_model(model, inputs, resolved, watch)
+        model = reader.read_model(file)
+        if values:
+            model = reader.with_values(model, reader.value_arrays(model, values))
+        inputs = reader.input_tensors(model, shapes)
+    module, executable = compile_model(model, inputs, resolved, watch, reader=reader)
     with watch("link"):
         _link(executable, Path(out))
     return {
-        "opset": opset(model),
+        "opset": reader.opset(model),
         "target": str(resolved),
         "not_runnable": why_not_runnable(resolved),
         "inputs": inputs,
-        "outputs": output_tensors(model, module),
+        "outputs": reader.output_tensors(model, module),
         "values": dict(values or {}),
         "seconds": watch.seconds,
     }
 
 
+def _reader(file: str) -> Any:
+    """The package that reads the file's format."""
+    from tvm_practice.tvm_export.importers import onnx
+
+    return tflite if tflite.is_tflite(Path(file)) else onnx
+
+
 def compile_model(
-    model: Any, inputs: Sequence[Mapping[str, Any]], target: Any, watch: "Stopwatch"
+    model: Any,
+    inputs: Sequence[Mapping[str, Any]],
+    target: Any,
+    watch: "Stopwatch",
+    *,
+    reader: Any = None,
 ) -> tuple[Any, Any]:
     """An ONNX model compiled in this process.
 
@@ -180,6 +198,7 @@ def compile_model(
         inputs: as `input_tensors` gives them.
         target: a tvm.target.Target.
         watch: takes the seconds of each stage.
+        reader: whose import_model takes the model, `importers.onnx` unless given.
 
     Returns:
         The optimized Relax module and the tvm.runtime.Executable.
@@ -187,7 +206,7 @@ def compile_model(
     Raises:
         CannotImport, DoesNotCompile: as `compile_file` does.
     """
-    from tvm_practice.tvm_export.importers.onnx import import_model
+    from tvm_practice.tvm_export.importers import onnx
     from tvm_practice.tvm_export.loading import in_a_line
     from tvm_practice.tvm_export.quiet import native_stderr_to
     from tvm_practice.tvm_export.relax import optimized
@@ -195,7 +214,7 @@ def compile_model(
 
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say
         with watch("import"):
-            module = import_model(model, inputs)
+            module = (reader or onnx).import_model(model, inputs)
         with watch("optimize"), in_a_line("TVM cannot optimize the model", CannotImport):
             names = [each["name"] for each in inputs]
             module = optimized(module, Steps(), names=names, target=target)
@@ -249,8 +268,10 @@ def check(
 ) -> dict[str, Any]:
     """Run a library and ONNX Runtime on the same random inputs and compare their outputs.
 
+    Of a TFLite file it is TFLite's interpreter.
+
     Args:
-        file: the ONNX file.
+        file: the ONNX file, or the TFLite file.
         library: the file that was compiled from it.
         inputs: [{"name", "shape", "dtype"}] in the model's order.
         target: that it was compiled for, as `compile_file` says it.
@@ -262,9 +283,7 @@ def check(
     import numpy as np
     import tvm
 
-    from tvm_practice.tvm_export.baselines import open_onnx_session
     from tvm_practice.tvm_export.config import ATOL, RTOL
-    from tvm_practice.tvm_export.importers.onnx import read_model, value_arrays
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner
@@ -277,10 +296,9 @@ def check(
     judged: dict[str, Any] = {"status": "ok", "reason": None, "max_error": None}
     judged |= {"atol": ATOL, "rtol": RTOL}
     try:
-        fixed = value_arrays(read_model(file), values) if values else {}
-        reference = open_onnx_session(file).run(None, feed | fixed)
+        reference = _reference(file, feed, values)
     except Exception as error:  # it has none to catch but Exception
-        return judged | {"status": "failed", "reason": f"ONNX Runtime: {describe(error)}"}
+        return judged | {"status": "failed", "reason": f"{judge(file)}: {describe(error)}"}
     with compiling_kernels(compiled_for):
         runner = RelaxRunner.from_file(library, device=device_of(compiled_for))
     runner.set_inputs(list(feed.values()))
@@ -290,6 +308,24 @@ def check(
     except ValueError as wrong:
         return judged | {"status": "failed", "reason": str(wrong)}
     return judged | {"max_error": largest}
+
+
+def judge(file: Path | str) -> str:
+    """What a library of the file is compared with."""
+    return "TFLite's interpreter" if tflite.is_tflite(Path(file)) else "ONNX Runtime"
+
+
+def _reference(
+    file: str, feed: dict[str, "np.ndarray"], values: Mapping[str, Sequence[float]] | None
+) -> list["np.ndarray"]:
+    from tvm_practice.tvm_export.baselines import open_onnx_session
+    from tvm_practice.tvm_export.importers import onnx
+
+    if tflite.is_tflite(Path(file)):
+        return tflite.interpreted(file, feed)
+    fixed = onnx.value_arrays(onnx.read_model(file), values) if values else {}
+    found: list[np.ndarray] = open_onnx_session(file).run(None, feed | fixed)
+    return found
 
 
 def _draw(random: "np.random.Generator", shape: Sequence[int], dtype: str) -> "np.ndarray":
