@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,21 @@ def test_a_missing_package_is_named_with_the_way_out(tmp_path: Path) -> None:
     if "tflite" in missing:
         assert "pip install tflite, which reads it" in done.stderr
     assert "python -m tf2onnx.convert --tflite phone.tflite" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no jax")
+def test_the_importer_of_stablehlo_still_stops(tmp_path: Path) -> None:
+    """`compile_onnx` refuses StableHLO: once this passes, it need not."""
+    program = (
+        "from tvm_practice import engines; engines.activate('current')\n"
+        "import jax; from tvm.relax.frontend.stablehlo import from_stablehlo\n"
+        "text = jax.jit(lambda x: x + x).lower(jax.numpy.ones(2)).as_text(dialect='stablehlo')\n"
+        "open('jitted.mlir', 'w').write(text); from_stablehlo(text)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode != 0 and "isinstance" in done.stderr, done.stderr
+    done = run("compile_onnx", "jitted.mlir", "--out", "out", folder=tmp_path)
+    assert done.returncode == 2 and "is StableHLO" in done.stderr

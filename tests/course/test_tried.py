@@ -19,6 +19,7 @@ FEWER = {
     "labs.gpu_schedule.tensorize_product": ("len(intrinsics)",),
     "labs.gpu_schedule.tensor_cores": ("len(intrinsics)",),
     "labs.gpu_schedule.bind_threads_classic": ("len(tensors)",),
+    "labs.gpu_schedule.register_tile_classic": ("len(tensors)",),
     "labs.deploy_cpp.image_to_label": ("len(mean)", "len(std)"),
     "labs.cross_compile.compile_object": ("len(target)",),
     "labs.compilers_compared.pays_after": ("len(ratio)",),

@@ -1,5 +1,7 @@
 """`tvm_practice.tvm_export.cpp`: the project's files, and what is said where a tool is missing."""
 
+import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,14 @@ def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         cpp.build_project(tmp_path)
     with pytest.raises(Missing, match=r"C\+\+ compiler"):
         native.run_exercise("wrap_buffer", "")
+
+
+def test_the_wheel_has_no_static_runtime_and_lacks_headers_to_build_one() -> None:
+    """As docs/guides/cuda-applications.md says. Once it has them, the page can say how."""
+    found = importlib.util.find_spec("tvm")
+    assert found is not None and found.submodule_search_locations
+    wheel = Path(next(iter(found.submodule_search_locations)))
+    assert (wheel / "lib" / "libtvm_runtime.so").exists() or os.name != "posix"
+    assert not list(wheel.rglob("libtvm*.a"))
+    assert (wheel / "src" / "runtime" / "module.cc").exists()
+    assert not (wheel / "include" / "tvm" / "support" / "io.h").exists()

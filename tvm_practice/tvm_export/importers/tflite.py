@@ -7,6 +7,7 @@
 The package tflite, which reads the format, is optional, and so are those with its interpreter.
 """
 
+import gc
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -109,12 +110,20 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
     from tvm import relax
     from tvm.relax.frontend.tflite import from_tflite
 
-    from tvm_practice.tvm_export.loading import in_a_line
+    from tvm_practice.tvm_export.loading import describe
 
     shapes = {each["name"]: tuple(each["shape"]) for each in inputs}
-    with in_a_line("TVM cannot import the model", CannotImport, "tf2onnx may, by ONNX"):
+    try:
         module = from_tflite(model, shape_dict=shapes)
         return relax.frontend.detach_params(module)[0]
+    except Exception as error:  # of TVM, NumPy or the package that reads the format
+        problem = (
+            f"TVM's importer cannot convert the model: {describe(error)}; tf2onnx may, to ONNX"
+        )
+    # Not within the except block: that would keep the builder, which complains when it ends. Circles
+    # of references keep it, too, until they are collected: here, where nothing is printed.
+    gc.collect()
+    raise CannotImport(problem)
 
 
 def interpreted(file: str, feed: Mapping[str, "np.ndarray"]) -> list["np.ndarray"]:

@@ -1106,6 +1106,7 @@ _CLASSIC_TILES = (
     # Equal ones, and large ones: these are not run.
     (4, 4, 4, 4, 4), (16, 16, 2, 2, 16), (2, 2, 16, 16, 2), (9, 3, 2, 4, 64),
 )  # fmt: skip
+_DRAWN_TILES = ((2, 3, 5), (6, 7, 10), (3, 6, 7), (2, 3, 6), (3, 5, 10))
 
 
 @PHASE.exercise(
@@ -1144,7 +1145,8 @@ _CLASSIC_TILES = (
 def check_register_tile_classic(register_tile_classic: Function) -> None:
     from solutions.te_basics import matmul
 
-    for threads_y, threads_x, rows, columns, step in _CLASSIC_TILES:
+    tiles = [tuple(draw_distinct(1, among)[0] for among in _DRAWN_TILES), *_CLASSIC_TILES]
+    for threads_y, threads_x, rows, columns, step in tiles:
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         tensors = matmul(m, n, k)
         returned = register_tile_classic(tensors, threads_y, threads_x, rows, columns, step)
@@ -1344,8 +1346,10 @@ def check_stage_shared_classic(stage_shared_classic: Function) -> None:
     from solutions.te_basics import matmul
     from tvm_practice.labs.gpu.classic import cuda_source
 
-    # A thread block of one warp, rows longer than a warp, one row, and many.
-    cases = ((4, 8, 4, 4, 8), (2, 48, 4, 2, 24), (1, 64, 8, 1, 16), (6, 32, 2, 4, 48))
+    # A thread block of one warp, rows longer than a warp, one row, and many; whole warps.
+    across, along, drawn = (draw_distinct(1, each)[0] for each in ((2, 3, 5), (32, 64), (1, 3, 6)))
+    cases = [(4, 8, 4, 4, 8), (2, 48, 4, 2, 24), (1, 64, 8, 1, 16), (6, 32, 2, 4, 48)]
+    cases.insert(1, (across, along, drawn, across, along))
     for at, (threads_y, threads_x, rows, columns, step) in enumerate(cases):
         tensors = matmul(2 * threads_y * rows, threads_x * columns, 2 * step)
         schedule, local, k_outer = _reference().register_tile_classic(
