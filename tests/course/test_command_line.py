@@ -12,6 +12,7 @@ import pytest
 
 from tests.course.conftest import ROOT, Tree
 from tests.pages import run_blocks
+from tvm_practice.course import board
 from tvm_practice.course.__main__ import main
 from tvm_practice.course.catalog import exercises, find, modules
 from tvm_practice.course.editing import is_stub, line_of, signature
@@ -58,6 +59,11 @@ def test_list_grades_only_what_changed(cheap: Tree) -> None:
 def test_the_board_fits_a_small_terminal(cheap: Tree) -> None:
     lines = cheap.run("list").stdout.splitlines()
     assert len(lines) <= 23 and max(map(len, lines)) <= 80
+
+
+def test_the_board_names_adjacent_labs_at_once() -> None:
+    keys = ("puzzles", "lab1", "lab2", "lab3", "lab5")
+    assert board._keys([each for each in modules() if each.key in keys]) == "puzzles lab1-3 lab5"
 
 
 def test_list_says_once_what_keeps_a_file_from_being_read(cheap: Tree) -> None:

@@ -1,7 +1,7 @@
 """The board: every exercise with how it stands."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -78,9 +78,21 @@ def board(verdicts: Collection[Verdict], among: Collection[Phase] | None = None)
                 label = ("", "")
     if untouched:
         whole = sum(len(phase.exercises) for phase in untouched)
-        keys = " ".join(phase.key for phase in untouched)
-        table.add_row("more", bar(0, whole), Text(*_MARK["todo"]), keys)
+        table.add_row("more", bar(0, whole), Text(*_MARK["todo"]), _keys(untouched))
     return table
+
+
+def _keys(among: Sequence[Phase]) -> str:
+    """What practice and labs are called, the numbers of adjacent labs at once: `lab1-4 lab6`."""
+    keys = [each.key for each in among if not each.is_lab]
+    runs: list[list[int]] = []
+    for number in [each.number for each in among if each.is_lab]:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    keys += [f"lab{first}" + f"-{last}" * (last > first) for first, last in runs]
+    return " ".join(keys)
 
 
 def _names(among: Collection[Exercise]) -> str:

@@ -120,8 +120,8 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
         problem = (
             f"TVM's importer cannot convert the model: {describe(error)}; tf2onnx may, to ONNX"
         )
-    # Not within the except block: that would keep the builder, which complains when it ends. Circles
-    # of references keep it, too, until they are collected: here, where nothing is printed.
+    # Not within the except block: that would keep the builder, which complains when it ends. Cycles
+    # keep it too, until they are collected: here, where nobody hears it.
     gc.collect()
     raise CannotImport(problem)
 
