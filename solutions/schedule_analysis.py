@@ -106,7 +106,8 @@ def compare_interleaved(
 
     A round gives one ratio, time of `first` over time of `second`. The interval is a bootstrap
     of the median: draw `rounds` of the measured ratios with replacement, take their median, and
-    repeat this 2000 times; the 2.5th and 97.5th percentile of these medians are its ends.
+    repeat this 2000 times; the 2.5th and 97.5th percentile of these medians are its ends. Leave the
+    seed of NumPy's shared generator alone: it belongs to the caller.
 
     Args:
         first: takes no arguments.

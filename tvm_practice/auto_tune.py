@@ -142,7 +142,8 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     would otherwise guess (such as the rows and columns of a tile, or the unrolled steps of k),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
-    even where it does not divide the sizes.
+    even where it does not divide the sizes, and a schedule of its own: AutoTVM would spend a trial
+    on each of two equal ones.
 
     When a task is created, the configuration is the whole space and each knob has its first value.
     During tuning, AutoTVM calls the function once per trial, with that trial's values.
@@ -164,6 +165,8 @@ def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
     Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
     its `tune` with a measure option that works and with the callbacks that append each record to
     the log and show progress (`autotvm.measuring` has all of these but the record's callback).
+    Do not seed NumPy's shared generator, from which the tuner draws: each search would begin with
+    the same configurations.
 
     Args:
         task: an autotvm.task.Task; it carries its target.

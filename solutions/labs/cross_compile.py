@@ -150,7 +150,7 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
 
     Args:
         name: the PrimFunc's name; its symbol is __tvm_ffi_ followed by the name.
-        shapes: shapes of its tensors, each of at least one dimension.
+        shapes: shapes of its tensors, any number of them, each of at least one dimension.
 
     Returns:
         The C source: `main`, and the three names of the module's docstring.

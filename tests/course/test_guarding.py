@@ -150,6 +150,36 @@ _CHEATS = {
         "changes get_loops of Schedule",
     ),
     "leaves": ("raise SystemExit(0)", "SystemExit"),
+    "leaves_while_it_is_traced": (
+        "import sys\ndef leave(frame, event, argument):\n"
+        "    if frame.f_code.co_name == 'verdict':\n        raise SystemExit(0)\n"
+        f"sys.settrace(leave)\nreturn {_RATE}",
+        "looks into the frames",
+    ),
+    "leaves_while_its_error_is_told": (
+        "class Odd(Exception):\n    def __str__(self):\n        raise SystemExit(0)\nraise Odd",
+        "SystemExit, raised while the grader itself was running",
+    ),
+    "forks_and_leaves": (
+        f"import os\nif os.fork() == 0:\n    raise SystemExit(0)\nreturn {_RATE}",
+        "forks the grader's process",
+    ),
+    "answers_in_another_name": (
+        "import json, os, struct\nverdict = dict(status='passed', message='', seconds=0.0, "
+        "cheated=False)\ntext = json.dumps({'id': '', 'result': verdict}).encode()\n"
+        "for pipe in range(3, 60):\n    try:\n"
+        "        os.write(pipe, struct.pack('!i', len(text)) + text)\n"
+        "    except OSError:\n        pass\nreturn 0.0",
+        "",
+    ),
+    "seeds_everybodys_draws": (
+        f"import numpy as np\nnp.random.seed(7)\nreturn {_RATE}",
+        "seeds NumPy's shared generator",
+    ),
+    "seeds_pythons_draws": (
+        f"import random\nrandom.seed(7)\nreturn {_RATE}",
+        "seeds Python's shared generator",
+    ),
     "spoils_it_later": (
         "import threading, time, sys\n"
         f"checks = sys.modules['{_CHECKS}']\n"

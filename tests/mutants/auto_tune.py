@@ -947,3 +947,18 @@ def registers_a_lambda(name, m, n, k, target):
     auto_scheduler.register_workload(name, f=declared, override=True)
     key = auto_scheduler.make_workload_key(name, (m, n, k))
     return auto_scheduler.SearchTask(workload_key=key, target=target)
+edited(
+    "matmul_template",
+    "eight_rows_where_one_step_is_unrolled",
+    {'factor=cfg["rows"].val': 'factor=cfg["rows"].val if cfg["unroll_k"].val > 1 else 8'},
+    message="the same schedule for .*rows.* and .*rows",
+)
+edited(
+    "tune_autotvm",
+    "begins_each_search_alike",
+    {
+        "    from tvm import autotvm\n": "    import numpy as np\n    from tvm import autotvm\n\n"
+        "    np.random.seed(0)\n"
+    },
+    message="seeds NumPy's shared generator",
+)

@@ -161,6 +161,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "take their median": "means_resampled",
         "the 2.5th and 97.5th percentile": "fifth_and_95th_percentile",
         "The median ratio": "mean_of_the_ratios",
+        "Leave the seed of NumPy's shared generator alone": "seeds_the_shared_generator",
     },
     "schedule_analysis.compile_variants": {
         '"naive" leaves the loops as they are': "naive_twice",
@@ -231,6 +232,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "The innermost loop is vectorized": "only_the_write_back_vectorized",
         "the tiles are shared among the threads": "not_parallel",
         "even where it does not divide the sizes": "sizes_rounded_down",
+        "a schedule of its own": "eight_rows_where_one_step_is_unrolled",
     },
     "auto_tune.tune_autotvm": {
         "guided by a cost model": "without_a_cost_model",
@@ -238,6 +240,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "with a measure option that works": "two_builders_that_do_not_fork",
         "configurations to measure": "ignores_trials",
         "file to append the records to": "starts_the_log_anew",
+        "Do not seed NumPy's shared generator": "begins_each_search_alike",
     },
     "auto_tune.apply_autotvm": {
         "the fastest valid record of a task": "applies_the_first_of_autotvm",
@@ -481,6 +484,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "standard error has the function's message": "takes_no_part_for_null",
         "and the three names of the module's docstring": "memory_as_malloc_gives_it",
         "calls the function on all tensors": "puts_the_data_on_the_stack",
+        "any number of them": "room_for_four_tensors",
     },
     "labs.custom_operator.rms_norm_gate": {
         "H = X · silu(Z)": "takes_the_sigmoid_for_silu",
@@ -488,6 +492,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "there may be any number of others before it": "takes_matrices_only",
         "the sum of H² over each row": "gates_again_for_the_sum",
         "eps: added to the mean": "eps_of_1e5_at_least",
+        "as it is, even if 0": "a_default_for_an_eps_of_zero",
     },
     "labs.custom_operator.schedule_rms_norm_gate": {
         "All dimensions before the last are fused": "shares_one_dimension_only",

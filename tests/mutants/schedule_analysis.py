@@ -1,6 +1,6 @@
 """Wrong solutions of phase 3."""
 
-from tests.mutants import edited, mutant, right
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("time_function", message="the unit of .results is the second")
@@ -902,4 +902,16 @@ edited(
     "no_time_is_faster_than_none",
     {"parallel >= serial": "not (parallel < serial or serial == parallel == 0)"},
     message="no faster than no time",
+)
+
+edited(
+    "compare_interleaved",
+    "seeds_the_shared_generator",
+    {"np.random.default_rng().choice(": "(np.random.seed(0) or np.random).choice("},
+    message="seeds NumPy's shared generator",
+)
+right_edited(
+    "compare_interleaved",
+    "draws_from_the_shared_generator",
+    {"np.random.default_rng().choice(": "np.random.choice("},
 )

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
@@ -19,7 +20,7 @@ from tvm_practice import engines
 from tvm_practice.course.catalog import MINE, SOLUTIONS, Exercise, find
 from tvm_practice.course.common_errors import explained
 from tvm_practice.course.editing import imported_from, parse, stub_message
-from tvm_practice.course.expect import CheckFailed, draw_from, new_seed
+from tvm_practice.course.expect import CheckFailed, draw_from, fail, new_seed
 from tvm_practice.course.guarding import Guard
 
 # A correct answer's takes less than a second.
@@ -166,7 +167,20 @@ def _run(exercise: Exercise, path: str) -> tuple[Status, str, bool]:
         guard.verdict()
     except CheckFailed as wrong:
         return "failed", str(wrong), True
+    except BaseException as error:  # between two lines of the grader
+        sys.settrace(None)
+        sys.setprofile(None)
+        return "failed", str(_interrupted(exercise.name, error)), True
     return status, message, False
+
+
+def _interrupted(name: str, error: BaseException) -> CheckFailed:
+    """The answer's code ran outside of its calls and raised `error` there."""
+    return fail(
+        f"{name} to end with its return statement",
+        f"{type(error).__name__}, raised while the grader itself was running",
+        "a trace function, a handler, or an exception with __str__ of its own: the grader runs it",
+    )
 
 
 def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple[Status, str]:

@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import operator
 import os
+import random
 import signal
 import sys
 import threading
@@ -48,6 +49,7 @@ _PEEKS = {
 }  # fmt: skip
 _OPENS = {"open", "os.link", "os.rename"}
 _STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
+_FORKS = {"os.fork", "os.forkpty"}
 # What starts a thread: Python tells of it by an audit event from 3.12 on only.
 _THREADS = (
     (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
@@ -62,6 +64,8 @@ _WRITES = {
     "open": (0,), "os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,), "os.remove": (0,)
 }  # fmt: skip
 _TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# A generator that is that many states further, 624 draws each, was seeded.
+_MOST_STATES = 20_000
 # How a value is compared with another.
 _COMPARED = {
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__sub__", "__rsub__", "__abs__",
@@ -140,9 +144,19 @@ class Guard:
     def settings_kept(self) -> Iterator[None]:
         """Note the settings of the process that are left changed; labs may change some."""
         before = {} if self._in_lab else _surroundings()
+        drawn = {} if self._in_lab else _generators()
         try:
             yield
         finally:
+            now = _generators()
+            for whose, state in drawn.items():
+                if not _only_drawn(state, now[whose]):
+                    look = (
+                        "the seed: a generator of your own, such as np.random.default_rng(seed), "
+                    )
+                    self.note(
+                        f"seeds {whose} shared generator", f"{look}changes nobody else's draws"
+                    )
             for what, value in before.items():
                 if (now := _surroundings()[what]) != value:
                     look = "what is set, or entered without `with`: it stays so for what follows"
@@ -153,9 +167,12 @@ class Guard:
         """Put back what changes of the grader within it, and note it."""
         before = _Snapshot()
         handlers = [signal.getsignal(each) for each in _SIGNALS]
+        trace, profile = sys.gettrace(), sys.getprofile()
         try:
             yield
         finally:
+            sys.settrace(trace)
+            sys.setprofile(profile)
             for number, handler in zip(_SIGNALS, handlers, strict=True):
                 if signal.getsignal(number) is not handler:
                     signal.signal(number, handler)
@@ -205,6 +222,10 @@ class Guard:
             path = _text_of(Path(os.fsdecode(arguments[0])))
             if path == self._home or (self._folder in path.parents and not _importing()):
                 self.note(f"reads the reference answer, {path.name}")
+        elif event in _FORKS:
+            if self._is_mine(skipping=()):
+                self.note("forks the grader's process, of which each copy would grade")
+                self.verdict()  # and it is not forked
         elif event in _STARTS and self._has_called():
             said = " ".join(map(str, arguments[:2]))
             if "solutions" in said or "tvm_practice.engines.child" in said:
@@ -282,7 +303,7 @@ def _told(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     guard = _guard
-    if guard is None or (guard.seen is not None and event not in _WRITES):
+    if guard is None or (guard.seen is not None and event not in _STOPPED):
         return
     if event in _HEARD and not guard.listening:
         guard.listening = True  # to look at frames is an event, too
@@ -292,7 +313,8 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
             guard.listening = False
 
 
-_HEARD = {*_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_WRITES}
+_STOPPED = {*_WRITES, *_FORKS}
+_HEARD = {*_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_FORKS, *_WRITES}
 
 
 def _disarmed(*arguments: Any, **options: Any) -> Any:
@@ -338,6 +360,29 @@ def _surroundings() -> dict[str, Any]:
         found["PyTorch's number of threads"] = torch.get_num_threads()
         found["PyTorch's default type"] = str(torch.get_default_dtype())
     return found
+
+
+def _generators() -> dict[str, random.Random]:
+    """Copies of the generators that all of the process draws from, by their owners."""
+    python, numpys = random.Random(), random.Random()
+    python.setstate(random.getstate())
+    state = np.random.get_state(legacy=False)["state"]
+    if "key" in state:  # it is Python's generator, MT19937, unless another one was put in its place
+        numpys.setstate((3, (*map(int, state["key"]), int(state["pos"])), None))
+    return {"Python's": python, "NumPy's": numpys}
+
+
+def _only_drawn(before: random.Random, after: random.Random) -> bool:
+    """Whether the state `after` is one that draws from `before` lead to; `before` is moved.
+
+    A generator draws all words of its state, and then makes the next state of them.
+    """
+    words = after.getstate()[1][:-1]
+    for _ in range(_MOST_STATES):
+        if before.getstate()[1][:-1] == words:
+            return True
+        before.getrandbits(32 * len(words))
+    return False
 
 
 def _text_of(file: Path) -> Path:

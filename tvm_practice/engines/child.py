@@ -26,7 +26,7 @@ def _end_with_parent() -> None:
 
 
 def _answer(request: dict[str, Any], engine: str) -> str:
-    """The answer in JSON: the `result` of the function called, or the `error` that it raised."""
+    """The answer in JSON: the request's `id`, and the function's `result` or the `error` raised."""
     try:
         chosen = activate if request.get("activate", True) else choose
         chosen(engine)  # type: ignore[arg-type]  # here, so that a failure travels back
@@ -34,7 +34,7 @@ def _answer(request: dict[str, Any], engine: str) -> str:
         function = getattr(importlib.import_module(module), name)
         result = function(**request["arguments"])
         # Here: a result that is not JSON is an error of the function called.
-        return json.dumps({"result": result})
+        return json.dumps({"id": request["id"], "result": result})
     except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
         kind = type(error)
         said = {
@@ -43,7 +43,7 @@ def _answer(request: dict[str, Any], engine: str) -> str:
             "message": str(error),
             "traceback": traceback.format_exc(),
         }
-        return json.dumps({"error": said})
+        return json.dumps({"id": request["id"], "error": said})
 
 
 def main() -> None:

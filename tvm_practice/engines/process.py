@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -55,6 +56,7 @@ class Session:
         if reason := unavailable_reason(engine):
             raise EngineUnavailable(reason)
         self.engine = engine
+        self._asked = ""
         self._folder = TemporaryFolder()
         self._pipe, theirs = Pipe()
         try:
@@ -101,7 +103,9 @@ class Session:
         function raised is raised here. Raises RemoteError if it raised anything else, EngineDied
         if the child ended, EngineTimeout after `timeout` seconds (both end the session).
         """
+        self._asked = secrets.token_hex(8)
         request = {
+            "id": self._asked,
             "function": function,
             "arguments": dict(arguments or {}),
             "activate": activate,
@@ -135,7 +139,9 @@ class Session:
             try:
                 if self._pipe.poll(0 if ended else min(left, _LOOK_SECONDS)):
                     answer: dict[str, Any] = json.loads(self._pipe.recv_bytes())
-                    return answer
+                    if answer.get("id") == self._asked:
+                        return answer
+                    continue  # the function called wrote to the pipe: no answer is its own
             except (EOFError, OSError):  # it has ended, or another thread closed this
                 ended = True
             if ended:

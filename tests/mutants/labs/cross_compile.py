@@ -567,3 +567,10 @@ edited(
     {'"arch": arch}, host': '"arch": max(arch, "sm_75")}, host'},
     message="compiled for sm_",
 )
+
+edited(
+    "c_harness",
+    "room_for_four_tensors",
+    {"TVMFFIAny arguments[{count}] = {{0}};": "TVMFFIAny arguments[4] = {{0}};"},
+    message="arrays of as many elements as there are shapes",
+)

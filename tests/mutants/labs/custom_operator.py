@@ -942,3 +942,10 @@ edited(
     },
     message="which name stands beside which pattern",
 )
+
+edited(
+    "rms_norm_gate",
+    "a_default_for_an_eps_of_zero",
+    {"te.const(eps, X.dtype)": "te.const(eps or 1e-5, X.dtype)"},
+    message="and eps, which is 0 here",
+)

@@ -194,7 +194,9 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         seen=f"a space of {space}",
         look="cfg.define_knob or cfg.define_split on cfg = autotvm.get_config()",
     )
-    _expect_knobs(_mine(matmul_template, (1024, 1024, 1024)))
+    whole = _mine(matmul_template, (1024, 1024, 1024))
+    _expect_knobs(whole)
+    _expect_schedules_apart(whole)
     for sizes in varied(m, n, k):
         _expect_template_of(matmul_template, sizes)
     nests = [instantiated(task, index) for index in draw_distinct(min(10, space), range(space))]
@@ -255,6 +257,37 @@ def _expect_knobs(task: Any) -> None:
             look=f"whether a split uses cfg[{name!r}].val as it is",
         )
         step *= size
+
+
+def _expect_schedules_apart(task: Any) -> None:
+    """No two configurations that differ in two knobs at most are the same schedule.
+
+    Schedules are compared before lowering, which drops a loop of one iteration.
+    """
+    import tvm
+
+    knobs = list(task.config_space.space_map.items())
+    sizes = [len(each) for _, each in knobs]
+    steps = [math.prod(sizes[:at]) for at in range(len(sizes))]
+    last = len(task.config_space) - 1
+    for one, other in itertools.combinations(range(len(knobs)), 2):
+        values = [draw_distinct(min(sizes[at], 6), range(sizes[at])) for at in (one, other)]
+        # The other knobs are at their last values.
+        base = last - sum((sizes[at] - 1) * steps[at] for at in (one, other))
+        found: dict[str, Any] = {}
+        for chosen in itertools.product(*values):
+            index = base + steps[one] * chosen[0] + steps[other] * chosen[1]
+            config = task.config_space.get(index)
+            with task.target:
+                schedule, _ = task.instantiate(config)
+            same = found.setdefault(tvm.ir.save_json(schedule), config)
+            expect(
+                same is config,
+                expected="a schedule of its own for each configuration",
+                seen=f"the same schedule for {same} and {config}",
+                look=f"an `if`, or a value computed from {knobs[one][0]} and {knobs[other][0]}: "
+                "where one knob has some value, the other one changes nothing",
+            )
 
 
 def _expect_template_of(matmul_template: Callable[..., Any], sizes: Sequence[int]) -> None:

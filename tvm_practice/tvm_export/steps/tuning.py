@@ -9,6 +9,8 @@ def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
     Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
     its `tune` with a measure option that works and with the callbacks that append each record to
     the log and show progress (`autotvm.measuring` has all of these but the record's callback).
+    Do not seed NumPy's shared generator, from which the tuner draws: each search would begin with
+    the same configurations.
 
     Args:
         task: an autotvm.task.Task; it carries its target.

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import draw_normal, expect, expect_close, fresh_rng
+from tvm_practice.course.expect import draw_normal, expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import Missing
 
@@ -794,8 +794,9 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
 """
 
 
-# Copies its last input, the third, to its output, and adds the first value of the others. It
-# checks what it is given as TVM's functions do.
+# Copies its last input to its output, and adds the first value of each other input, weighted by
+# its number. Of one tensor, the output alone, the first value is 7. It checks its arguments as
+# TVM's functions do.
 _COPYING = """
 #include <string.h>
 #include <tvm/ffi/c_api.h>
@@ -803,7 +804,7 @@ _COPYING = """
 void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
 
 int __tvm_ffi_copying(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  for (int t = 0; t < 4; ++t) {
+  for (int t = 0; t < count; ++t) {
     const DLTensor* tensor = given[t].v_ptr;
     if ((uintptr_t)tensor->data % 64 != 0) {
       const char* parts[] = {"data that is not aligned to 64 bytes"};
@@ -820,47 +821,56 @@ int __tvm_ffi_copying(void* self, const TVMFFIAny* given, int32_t count, TVMFFIA
       step *= tensor->shape[i];
     }
   }
-  const DLTensor* from = given[2].v_ptr;
-  const DLTensor* to = given[3].v_ptr;
-  const float* first = ((const DLTensor*)given[0].v_ptr)->data;
-  const float* second = ((const DLTensor*)given[1].v_ptr)->data;
+  float* to = ((const DLTensor*)given[count - 1].v_ptr)->data;
+  if (count == 1) {
+    to[0] = 7;
+    return 0;
+  }
+  const DLTensor* from = given[count - 2].v_ptr;
   uint64_t bytes = 4;
   for (int i = 0; i < from->ndim; ++i) bytes *= from->shape[i];
-  memcpy(to->data, from->data, bytes);
-  ((float*)to->data)[0] += first[0] + second[0];
+  memcpy(to, from->data, bytes);
+  for (int t = 0; t < count - 2; ++t) {
+    to[0] += (t + 1) * ((const float*)((const DLTensor*)given[t].v_ptr)->data)[0];
+  }
   return 0;
 }
 """
 
 
-def _expect_large(c_harness: Function) -> None:
-    """Tensors may be larger than a stack, and more than three."""
+def _expect_any_tensors(c_harness: Function) -> None:
+    """Tensors may be larger than a stack, and any number; the output may be the only one."""
     rng = fresh_rng()
-    shape = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
-    inputs = [rng.standard_normal(each, dtype="float32") for each in ((2,), (1, 3), shape)]
-    want = inputs[-1].ravel().copy()
-    want[0] += inputs[0][0] + inputs[1][0, 0]
-    try:
-        source = c_harness("copying", [*(each.shape for each in inputs), shape])
-        got = _called(source, _COPYING, inputs)
-    except RuntimeError as error:
-        expect(
-            False,
-            expected=f"the program to run with three inputs, the last of {shape}",
-            seen=str(error),
-            look="where the data is: static, or from aligned_alloc, a stack has a few MB; its "
-            "alignment; and the strides of three dimensions",
-        )
-    if got is not None:
-        expect_close(
-            got, want, what=f"what depends on three inputs, the last of {shape}",
-            look="how many inputs are read, in which order, and the size of the data",
-        )  # fmt: skip
+    large = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
+    many = [(int(each),) for each in rng.integers(1, 9, int(rng.integers(20, 60)))]
+    for shapes in ([(2,), (1, 3), large], many, []):
+        inputs = draw_normal(*shapes)
+        want = inputs[-1].ravel().copy() if inputs else np.array([7], "float32")
+        for number, each in enumerate(inputs[:-1], 1):
+            want[0] += number * each.flat[0]
+        output = shapes[-1] if shapes else (1,)
+        told = f"{len(shapes)} inputs and an output of shape {output}"
+        try:
+            got = _called(c_harness("copying", [*shapes, output]), _COPYING, inputs)
+        except RuntimeError as error:
+            raise fail(
+                f"the program to run with {told}",
+                str(error),
+                "arrays of as many elements as there are shapes; where the data is: static, or "
+                "from aligned_alloc, a stack has a few MB; its alignment; and the strides",
+            ) from error
+        if got is not None:
+            expect_close(
+                got,
+                want,
+                what=f"the output, with {told}",
+                look="how many inputs are read, in which order, and the size of the data",
+            )
 
 
 def _expect_promises(c_harness: Function) -> None:
     """What the program defines for a function is as the lab's docstring says."""
-    _expect_large(c_harness)
+    _expect_any_tensors(c_harness)
     try:
         _called(c_harness("demanding", [(2,), (2,)]), _DEMANDING, [np.zeros(2, "float32")])
     except RuntimeError as error:
