@@ -58,12 +58,12 @@ def compile_onnx(
         Missing: a package that is not installed.
         BadInput, CannotImport, DoesNotCompile: as `compile_file` does.
     """
-    from tvm_practice.tvm_export.baselines import onnx_missing
+    from tvm_practice.tvm_export.baselines import missing_package
     from tvm_practice.tvm_export.writing import write_json
 
-    if missing := onnx_missing(["onnx"] + ["onnxruntime"] * bool(checked)):
+    if missing := missing_package(["onnx"] + ["onnxruntime"] * bool(checked)):
         raise Missing(missing)
-    off = "--no-check" if checked is False else onnx_missing(["onnxruntime"])
+    off = "--no-check" if checked is False else missing_package(["onnxruntime"])
     arguments = {"file": str(file), "out": str(out), "shapes": dict(shapes), "target": target}
     arguments["values"] = dict(values or {})
     with engines.Session(engines.CURRENT, output=output) as session:
