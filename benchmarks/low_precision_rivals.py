@@ -14,8 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from tvm_practice import engines
-from tvm_practice.tvm_export.baselines import bound_call, onnx_missing, open_onnx_session
+from tvm_practice.tvm_export.baselines import (
+    bound_call,
+    compiled_by_openvino,
+    missing_package,
+    open_onnx_session,
+    openvino_call,
+)
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.errors import Missing
 from tvm_practice.tvm_export.nested import flattened
@@ -58,7 +63,7 @@ class Model:
     @functools.cached_property
     def onnx(self) -> Path:
         """The model as an ONNX file, float32."""
-        if reason := onnx_missing():
+        if reason := missing_package():
             raise Missing(reason)
         file = self.folder / "float32.onnx"
         with quiet_frontends():
@@ -204,20 +209,12 @@ def openvino_int8(model: Model) -> Side:
 
 def _openvino(model: Model, change: Callable[[Any, Any], Any], precision: str) -> Side:
     ov = _optional("openvino")
-    core = ov.Core()
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": engines.thread_count(),
-        "INFERENCE_PRECISION_HINT": precision,
-    }
-    compiled = core.compile_model(change(ov, core.read_model(model.onnx)), "CPU", settings)
-    timed, other = compiled.create_infer_request(), compiled.create_infer_request()
-    for name, value in model.feed(model.call.tensors).items():
-        timed.set_tensor(name, ov.Tensor(value))
+    compiled = compiled_by_openvino(change(ov, ov.Core().read_model(model.onnx)), precision)
+    run, _ = openvino_call(compiled, model.feed(model.call.tensors))
+    other = compiled.create_infer_request()
 
     def outputs(tensors: Tensors) -> Outputs:
         found = other.infer(model.feed(tensors))
         return [np.array(found[each]) for each in compiled.outputs]
 
-    timed.infer()
-    return Side(timed.infer, outputs)
+    return Side(run, outputs)

@@ -1,4 +1,4 @@
-"""One model, every compiler: PyTorch, torch.compile, ONNX Runtime and TVM's engines and tuners.
+"""One model, every compiler: PyTorch, torch.compile, ONNX Runtime, OpenVINO, TVM's engines, tuners.
 
 `tvm_export.compilers` measures them; `viz.bench_page` shows the result.
 """

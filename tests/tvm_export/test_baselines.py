@@ -1,6 +1,7 @@
 """What an export is compared with, and what PyTorch's own compiler leaves out."""
 
 import shutil
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -9,6 +10,7 @@ import pytest
 
 from tvm_practice import engines
 from tvm_practice.tvm_export import baselines
+from tvm_practice.tvm_export.errors import Missing
 
 MEASURE = "tvm_practice.tvm_export.baselines:measure_baselines"
 
@@ -54,3 +56,28 @@ def test_onnx_runtime_is_timed_with_its_places_bound(tmp_path: Path) -> None:
     call()
     assert np.array_equal(places[0].numpy(), feed["x"] + feed["y"])
     assert np.array_equal(places[1].numpy(), -feed["x"])
+
+
+def test_openvino_that_is_not_installed_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxscript")
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(Missing, match=r"no Python package openvino.*tvm-practice\[rivals\]"):
+        baselines.openvino(mock.Mock(), tmp_path, mock.Mock())
+    assert not list(tmp_path.iterdir())
+
+
+def test_openvino_is_timed_with_its_places_bound(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    import torch
+
+    from tvm_practice.measure import Stopwatch
+    from tvm_practice.tvm_export.calling import as_call
+
+    call = as_call(torch.nn.Linear(16, 8).eval(), (torch.randn(4, 16),))
+    run, outputs = baselines.openvino(call, tmp_path, Stopwatch())
+    with torch.inference_mode():
+        expected = call.module(*call.tensors)[0].numpy()
+    np.testing.assert_allclose(outputs[0], expected, atol=1e-5)
+    run()

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from tvm_practice.measure import Latency, Stopwatch
     from tvm_practice.tvm_export.calling import Call
 
-ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+_TO_ONNX = ("onnx", "onnxscript")
+ONNX_PACKAGES = (*_TO_ONNX, "onnxruntime")
 
 
 @dataclass
@@ -54,7 +55,8 @@ def measure_baselines(
 
     Args:
         model: "module:factory", see `loading.load`.
-        names: of "compile" (torch.compile with inductor) and "onnx" (ONNX Runtime).
+        names: of "compile" (torch.compile with inductor), "compile-max" (the same with
+            max-autotune and frozen weights), "onnx" (ONNX Runtime) and "openvino".
         example: [{"shape", "dtype"}] of the inputs, for a factory that returns none.
         atol, rtol: how far outputs may be from PyTorch's.
 
@@ -104,8 +106,10 @@ def _built(
 
     watch = Stopwatch()
     try:
-        if name == "compile":
-            run, outputs = torch_compile(loaded, watch)
+        if name in ("compile", "compile-max"):
+            run, outputs = torch_compile(loaded, watch, thorough=name == "compile-max")
+        elif name == "openvino":
+            run, outputs = openvino(call, folder, watch)
         else:
             run, outputs = onnx_runtime(call, folder, watch)
     except Missing as missing:
@@ -133,9 +137,14 @@ def _timed_with_eager(loaded: Loaded, rivals: Mapping[str, _Rival]) -> "Latency"
 
 
 def torch_compile(
-    loaded: Loaded, watch: "Stopwatch"
+    loaded: Loaded, watch: "Stopwatch", *, thorough: bool = False
 ) -> tuple[Callable[[], Any], list["np.ndarray"]]:
     """The model under torch.compile: a call to be timed, and its outputs on the inputs.
+
+    Args:
+        loaded: the model.
+        watch: for the compilation.
+        thorough: with max-autotune and the weights as constants, which takes minutes more.
 
     Raises Missing without a C++ compiler.
     """
@@ -145,7 +154,8 @@ def torch_compile(
     from tvm_practice.tvm_export.calling import as_array
 
     counters.clear()  # of what was compiled before, see `_left_to_eager`
-    compiled = torch.compile(loaded.module)
+    options = torch._inductor.list_mode_options("max-autotune") | {"freezing": True}
+    compiled = torch.compile(loaded.module, options=options if thorough else None)
     try:
         with watch("compile"):
             result = loaded.call(compiled)
@@ -177,14 +187,38 @@ def onnx_runtime(
     The ONNX file, in `folder`, has to stay while the call is used: weights are read from it.
     Raises Missing where a package is.
     """
-    if reason := onnx_missing():
+    if reason := missing_package():
         raise Missing(reason)
+    file = _onnx_file(call, folder, watch)
+    with watch("load"):
+        session = open_onnx_session(file)
+    arrays = _feed(call)
+    feed = {each.name: arrays[each.name] for each in session.get_inputs()}
+    outputs = session.run(None, feed)
+    return bound_call(session, feed, outputs), outputs
+
+
+def openvino(
+    call: "Call", folder: Path, watch: "Stopwatch"
+) -> tuple[Callable[[], Any], list["np.ndarray"]]:
+    """The model in OpenVINO; see `onnx_runtime`."""
+    if reason := missing_package(_TO_ONNX) or missing_package(("openvino",), extra="rivals"):
+        raise Missing(reason)
+    file = _onnx_file(call, folder, watch)
+    with watch("load"):
+        compiled = compiled_by_openvino(file)
+    return openvino_call(compiled, _feed(call))
+
+
+def _onnx_file(call: "Call", folder: Path, watch: "Stopwatch") -> Path:
+    """The model in `folder` as an ONNX file, weights beside it; one that is there is kept."""
     import torch
 
-    from tvm_practice.tvm_export.calling import as_array
     from tvm_practice.tvm_export.quiet import quiet_frontends
 
     file = folder / "model.onnx"
+    if file.exists():
+        return file
     with watch("export"), quiet_frontends():
         torch.onnx.export(
             call.module,
@@ -195,12 +229,13 @@ def onnx_runtime(
             external_data=True,
             verbose=False,
         )
-    with watch("load"):
-        session = open_onnx_session(file)
-    arrays = dict(zip(call.names, map(as_array, call.tensors), strict=True))
-    feed = {each.name: arrays[each.name] for each in session.get_inputs()}
-    outputs = session.run(None, feed)
-    return bound_call(session, feed, outputs), outputs
+    return file
+
+
+def _feed(call: "Call") -> dict[str, "np.ndarray"]:
+    from tvm_practice.tvm_export.calling import as_array
+
+    return dict(zip(call.names, map(as_array, call.tensors), strict=True))
 
 
 def bound_call(
@@ -223,11 +258,41 @@ def bound_call(
     return functools.partial(session.run_with_iobinding, binding)
 
 
-def onnx_missing(packages: Sequence[str] = ONNX_PACKAGES) -> str | None:
+def compiled_by_openvino(model: Any, precision: str = "f32") -> Any:
+    """An openvino.CompiledModel for one call at a time on the CPU, with as many threads as TVM.
+
+    Args:
+        model: an openvino.Model, or the path of an ONNX file.
+        precision: of its arithmetic, by OpenVINO's name.
+    """
+    openvino: Any = importlib.import_module("openvino")
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": engines.thread_count(),
+        "INFERENCE_PRECISION_HINT": precision,
+    }
+    return openvino.Core().compile_model(model, "CPU", settings)
+
+
+def openvino_call(
+    compiled: Any, feed: Mapping[str, "np.ndarray"]
+) -> tuple[Callable[[], Any], list["np.ndarray"]]:
+    """A call whose inputs have their places already, and its outputs; see `bound_call`."""
+    import numpy as np
+
+    openvino: Any = importlib.import_module("openvino")
+    request = compiled.create_infer_request()
+    for each in compiled.inputs:
+        request.set_tensor(each, openvino.Tensor(feed[each.any_name]))
+    request.infer()
+    return request.infer, [np.array(request.get_tensor(each).data) for each in compiled.outputs]
+
+
+def missing_package(packages: Sequence[str] = ONNX_PACKAGES, *, extra: str = "onnx") -> str | None:
     """One line saying which package is not installed and how to install it; None if all are."""
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            return f"no Python package {package}. To install: pip install 'tvm-practice[onnx]'"
+            return f"no Python package {package}. To install: pip install 'tvm-practice[{extra}]'"
     return None
 
 

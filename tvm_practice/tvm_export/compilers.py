@@ -22,11 +22,24 @@ from tvm_practice.tvm_export.config import Tuner
 from tvm_practice.tvm_export.request import ExportRequest
 from tvm_practice.tvm_export.variants import BuildRecord, VariantRecord
 
-Compiler = Literal["eager", "compile", "onnx", "relay", "autotvm", "ansor", "relax", "metaschedule"]
+Compiler = Literal[
+    "eager",
+    "compile",
+    "compile-max",
+    "onnx",
+    "openvino",
+    "relay",
+    "autotvm",
+    "ansor",
+    "relax",
+    "metaschedule",
+]
 LABELS: dict[Compiler, str] = {
     "eager": "PyTorch eager",
     "compile": "torch.compile",
+    "compile-max": "torch.compile, max",
     "onnx": "ONNX Runtime",
+    "openvino": "OpenVINO",
     "relay": "Relay, untuned",
     "autotvm": "Relay, AutoTVM",
     "ansor": "Relay, Ansor",
@@ -44,7 +57,8 @@ IR: dict[Engine, str] = {"classic": "Relay", "current": "Relax"}
 TUNERS: dict[Compiler, Tuner] = {
     name: tuner for lane in ENGINES.values() for name, tuner in lane.items() if tuner
 }
-_RIVALS: tuple[Compiler, ...] = ("compile", "onnx")  # beside eager, in a process without TVM
+# Beside eager, in a process without TVM.
+_RIVALS: tuple[Compiler, ...] = ("compile", "compile-max", "onnx", "openvino")
 _MEASURE_RIVALS = "tvm_practice.tvm_export.baselines:measure_baselines"
 _EXPORT = "tvm_practice.tvm_export.pipeline:export_variants"
 # Settings that only TVM's compilers get.

@@ -88,11 +88,11 @@ def compile_onnx(
 
 def _missing(file: Path) -> tuple[str | None, str | None]:
     """What is not installed: to read the file, and to compute what the library is compared with."""
-    from tvm_practice.tvm_export.baselines import onnx_missing
+    from tvm_practice.tvm_export.baselines import missing_package
 
     if tflite.is_tflite(file):
         return tflite.why_not_readable(file), tflite.no_interpreter()
-    return onnx_missing(["onnx"]), onnx_missing(["onnxruntime"])
+    return missing_package(["onnx"]), missing_package(["onnxruntime"])
 
 
 def _checked(
