@@ -1,4 +1,4 @@
-"""Graphs drawn at random, valid by construction.
+"""A graph as it is drawn: the values there are, and how to draw among them.
 
 A step is drawn among those that suit the values there are, and run in PyTorch at once: one that
 PyTorch refuses, or whose result is too large in values or in size, is not taken.
@@ -13,27 +13,35 @@ from typing import Any, TypeVar
 import torch
 from torch.nn import functional
 
-from fuzz.graphs import Graph, Step, made
+from fuzz.graphs import RARE, Graph, Step, made
 
-_STEPS = (5, 20)
 # Extents: 0, 1, primes, and what the rules' tiles and vectors divide, by chance or not.
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 23, 31, 32, 33)
 CHANNELS = (1, 2, 3, 4, 6, 8, 13, 16, 17, 32, 33, 48, 64, 96)
 FLOATING = ("float32", "float16", "bfloat16", "float64")
 TYPES = (*["float32"] * 8, "float16", "bfloat16", "float64", "int32", "int64", "bool")
 _ELEMENTS, _BOUND, _INTEGER_BOUND = 1 << 17, 300.0, 1 << 15
-_DRAWS = 4  # tries per step
+_RARE = 5  # one in so many floating-point inputs has rare values
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a step can take: its name, its example, and whether it holds no rounded numbers."""
+    """What a step can take.
+
+    Attributes:
+        name: in code.
+        tensor: its example.
+        exact: whether it holds no rounded numbers.
+        rare: whether it is a floating-point value made of NaN, infinities, very small or very
+            large numbers.
+    """
 
     name: str
     tensor: torch.Tensor
     exact: bool
+    rare: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,27 +161,40 @@ class Drawn:
         if rank >= 3 and self.chance():
             shape = (self.among((1, 2, 3)), self.among(CHANNELS), *shape[2:])
         seed = len(self._inputs)
+        kind = ""
+        if dtype in FLOATING and self.integer(1, _RARE) == 1:
+            kind = self.among(RARE)
+
+        def filled(shape: tuple[int, ...]) -> str:
+            if kind:
+                return f"rare({shape}, {dtype!r}, {seed}, {kind!r})"
+            return f"values({shape}, {dtype!r}, {seed})"
+
         layout = self.among(("contiguous",) * 5 + ("turned", "every other", "expanded", "flipped"))
         if layout == "turned" and rank > 1:
-            code = f"values({shape[::-1]}, {dtype!r}, {seed}).permute({tuple(range(rank))[::-1]})"
+            code = f"{filled(shape[::-1])}.permute({tuple(range(rank))[::-1]})"
         elif layout == "every other" and rank:
-            code = f"values({(2 * shape[0] + 1, *shape[1:])}, {dtype!r}, {seed})[1::2]"
+            code = f"{filled((2 * shape[0] + 1, *shape[1:]))}[1::2]"
         elif layout == "expanded" and rank:
-            code = f"values({(1, *shape[1:])}, {dtype!r}, {seed}).expand({shape})"
+            code = f"{filled((1, *shape[1:]))}.expand({shape})"
         else:
-            code = f"values({shape}, {dtype!r}, {seed})"
-        self._input(code)
+            code = filled(shape)
+        self._input(code, rare=bool(kind))
 
-    def _input(self, code: str) -> Value:
+    def _input(self, code: str, *, rare: bool = False) -> Value:
         name = f"x{len(self._inputs)}"
         self._inputs[name] = code
-        value = Value(name, made(code), True)
+        value = Value(name, made(code), True, rare)
         self._tensors[name] = value.tensor
         self.values.append(value)
         return value
 
     def take(self, operator: str, code: str, *, of: Sequence[Value], exact: bool) -> None:
-        """Run a step, and keep it. Raises Unsuitable if its result is too large or not finite."""
+        """Run a step, and keep it.
+
+        Raises Unsuitable if its result has too many elements, or values that are too large or not
+        finite though its operands have no rare ones.
+        """
         own = type("Constants", (), {k: v for k, v in self._tensors.items() if k[0] == "c"})
         names: dict[str, Any] = {"torch": torch, "F": functional, "self": own}
         names |= {k: v for k, v in self._tensors.items() if k[0] != "c"}
@@ -183,14 +204,16 @@ class Drawn:
                 result = eval(code, names)
         except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
             raise Unsuitable from None
-        if not isinstance(result, torch.Tensor) or not _is_small(result):
+        rare = any(each.rare for each in of)
+        if not isinstance(result, torch.Tensor) or not _is_small(result, rare=rare):
             raise Unsuitable
         name = f"v{len(self._steps)}"
         exact = exact and all(each.exact for each in of)
         self._steps.append(Step(name, code, operator, exact))
         self._tensors[name] = result
         self._used |= {each.name for each in of}
-        self.values.append(Value(name, result, exact))
+        rare = rare and result.is_floating_point()
+        self.values.append(Value(name, result, exact, rare))
 
     def graph(self) -> Graph:
         """What was drawn: everything that no step reads is an output."""
@@ -208,33 +231,10 @@ def _reads(code: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}\b", code) is not None
 
 
-def _is_small(result: torch.Tensor) -> bool:
+def _is_small(result: torch.Tensor, *, rare: bool) -> bool:
     if result.numel() > _ELEMENTS or result.is_complex() or result.ndim > 6:
         return False
-    if not result.numel() or result.dtype == torch.bool:
+    if not result.numel() or result.dtype == torch.bool or (rare and result.is_floating_point()):
         return True
     bound = _BOUND if result.is_floating_point() else _INTEGER_BOUND
     return bool(torch.isfinite(result).all()) and bool((result.abs() <= bound).all())
-
-
-def drawn_graph(random: Random) -> Graph:
-    """A graph of at most 20 steps, most often of 5 or more."""
-    from fuzz.operators import MAKERS
-
-    families = sorted(MAKERS)
-    while True:
-        drawn = Drawn(random)
-        for _ in range(drawn.among((1, 2, 2, 3))):
-            drawn.input()
-        for _ in range(drawn.integer(*_STEPS)):
-            for _ in range(_DRAWS):
-                makers = MAKERS[drawn.among(families)]
-                name = drawn.among(sorted(makers))
-                try:
-                    makers[name](drawn, name)
-                    break
-                except Unsuitable:
-                    continue
-        found = drawn.graph()
-        if found.steps and found.inputs:
-            return found

@@ -1,6 +1,7 @@
 """A random model: its inputs, its constants, and its steps, all of them lines of PyTorch."""
 
 import linecache
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -64,6 +65,11 @@ class Graph:
         """Of each step."""
         return [each.operator for each in self.steps]
 
+    @property
+    def is_rare(self) -> bool:
+        """Whether an input has rare values."""
+        return any(code.startswith("rare(") for code in self.inputs.values())
+
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """The example inputs, with the strides that they were drawn with."""
         return tuple(made(code) for code in self.inputs.values())
@@ -112,15 +118,26 @@ class Graph:
         names: dict[str, Any] = {"torch": torch, "F": functional, "self": own}
         for name, code in self.inputs.items():
             names[name] = converted(made(code))
-        for step in self.steps:
-            code = _FLOATING.sub("torch.float64", step.code) if exactly else step.code
-            names[step.name] = watch(step, eval(code, names))
+        usual = torch.get_default_dtype()  # of quotients of integers
+        torch.set_default_dtype(torch.float64 if exactly else usual)
+        try:
+            for step in self.steps:
+                code = _FLOATING.sub("torch.float64", step.code) if exactly else step.code
+                names[step.name] = watch(step, eval(code, names))
+        finally:
+            torch.set_default_dtype(usual)
         return [names[each] for each in self.outputs]
 
 
 def made(code: str) -> torch.Tensor:
     """The tensor that an input's or a constant's code stands for."""
-    names = {"torch": torch, "values": values, "weights": weights, "indices": indices}
+    names = {
+        "torch": torch,
+        "values": values,
+        "rare": rare,
+        "weights": weights,
+        "indices": indices,
+    }
     tensor: torch.Tensor = eval(code, names)
     return tensor
 
@@ -134,6 +151,35 @@ def values(shape: tuple[int, ...], dtype: str, seed: int) -> torch.Tensor:
     if not kind.is_floating_point:
         return torch.randint(-8, 9, shape, generator=generator).to(kind)
     return (torch.randint(-16, 17, shape, generator=generator) / 8).to(kind)
+
+
+RARE = ("nan", "infinite", "tiny", "large", "any")
+"""Kinds of rare values."""
+
+
+def rare(shape: tuple[int, ...], dtype: str, seed: int, kind: str) -> torch.Tensor:
+    """`values` of a floating-point type, an eighth of them replaced by rare ones of a kind.
+
+    Tiny numbers are subnormal. All are powers of two that every wider type holds, so that a cast
+    rounds none of them.
+
+    Args:
+        kind: of `RARE`.
+    """
+    tiny, large = (2.0**-20, 2.0**15) if dtype == "float16" else (2.0**-130, 2.0**100)
+    kinds = {
+        "nan": (math.nan,),
+        "infinite": (math.inf, -math.inf),
+        "tiny": (tiny, -tiny, 0.0, -0.0),
+        "large": (large, -large),
+    }
+    kinds["any"] = tuple(each for found in kinds.values() for each in found)
+    chosen = torch.tensor(kinds[kind], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    found = chosen[torch.randint(0, len(chosen), shape, generator=generator)]
+    is_rare = torch.rand(shape, generator=generator) < 1 / 8
+    plain = values(shape, dtype, seed)
+    return torch.where(is_rare, found.to(plain.dtype), plain)
 
 
 def weights(shape: tuple[int, ...], dtype: str, seed: int, size: float = 1.0) -> torch.Tensor:

@@ -59,7 +59,10 @@ def _as_input(graph: Graph, at: int, shapes: dict[str, torch.Tensor]) -> Iterato
         return
     dtype = str(example.dtype).removeprefix("torch.")
     number = max((int(each[1:]) for each in graph.inputs), default=0) + 1
-    inputs = graph.inputs | {f"x{number}": f"values({tuple(example.shape)}, {dtype!r}, {number})"}
+    code = f"values({tuple(example.shape)}, {dtype!r}, {number})"
+    if not bool(torch.isfinite(example).all()):
+        code = f"rare({tuple(example.shape)}, {dtype!r}, {number}, 'any')"
+    inputs = graph.inputs | {f"x{number}": code}
     steps = [
         replace(each, code=_renamed(each.code, step.name, f"x{number}"))
         for each in graph.steps
@@ -100,10 +103,12 @@ def _examples(graph: Graph) -> dict[str, torch.Tensor]:
 
 
 def _runs(graph: Graph) -> bool:
-    """Whether PyTorch runs it, on some input, with finite outputs."""
+    """Whether PyTorch runs it, on some input, with finite outputs unless inputs are rare."""
     if not graph.inputs:
         return False
     try:
-        return all(bool(torch.isfinite(each).all()) for each in graph.evaluated())
+        return all(
+            bool(torch.isfinite(each).all()) or graph.is_rare for each in graph.evaluated()
+        )
     except (RuntimeError, ValueError, IndexError, TypeError):
         return False

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from conformance.cases import Judges
-from fuzz.drawing import drawn_graph
+from fuzz.drawn_graphs import drawn_graph
 from fuzz.graphs import Graph
 from fuzz.judging import JUDGE, Mode, Outcome
 from fuzz.reducing import reduced

@@ -6,7 +6,7 @@ from random import Random
 
 import torch
 
-from fuzz.drawing import drawn_graph
+from fuzz.drawn_graphs import drawn_graph
 from fuzz.graphs import Graph
 from fuzz.operators import MAKERS, NAMES
 
@@ -23,8 +23,8 @@ def test_every_graph_runs_in_pytorch() -> None:
         outputs = again.module()(*again.tensors())
         assert len(outputs) == len(graph.outputs) > 0
         for one, other in zip(outputs, graph.evaluated(), strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=0)
-            assert bool(torch.isfinite(one).all())
+            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+            assert bool(torch.isfinite(one).all()) or graph.is_rare
         # Nothing is drawn in vain: every step's result is read by another or is an output.
         source = graph.source()
         for step in graph.steps:
@@ -57,9 +57,22 @@ def test_what_is_exact_is_the_same_in_float64() -> None:
             graph.outputs, graph.evaluated(), graph.evaluated(exactly=True), strict=True
         ):
             if name in exact:
-                assert torch.equal(one.double(), other.double()), graph.source()
+                exactly = {"rtol": 0, "atol": 0, "equal_nan": True}
+                torch.testing.assert_close(one.double(), other.double(), **exactly)
 
 
 def test_each_family_is_named_once() -> None:
     assert len(NAMES) == len(set(NAMES)) > 100
     assert all(MAKERS[f"{each} 2"] is MAKERS[each] for each in ("elementwise", "moving"))
+
+
+def test_a_share_of_inputs_holds_rare_values() -> None:
+    drawn = [graph for graph in graphs(4, 100) if graph.is_rare]
+    assert 10 < len(drawn) < 50
+    given = [each for graph in drawn for each in graph.tensors() if each.is_floating_point()]
+    assert any(bool(each.isnan().any()) for each in given)
+    assert any(bool(each.isinf().any()) for each in given)
+    assert any(bool((each == 2.0**100).any()) for each in given)
+    assert any(bool(((each == 0) & each.signbit()).any()) for each in given)
+    smallest = torch.finfo(torch.float32).tiny
+    assert any(bool(((each != 0) & (each.abs() < smallest)).any()) for each in given)

@@ -116,6 +116,13 @@ _RULES = {
     # Rows of a reduction that was taken apart were to run in parallel.
     "many variances": graph("F.instance_norm(x0)", x0="values((288, 16, 16), 'float16', 0)"),
     "between bounds that cross": graph("x0.clamp(2, 1)", x0="values((3, 33), 'float32', 0)"),
+    # TVM takes the permutation for a reshape, and its extent of 0 for "as it was".
+    "permutation of no elements": Graph(
+        {"x0": "values((2, 0), 'float32', 0)", "x1": "values((2, 0), 'float32', 1)"},
+        {},
+        [Step("v0", "x0.permute(1, 0)", "permute", True)],
+        ["v0", "x1"],
+    ),
     "celu of bfloat16": graph("F.celu(x0, 1.5)", x0="values((4, 17, 1, 48), 'bfloat16', 0)"),
 }
 
