@@ -947,6 +947,8 @@ def registers_a_lambda(name, m, n, k, target):
     auto_scheduler.register_workload(name, f=declared, override=True)
     key = auto_scheduler.make_workload_key(name, (m, n, k))
     return auto_scheduler.SearchTask(workload_key=key, target=target)
+
+
 edited(
     "matmul_template",
     "eight_rows_where_one_step_is_unrolled",
