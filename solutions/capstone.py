@@ -176,7 +176,7 @@ def depthwise(
     high, wide = ((size + 2 * pad - kernel) // stride + 1 for size in (height, width))
     lanes = host().vector_lanes
     # A tile is a few rows of the output and all of its columns, rounded up to whole vectors.
-    vectors, rows = -(-wide // lanes), min(4, high)
+    vectors, rows = -(-wide // lanes), _few_rows(high)
     across, blocks = vectors * lanes, -(-high // rows)
     along = across + (kernel - 1) // stride
     deep = (blocks * rows - 1) * stride + kernel  # rows of the image that the tiles read
@@ -213,32 +213,39 @@ def depthwise(
         name="Y",
     )
     schedule = _schedule([X, W, Y])
-    _order_depthwise(schedule, stride, vectors)
+    _order_depthwise(schedule, stride)
     return schedule
 
 
-def _order_depthwise(schedule: Any, stride: int, vectors: int) -> None:
-    """A tile of rows after another, from its padding to its output; channels among threads."""
+def _few_rows(high: int) -> int:
+    """Rows of a tile, of which few lie outside an output of that height.
+
+    A column of the tile is one vector per row, and so are the pixels that it reads: six rows fill
+    16 registers. Fewer sums wait for one another's additions.
+    """
+    return min(range(4, 8), key=lambda rows: (-(-high // rows) * rows, abs(rows - 6)))
+
+
+def _order_depthwise(schedule: Any, stride: int) -> None:
+    """A channel after another, from its padding to its output; channels among threads."""
     if stride == 1:
         schedule.compute_inline(schedule.get_sblock("A"))
     P, T, Y = (schedule.get_sblock(name) for name in "PTY")
     n, c, b, y, x, i, j = schedule.get_loops(T)
-    factor = max(each for each in (1, 2, 3) if vectors % each == 0)
-    v, several, x = schedule.split(x, [None, factor, host().vector_lanes])
-    schedule.reorder(n, c, b, v, i, j, y, several, x)
+    v, x = schedule.split(x, [None, host().vector_lanes])
+    # A row of pixels serves the sums of several rows: i is inside, so that it is read once.
+    schedule.reorder(n, c, b, v, j, i, y, x)
     outer = schedule.fuse(n, c)
     schedule.parallel(outer)
     if stride > 1:
-        schedule.compute_at(schedule.get_sblock("A"), b, preserve_unit_loops=True)
-    schedule.compute_at(P, b, preserve_unit_loops=True)
-    # First zeros everywhere, then a copy of the image: no condition on every element.
-    schedule.decompose_padding(P, schedule.get_loops(P)[2])
+        schedule.compute_at(schedule.get_sblock("A"), outer, preserve_unit_loops=True)
+    schedule.compute_at(P, outer, preserve_unit_loops=True)
     schedule.reverse_compute_at(Y, b, preserve_unit_loops=True)
     schedule.set_scope(T, 0, "local")
     schedule.vectorize(x)
-    for each in (several, y, i, j):
+    for each in (y, i, j):
         schedule.unroll(each)
-    schedule.decompose_reduction(T, i)
+    schedule.decompose_reduction(T, j)
 
 
 def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
@@ -248,7 +255,7 @@ def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
     """
     lanes = host().vector_lanes
     columns = HEAD if host().vector_registers == 32 else 2 * lanes
-    rows = min(6 if host().vector_registers == 32 else 4, queries)
+    rows = min(6, queries)
     panels = -(-keys // columns)
     blocks = -(-queries // rows)
     Q = te.placeholder((queries, HEAD), name="Q")
@@ -267,51 +274,61 @@ def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
         ),
         name="S",
     )
-    E = _weights(S, lanes)
-    r, s = te.reduce_axis((0, keys), name="r"), te.reduce_axis((0, keys), name="s")
-
-    def weight(b: Any, i: Any, at: Any) -> Any:
-        return E[b, at // columns, i, at % columns]
-
-    L = te.compute((blocks, rows), lambda b, i: te.sum(weight(b, i, s), axis=s), name="L")
+    E, L = _weights(S, keys, lanes)
+    r = te.reduce_axis((0, keys), name="r")
     O = te.compute(
         (blocks, rows, HEAD),
-        lambda b, i, c: te.sum(weight(b, i, r) * V[r, c], axis=r),
+        lambda b, i, c: te.sum(E[b, r // columns, i, r % columns] * V[r, c], axis=r),
         name="O",
     )
     Y = te.compute(
         (queries, HEAD), lambda i, c: O[i // rows, i % rows, c] / L[i // rows, i % rows], name="Y"
     )
     schedule = _schedule([Q, K, V, Y])
-    _order_attention(schedule, E.op.name, rows)
+    _order_attention(schedule, rows, columns)
     return schedule
 
 
-def _weights(S: Any, lanes: int) -> Any:
-    """exp(S - the largest of the row): weights that no score makes overflow."""
+def _weights(S: Any, keys: int, lanes: int) -> tuple[Any, Any]:
+    """exp(S - the largest of the row), which no score makes overflow, and the sum of each row.
+
+    Of columns beyond the keys the weight is 0.
+    """
     blocks, panels, rows, columns = (int(extent) for extent in S.shape)
-    # The largest of each lane's scores, then of the lanes: vectors until the end.
-    p, v = te.reduce_axis((0, panels), name="p"), te.reduce_axis((0, columns // lanes), name="v")
-    N = te.compute(
-        (blocks, rows, lanes),
-        lambda b, i, l: te.max(S[b, p, i, v * lanes + l], axis=[p, v]),
-        name="N",
-    )
-    l = te.reduce_axis((0, lanes), name="l")
-    M = te.compute((blocks, rows), lambda b, i: te.max(N[b, i, l], axis=l), name="M")
+
+    def of_rows(values: Any, reduce: Any, names: str) -> Any:
+        """Of each lane's values, then of the lanes: vectors until the end."""
+        p, v = te.reduce_axis((0, panels), name="p"), te.reduce_axis((0, columns // lanes), name="v")
+        l = te.reduce_axis((0, lanes), name="l")
+        by_lane = te.compute(
+            (blocks, rows, lanes),
+            lambda b, i, at: reduce(values[b, p, i, v * lanes + at], axis=[p, v]),
+            name=names[0],
+        )
+        return te.compute(
+            (blocks, rows), lambda b, i: reduce(by_lane[b, i, l], axis=l), name=names[1]
+        )
+
+    M = of_rows(S, te.max, "NM")
     D = te.compute(S.shape, lambda b, p, i, j: S[b, p, i, j] - M[b, i], name="D")
-    return topi.fast_exp(D)
+    F = topi.fast_exp(D)
+    E = te.compute(
+        S.shape,
+        lambda b, p, i, j: tvm.tirx.Select(p * columns + j < keys, F[b, p, i, j], 0.0),
+        name="E",
+    )
+    return E, of_rows(E, te.sum, "HL")
 
 
-def _order_attention(schedule: Any, exponential: str, rows: int) -> None:
+def _order_attention(schedule: Any, rows: int, columns: int) -> None:
     """A block of queries passes through all stages before the next one begins."""
-    _inline(schedule, but=("B", "S", "N", "M", exponential, "L", "O", "Y"))
-    block = {name: schedule.get_sblock(name) for name in "BSNMLOY"}
+    _inline(schedule, but=tuple("BSNMEHLOY"))
+    block = {name: schedule.get_sblock(name) for name in "BSNMEHLOY"}
     i, c = schedule.get_loops(block["Y"])
     outer, _ = schedule.split(i, [None, rows])
     schedule.parallel(outer)
     schedule.vectorize(c)
-    for name in ("O", "L", exponential, "M", "N", "S"):
+    for name in "OLHEMNS":
         schedule.compute_at(schedule.get_sblock(name), outer, preserve_unit_loops=True)
     schedule.parallel(schedule.get_loops(block["B"])[0])
     # The sums of scores and of the output stay in registers.
@@ -326,17 +343,18 @@ def _order_attention(schedule: Any, exponential: str, rows: int) -> None:
     _copy_tile(schedule, write)
     schedule.decompose_reduction(block["S"], step)
     *_, i, c, r = schedule.get_loops(block["O"])
-    schedule.reorder(r, i, c)
+    part, c = schedule.split(c, [None, columns])
+    schedule.reorder(part, r, i, c)
     schedule.vectorize(c)
     schedule.unroll(i)
     schedule.set_scope(block["O"], 0, "local")
     schedule.decompose_reduction(block["O"], r)
-    *_, i, j = schedule.get_loops(schedule.get_sblock(exponential))
-    schedule.vectorize(j)
-    *_, i, lane, p, v = schedule.get_loops(block["N"])
-    schedule.reorder(p, v, lane)
-    schedule.vectorize(lane)
-    schedule.decompose_reduction(block["N"], p)
+    schedule.vectorize(schedule.get_loops(block["E"])[-1])
+    for by_lane in (block["N"], block["H"]):
+        *_, i, lane, p, v = schedule.get_loops(by_lane)
+        schedule.reorder(p, v, lane)
+        schedule.vectorize(lane)
+        schedule.decompose_reduction(by_lane, p)
 
 
 def _copy_tile(schedule: Any, block: Any) -> None:

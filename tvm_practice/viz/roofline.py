@@ -68,7 +68,7 @@ class Roofline:
 def measure_roofline(*, repeats: int = 15) -> Roofline:
     """Measure this machine's limits on the current engine; the best of `repeats`, as limits are.
 
-    It takes a second or two, and memory for two arrays of four times the last cache.
+    It takes a few seconds, and memory for two arrays of four times the last cache.
     """
     from tvm_practice import engines
     from tvm_practice.measure.environment import cache_bytes
@@ -76,11 +76,13 @@ def measure_roofline(*, repeats: int = 15) -> Roofline:
     target, threads = engines.host_target(), engines.thread_count()
     caches = cache_bytes()
     last, second = caches.get("L3", 0), caches.get("L2", 0) * threads
+    # First: after it, each thread has a core of its own.
+    peak = peak_gflops(target, repeats=repeats)
     cache_gbps = None
     if last >= 8 * second > 0:  # room between the two for arrays that fit one and not the other
         cache_gbps = _gbps(min(last // 2, 4 * second), target, repeats)
     memory_gbps = _gbps(max(_MEMORY_BYTES, 4 * last), target, repeats)
-    return Roofline(peak_gflops(target, repeats=repeats), memory_gbps, threads, cache_gbps)
+    return Roofline(peak, memory_gbps, threads, cache_gbps)
 
 
 def _gbps(size: int, target: Any, repeats: int) -> float:
