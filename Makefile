@@ -17,7 +17,7 @@ help: ## List the targets
 $(VENV)/.installed: pyproject.toml constraints.txt requirements-classic.txt scripts/install-torch
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install-torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[models,onnx,dev,browser,cpp,cross-compile,gpu,teach,notebooks]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[models,onnx,tflite,dev,browser,cpp,cross-compile,gpu,teach,notebooks]'
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-classic.txt
 	@touch $@
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_command_lines import run
-from tests.tflite_files import classifier, unknown_operator
+from tests.tflite_files import classifier, quantized, unknown_operator
 from tvm_practice import engines
 from tvm_practice.tvm_export.onnx_library import check
 
@@ -63,6 +63,7 @@ def test_the_check_finds_a_wrong_library(tmp_path: Path) -> None:
         (["known.tflite", "--shape", "picture=1x9x9x3"], 2, "only image:0"),
         (["known.tflite", "--value", "image:0=1"], 2, "--value fixes inputs of ONNX files"),
         (["unknown.tflite"], 1, "HASHTABLE"),
+        (["halves.tflite"], 2, "is quantized (tensor x)"),
         (["cut.tflite"], 2, "tf2onnx.convert --tflite cut.tflite"),
     ],
 )
@@ -71,6 +72,7 @@ def test_what_is_refused_is_one_line(
 ) -> None:
     whole = classifier(tmp_path / "known.tflite")
     unknown_operator(tmp_path / "unknown.tflite")
+    quantized(tmp_path / "halves.tflite")
     (tmp_path / "cut.tflite").write_bytes(whole.read_bytes()[:8])
     done = run("compile_onnx", *arguments, "--out", "out", folder=tmp_path)
     assert done.returncode == code, done.stdout + done.stderr
@@ -84,7 +86,7 @@ def test_a_missing_package_is_named_with_the_way_out(tmp_path: Path) -> None:
     done = run("compile_onnx", "phone.tflite", "--out", "out", folder=tmp_path)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
     if "tflite" in missing:
-        assert "pip install tflite, which reads it" in done.stderr
+        assert "pip install 'tvm-practice[tflite]', which reads it" in done.stderr
     assert "python -m tf2onnx.convert --tflite phone.tflite" in done.stderr
 
 

@@ -37,6 +37,9 @@ class Maker:
         made.type = getattr(self.schema.TensorType, kind)
         if signature is not None:
             made.shapeSignature = signature
+        if kind == "INT8":
+            made.quantization = self.schema.QuantizationParametersT()
+            made.quantization.scale, made.quantization.zeroPoint = [0.5], [3]
         self._graph.tensors.append(made)
         return len(self._graph.tensors) - 1
 
@@ -100,3 +103,11 @@ def unknown_operator(file: Path) -> Path:
     made = Maker()
     x = made.value("x", [4])
     return made.write(file, [x], [made.operator("HASHTABLE", [x], made.value("y", [4]))])
+
+
+def quantized(file: Path) -> Path:
+    """A sum of bytes that stand for halves."""
+    made = Maker()
+    x, y = (made._tensor(name, [4], "INT8", 0, None) for name in "xy")
+    made.operator("ADD", [x, x], y, kind="AddOptions")
+    return made.write(file, [x], [y])

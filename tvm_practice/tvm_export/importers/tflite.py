@@ -36,7 +36,8 @@ def why_not_readable(file: Path) -> str | None:
     """One line if the package that reads the format is missing; None if it is there."""
     if importlib.util.find_spec("tflite") is not None:
         return None
-    return f"{file} is TFLite's: pip install tflite, which reads it; or {way_out(file)}"
+    reader = "pip install 'tvm-practice[tflite]', which reads it"
+    return f"{file} is TFLite's: {reader}; or {way_out(file)}"
 
 
 def way_out(file: Path | str) -> str:
@@ -48,7 +49,7 @@ def no_interpreter() -> str | None:
     """One line if TFLite's interpreter is missing, which the result is compared with."""
     if any(importlib.util.find_spec(each.partition(".")[0]) for each in _INTERPRETERS):
         return None
-    return "no interpreter of TFLite. To install: pip install ai-edge-litert"
+    return "no interpreter of TFLite. To install: pip install 'tvm-practice[tflite]'"
 
 
 def read_model(file: str) -> Any:
@@ -60,8 +61,27 @@ def read_model(file: str) -> Any:
     except Exception as error:  # of struct and numpy, wherever an offset leads
         raise BadInput(f"{file} cannot be read as TFLite ({error}); or {way_out(file)}") from error
     if count < 1:
-        raise BadInput(f"{file} has no graph; or {way_out(file)}")
+        raise BadInput(f"{file} has no graph; {way_out(file)}")
+    if name := _quantized(model):
+        # The importer takes their integers for numbers.
+        raise BadInput(
+            f"{file} is quantized (tensor {name}): only models in float32 are read; {way_out(file)}"
+        )
     return model
+
+
+def _quantized(model: Any) -> str | None:
+    """The first tensor of integers with a scale, by name; None if there is none."""
+    tflite: Any = importlib.import_module("tflite")
+    floats = {tflite.TensorType.FLOAT16, tflite.TensorType.FLOAT32, tflite.TensorType.FLOAT64}
+    for number in range(model.SubgraphsLength()):
+        graph = model.Subgraphs(number)
+        for index in range(graph.TensorsLength()):
+            tensor = graph.Tensors(index)
+            scales = tensor.Quantization()
+            if scales is not None and scales.ScaleLength() and tensor.Type() not in floats:
+                return str(tensor.Name().decode())
+    return None
 
 
 def input_tensors(model: Any, shapes: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
