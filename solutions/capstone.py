@@ -298,7 +298,10 @@ def _weights(S: Any, keys: int, lanes: int) -> tuple[Any, Any]:
 
     def of_rows(values: Any, reduce: Any, names: str) -> Any:
         """Of each lane's values, then of the lanes: vectors until the end."""
-        p, v = te.reduce_axis((0, panels), name="p"), te.reduce_axis((0, columns // lanes), name="v")
+        p, v = (
+            te.reduce_axis((0, panels), name="p"),
+            te.reduce_axis((0, columns // lanes), name="v"),
+        )
         l = te.reduce_axis((0, lanes), name="l")
         by_lane = te.compute(
             (blocks, rows, lanes),
