@@ -914,6 +914,33 @@ edited(
 )
 edited(
     "tune_task",
+    "in_two_searches",
+    {
+        "        task.tune(options, policy)": "        task.tune(options, policy)\n"
+        "        task.tune(options, policy)"
+    },
+    message="one tune.. for all trials|trials in the log",
+)
+edited(
+    "tune_task",
+    "ends_where_nothing_is_faster",
+    {
+        "            verbose=0,\n        )\n        task": "            verbose=0,\n"
+        "            early_stopping=5,\n        )\n        task"
+    },
+    message="early_stopping= of TuningOptions",
+)
+edited(
+    "tune_ansor",
+    "ansor_ends_where_nothing_is_faster",
+    {
+        "                verbose=0,\n": "                verbose=0,\n"
+        "                early_stopping=5,\n"
+    },
+    message="early_stopping= of TuningOptions",
+)
+edited(
+    "tune_task",
     "the_runner_of_tvm",
     {"            runner=measure.runner,\n": ""},
     message="TVM's own runner",

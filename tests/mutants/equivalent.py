@@ -65,11 +65,25 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
     },
+    "auto_tune.search_task": {
+        "-> B = te.placeholder((k, n), name='": _NAME,
+        "-> r = te.reduce_axis((0, k))": _NAME,
+        "-> r = te.reduce_axis((0, k), name='": _NAME,
+        "te.sum(A[i, r] * B[r, j], axis=r))": _NAME,
+    },
     "labs.gpu_schedule.fragment_loops": {
         "reorder(row_tiles, column_tiles, rows)": "the columns are the innermost loop in any case",
     },
     "labs.gpu_schedule.tensorize_copies": {
         "(store, 'store'), (load_b, 'load_b')": "each copy is replaced by itself, in any order",
+    },
+    "labs.gpu_schedule.register_tile_classic": {
+        "reorder(block_i, block_j, thread_i, thread_j, i)": "j is the innermost axis in any case",
+    },
+    "labs.gpu_schedule.tensor_core_template": {
+        "-> B = te.placeholder((k, n), 'float16')": _NAME,
+        "-> B = te.placeholder((k, n), 'float16', name='": _NAME,
+        "bind_threads_classic([B, B, C], 8, 32)": "only the last of its tensors is scheduled",
     },
     "labs.deploy_cpp.image_to_label": {"relax.Var('', ": _NAME},
     "labs.cross_compile.compile_object": {

@@ -980,3 +980,29 @@ def plain_loops_written_out(m, n, k):
     ):  # fmt: skip
         stage.bind(axis, te.thread_axis(name))
     return schedule, (left, right, out)
+
+
+edited(
+    "register_tile_classic",
+    "classic_copies_column_by_column",
+    {
+        "reorder(block_i, block_j, thread_i, thread_j, i, j)": "reorder("
+        "block_i, block_j, thread_i, thread_j, j, i)"
+    },
+    message="rows, then .* columns",
+)
+edited(
+    "stage_shared_classic",
+    "classic_a_copy_for_all_readers",
+    {
+        'cache_read(tensor, "shared", [reader])': 'cache_read(\n        tensor, "shared", '
+        "[each.origin_op for each in schedule.stages if tensor in each.op.input_tensors]\n    )"
+    },
+    message="for the stage of `reader` alone",
+)
+edited(
+    "tensor_core_template",
+    "none_for_many_rows",
+    {"divides = m % 16 ==": "divides = m <= 128 and m % 16 =="},
+    message="the values 0 and 1 for",
+)

@@ -963,6 +963,13 @@ def _expect_options(options: dict[str, Any], trials: int, tasks: int) -> None:
         seen=f"{size}",
         look="num_measures_per_round= of TuningOptions",
     )
+    early = options["early_stopping"]
+    expect(
+        early is None or early >= trials,
+        expected=f"{trials} trials, whatever they measure",
+        seen=f"a search that ends after {early} trials without a faster one",
+        look="early_stopping= of TuningOptions",
+    )
     default = [each for each in ("builder", "runner") if isinstance(options[each], str)]
     expect(
         not default,
@@ -1110,6 +1117,12 @@ def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
         look="the objects that the docstring names",
     )
     policy, search = calls["policies"][-1], calls["searches"][-1]
+    expect(
+        len(calls["searches"]) == 1,
+        expected="one tune() for all trials: a second one would not know what was measured",
+        seen=f"{len(calls['searches'])} calls",
+        look="task.tune(options, policy)",
+    )
     expect(
         isinstance(search["search_policy"], auto_scheduler.SketchPolicy)
         and isinstance(policy["program_cost_model"], auto_scheduler.XGBModel),

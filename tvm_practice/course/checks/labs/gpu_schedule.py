@@ -1162,6 +1162,7 @@ def check_register_tile_classic(register_tile_classic: Function) -> None:
             "the factors of the splits of C, compute_at of the local stage, the order of its loops "
             "(k_outer, k_inner, rows, columns), and unroll of the last two",
         )  # fmt: skip
+        _expect_copied_by_rows(schedule, rows, columns)
         _expect_axis(schedule, local, returned[2], step)
         if k < 64:
             _expect_classic_product(schedule, tensors)
@@ -1207,6 +1208,18 @@ def _expect_local_stage(returned: Any) -> tuple[Any, Any]:
         look='schedule.cache_write(C, "local"), whose result is returned second',
     )
     return three[0], three[1]
+
+
+def _expect_copied_by_rows(schedule: Any, rows: int, columns: int) -> None:
+    """A thread writes its tile of C once, row after row."""
+    own = next(path for path, each in paths(_classic_loops(schedule)) if each.writes == "C")
+    inside = [loop for loop in own if not loop.thread and loop.extent != 1]
+    expect(
+        [loop.extent for loop in inside] == [each for each in (rows, columns) if each != 1],
+        expected=f"the copy to C inside the threads: {rows} rows, then {columns} columns",
+        seen=_shown(own),
+        look="the order of reorder of C's loops, the thread's own rows and columns last",
+    )
 
 
 def _scope(schedule: Any, tensor: Any) -> str:
@@ -1389,14 +1402,25 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
     A, B, E = (te.placeholder(shape, name=name) for name, shape in zip(
         ("left", "right", "scale"), ((m, k), (k, n), (m, k)), strict=True
     ))  # fmt: skip
+    F = te.compute((m, k), lambda i, j: E[i, j] + 1.0, name="F")  # reads the third input, too
     r = te.reduce_axis((0, k), name="r")
-    D = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j] * E[i, r], axis=r), name="D")
+    D = te.compute(
+        (m, n), lambda i, j: te.sum(A[i, r] * B[r, j] * E[i, r] * F[i, r], axis=r), name="D"
+    )
     schedule = _reference().bind_threads_classic([A, B, D], 4, 32)
+    schedule[F].bind(schedule[F].op.axis[0], te.thread_axis("blockIdx.x"))
     outer, inner = schedule[D].split(r, factor=32)
     k_outer, _ = schedule[D].split(inner, factor=16)
     del outer
     copy = stage_shared_classic(schedule, E, D, k_outer, 2, 32)
     _expect_classic_stage(schedule, copy, "scale")
+    read = [str(each.op.name) for each in schedule[F].op.input_tensors]
+    expect(
+        read == ["scale"],
+        expected="a copy for the stage of `reader` alone: another stage reads the matrix still",
+        seen=f"the other stage reads {', '.join(read)}",
+        look="the third argument of cache_read, a list of the readers",
+    )
     own = _expect_by_all_threads(
         _classic_loops(schedule), "scale.shared", len(_BOUND) + 1,
         "schedule[copy].compute_at(schedule[reader], k_outer): the axis that was given",
@@ -1508,7 +1532,7 @@ _PLAIN_THREADS = (8, 32)
 )
 def check_tensor_core_template(tensor_core_template: Function) -> None:
     m, n, k = (16 * each for each in draw_distinct(3, range(1, 6)))
-    for sizes in ((m, n, k), (16, 16, 16), (n, n, m)):
+    for sizes in ((m, n, k), (16, 16, 16), (n, n, m), (16 * m, 32, n), (48, 16 * n, 16 * k)):
         task = _expect_choices(tensor_core_template, sizes, {0, 1})
         for index in range(len(task.config_space)):
             _expect_chosen(task, index)
