@@ -34,9 +34,12 @@ def chromium() -> str:
 
 @contextmanager
 def opened(
-    file: Path, *, width: int = 1280, height: int = 900, scheme: Any = "light"
+    file: Path | str, *, width: int = 1280, height: int = 900, scheme: Any = "light"
 ) -> Iterator[tuple["Page", list[str]]]:
-    """A page from the disk, without network; and the errors that it has made so far."""
+    """A page and the errors that it has made so far.
+
+    It is a file from the disk, without network, or an address on localhost.
+    """
     path = chromium()
     from playwright.sync_api import sync_playwright
 
@@ -44,7 +47,9 @@ def opened(
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         try:
             context = browser.new_context(
-                viewport={"width": width, "height": height}, color_scheme=scheme, offline=True
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,
+                offline=isinstance(file, Path),
             )
             page = context.new_page()
             errors: list[str] = []
@@ -55,15 +60,16 @@ def opened(
                     errors.append(said.text)
 
             page.on("console", hear)
-            page.on("request", lambda asked: _local(asked.url, errors))
-            page.goto(file.resolve().as_uri())
+            address = file.resolve().as_uri() if isinstance(file, Path) else file
+            page.on("request", lambda asked: _local(asked.url, address, errors))
+            page.goto(address)
             yield page, errors
         finally:
             browser.close()
 
 
-def _local(url: str, errors: list[str]) -> None:
-    if not url.startswith(("file:", "data:", "blob:")):
+def _local(url: str, address: str, errors: list[str]) -> None:
+    if not url.startswith(("file:", "data:", "blob:", address)):
         errors.append(f"it asked for {url}")
 
 

@@ -671,7 +671,7 @@ edited(
     "tune_autotvm",
     "ends_when_nothing_is_faster",
     {"            n_trial=trials,": "            n_trial=trials,\n            early_stopping=2,"},
-    message="whatever they measure|n_trial= of tune",
+    message="whatever their times|n_trial= of tune",
 )
 
 

@@ -55,7 +55,7 @@ edited(
     "tile",
     "vectorizes_as_well",
     {"    return [": "    schedule.vectorize(j_inner)\n    return ["},
-    message="every loop stays as it is",
+    message="all loops stay serial|every loop stays as it is",
 )
 
 
@@ -107,7 +107,7 @@ def fuses_the_reduction_too(schedule, block):
     schedule.parallel(schedule.fuse(*schedule.get_loops(block)[:3]))
 
 
-@mutant("parallelize", message="what else the function changes")
+@mutant("parallelize", message="another change to the schedule")
 def unrolls_the_tile(schedule, block):
     i_outer, j_outer = schedule.get_loops(block)[:2]
     schedule.parallel(schedule.fuse(i_outer, j_outer))
@@ -215,7 +215,7 @@ edited(
 )
 
 
-@mutant("packed_matmul", message="what one tile reads at a step of k lies side by side")
+@mutant("packed_matmul", message="for one step of k are adjacent")
 def packs_b_by_rows_of_the_tile(m, n, k, *, rows, columns, unroll_k=4, rows_first=False):
     import tvm
     from tvm import te
@@ -664,7 +664,7 @@ edited(
     "tile_with_k",
     "unrolls_as_well",
     {"    return loops": "    schedule.unroll(k_inner)\n    return loops"},
-    message="every loop stays as it is",
+    message="all loops stay serial|every loop stays as it is",
 )
 
 
@@ -899,7 +899,7 @@ edited(
         "T[i // rows, j // columns, i % rows, j % columns]": "T[i % -(-m // rows), "
         "j % -(-n // columns), i // -(-m // rows), j // -(-n // columns)]"
     },
-    message="which tile, and where in it",
+    message="first the tile and then the place in it",
 )
 edited(
     "packed_product",
@@ -1002,7 +1002,7 @@ edited(
         "    return outer": '    copy = schedule.get_sblock("A_packed")\n'
         "    schedule.parallel(schedule.get_loops(copy)[0])\n    return outer"
     },
-    message="the copies are place_copies' work",
+    message="place_copies moves the copies",
 )
 edited(
     "order_packed",
@@ -1117,7 +1117,7 @@ edited(
 )
 
 
-@mutant("register_block", message="none of the three need divide its loop")
+@mutant("register_block", message="they need not divide the loops")
 def a_tile_no_larger_than_the_matrix(schedule, block, rows, columns, unroll_k):
     copy = schedule.cache_write(block, 0, "local")
     i, j, k = schedule.get_loops(block)[-3:]
@@ -1154,7 +1154,7 @@ edited(
         "te.if_then_else(te.all(at < size, r < k), value, 0.0)": "value * te.if_then_else("
         "te.all(b * width + w < size, r < k), 1.0, 0.0)",
     },
-    message="zeros past the edge whatever X holds",
+    message="zeros past the edge, even where X holds infinities",
 )
 edited(
     "order_packed",
@@ -1503,7 +1503,7 @@ def one_panel_serial(schedule, outer, rows_first):
         schedule.parallel(first)
 
 
-@mutant("place_copies", message="those before it serial")
+@mutant("place_copies", message="the loops before it are serial")
 def near_rows_unrolled(schedule, outer, rows_first):
     A_pack, B_pack = schedule.get_sblock("A_packed"), schedule.get_sblock("B_packed")
     near, before = (A_pack, B_pack) if rows_first else (B_pack, A_pack)
@@ -1703,7 +1703,7 @@ edited(
     "a_single_panel_serial",
     {"    schedule.parallel(outer)": "    if int(schedule.get(outer).extent) > 1:\n"
      "        schedule.parallel(outer)"},
-    message="also if it has one iteration",
+    message="even if it has one iteration",
 )  # fmt: skip
 edited(
     "tile_classic",

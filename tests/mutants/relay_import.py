@@ -347,7 +347,7 @@ def compiles_for_any_processor(mod, target):
     return tvm.compile(mod, tvm.target.Target({"kind": "llvm"}))
 
 
-@mutant("build_relax", message="the virtual machine is made by whoever runs it")
+@mutant("build_relax", message="the caller makes the virtual machine")
 def returns_the_virtual_machine(mod, target):
     import tvm
     from tvm import relax
@@ -962,7 +962,7 @@ def config_overwritten(mod, params, target, *, config=None):
         return relay.build(mod, target=target, params=params)
 
 
-@mutant("build_relay", message="called again")
+@mutant("build_relay", message="a new call of relay.build")
 def first_kept(mod, params, target, *, config=None, kept={}):  # noqa: B006
     import tvm
     from tvm import relay

@@ -67,7 +67,7 @@ edited(
     "sample_latency",
     "no_warmup",
     {"    for _ in range(warmup):\n        run()\n": ""},
-    message="what each of the two loops calls",
+    message="the calls in each of the two loops",
 )
 
 
@@ -121,7 +121,7 @@ edited(
 )
 
 
-@mutant("gflop_per_second", message="an addition and a multiplication")
+@mutant("gflop_per_second", message="one addition and one multiplication")
 def counts_multiplications_alone(m, n, k, milliseconds):
     return m * n * k / milliseconds / 1e6
 
@@ -141,12 +141,12 @@ def per_element(m, n, k):
     return 2 * m * n * k / (m * k + k * n + m * n)
 
 
-@mutant("arithmetic_intensity", message="A, B and C once each")
+@mutant("arithmetic_intensity", message="A, B and C count once each")
 def output_forgotten(m, n, k):
     return 2 * m * n * k / (4 * (m * k + k * n))
 
 
-@mutant("arithmetic_intensity", message="whatever the loops read again")
+@mutant("arithmetic_intensity", message="however often the loops read them")
 def every_load_of_the_naive_loops(m, n, k):
     return 2 * m * n * k / (4 * (2 * m * n * k + m * n))
 
@@ -293,7 +293,7 @@ edited(
     "compile_variants",
     "tile_ignored",
     {"tile(schedule, block, tile, tile)": "tile(schedule, block, 32, 32)"},
-    message="the tile sizes that manual_schedule.tile is given",
+    message="the tile sizes given to manual_schedule.tile",
 )
 
 
@@ -487,7 +487,7 @@ edited(
     "parallel_pays_from",
     "first_size_for_none",
     {"    return pays": "    return pays or sizes[0]"},
-    message="the answer is a size",
+    message="parallel is faster at the answer",
 )
 edited(
     "parallel_pays_from",
@@ -497,7 +497,7 @@ edited(
 )
 
 
-@mutant("parallel_pays_from", message="only read|the answer is a size")
+@mutant("parallel_pays_from", message="only read|parallel is faster at the answer")
 def pops_what_it_is_given(sizes, serial_ms, parallel_ms):
     pays = None
     while sizes and parallel_ms.pop() < serial_ms.pop():
@@ -638,7 +638,7 @@ def equal_to_everything(sizes, serial_ms, parallel_ms):
     return Anything(7)
 
 
-@mutant("time_function", message="which makes more of short ones")
+@mutant("time_function", message="which repeats short calls more often")
 def samples_of_five_milliseconds(function, arguments, *, number, repeats):
     import numpy as np
     import tvm
@@ -895,7 +895,7 @@ edited(
         "        modules[name] = tvm": "        off = {'tirx.disable_vectorize': True}\n"
         "        with tvm.transform.PassContext(config=off):\n            modules[name] = tvm"
     },
-    message="compiled as tvm.compile does",
+    message="compiled with tvm.compile's own settings",
 )
 edited(
     "parallel_pays_from",

@@ -124,7 +124,7 @@ def half_the_maximum_subtracted(rows, columns):
     return [X, Y]
 
 
-@mutant("softmax", message="what row_sum sums")
+@mutant("softmax", message="the terms of row_sum")
 def sums_the_inputs(rows, columns):
     from tvm import te
 
@@ -383,7 +383,7 @@ edited(
 )
 
 
-@mutant("matmul", message="that of 0 and an infinity too")
+@mutant("matmul", message="including 0 times infinity")
 def leaves_products_of_zero_out(m, n, k):
     from tvm import te
 

@@ -253,7 +253,7 @@ def hint(exercise: str | None, level: int | None) -> None:
     tell_hint(screen, standing, _named_or_next(exercise, standing), level)
 
 
-@_command("watch", "watch", "watch tile", "watch --poll")
+@_command("watch", "watch", "watch tile", "watch --page", "watch --poll")
 @_ONE
 @click.option(
     "--poll",
@@ -261,18 +261,29 @@ def hint(exercise: str | None, level: int | None) -> None:
     help="Look at the file every 0.3 s, for file systems that report no changes "
     "(WATCHFILES_FORCE_POLLING=1 does the same).",
 )
-def watch(exercise: str | None, poll: bool) -> None:
+@click.option(
+    "--page",
+    is_flag=True,
+    help="Show each outcome with pictures on a page on localhost as well, which reloads itself.",
+)
+def watch(exercise: str | None, poll: bool, page: bool) -> None:
     """Check an exercise at every save of its file.
 
-    When it passes, move on to the next one.
+    Show the order in which its loops access memory, and simulated cache misses. When it passes,
+    move on to the next one.
 
     Keys: n next, h hint, l list, r check again, q quit.
     """
+    from contextlib import nullcontext
+
     from tvm_practice.course.watch import Watch
+    from tvm_practice.course.watch_page import WatchPage
 
     screen = _screen()
     standing = _standing(screen)
-    Watch(screen, standing, _named_or_next(exercise, standing), poll=poll).run()
+    found = _named_or_next(exercise, standing)
+    with WatchPage() if page else nullcontext() as shown:
+        Watch(screen, standing, found, poll=poll, page=shown).run()
 
 
 @_command("reset", "reset", "reset matmul")

@@ -340,6 +340,28 @@ class Grader:
         lines = difflib.ndiff(mine.splitlines(), right.splitlines())
         return "\n".join(line for line in lines if not line.startswith("?"))
 
+    def sketch(self, exercise: Exercise, *, drawn: bool = False) -> dict[str, Any]:
+        """What the learner's answer and a correct one do to memory; see sketch.sketch_here.
+
+        {} where the learner's cannot be followed: it fails, or it has no loops of current TVM.
+        """
+        if exercise.engine != engines.CURRENT or grade_unrun(exercise) is not None:
+            return {}
+        paths = {
+            "yours": str(source_file(exercise.phase, MINE)),
+            "correct": str(reference_file(exercise)),
+        }
+        try:
+            found: dict[str, Any] = self._session(exercise).call(
+                "tvm_practice.course.sketch:sketch_here",
+                {"exercise": exercise.id, "paths": paths, "drawn": drawn},
+                timeout=_DEMONSTRATION_SECONDS,
+            )
+        except engines.EngineError:  # the loops have no end, say, or the check was stopped
+            self._forget(exercise)
+            return {}
+        return found if "yours" in found["answers"] else {}
+
     def _call(
         self, function: str, exercise: Exercise, source: str, timeout: float, **more: int
     ) -> Any:

@@ -55,6 +55,10 @@ _THREADS = (
     (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
     (threading, "_start_new_thread"), (threading, "_start_joinable_thread"),
 )  # fmt: skip
+# What gives a shared generator another state than the next one.
+_SEEDS = (
+    (random, "seed"), (random, "setstate"), (np.random, "seed"), (np.random, "set_state"),
+)  # fmt: skip
 _POOLS = (
     "/threading.py", "/concurrent/futures/thread.py", "/concurrent/futures/_base.py",
     "/multiprocessing/pool.py", "/multiprocessing/context.py", "/multiprocessing/dummy/__init__.py",
@@ -95,6 +99,7 @@ class Guard:
         self.seen: str | None = None
         self.look = _LOOK
         self.listening = False
+        self._seeded_by_others = False
         self._in_lab = module.startswith("labs.")  # compilers and emulators are part of these
         self._answer_key = _reference(module, name)
         self._disarmed = [self._answer_key] if self._answer_key else []
@@ -150,7 +155,7 @@ class Guard:
         finally:
             now = _generators()
             for whose, state in drawn.items():
-                if not _only_drawn(state, now[whose]):
+                if not (_only_drawn(state, now[whose]) or self._seeded_by_others):
                     look = (
                         "the seed: a generator of your own, such as np.random.default_rng(seed), "
                     )
@@ -239,6 +244,10 @@ class Guard:
             self.note("starts a thread, which could change the grader while it checks")
             self.verdict()
 
+    def is_seeded(self) -> None:
+        """A shared generator is seeded: by the answer, or by a library, as its cost model does."""
+        self._seeded_by_others |= not self._is_mine(skipping=())
+
     def _changes_a_file(self, event: str, arguments: tuple[Any, ...]) -> bool:
         """Whether it is a file of the grader or the answer key, and not the answer's own."""
         if event == "open" and not (int(arguments[2] or 0) & _TO_WRITE):
@@ -287,18 +296,20 @@ def _install() -> None:
         sys.addaudithook(_heard)
         for module, name in _THREADS:
             if hasattr(module, name):
-                setattr(module, name, _told(getattr(module, name)))
+                setattr(module, name, _told(getattr(module, name), Guard.thread_starts))
+        for module, name in _SEEDS:
+            setattr(module, name, _told(getattr(module, name), Guard.is_seeded))
 
 
-def _told(start: Callable[..., Any]) -> Callable[..., Any]:
-    """`start`, which starts a thread, after the guard was told."""
+def _told(function: Callable[..., Any], tell: Callable[[Guard], None]) -> Callable[..., Any]:
+    """`function`, after the guard was told."""
 
-    def starting(*arguments: Any, **options: Any) -> Any:
+    def telling(*arguments: Any, **options: Any) -> Any:
         if _guard is not None:
-            _guard.thread_starts()
-        return start(*arguments, **options)
+            tell(_guard)
+        return function(*arguments, **options)
 
-    return starting
+    return telling
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:

@@ -27,7 +27,9 @@ from tvm_practice.course.events import (
 from tvm_practice.course.grading import GradingCancelled, Verdict, file_problem, source_file
 from tvm_practice.course.progress import Standing
 from tvm_practice.course.screen import Screen, near
+from tvm_practice.course.sketch import Sketch, described
 from tvm_practice.course.telling import standings, tell_hint, tell_next, tell_verdict
+from tvm_practice.course.watch_page import WatchPage
 
 _KEYS = "Keys: n next, h hint, l list, r check again, q quit"
 # How long a check may go on after the file was saved again before it is stopped.
@@ -35,10 +37,19 @@ _PATIENCE_SECONDS = 0.7
 
 
 class Watch:
-    """The command `watch`, from `exercise` on; `poll` looks at the file instead of being told."""
+    """The command `watch`, from `exercise` on.
+
+    `poll` looks at the file instead of being told; `page` shows each outcome as well.
+    """
 
     def __init__(
-        self, screen: Screen, standing: Standing, exercise: Exercise, *, poll: bool = False
+        self,
+        screen: Screen,
+        standing: Standing,
+        exercise: Exercise,
+        *,
+        poll: bool = False,
+        page: WatchPage | None = None,
     ):
         self._screen = screen
         self._standing = standing
@@ -48,6 +59,8 @@ class Watch:
         self._worker = ThreadPoolExecutor(max_workers=1)
         self._running: Future[Verdict] | None = None
         self._starting: Future[None] | None = None
+        self._page = page
+        self._sketching: Future[Sketch] | None = None
         self._again_since: float | None = None  # when a check of what is running became stale
 
     @property
@@ -69,6 +82,8 @@ class Watch:
     def _begin(self, keys: str) -> None:
         how = f", by looking every {LOOK_SECONDS} s" if self._poll else ""
         self._screen.say(f"Watching {near(self._file)}{how}. {keys}")
+        if self._page is not None:
+            self._screen.say(f"Page: {self._page.address}")
         self._check()
 
     def _next_event(self) -> Event:
@@ -94,6 +109,8 @@ class Watch:
             return self._press(what)
         elif kind == "graded":
             return self._graded(what)
+        elif kind == "sketched":
+            self._sketched(*what)
         return True
 
     def _press(self, key: str) -> bool:
@@ -151,6 +168,7 @@ class Watch:
         except GradingCancelled:
             return True
         tell_verdict(self._screen, verdict)
+        self._sketch(verdict)
         if verdict.status == "passed":
             following = tell_next(self._screen, self._standing, verdict.exercise)
             if following is None:
@@ -160,6 +178,29 @@ class Watch:
                 self._check()
         self._make_ready()
         return True
+
+    def _sketch(self, verdict: Verdict) -> None:
+        """Follow the answer's accesses, on the worker, if there is one to follow."""
+        if self._page is not None:
+            self._page.show(verdict)
+        if verdict.status in ("passed", "failed"):
+            grader, drawn = self._standing.grader, self._page is not None
+            self._sketching = self._worker.submit(grader.sketch, verdict.exercise, drawn=drawn)
+            self._sketching.add_done_callback(
+                lambda done: self._events.put(("sketched", (verdict, done)))
+            )
+
+    def _sketched(self, verdict: Verdict, done: "Future[Sketch]") -> None:
+        """Show the accesses, unless the exercise was saved again meanwhile."""
+        if self._running is not None and self._exercise == verdict.exercise:
+            return
+        sketch = done.result()
+        if lines := described(sketch, plain=self._screen.plain):
+            self._screen.say(f"{verdict.exercise.id}, its accesses:", "bold")
+            for line in lines:
+                self._screen.say(line)
+            if self._page is not None:
+                self._page.show(verdict, sketch)
 
     def _make_ready(self) -> None:
         """Start the exercise's engine while the person is writing."""
@@ -172,7 +213,8 @@ class Watch:
         finally:
             self._worker.shutdown(wait=False, cancel_futures=True)
             # Again and again: a process that is just being started is not seen at first.
-            while any(each and not each.done() for each in (self._running, self._starting)):
+            jobs = (self._running, self._starting, self._sketching)
+            while any(each and not each.done() for each in jobs):
                 self._standing.grader.cancel()
                 time.sleep(0.05)
             self._worker.shutdown()

@@ -7,14 +7,20 @@ from tvm_practice.viz.drawing import new_figure, style, to_svg
 
 
 def cache_svg(
-    counts: Mapping[str, CacheCounts], levels: Sequence[str], *, work: int, title: str
+    counts: Mapping[str, CacheCounts],
+    levels: Sequence[str],
+    *,
+    work: int,
+    title: str,
+    unit: str = "misses / 1000 multiply-adds",
 ) -> str:
     """Misses for a thousand multiply-adds, by level and schedule, on a log scale.
 
     Args:
         counts: by schedule.
         levels: names, in the order they are drawn.
-        work: multiply-adds of each schedule.
+        work: multiply-adds of each schedule; 1000, where `unit` is misses alone.
+        unit: the axis's label.
     """
     with style():
         figure = new_figure(6.2, 3.2)
@@ -32,7 +38,7 @@ def cache_svg(
             )
         axes.set_yscale("log")
         axes.set_xticks(range(len(levels)), levels)
-        axes.set_ylabel("misses / 1000 multiply-adds")
+        axes.set_ylabel(unit)
         axes.margins(y=0.15)
         axes.legend(ncols=len(counts), loc="lower right", bbox_to_anchor=(1, 1))  # above the bars
         axes.grid(axis="y")

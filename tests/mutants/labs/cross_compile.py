@@ -125,7 +125,7 @@ def returns_the_ir(module, target, path):
     return str(library.mod.inspect_source("ll"))
 
 
-@mutant("compile_object", message="mcpu and mattr decide which instructions")
+@mutant("compile_object", message="mcpu and mattr select the instructions")
 def drops_processor_and_features(module, target, path):
     from solutions.labs.cross_compile import compile_object as right
 
@@ -210,7 +210,7 @@ def ignores_what_the_call_returns(name, shapes):
     return right(name, shapes).replace("&result) != 0) return 1;", "&result) != 0) {}")
 
 
-@mutant("c_harness", message="the order of the inputs, and which is written")
+@mutant("c_harness", message="the order of the inputs, and the tensor that is written")
 def writes_an_input(name, shapes):
     from solutions.labs.cross_compile import c_harness as right
 
@@ -361,7 +361,7 @@ edited(
     "c_harness",
     "rounds_the_workspace_down",
     {"(bytes + 63) / 64 * 64": "bytes / 64 * 64"},
-    message="as many bytes as are asked for",
+    message="as many bytes as requested",
 )
 edited(
     "c_harness",
@@ -380,7 +380,7 @@ edited(
     {'    library.mod.write_to_file(path, "o")':
      "    import os\n    if not os.path.exists(path):\n"
      '        library.mod.write_to_file(path, "o")'},
-    message="also where there is a file",
+    message="even if the file exists",
 )  # fmt: skip
 edited(
     "compile_object", "adds_an_ending",
@@ -404,7 +404,7 @@ edited(
 edited(
     "c_harness", "reads_two_inputs_at_most",
     {"for index in range(count - 1)": "for index in range(min(count - 1, 2))"},
-    message="how many inputs are read",
+    message="the number of inputs that are read",
 )  # fmt: skip
 edited(
     "cuda_source", "begins_at_the_kernel",
@@ -512,7 +512,10 @@ edited(
     message="h are halves",
 )
 edited(
-    "c_harness", "rounds_no_size", {"(bytes + 63) / 64 * 64": "bytes"}, message="no multiple of 64"
+    "c_harness",
+    "rounds_no_size",
+    {"(bytes + 63) / 64 * 64": "bytes"},
+    message="not a multiple of 64",
 )
 edited(
     "c_harness",
@@ -572,5 +575,5 @@ edited(
     "c_harness",
     "room_for_four_tensors",
     {"TVMFFIAny arguments[{count}] = {{0}};": "TVMFFIAny arguments[4] = {{0}};"},
-    message="arrays of as many elements as there are shapes",
+    message="the arrays: as many elements as there are shapes",
 )

@@ -117,7 +117,7 @@ def leaves_the_gate_outside(func, *, lanes):
     return schedule
 
 
-@mutant("schedule_rms_norm_gate", message="two sums: `lanes` partial ones")
+@mutant("schedule_rms_norm_gate", message="two sums: the `lanes` partial ones")
 def sums_one_by_one(func, *, lanes):
     import tvm
 
@@ -268,7 +268,7 @@ def swaps_x_and_z(kernel):
     return {"rms_norm_gate.default": convert}
 
 
-@mutant("convert_relay", message="fused, and scheduled, as TVM likes")
+@mutant("convert_relay", message="TVM would fuse and schedule")
 def composes_relays_operators(name, compute, schedule):
     from tvm import relay
 
@@ -457,7 +457,7 @@ edited(
     "extern_matmul",
     "keeps_the_function_that_was_there",
     {"override=True": "override=False"},
-    message="replacing what has that name",
+    message="replacing the function of that name",
 )
 right_edited(
     "schedule_rms_norm_gate",
@@ -536,7 +536,7 @@ edited(
     "register_operator",
     "may_be_fused",
     {"OpPattern.OPAQUE": "OpPattern.ELEMWISE"},
-    message="fused with its neighbours",
+    message="fuses the operator with its neighbours",
 )
 edited(
     "register_operator",
@@ -940,7 +940,7 @@ edited(
         '(f"{backend}.linear_bias"': '(f"{backend}.linear"',
         '(f"{backend}.@"': '(f"{backend}.linear_bias"',
     },
-    message="which name stands beside which pattern",
+    message="the name beside each pattern",
 )
 
 edited(

@@ -19,7 +19,7 @@ def weights_left_outside(model, example, folder, *, ends=None):
     return mod
 
 
-@mutant("export_model", message="is no library, whatever its name")
+@mutant("export_model", message="is not a library, whatever its name")
 def object_files_under_the_librarys_name(model, example, folder, *, ends=None):
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice import engines
@@ -32,7 +32,7 @@ def object_files_under_the_librarys_name(model, example, folder, *, ends=None):
     return mod
 
 
-@mutant("export_model", message="what becomes of `ends`")
+@mutant("export_model", message="the use of `ends`")
 def forgets_the_ends(model, example, folder, *, ends=None):
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice import engines
@@ -124,7 +124,7 @@ def does_not_inline(mod, mean, std):
     return builder.get()
 
 
-@mutant("wrap_buffer", message="whose memory dl_tensor.shape points to")
+@mutant("wrap_buffer", message="the owner of the memory that dl_tensor.shape points to")
 def keeps_the_callers_extents():
     return r"""
 struct Borrowed {
@@ -214,7 +214,7 @@ DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
 """
 
 
-@mutant("call_on_threads", message=r"a Clone\(\) of its own")
+@mutant("call_on_threads", message=r"its own Clone\(\)")
 def one_instance_for_all():
     return r"""
 template <typename Model, typename Input>
@@ -368,7 +368,7 @@ edited(
     "call_on_stream",
     "copies_in_one_direction",
     {"sizeof label, cudaMemcpyDeviceToHost": "sizeof label, cudaMemcpyHostToDevice"},
-    message="cudaMemcpyDeviceToHost for the other",
+    message="cudaMemcpyDeviceToHost for the label",
 )
 edited(
     "call_on_threads",
@@ -399,7 +399,7 @@ edited(
         "        if ends": "        made = imported\n        if ends",
         "optimize_relax(imported)": "optimize_relax(made)",
     },
-    message="what `ends` gave",
+    message="the result of `ends`",
 )
 edited(
     "image_to_label",
@@ -411,7 +411,7 @@ edited(
     "wrap_buffer",
     "aligned_to_32_bytes",
     {"% 64 != 0": "% 32 != 0"},
-    message="no multiple of 64",
+    message="not a multiple of 64",
 )
 edited(
     "wrap_buffer",
@@ -444,7 +444,7 @@ edited(
     "export_model",
     "for_any_processor",
     {"engines.host_target()": '__import__("tvm").target.Target("llvm")'},
-    message="all instructions of this machine",
+    message="all of this processor's instructions",
 )
 edited(
     "export_model",
@@ -477,7 +477,7 @@ edited(
         "borrowed->release(borrowed->owner);\n  delete borrowed;": "delete borrowed;\n  "
         "borrowed->release(borrowed->owner);"
     },
-    message="after it has freed it",
+    message="reads of freed memory",
 )
 edited(
     "wrap_buffer",
@@ -489,7 +489,7 @@ edited(
     "call_on_threads",
     "catches_exceptions_of_the_library",
     {"catch (...)": "catch (const std::exception&)"},
-    message="also what is no std::exception",
+    message="even one that is not a std::exception",
 )
 edited(
     "call_on_threads",
@@ -498,7 +498,7 @@ edited(
         "std::atomic<size_t> next{0};": "std::atomic<size_t> next{0};\n  volatile size_t share = "
         "inputs.size() / std::min<size_t>(threads, inputs.size());\n  (void)share;"
     },
-    message="with few inputs",
+    message="other cases of few inputs",
 )
 edited(
     "call_on_stream",
@@ -548,7 +548,7 @@ edited(
     "call_on_threads", "eight_threads",
     {"std::min<size_t>(threads, inputs.size())":
      "std::min<size_t>(std::max(threads, 8), inputs.size())"},
-    message="how many threads are started",
+    message="the number of threads: std::min",
 )  # fmt: skip
 
 

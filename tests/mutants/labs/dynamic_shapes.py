@@ -434,7 +434,7 @@ def does_not_cut(artifacts, x):
     return artifacts[bucket](padded, keep)
 
 
-@mutant("bucketed", message="the case that no bucket is long enough")
+@mutant("bucketed", message="the case in which no bucket is long enough")
 def truncates_what_is_too_long(artifacts, x):
     import numpy as np
 
@@ -492,7 +492,7 @@ edited(
     "schedule_dynamic",
     "copies_for_each_tile_of_columns",
     {"compute_at(copy, i_outer)": "compute_at(copy, j_outer)"},
-    message="a tile's rows at a time",
+    message="one tile's rows at a time",
 )
 edited(
     "verify_over_range",
@@ -546,7 +546,7 @@ edited(
         "{axis: dimensions[name] for axis, name in named.items()}": "{axis: torch.export.Dim("
         'f"{name}_{axis}", min=1, max=bounds[name]) for axis, name in named.items()}'
     },
-    message="on whichever axes it is",
+    message="on each of its axes",
 )
 edited(
     "import_dynamic",
@@ -561,7 +561,7 @@ edited(
     "plan_memory",
     "one_bound_for_all",
     {"dict(bounds)": "dict.fromkeys(bounds, 64)"},
-    message="the bound is the one that is given",
+    message="the bound: the one given",
 )
 edited(
     "plan_memory",
@@ -606,7 +606,7 @@ edited(
     "verify_over_range",
     "names_the_error_alone",
     {'f"at {shape} the largest error is': 'f"the largest error is'},
-    message="names the shape at which it is wrong",
+    message="names the shape at which the output is wrong",
 )
 edited(
     "bucketed",
@@ -784,7 +784,7 @@ edited(
     "plan_memory",
     "one_bound_for_all",
     {"dict(bounds)": "{name: max(bounds.values()) for name in bounds}"},
-    message="each its own",
+    message="each with its own",
 )
 edited(
     "verify_over_range",
@@ -807,13 +807,13 @@ edited(
     "verify_over_range",
     "one_error_for_all_shapes",
     {"return errors": "return {shape: max(errors.values()) for shape in errors}"},
-    message="its own, neither rounded nor another's",
+    message="its own, not rounded and not another shape's",
 )
 edited(
     "verify_over_range",
     "drops_small_errors",
     {"errors[shape] = error": "errors[shape] = 0.0 if error < 1e-7 else error"},
-    message="its own, neither rounded nor another's",
+    message="its own, not rounded and not another shape's",
 )
 edited(
     "plan_memory",
@@ -829,7 +829,7 @@ edited(
     "plan_memory",
     "bounds_up_to_64",
     {"dict(bounds)": "{name: min(most, 64) for name, most in bounds.items()}"},
-    message="the bound is the one that is given",
+    message="the bound: the one given",
 )
 edited(
     "bucketed",

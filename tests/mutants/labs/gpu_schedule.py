@@ -162,7 +162,7 @@ def loads_for_all_of_k_outer(schedule, block, threads_y, threads_x, rows, column
     return k_outer, a_registers, b_registers
 
 
-@mutant("register_tile_gpu", message="C is written once a thread")
+@mutant("register_tile_gpu", message="C is written once per thread")
 def writes_back_inside_k(schedule, block, threads_y, threads_x, rows, columns, step):
     i, j, k = schedule.get_loops(block)
     write_back = schedule.cache_write(block, 0, "local")
@@ -332,7 +332,7 @@ edited(
     "bind_threads_classic",
     "the_threads_of_the_classic_check",
     {"factor=threads_y": "factor=8", "factor=threads_x": "factor=32"},
-    message="whose factor is whose",
+    message="threads_y for rows, threads_x for columns",
 )
 edited(
     "tensor_cores",
@@ -579,7 +579,7 @@ edited(
             "schedule.reverse_compute_at(write_back, thread_i if threads_x == 1 else thread_j)"
         )
     },
-    message="written once a thread",
+    message="written once per thread",
 )
 edited(
     "register_tile_gpu",
@@ -615,7 +615,7 @@ edited(
             '        schedule[C].bind(block_j, te.thread_axis("blockIdx.y"))'
         ),
     },
-    message="whose factor is whose",
+    message="threads_y for rows, threads_x for columns",
 )
 edited(
     "tensorize_product",

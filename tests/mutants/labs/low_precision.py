@@ -209,7 +209,7 @@ edited(
     "quantize",
     "limits_of_eight_bits",
     {"low, low + 2**bits - 1)": "-128 if signed else 0, 127 if signed else 255)"},
-    message="so many bits",
+    message="the number of bits",
 )
 edited(
     "quantize",
@@ -342,13 +342,13 @@ edited(
     "fold_zero_point",
     "forgets_the_bias",
     {"folded - zero_point": "-zero_point"},
-    message="the bias belongs to it",
+    message="it includes the bias",
 )
 edited(
     "fold_zero_point",
     "forgets_the_zero_point",
     {'folded - zero_point * weight.sum(axis=0, dtype="int32")': "folded"},
-    message="belongs to it",
+    message="it includes the zero point",
 )
 edited("fold_zero_point", "sums_over_columns", {"axis=0": "axis=1"}, message="over k|broadcast")
 edited(
@@ -694,7 +694,7 @@ edited(
     "requantized",
     "one_multiplier",
     {"* multiplier[j]\n": "* multiplier[0]\n"},
-    message="each column has its multiplier",
+    message="each column has its own multiplier",
 )
 edited("requantized", "bias_of_the_row", {"bias[j]).as": "bias[i]).as"}, message="Y")
 edited(

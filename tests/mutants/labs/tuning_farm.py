@@ -198,7 +198,7 @@ def limits_swapped(host, port, key, *, workers, session_seconds, trial_seconds):
     return runner
 
 
-@mutant("rpc_runner", message="the pool's processes end with this one")
+@mutant("rpc_runner", message="the pool's processes end when this process ends")
 def leaves_processes_behind(host, port, key, *, workers, session_seconds, trial_seconds):
     from tvm.s_tir import meta_schedule as ms
     from tvm.support.popen_pool import PopenPoolExecutor
@@ -250,7 +250,7 @@ def one_after_the_other(runner, inputs, *, attempts):
     return results
 
 
-@mutant("survive_lost_worker", message="not by its place among those left")
+@mutant("survive_lost_worker", message="not its place among those left")
 def results_in_the_wrong_place(runner, inputs, *, attempts):
     from tvm_practice.farm import is_lost
 
@@ -294,7 +294,7 @@ def parts_of_a_wave(stages, workers):
     return stages.batch / (stages.search + building + running)
 
 
-@mutant("throughput", message="one wave is the least")
+@mutant("throughput", message="at least one wave")
 def workers_without_trials(stages, workers):
     building = stages.batch * stages.build / stages.builders
     waves = stages.batch / workers if workers > stages.batch else -(-stages.batch // workers)
@@ -519,7 +519,7 @@ edited(
 edited(
     "request_worker", "whole_seconds_from_one",
     {"settimeout(wait_seconds)": "settimeout(max(1, round(wait_seconds)))"},
-    message="at most as long as wait_seconds says",
+    message="a wait of at most wait_seconds",
 )  # fmt: skip
 edited(
     "measure_remotely", "samples_of_20_ms",
@@ -563,7 +563,7 @@ edited(
     "request_worker",
     "cuts_wait_seconds",
     {"settimeout(wait_seconds)": "settimeout(int(wait_seconds) or 0.001)"},
-    message="for as long as",
+    message="a wait of wait_seconds",
 )
 edited(
     "request_worker",
@@ -661,5 +661,5 @@ edited(
         "result = output.numpy()": "kept = measure_remotely.__dict__\n"
         "    result = kept.setdefault(library, output.numpy())"
     },
-    message="after a call with other inputs",
+    message="those of this call, not of an earlier one",
 )

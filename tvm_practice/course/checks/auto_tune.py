@@ -133,8 +133,8 @@ def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
     engine=CLASSIC,
     title="a schedule with knobs for AutoTVM",
     hints=(
-        "It is tile_classic of phase 2, with the numbers that it was given read from the "
-        "configuration of the trial. Which numbers would you otherwise guess?",
+        "It is phase 2's tile_classic, but the numbers come from the configuration of the "
+        "trial. Which numbers would you otherwise guess?",
         "cfg = autotvm.get_config(); cfg.define_knob('rows', [4, 8, 16]), or cfg.define_split. "
         "A knob's value is cfg['rows'].val, and that is the factor of the split: "
         "schedule[C].split(i, factor=cfg['rows'].val). With define_split it is "
@@ -166,26 +166,7 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
     m, n, k = draw_distinct(3, range(65, 120))
     with host_target(), autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
         _, tensors = _expect_schedule(matmul_template(m, n, k), "matmul_template")
-    for tensor, shape, name in zip(tensors, ((m, k), (k, n), (m, n)), "ABC", strict=False):
-        seen = tuple(int(extent) for extent in tensor.shape)
-        expect(
-            seen == shape,
-            expected=f"tensors [A, B, C], {name} of shape {shape}",
-            seen=f"shape {seen}",
-            look=f"where {name} is declared, and the list that is returned",
-        )
-        expect(
-            str(tensor.dtype) == "float32",
-            expected=f"{name} of type float32",
-            seen=str(tensor.dtype),
-            look=f"dtype= where {name} is declared",
-        )
-    expect(
-        len(tensors) == 3,
-        expected="the tensors [A, B, C]",
-        seen=f"{len(tensors)} tensors",
-        look="the return statement",
-    )
+    _expect_matmul_tensors(tensors, m, n, k)
     task = _mine(matmul_template, (m, n, k))
     space = len(task.config_space)
     expect(
@@ -224,12 +205,36 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         )
 
 
+def _expect_matmul_tensors(tensors: Sequence[Any], m: int, n: int, k: int) -> None:
+    """They are A, B and C, of their shapes and in float32."""
+    for tensor, shape, name in zip(tensors, ((m, k), (k, n), (m, n)), "ABC", strict=False):
+        seen = tuple(int(extent) for extent in tensor.shape)
+        expect(
+            seen == shape,
+            expected=f"tensors [A, B, C], {name} of shape {shape}",
+            seen=f"shape {seen}",
+            look=f"where {name} is declared, and the list that is returned",
+        )
+        expect(
+            str(tensor.dtype) == "float32",
+            expected=f"{name} of type float32",
+            seen=str(tensor.dtype),
+            look=f"dtype= where {name} is declared",
+        )
+    expect(
+        len(tensors) == 3,
+        expected="the tensors [A, B, C]",
+        seen=f"{len(tensors)} tensors",
+        look="the return statement",
+    )
+
+
 def _expect_knobs(task: Any) -> None:
     """There are knobs for rows and columns at least, and each value of each has its own loops."""
     knobs = [(name, len(each)) for name, each in task.config_space.space_map.items()]
     expect(
         len([size for _, size in knobs if size > 1]) > 1,
-        expected="a knob for each number that would be guessed: rows and columns at least",
+        expected="a knob for each number that you would otherwise guess: at least rows and columns",
         seen=f"knobs {', '.join(name for name, _ in knobs)}",
         look="cfg.define_knob, once for each factor",
     )
@@ -254,7 +259,7 @@ def _expect_knobs(task: Any) -> None:
             expected=f"loops that differ with each value of the knob {name}",
             seen=f"the same loops for numbers {' and '.join(map(str, min(alike, default=())))} of "
             f"its {size} values",
-            look=f"whether a split uses cfg[{name!r}].val as it is",
+            look=f"whether a split uses cfg[{name!r}].val unchanged",
         )
         step *= size
 
@@ -453,8 +458,8 @@ def _demonstrate_tune_autotvm(tune_autotvm: Callable[..., None]) -> str:
     engine=CLASSIC,
     title="search a template's knobs with AutoTVM",
     hints=(
-        "Three parts: what to measure with, the tuner, and the call that tunes. How many trials "
-        "does the tuner's model wait for, if nobody tells it?",
+        "Three parts: the measure option, the tuner, and the call that tunes. For how many "
+        "trials does the tuner's model wait by default?",
         "measuring(task, trials, log) gives .option and .callback; learn_from(tuner, log) tells "
         "the tuner of trials that are in the log already. "
         "XGBTuner's plan_size is 64 unless told otherwise: its model would first be fitted after "
@@ -575,19 +580,19 @@ def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
         bool(made) and bool(searches),
         expected="a search guided by a cost model",
         seen="no autotvm.tuner.XGBTuner was made, or its tune() was not called",
-        look="which tuner it is: RandomTuner, GATuner and GridSearchTuner have no model",
+        look="the class of the tuner: RandomTuner, GATuner and GridSearchTuner have no model",
     )
     size = made[-1].get("plan_size")
     expect(
         size is not None and size <= plan_size(trials),
         expected=f"a tuner that plans after {plan_size(trials)} trials, budget.plan_size(trials)",
         seen=f"plan_size={size}",
-        look="plan_size= of XGBTuner, without which it learns nothing before 64 trials",
+        look="plan_size= of XGBTuner: by default it learns nothing before 64 trials",
     )
     early = searches[-1].get("early_stopping")
     expect(
         early is None or early >= trials,
-        expected=f"{trials} trials, whatever they measure",
+        expected=f"{trials} trials, whatever their times",
         seen=f"a search that ends after {early} trials without a faster one",
         look="early_stopping= of tune()",
     )
@@ -618,8 +623,8 @@ def _demonstrate_apply_autotvm(apply_autotvm: Callable[..., Any]) -> str:
     engine=CLASSIC,
     title="the schedule of AutoTVM's best record",
     hints=(
-        "AutoTVM reads a log and keeps the fastest valid record of each workload. Ask it for this "
-        "task's, on its target; what does it answer where the log has none?",
+        "AutoTVM reads a log and keeps the fastest valid record of each workload. Ask it for "
+        "this task's record, on the task's target. What does it return where the log has none?",
         "with task.target: config = autotvm.apply_history_best(log).query(task.target, "
         "task.workload). Where the log has none, it is a fallback: config.is_fallback.",
         "schedule, tensors = task.instantiate(config), inside `with task.target`. Raise "
@@ -695,7 +700,7 @@ def _expect_refused(
             log.read_text() == before,
             expected="a log that is only read",
             seen="it was changed",
-            look="what writes to the log",
+            look="the statement that writes to the log",
         )
         return
     except (ValueError, RuntimeError, AttributeError, TypeError, KeyError) as other:
@@ -820,12 +825,13 @@ def _demonstrate_tune_ansor(tune_ansor: Callable[..., None]) -> str:
     engine=CLASSIC,
     title="search without a template with Ansor",
     hints=(
-        "Two objects: one says how many trials, how they are measured and where they are "
-        "written; the other searches. The file's table names both.",
+        "Two objects: one holds the number of trials, how to measure them and where to write "
+        "them; the other searches. The file's table names both.",
         "auto_scheduler.TaskScheduler(tasks, weights, …) searches with "
-        "TuningOptions(num_measure_trials=trials, num_measures_per_round=trials_per_round(trials, "
-        "len(tasks)), builder=, runner=, measure_callbacks=[auto_scheduler.RecordToFile(log), "
-        "...], verbose=0), with what measuring(tasks, trials, log) gives.",
+        "TuningOptions(num_measure_trials=trials, "
+        "num_measures_per_round=trials_per_round(trials, len(tasks)), builder=, runner=, "
+        "measure_callbacks=[auto_scheduler.RecordToFile(log), ...], verbose=0), with the "
+        "builder, runner and callback of measuring(tasks, trials, log).",
         "scheduler.tune(options, search_policy_params=fast_search_params()). Make the scheduler "
         "with callbacks=[], or it writes a table and a file of its own, and with "
         "load_log_file=log if the file exists.",
@@ -923,7 +929,7 @@ def _expect_ansor(
     strategy = made.get("strategy", "gradient")
     expect(
         strategy == "gradient",
-        expected="trials divided by what the tasks gain: the strategy of TaskScheduler",
+        expected="trials divided by the tasks' gains: the strategy of TaskScheduler",
         seen=str(strategy),
         look="strategy= of TaskScheduler",
     )
@@ -1166,13 +1172,13 @@ def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
     hints=(
         "It is phase 2's schedule with other numbers: each factor of a split is drawn, not "
         "written. Which loops should the search be free to split, and into how many?",
-        "schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=64) gives as many factors as "
-        "`n`, for schedule.split(loop, factors). "
-        "Split i and j by sampled factors, reorder, parallel(fuse(the outer loops)), and vectorize "
-        "the innermost. More loops make a larger space: three factors for i and j, two for k.",
-        "The search replays your calls with other samples, so that their number must not depend "
-        "on them: pass preserve_unit_loops=True to compute_at and reverse_compute_at, or loops "
-        "of one iteration vanish and get_loops returns another number of them.",
+        "schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=64) gives `n` factors for "
+        "schedule.split(loop, factors). Split i and j by sampled factors, reorder, "
+        "parallel(fuse(the outer loops)), and vectorize the innermost. More loops make a larger "
+        "space: three factors for i and j, two for k.",
+        "The search replays your calls with other samples, so the number of calls must not "
+        "depend on them: pass preserve_unit_loops=True to compute_at and reverse_compute_at, or "
+        "TVM drops loops of one iteration and get_loops returns fewer of them.",
     ),
     looks_like="""
         for i_0_j_0_fused in parallel(2):
@@ -1218,8 +1224,8 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
     expect_loops(
         not wrong,
         wrong,
-        "no loop over k parallel or vectorized: its iterations add to the same elements",
-        "what is fused and run in parallel",
+        "no loop over k is parallel or vectorized: its iterations add to the same elements",
+        "the loops that are fused and run in parallel",
     )
     for rows, columns, steps in ((m, n, k), (37, 41, 29)):
         odd = tvm.IRModule({"main": matmul_function(rows, columns, steps)})
@@ -1330,7 +1336,7 @@ def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
         bool(candidates),
         expected="a space with schedules that build",
         seen="none of the samples was valid",
-        look="vectorize of long loops, and what TVM's verifiers refuse",
+        look="vectorize of long loops, and other steps that TVM's verifiers refuse",
     )
     return [candidate.sch.mod for candidate in candidates]
 
@@ -1386,7 +1392,7 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             database,
             ms.database.Database,
             "tune_metaschedule returns the database",
-            look="return what ms.tune.tune_tasks returns",
+            look="return the result of ms.tune.tune_tasks",
         )
         _expect_records(
             Path(folder) / "database_tuning_record.json",
@@ -1396,37 +1402,8 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             history(folder), trials, "max_trials_global= and num_trials_per_iter= of tune_tasks"
         )
         _expect_tune_tasks(calls, trials)
-        before = {path.name: path.read_text() for path in Path(folder).glob("database_*.json")}
-        with (
-            _calls(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
-            contextlib.suppress(NothingMeasured),
-        ):
-            tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
-        after = {path.name: path.read_text() for path in Path(folder).glob("database_*.json")}
-        expect(
-            after == before and bool(calls) and str(calls[-1]["work_dir"]) == folder,
-            expected="a later call that goes on from the database of work_dir",
-            seen="another folder" if after == before else "its files were changed before",
-            look="work_dir= of tune_tasks, and what removes files",
-        )
-    for given, weights, many in (
-        (contexts[:1], [7.0], 1),
-        (contexts, [0.5, 2.0], 100),
-        (contexts[::-1], [9.0, 2.0], 1000),
-    ):
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            _calls(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
-            contextlib.suppress(NothingMeasured),
-        ):
-            tune_metaschedule(given, weights, trials=many, work_dir=folder)
-        _expect_tune_tasks(calls, many, weights)
-        expect(
-            all(a is b or a.same_as(b) for a, b in zip(calls[-1]["tasks"], given, strict=True)),
-            expected="the tasks as they came, in their order",
-            seen="other ones",
-            look="tasks=contexts",
-        )
+        _expect_search_goes_on(tune_metaschedule, contexts, database, folder)
+    _expect_other_searches(tune_metaschedule, contexts, database)
     for context, shape in zip(contexts, shapes, strict=True):
         record = database.query_tuning_record(context.mod, target, "main")
         expect(
@@ -1434,6 +1411,58 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             expected="records of both tasks, for their target",
             seen=f"none of the matmul {'x'.join(str(size) for size in shape)}",
             look="tasks=contexts: all of them, as they came",
+        )
+
+
+@contextmanager
+def _not_searching(database: Any) -> Iterator[Called]:
+    """Calls of MetaSchedule's search, none of which is carried out: they return `database`."""
+    from tvm.s_tir import meta_schedule as ms
+
+    with (
+        _calls(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
+        contextlib.suppress(NothingMeasured),
+    ):
+        yield calls
+
+
+def _expect_search_goes_on(
+    tune_metaschedule: Callable[..., Any], contexts: Sequence[Any], database: Any, folder: str
+) -> None:
+    """A further call keeps the records of `folder` and searches on from them."""
+
+    def records() -> dict[str, str]:
+        return {path.name: path.read_text() for path in Path(folder).glob("database_*.json")}
+
+    before = records()
+    with _not_searching(database) as calls:
+        tune_metaschedule(contexts, [1.0, 3.0], trials=4, work_dir=folder)
+    kept = records() == before
+    expect(
+        kept and bool(calls) and str(calls[-1]["work_dir"]) == folder,
+        expected="a later call that goes on from the database of work_dir",
+        seen="another folder" if kept else "its files were changed before",
+        look="work_dir= of tune_tasks, and statements that remove files",
+    )
+
+
+def _expect_other_searches(
+    tune_metaschedule: Callable[..., Any], contexts: Sequence[Any], database: Any
+) -> None:
+    """Other tasks, weights and numbers of trials reach tune_tasks as they are."""
+    for given, weights, many in (
+        (contexts[:1], [7.0], 1),
+        (contexts, [0.5, 2.0], 100),
+        (contexts[::-1], [9.0, 2.0], 1000),
+    ):
+        with tempfile.TemporaryDirectory() as folder, _not_searching(database) as calls:
+            tune_metaschedule(given, weights, trials=many, work_dir=folder)
+        _expect_tune_tasks(calls, many, weights)
+        expect(
+            all(a is b or a.same_as(b) for a, b in zip(calls[-1]["tasks"], given, strict=True)),
+            expected="the tasks as they came, in their order",
+            seen="other ones",
+            look="tasks=contexts",
         )
 
 
@@ -1502,8 +1531,8 @@ def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> s
     engine=CURRENT,
     title="MetaSchedule's best records in a module",
     hints=(
-        "There is a pass for it, and it works on a module of one matmul as on a model. It has no "
-        "argument for the database: where does it find it?",
+        "There is a pass for it, which works on one matmul as on a model. It has no argument "
+        "for the database: where does it find it?",
         "relax.transform.MetaScheduleApplyDatabase() takes the target and the database from the "
         "context: `with target, database:`.",
         "with target, database: return relax.transform.MetaScheduleApplyDatabase()(mod), after "
@@ -1569,7 +1598,7 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         format_nest(loop_nest(applied["untuned"])) == format_nest(loop_nest(functions["untuned"])),
         expected="the function without a record as it was",
         seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C")),
-        look="apply only what the database has",
+        look="apply only the database's records",
     )
     _expect_asked_for(apply_metaschedule, functions["untuned"])
 

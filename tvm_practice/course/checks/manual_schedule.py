@@ -205,8 +205,8 @@ def _check_tiled(
         f"{outside}{wanted}",
         _SPLIT,
         order="the order of the loops given to schedule.reorder: all of k within a tile",
-        kinds="tile only splits and reorders; every loop stays as it is: vectorize and "
-        "parallelize are exercises of their own",
+        kinds="tile only splits and reorders; all loops stay serial: vectorize and parallelize "
+        "are separate exercises",
     )
     _expect_returned(returned, schedule, block, "[i_outer, j_outer, k, i_inner, j_inner]")
     _expect_statements(schedule, 1)
@@ -223,7 +223,7 @@ def _expect_statements(schedule: Any, count: int) -> None:
         len(found) == count,
         expected=f"{count} statement{'s' * (count > 1)}",
         seen=", ".join(f"{each.writes} <- {', '.join(each.reads)}" for each in found),
-        look="what else the function changes: a cache_read or cache_write too many, say",
+        look="another change to the schedule, such as an extra cache_read or cache_write",
     )
 
 
@@ -240,7 +240,7 @@ def _expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> No
         ),
         expected=f"the list {names} returned",
         seen="other loops, or another order" if is_list else f"{type(returned).__name__} returned",
-        look="the return statement: what split and get_loops gave, in the new order",
+        look="the return statement: the loops from split and get_loops, in the new order",
     )
 
 
@@ -306,7 +306,7 @@ def _expect_vectorized(
         not others,
         loops,
         "only the innermost loop changes, the others stay serial",
-        f"what makes {', '.join(others)} other than serial",
+        f"the primitive that makes {', '.join(others)} other than serial",
     )
     outer = [] if batch is None else [batch]
     wanted = [*outer, _ceil(sizes[0], rows), _ceil(sizes[1], columns), sizes[2], rows]
@@ -379,8 +379,8 @@ def _expect_tiles_in_parallel(
         len(parallel) == 1 and loops[0] is parallel[0],
         loops,
         "one parallel loop, the outermost",
-        "schedule.parallel: give it the loop over tiles. Inside k the threads would "
-        "be started and awaited again at every step",
+        "schedule.parallel: give it the loop over tiles. Inside k, the threads would start and "
+        "stop at every step",
     )
     expect_loops(
         parallel[0].extent == rows * columns,
@@ -392,9 +392,9 @@ def _expect_tiles_in_parallel(
     expect_nest(
         loops[1:],
         f"k serial({sizes[2]}) > i_inner serial({tiles[0]}) > j_inner {last}({tiles[1]})",
-        "what else the function changes: inside the parallel loop all is as before",
+        "another change to the schedule: the loops inside the parallel one stay as they were",
     )
-    look = "what else the function changes: the order of the loops, which stays as it was"
+    look = "another change to the schedule: the order of the loops stays as it was"
     first = f"j*{tiles[1]}" if columns > 1 else f"i*{tiles[0]}"
     expect_axes(schedule, block, f"{first} k i j", look=look)
     return schedule
@@ -508,8 +508,8 @@ def _tiled_with_k(
         "one moves a consumer, here the new copy, into a loop of its producer.",
         'schedule.cache_write(block, 0, "local") returns the copying block; '
         "schedule.reverse_compute_at(copy, loop, preserve_unit_loops=True) moves it.",
-        "schedule.vectorize(schedule.get_loops(copy)[-1]) after that, since moving a block makes "
-        "its loops anew; return the copy.",
+        "schedule.vectorize(schedule.get_loops(copy)[-1]) after the move, because moving a "
+        "block makes new loops; return the copy.",
     ),
     looks_like="""
         for i_0 in serial(8):
@@ -541,14 +541,14 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         expect_nest(
             accumulation(_nest(schedule))[0],
             _six_loops(sizes, tiles),
-            "what else the function changes: the loops of the sum stay as they are",
+            "another change to the schedule: the loops of the sum stay as they are",
         )
         found = statements(_nest(schedule))
         expect(
             len(found) == 2,
             expected="two statements: the sum, and the copy to the output",
             seen=", ".join(f"{each.writes} <- {', '.join(each.reads)}" for each in found),
-            look="what else the function changes: the zeroing is fill_registers' work, and the "
+            look="another change to the schedule: fill_registers does the zeroing, and the "
             "inputs are read as before",
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
@@ -560,7 +560,7 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
         copy = accepted(accumulate_locally, schedule, block, loops[1])
         _expect_copied(schedule, copy, "C", 2, (min(m, drawn[0]), min(n, drawn[1])))
-        look = "what else the function changes: the loops of the sum stay as they are"
+        look = "another change to the schedule: the loops of the sum stay as they are"
         expect_nest(accumulation(_nest(schedule))[0], _six_loops((m, n, k), drawn), look)
         expect_axes(schedule, block, _six_axes(drawn), look=look)
 
@@ -623,8 +623,9 @@ def _expect_copied(
     hints=(
         "Four primitives, one for each of the last four loops. Which of them must come last, and "
         "what happens to loops that are changed after it?",
-        "k_outer, k_inner, i_inner, j_inner are the last four of get_loops(block). A loop that is "
-        "unrolled or vectorized before schedule.decompose_reduction is so in both statements.",
+        "k_outer, k_inner, i_inner, j_inner are the last four of get_loops(block). A loop that "
+        "is unrolled or vectorized before schedule.decompose_reduction stays so in both "
+        "statements.",
         "schedule.vectorize(j_inner), schedule.unroll(i_inner), schedule.unroll(k_inner), then "
         "schedule.decompose_reduction(block, k_outer).",
     ),
@@ -718,7 +719,8 @@ def _expect_zeroed_alike(schedule: Any) -> None:
         == [(loop.kind, loop.extent) for loop in around[-2:]],
         own,
         f"{update.writes} set to zero in loops that run as the tile's do: {show(around[-2:])}",
-        "the order: what decompose_reduction copies is unrolled and vectorized before it",
+        "the order: unrolled and vectorized first, because decompose_reduction copies the loops "
+        "as they are",
     )
 
 
@@ -727,7 +729,8 @@ def _expect_zeroed_alike(schedule: Any) -> None:
     engine=CURRENT,
     title="add a tile of C up in registers, write it back once",
     hints=(
-        "The three steps above, one after the other. Which loop does the first hand on?",
+        "The three steps above, one after the other. Which loop does the first step pass to the "
+        "second?",
         "tile_with_k returns six loops; accumulate_locally takes j_outer: one copy per tile. "
         "In one piece the order of primitives is cache_write, split, reorder, reverse_compute_at, "
         "vectorize, unroll, decompose_reduction.",
@@ -810,7 +813,7 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             seen,
             f"for 9x9x9 by {rows}, {columns} and {steps}: loops of "
             f"{', '.join(map(str, outer))}, {steps}, {rows} and {columns} iterations",
-            "the factors of split as they are given; none of the three need divide its loop",
+            "the factors of split, used as given: they need not divide the loops",
         )
         expect_product(
             build_module(schedule.mod),
@@ -866,8 +869,8 @@ def _expect_packed(
     seen = tuple(int(extent) for extent in allocated(schedule)[statement.writes].shape)
     expect(
         seen == shape,
-        expected=f"{statement.writes} of shape {list(shape)}: what one tile reads at a step of k "
-        "lies side by side, and k is rounded up to a multiple of unroll_k",
+        expected=f"{statement.writes} of shape {list(shape)}: a tile's elements for one step of "
+        "k are adjacent, and k is rounded up to a multiple of unroll_k",
         seen=str(list(seen)),
         look=f"the shape of {statement.writes}: panels, then k, then the rows or columns of one "
         "tile",
@@ -970,7 +973,7 @@ def check_pack_operand(pack_operand: Function) -> None:
         x[-1, :] = x[:, -1] = np.inf
         expect(
             np.array_equal(run(x), _packed_values(x, axis, width, depth)),
-            expected=f"{what}: zeros past the edge whatever X holds, infinities too",
+            expected=f"{what}: zeros past the edge, even where X holds infinities",
             seen="NaN, or an infinity, or a zero that should be one",
             look="te.if_then_else chooses 0.0 there; an element of X times 0 is NaN if it is "
             "infinite",
@@ -988,7 +991,7 @@ def _expect_inside(X: Any, packed: Any, what: str) -> None:
         bool(((read >= 0) & (read < there)).all()),
         expected=f"{what} reads nothing past the end of {X.op.name}, which has {there} elements",
         seen=f"it reads number {int(read.max())}",
-        look="te.if_then_else reads only what it chooses; a Select computes both first",
+        look="te.if_then_else evaluates only the chosen value; Select evaluates both",
     )
 
 
@@ -1021,8 +1024,9 @@ def _shown_packing(pack_operand: Function) -> str:
     step_of="packed_matmul",
     title="declare the product of packed operands, tile by tile",
     hints=(
-        "Two stages. T has four indices: two say which tile, two where in it, and its sum runs "
-        "over the second axis of both operands. Then C: which tile holds row i and column j?",
+        "Two stages. T has four indices: two select the tile and two the element in it, and its "
+        "sum runs over the second axis of both operands. Then C: which tile holds row i and "
+        "column j?",
         "r = te.reduce_axis((0, depth)); T is the te.sum of A_packed[bi, r, i] * "
         "B_packed[bj, r, j]. The shapes of both operands give all extents.",
         "C = te.compute((m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], "
@@ -1084,7 +1088,7 @@ def check_packed_product(packed_product: Function) -> None:
             "if_then_else" not in formula and "Select" not in formula,
             expected="a sum without a condition: past the edges both operands hold zeros",
             seen=formula,
-            look="what is inside te.sum: the product alone",
+            look="the expression inside te.sum: only the product",
         )
         if depth != few:
             continue
@@ -1096,7 +1100,10 @@ def check_packed_product(packed_product: Function) -> None:
         look = "the indices of A_packed and B_packed, and te.reduce_axis over all of the depth"
         atol = 1e-5 * float(np.abs(a).max())
         expect_close(got_t, want, what=f"T of {tiles}", look=look, atol=atol)
-        look = "which tile, and where in it: T[i // rows, j // columns, i % rows, j % columns]"
+        look = (
+            "the indices of T, first the tile and then the place in it: "
+            "T[i // rows, j // columns, i % rows, j % columns]"
+        )
         flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * tile[0], tiles[1] * tile[1])
         expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look, atol=atol)
 
@@ -1153,9 +1160,10 @@ def _ordered_loops(
     hints=(
         "T is declared in tiles: only k is left to split. Its own buffer is the accumulator, so "
         "no new block is needed: the file's table has a primitive that changes a buffer's scope.",
-        "get_loops of block T are row panels, column panels, rows, columns and k. After split and "
-        'reorder: schedule.set_scope(block, 0, "local"), and schedule.reverse_compute_at of block '
-        "C into the second loop. A loop of one iteration is dropped there, and another is last.",
+        "get_loops of block T are row panels, column panels, rows, columns and k. After split "
+        'and reorder: schedule.set_scope(block, 0, "local"), and schedule.reverse_compute_at of '
+        "block C into the second loop. TVM drops a loop of one iteration there, so another one "
+        "is last.",
         "schedule.reorder(outer, inner, k_outer, k_inner, i, j), where (outer, inner) are column "
         "and row panels, or with rows_first row and column panels. If a tile has several "
         "columns, int(schedule.get(j).extent) > 1, vectorize the last of get_loops(C's block). "
@@ -1221,7 +1229,7 @@ def check_order_packed(order_packed: Function) -> None:
             all(loop.kind == "serial" for path in others for loop in path),
             expected="the loops of A_packed and B_packed as they were, serial",
             seen="; ".join(show(path) for path in others),
-            look="what else the function changes: the copies are place_copies' work",
+            look="another change to the schedule: place_copies moves the copies",
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
@@ -1233,7 +1241,7 @@ def check_order_packed(order_packed: Function) -> None:
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is outermost
         accepted(order_packed, schedule, steps, rows_first)
         wanted = _ordered_loops(sizes, (rows, columns), steps, rows_first)
-        look = "schedule.parallel of the outermost loop, also if it has one iteration"
+        look = "schedule.parallel of the outermost loop, even if it has one iteration"
         expect_nest(accumulation(_nest(schedule))[0], wanted, look)
 
 
@@ -1314,10 +1322,10 @@ def _expect_tile_written(
     step_of="packed_matmul",
     title="pack one operand where it is used, the other before",
     hints=(
-        "B_packed belongs into the loop that needs another column panel at each step; A_packed is "
-        "needed whole by every step. What does rows_first change in that?",
-        "schedule.compute_at(copy, outer, preserve_unit_loops=True) moves the near one; "
-        "schedule.parallel of the first of get_loops(the other) shares its work.",
+        "B_packed belongs inside the loop that needs another column panel at each step; every "
+        "step needs all of A_packed. How does rows_first change this?",
+        "schedule.compute_at(copy, outer, preserve_unit_loops=True) moves the near copy; "
+        "schedule.parallel on the first loop of the other shares its work among the threads.",
         "schedule.vectorize(schedule.get_loops(B_pack)[-1]), with B_pack = "
         'schedule.get_sblock("B_packed"), after it was moved.',
     ),
@@ -1369,7 +1377,7 @@ def check_place_copies(place_copies: Function) -> None:
         expect_nest(
             around,
             _ordered_loops(sizes, tile, steps, rows_first),
-            "what else the function changes: the loops of T stay as they are",
+            "another change to the schedule: the loops of T stay as they are",
         )
         _expect_copy_loops(sides[1].packing, ("vectorized", tile[1]), "B_packed")
         _expect_copy_loops(sides[0].packing, ("serial", tile[0]), "A_packed")
@@ -1393,7 +1401,7 @@ def _expect_copy_loops(loops: Sequence[Loop], last: tuple[str, int], name: str) 
         (loops[-1].kind, loops[-1].extent) == last
         and all(loop.kind == "serial" for loop in loops[1:-1]),
         loops,
-        f"the last loop of {name} is {last[0]}({last[1]}), those before it serial",
+        f"the last loop of {name} is {last[0]}({last[1]}), and the loops before it are serial",
         "schedule.vectorize of the last loop of B_packed alone, after compute_at with "
         "preserve_unit_loops=True",
     )
@@ -1530,7 +1538,7 @@ def _check_packed(
         build_module(schedule.mod),
         (m, k),
         (k, n),
-        look="what the packed buffers hold past the matrix's edge, and the indices",
+        look="the values of the packed buffers past the matrix's edge, and the indices",
     )
 
 
@@ -1672,8 +1680,8 @@ def check_tile_classic(tile_classic: Function) -> None:
             [loop.extent for loop in parallel] == [down * across] and loops[0] is parallel[0],
             loops,
             f"the outermost loop is parallel over all {down}·{across} = {down * across} tiles",
-            "schedule[C].parallel(schedule[C].fuse(i_outer, j_outer)), and whose factor is "
-            "whose: tile_m is of rows (i), tile_n of columns (j)",
+            "schedule[C].parallel(schedule[C].fuse(i_outer, j_outer)), and the factors: tile_m "
+            "for rows (i), tile_n for columns (j)",
         )
         expect_nest(
             loops[1:],

@@ -56,8 +56,8 @@ _ATOL = _RTOL = 1e-4
     hints=(
         "Two steps, trace and convert. The worked example traced_operators has the first; the "
         "second needs a name and a shape for each input, and returns the module and the weights.",
-        "`inputs` is a list with a pair for each tensor of `example`: (name, shape), the shape "
-        "being a tuple. The types are in the trace, and converters go to custom_convert_map.",
+        "`inputs` is a list with a pair for each tensor of `example`: (name, shape), with the "
+        "shape as a tuple. The trace has the types, and converters go to custom_convert_map.",
         "inputs = [(f'input_{i}', tuple(tensor.shape)) for i, tensor in enumerate(example)]; "
         "with torch.no_grad(): traced = torch.jit.trace(model, example, check_trace=False, "
         "strict=False); return relay.frontend.from_pytorch(traced, inputs, "
@@ -102,7 +102,9 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
     expect_operators(graph(mod), ("nn.conv2d", "nn.batch_norm", "nn.relu", "nn.dense"))
     _expect_weights(state(model), params)
     expect_as_pytorch(
-        _run_relay(mod, params, example), by_pytorch(model, example), look="what was traced"
+        _run_relay(mod, params, example),
+        by_pytorch(model, example),
+        look="the object that is traced",
     )
     twin = other_weights(model)
     with quiet_frontends():
@@ -240,14 +242,14 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         params.keys() == kept.keys(),
         expected="params left as they were",
         seen=f"{len(params)} weights of {len(kept)}",
-        look="what removes or adds an entry of params",
+        look="the statement that removes or adds an entry of params",
     )
     shown = graph(optimized)
     expect(
         shown.inputs == ("input_0", "input_1"),
         expected="a main function that takes only the inputs input_0, input_1",
         seen=f"it takes {', '.join(shown.inputs) or 'nothing'}",
-        look="bind_params_by_name, and the module that its result is put in",
+        look="bind_params_by_name, and the module that takes its result",
     )
     expect(
         not any(call.kernel for call in shown.calls),
@@ -264,7 +266,7 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     )
     expect(
         not shown.constant_calls,
-        expected="nothing left to compute that depends on constants alone",
+        expected="no call left that depends on constants alone",
         seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
         look="the pass FoldConstant, after the passes that make such calls",
     )
@@ -312,8 +314,8 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
         operators == {"nn.conv2d", "tanh", "mean"},
         expected="the operators nn.conv2d, tanh and mean, as imported",
         seen=", ".join(sorted(operators)),
-        look="passes that put other operators in their place: layouts and approximations are "
-        "relay.build's work, or nobody's",
+        look="passes that replace operators: relay.build changes layouts, and nothing should "
+        "approximate",
     )
 
 
@@ -322,8 +324,8 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
     engine=CLASSIC,
     title="Relay module to a graph executor factory",
     hints=(
-        "One call fuses, lowers and compiles. The level of its passes comes from the context "
-        "that it is called in, and so do further settings.",
+        "One call fuses, lowers and compiles. The level of its passes and further settings come "
+        "from the context around the call.",
         "tvm.transform.PassContext(opt_level=3, config=config) is the context, relay.build(mod, "
         "target=…, params=…) the call. At level 3, AlterOpLayout gives a convolution the layout "
         "NCHW16c, whose last axis is as long as a vector; at the default 2 it stays NCHW.",
@@ -361,7 +363,7 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         bool(weights),
         expected="the weights inside the library",
         seen="no parameters in it",
-        look="params=, without which the weights are inputs that nobody sets",
+        look="params=: without it, the weights are inputs that nobody sets",
     )
     expect(
         any(len(shape) == 6 for shape in weights.values()),
@@ -394,7 +396,7 @@ def _check_settings(
         config == {"relay.FuseOps.max_depth": 1},
         expected="config is only read",
         seen=f"{config} after the call",
-        look="what writes to config; settings of your own go to a copy",
+        look="the statement that writes to config: put settings of your own into a copy",
     )
     single = _show_build(apart).splitlines()
     expect(
@@ -412,7 +414,7 @@ def _check_settings(
     expect_as_pytorch(
         run_relay(apart, arrays(example)),
         by_pytorch(model, example),
-        look="params={}: the weights are constants of the module then",
+        look="params={}: the weights are then constants of the module",
     )
 
 
@@ -440,22 +442,22 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
             returned = build_relay(mod, params, any_llvm(), config=config)
             expect(
                 len(built) == count and returned is built[-1],
-                expected="relay.build called again, and what it returns",
+                expected="a new call of relay.build, and its result",
                 seen="the result of an earlier call",
-                look="what is kept from call to call",
+                look="a result that is kept from an earlier call",
             )
             expect(
                 bool(given) and given[0].keys() == params.keys(),
                 expected=f"relay.build given all {len(params)} weights",
                 seen=f"{len(given[0]) if given else 'none'} of them",
-                look="params= of relay.build: all that are given",
+                look="params= of relay.build: all of them",
             )
             told = {str(key): int(value) for key, value in seen.items()}
             expect(
                 told == (config or {}),
                 expected=f"the settings {config or 'of nobody'} around relay.build",
                 seen=str(told),
-                look="config= of tvm.transform.PassContext: all that is given, and nothing else",
+                look="config= of tvm.transform.PassContext: the given settings and no others",
             )
 
 
@@ -499,8 +501,8 @@ def _show_build(lib: Any) -> str:
     hints=(
         "Two steps, export and convert. The worked example exported_operators has the first; the "
         "second has options for the weights, for what is returned, and for converters.",
-        "from_exported_program (of tvm.relax.frontend.torch) takes what torch.export.export gives. "
-        "It can keep the weights as inputs or make them constants "
+        "from_exported_program (of tvm.relax.frontend.torch) takes the result of "
+        "torch.export.export. It can keep the weights as inputs or make them constants "
         "(keep_params_as_input), and can return the one tensor of a program that returns a "
         "tuple of one (unwrap_unit_return_tuple).",
         "from_exported_program(torch.export.export(model, example), keep_params_as_input=False, "
@@ -546,7 +548,7 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         look="unwrap_unit_return_tuple",
     )
     expect_as_pytorch(
-        _run_relax(mod, example), by_pytorch(model, example), look="what was exported"
+        _run_relax(mod, example), by_pytorch(model, example), look="the object that is exported"
     )
     twin = other_weights(model)
     with quiet_frontends():
@@ -604,8 +606,8 @@ def _imported_relax(model: Any, example: tuple[Any, ...]) -> Any:
         "The worked example folded has the form; the file's table has the passes. Fusion works on "
         "PrimFuncs, so the operators are legalized before it.",
         "DecomposeOpsForInference, CanonicalizeBindings, FoldConstant; LegalizeOps; "
-        "AnnotateTIROpPattern (FuseOps fuses only what has a pattern); FoldConstant; FuseOps "
-        "(groups calls into functions); FuseTIR (makes each such function one PrimFunc).",
+        "AnnotateTIROpPattern (FuseOps fuses only functions with a pattern); FoldConstant; "
+        "FuseOps (groups calls into functions); FuseTIR (makes each such function one PrimFunc).",
         "return tvm.transform.Sequential([relax.transform.DecomposeOpsForInference(), …, "
         "relax.transform.FuseTIR()])(mod), with the eight passes in the docstring's order.",
     ),
@@ -641,7 +643,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     )
     expect(
         not shown.constant_calls,
-        expected="nothing left to compute that depends on constants alone",
+        expected="no call left that depends on constants alone",
         seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
         look="the pass FoldConstant, before and after LegalizeOps",
     )
@@ -689,8 +691,8 @@ def _check_mask(optimize_relax: Callable[..., Any]) -> None:
         not left,
         expected="x + torch.ones(4, 5).tril() optimized to one addition of a constant",
         seen=f"computed at run time: {', '.join(left)}",
-        look="the second FoldConstant: what LegalizeOps makes of some operators depends on "
-        "constants alone",
+        look="the second FoldConstant: LegalizeOps turns some operators into calls of constants "
+        "alone",
     )
 
 
@@ -701,8 +703,8 @@ def _check_mask(optimize_relax: Callable[..., Any]) -> None:
     hints=(
         "tvm.compile takes an IRModule and a target. It compiles the PrimFuncs for the target "
         "and the graph to byte code of a small virtual machine.",
-        "It returns an Executable, which can be saved with export_library. Whoever runs it makes "
-        "a relax.VirtualMachine of it.",
+        "It returns an Executable, which can be saved with export_library. The caller makes a "
+        "relax.VirtualMachine of it.",
         "Nothing needs to be done before or after it: return tvm.compile(mod, target)",
     ),
     looks_like="""
@@ -726,7 +728,7 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
         isinstance(executable, tvm.runtime.Executable),
         expected="the tvm.runtime.Executable that tvm.compile returns",
         seen=f"a {type(executable).__module__}.{type(executable).__name__}",
-        look="the return statement; the virtual machine is made by whoever runs it",
+        look="the return statement; the caller makes the virtual machine",
     )
     if other:
         text = "".join(each.inspect_source("ll") for each in executable.mod.imports)
@@ -755,7 +757,7 @@ def _for_another(build_relax: Callable[..., Any], mod: Any, first: Any) -> Any:
             f'"target-cpu"="{other[1]}"' not in text,
             expected=f"the second call's target, {any_llvm()}",
             seen=f"code for {other[1]}, the first call's",
-            look="the target that tvm.compile is given",
+            look="the target given to tvm.compile",
         )
     return executable
 
@@ -850,7 +852,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
         and abs(float(returned) - largest) <= 1e-3 * largest,
         expected=f"the largest absolute error of all outputs, {largest:.3g}, as a float",
         seen=f"{returned!r}",
-        look="the maximum, which is over every element of every output",
+        look="the maximum over every element of every output",
     )
     _check_values(verify, want, at)
     _check_counts_and_shapes(verify, want)
@@ -873,7 +875,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
         len(re.findall(r"(?i)\binf|∞", message)) >= 2,
         expected="both errors named as infinite for NaN, the absolute and the relative one",
         seen=message,
-        look="the text of the ValueError: an error that is NaN is told as infinite",
+        look="the text of the ValueError: report an error of NaN as infinite",
     )
     for before, after in zip(kept, want, strict=True):
         expect_unchanged(before, after, "reference")
@@ -901,7 +903,11 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
                 look="the shapes; numpy would broadcast them",
             )  # fmt: skip
     _expect_rejected(
-        verify, [], [], case="no outputs at all", look="the case in which nothing is compared"
+        verify,
+        [],
+        [],
+        case="no outputs at all",
+        look="the case of no outputs, in which nothing is compared",
     )
 
 
@@ -936,7 +942,7 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
         float(returned) == 0,
         expected="0 for equal outputs, of which one has no elements",
         seen=f"{returned!r}",
-        look="the largest value of nothing",
+        look="the maximum of an empty array",
     )
 
 
@@ -1004,7 +1010,7 @@ def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[
     message = _raised(verify, [infinite], [infinite], atol=_ATOL, rtol=_RTOL)
     expect(
         message is None,
-        expected="the same infinity in both accepted (a mask of attention has them)",
+        expected="the same infinity accepted in both (an attention mask has them)",
         seen=f"it was refused: {message}",
         look="infinity minus infinity, which is NaN",
     )
@@ -1038,7 +1044,7 @@ def _check_message(
             bool(told),
             expected=f"a message that names {what}",
             seen=message or "an empty message",
-            look="the text of the ValueError: it is all that the person gets to see",
+            look="the text of the ValueError: the user sees nothing else",
         )
 
 

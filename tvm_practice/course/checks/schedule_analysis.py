@@ -104,7 +104,7 @@ def _demonstrate_time_function(time_function: Callable[..., np.ndarray]) -> str:
         "A compiled module makes its own stopwatch: module.time_evaluator gives a function that "
         "takes the arguments of the function being timed.",
         "function.time_evaluator('main', tvm.cpu(), number=..., repeat=...) is that stopwatch. "
-        "Call it with *arguments; what it returns has .results, a sequence of `repeat` times in "
+        "Call it with *arguments; its result has .results, a sequence of `repeat` times in "
         "seconds, each already divided by `number`.",
         "evaluator = function.time_evaluator('main', tvm.cpu(), number=number, repeat=repeats); "
         "return np.array(evaluator(*arguments).results) * 1e3.",
@@ -136,28 +136,28 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         bool(measured),
         expected="the engine's time_evaluator holds the clock",
         seen="it was not called",
-        look="function.time_evaluator('main', tvm.cpu(), ...): timed from Python, a call is a "
-        "microsecond longer, which a small function does not even take",
+        look="function.time_evaluator('main', tvm.cpu(), ...): timed from Python, each call is "
+        "about a microsecond longer, which is more than a small function takes",
     )
     samples = _expect_samples(returned, repeats, name="time_function")
     least = asked[-1].get("min_repeat_ms", 0)
     expect(
         least == 0,
-        expected=f"{number} calls per sample, however short they are",
-        seen=f"min_repeat_ms={least}, which makes more of short ones",
-        look="number= of time_evaluator alone says how many",
+        expected=f"{number} calls per sample, even if they are short",
+        seen=f"min_repeat_ms={least}, which repeats short calls more often",
+        look="only number= of time_evaluator sets how many",
     )
     expect(
         len(called) > number * repeats,
-        expected=f"{number} calls for each of {repeats} samples, and one before them at least",
+        expected=f"{number} calls for each of {repeats} samples, and at least one before them",
         seen=f"{len(called)} calls",
         look="number= and repeat= of time_evaluator",
     )
     expect(
         len(called) <= number * (repeats + 1) + 1,
-        expected=f"no more than {number} calls for each of {repeats} samples, and a first one",
+        expected=f"no more than {number} calls for each of {repeats} samples, and one before them",
         seen=f"{len(called)} calls",
-        look="min_repeat_ms of time_evaluator, which makes more of them; it is not asked for",
+        look="min_repeat_ms of time_evaluator, which repeats the calls more often: leave it out",
     )
     _expect_milliseconds(samples, number)
     expect_close(
@@ -197,7 +197,7 @@ def _expect_evaluated(
                 same,
                 expected="the function timed on the arguments given, in their order",
                 seen="other ones",
-                look="evaluator(*arguments): the times of other values and of other memory differ",
+                look="evaluator(*arguments): other values and other memory take other times",
             )
             return SimpleNamespace(results=tuple(seconds), mean=float(seconds.mean()))
 
@@ -209,7 +209,7 @@ def _expect_evaluated(
         asked == [(number, repeats)],
         expected=f"one time_evaluator with number={number} and repeat={repeats}",
         seen=", ".join(f"number={each[0]} and repeat={each[1]}" for each in asked) or "none",
-        look="number= and repeat= of time_evaluator, whatever they are",
+        look="number= and repeat= of time_evaluator, passed on as given",
     )
     expect_close(
         _expect_samples(samples, repeats, name="time_function"),
@@ -249,7 +249,7 @@ def _demonstrate_sample_latency(sample_latency: Callable[..., np.ndarray]) -> st
 @PHASE.exercise(
     "sample_latency",
     engine=CURRENT,
-    title="time single calls of anything, the warm-up apart",
+    title="time single calls of anything, after a warm-up",
     hints=(
         "Two loops: one that only calls, `warmup` times, and one that calls and times, `repeats` "
         "times.",
@@ -285,7 +285,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             len(machine.calls) == warmup + repeats,
             expected=f"{warmup} + {repeats} calls for warmup={warmup}, repeats={repeats}",
             seen=f"{len(machine.calls)} calls",
-            look="what each of the two loops calls, and how often",
+            look="the calls in each of the two loops, and their number",
         )
         expect(
             samples.max() < 40 * scale,
@@ -356,7 +356,7 @@ def _draw_sizes() -> list[tuple[int, int, int]]:
     engine=CURRENT,
     title="the rate of a matrix product",
     hints=(
-        "How many elements has C, how many products are added up for each, and how many "
+        "How many elements does C have, how many products are added up for each, and how many "
         "operations is one of these steps?",
         "m·n elements of k steps each, and a step is a multiplication and an addition: 2·m·n·k "
         "operations. Divide by seconds, then by 10⁹.",
@@ -375,8 +375,8 @@ def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
             gflop_per_second(m, n, k, milliseconds),
             2e-6 * m * n * k / milliseconds,
             what=f"the rate of m={m}, n={n}, k={k} in {milliseconds:.4g} ms",
-            look="an addition and a multiplication for each of m·n·k steps; milliseconds, not "
-            "seconds; 10⁹",
+            look="one addition and one multiplication for each of the m·n·k steps; "
+            "milliseconds, not seconds; 10⁹",
         )
 
 
@@ -403,8 +403,8 @@ def check_arithmetic_intensity(arithmetic_intensity: Callable[..., float]) -> No
             arithmetic_intensity(m, n, k),
             m * n * k / 2 / (m * k + k * n + m * n),
             what=f"the intensity of m={m}, n={n}, k={k}",
-            look="bytes and not elements (4 a float32); A, B and C once each, whatever the loops "
-            "read again",
+            look="bytes and not elements (4 per float32); A, B and C count once each, however "
+            "often the loops read them",
         )
 
 
@@ -468,7 +468,8 @@ def _check_second_call(compare_interleaved: Compare) -> None:
         )
     expect(
         bool(np.isclose(ratio, 2, rtol=0.05)),
-        expected="a ratio of 2 where second calls take 80 ms against 40 ms, and first ones 20 ms",
+        expected="a ratio of 2 where the second calls take 80 ms and 40 ms, and the first call "
+        "takes 20 ms",
         seen=f"{ratio:.3g}",
         look="the untimed call is not measured: the clock is read around the second one alone",
     )
@@ -509,14 +510,14 @@ def _check_few(
         bool(np.isclose(ratio, np.median(ratios), rtol=0.01)),
         expected=f"{np.median(ratios):.3g}, the median of the ratios {told}",
         seen=f"{ratio:.3g}",
-        look="the median of the ratios themselves, not of what is drawn from them",
+        look="the median of the ratios themselves, not of the resampled ones",
     )
     expect(
         bool(np.allclose([low, high], ends, rtol=0.01)),
         expected=f"an interval from {ends[0]:g} to {ends[1]:g} for rounds with the ratios {told}",
         seen=f"from {low:.3g} to {high:.3g}",
         look="each of the 2000 draws: as many ratios as there are rounds, with replacement, so "
-        "that one may be drawn thrice; and the median of an even number of them",
+        "that a ratio can be drawn three times; and the median of an even number of ratios",
     )
 
 
@@ -551,7 +552,7 @@ def _check_drifting(compare_interleaved: Compare, rounds: int, slower: float) ->
         not np.isclose(ratio, 1 / slower, rtol=0.1),
         expected=f"time of first over time of second, {slower:.3g}",
         seen=f"{ratio:.3g}, which is second over first",
-        look="which of the two is divided by which",
+        look="the division: first over second",
     )
     expect(
         bool(np.isclose(ratio, slower, rtol=0.1)),
@@ -595,8 +596,8 @@ def _expect_in_turn(machine: Machine, rounds: int) -> None:
         changes >= 2 * rounds - 1,
         expected=f"first and second in turn: {2 * rounds - 1} changes in {rounds} rounds",
         seen=f"{changes} change{'s' if changes != 1 else ''} from one to the other",
-        look="one loop over rounds with both in it; one after the other, whatever the machine "
-        "does in between is taken for a difference",
+        look="one loop over rounds with both in it; in two loops, a change of the machine "
+        "between them would look like a difference",
     )
 
 
@@ -628,7 +629,7 @@ def _check_intervals(compare_interleaved: Compare, rng: np.random.Generator) -> 
         typical < 0.85,
         expected="ends that are off by 0.35 percentage points, those of 2000 resampled medians",
         seen=f"ends that are off by {typical:.2f} percentage points in {len(off)} of them",
-        look="how many medians the percentiles are of: 2000",
+        look="the number of medians below the percentiles: 2000",
     )
 
 
@@ -694,11 +695,11 @@ def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> st
     title="compile the naive, the tiled and the tiled+parallel product",
     hints=(
         "The declaration is phase 1's matmul, the steps are phase 2's tile, vectorize and "
-        "parallelize: yours in tvm_practice.manual_schedule, the reference ones in "
+        "parallelize: yours are in tvm_practice.manual_schedule, the reference ones in "
         "solutions.manual_schedule.",
-        "te.create_prim_func(matmul(size, size, size)).with_attr('global_symbol', 'main') is what "
-        "tvm.s_tir.Schedule takes; make a Schedule for each variant, for it is changed in place. "
-        "The block is schedule.get_sblock('C').",
+        "te.create_prim_func(matmul(size, size, size)).with_attr('global_symbol', 'main') is "
+        "what tvm.s_tir.Schedule takes; make a Schedule for each variant, because primitives "
+        "change it in place. The block is schedule.get_sblock('C').",
         "For each name: schedule = tvm.s_tir.Schedule(primfunc); manual_schedule.tile(schedule, "
         "block, tile, tile) and .vectorize(schedule, block) unless naive; .parallelize(schedule, "
         "block) for the last; tvm.compile(schedule.mod, target=engines.host_target()).mod.",
@@ -764,7 +765,7 @@ def _expect_given_to_compiler(
         variants = compile_variants(size, tile=tile)
     expect(
         sorted(variants) == sorted(_wanted_nests(size, tile)) and set(settings) == {settings[0]},
-        expected=f"three modules of size {size}, compiled as tvm.compile does",
+        expected=f"three modules of size {size}, compiled with tvm.compile's own settings",
         seen=f"{', '.join(variants)}; pass contexts {', '.join(dict.fromkeys(settings))}",
         look="the dictionary, and tvm.transform.PassContext",
     )
@@ -842,8 +843,8 @@ def _expect_nests(nests: list[Nest], size: int, tile: int) -> None:
             any(each in nests for each in loops),
             expected=f"{name} of size {size}, tile={tile}: the loops {_told(loops[0])}",
             seen="; ".join(map(_told, nests)) or "nothing compiled",
-            look="the tile sizes that manual_schedule.tile is given, 32 x 32 if nothing is said; "
-            "vectorize for both tiled ones",
+            look="the tile sizes given to manual_schedule.tile, 32 x 32 by default; vectorize "
+            "for both tiled ones",
         )
 
 
@@ -855,7 +856,7 @@ def _expect_variant(name: str, module: Any, size: int) -> None:
         module,
         tvm.runtime.Module,
         f"{name} is a tvm.runtime.Module, which has a time_evaluator",
-        look=".mod of what tvm.compile returns",
+        look=".mod of tvm.compile's result",
     )
     expect_product(
         module["main"],
@@ -871,7 +872,7 @@ def _expect_variant(name: str, module: Any, size: int) -> None:
         expected=f"{name} {'is serial' if parallel else 'shares its tiles among threads'}",
         seen=f"{'a' if parallel else 'no'} parallel launch in its code",
         look="parallelize for the last variant only, and a Schedule of its own for each: "
-        "primitives change the one they are called on",
+        "primitives change the Schedule in place",
     )
     wanted = str(host_target().attrs.get("mcpu", ""))
     built_for = re.search(r'"target-cpu"="([^"]*)"', _code(module))
@@ -880,7 +881,7 @@ def _expect_variant(name: str, module: Any, size: int) -> None:
         expected=f"{name} is compiled for this machine's processor, {wanted}",
         seen=f"compiled for {built_for[1] if built_for else 'another'}",
         look="target=engines.host_target(); without a processor's name LLVM may use only the "
-        "vector instructions that all have",
+        "vector instructions that all processors have",
     )
 
 
@@ -890,10 +891,10 @@ PaysFrom = Callable[[Sequence[int], Sequence[float], Sequence[float]], int | Non
 @PHASE.exercise(
     "parallel_pays_from",
     engine=CURRENT,
-    title="the size from which on parallel is faster",
+    title="the smallest size from which parallel is faster",
     hints=(
-        "The size asked for is followed only by sizes where the parallel schedule is faster too. "
-        "It is easier to say which sizes rule out all that come before them.",
+        "The size asked for is followed only by sizes where the parallel schedule is faster "
+        "too. It is easier to name the sizes that rule out all earlier ones.",
         "Go through the sizes in order with an answer that starts as None: where parallel is not "
         "faster, forget the answer; where it is and there is no answer, this size is it.",
         "for size, serial, parallel in zip(sizes, serial_ms, parallel_ms): pays = None if "
@@ -956,8 +957,7 @@ def _expect_size(
         (int(seen) if whole and seen is not None else seen) == want and (whole or seen is None),
         expected=f"{want} where parallel is {description}, sizes {measured[0]}",
         seen=f"{seen}",
-        look="the answer is a size from which on every size given is faster, and equal is not "
-        "faster",
+        look="parallel is faster at the answer and at every larger size given; equal is not faster",
     )
     expect(
         [list(each) for each in measured] == kept,

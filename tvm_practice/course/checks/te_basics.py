@@ -88,7 +88,7 @@ def _expect_stages(
         not extra,
         expected=f"{len(shapes)} stage{'s' * (len(shapes) > 1)}: {', '.join(shapes)}",
         seen=f"{', '.join(extra)} as well",
-        look="the te.compute that is one too many; a schedule must know what there is to place",
+        look="the extra te.compute: a schedule finds each stage by its name",
     )
     for name, shape in shapes.items():
         output = stages[name].output(0)
@@ -108,8 +108,7 @@ def _expect_stages(
     ]
     expect(
         not others,
-        expected=f"inputs {', '.join(str(each.op.name) for each in tensors[:-1])}, and nothing "
-        "else that is read",
+        expected=f"inputs {', '.join(str(each.op.name) for each in tensors[:-1])}, and no others",
         seen=f"{', '.join(sorted({str(each.op.name) for each in others}))} as well",
         look="the list that is returned: each input is in it",
     )
@@ -133,8 +132,8 @@ def _expect_reduction(stages: dict[str, Any], name: str, extent: int) -> None:
         not others,
         expected=f"{name} reduces over an axis of its own",
         seen=f"{', '.join(others)} reduces over the same one",
-        look="te.reduce_axis: one for each reduction. An axis is a loop, and two stages that "
-        "share one cannot be scheduled: classic TVM stops at it",
+        look="te.reduce_axis: one for each reduction. An axis is a loop, and classic TVM "
+        "refuses to schedule two stages that share one",
     )
 
 
@@ -197,8 +196,8 @@ _SCALES = (1.0, 1e-4, 1e4)
         "Three declarations: two te.placeholder for the inputs, one te.compute for C. The index "
         "that is summed over is neither an index of C nor an input; it is a te.reduce_axis.",
         "A placeholder is te.placeholder((rows, columns), dtype='float32', name='A'). "
-        "te.reduce_axis((0, k), name='k') gives the summed index; use another Python name for it "
-        "than k, which is the number.",
+        "te.reduce_axis((0, k), name='k') gives the summed index; give it another Python name: "
+        "k is the number.",
         "C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name='C'), where "
         "r is the reduce axis. Return [A, B, C].",
     ),
@@ -232,13 +231,13 @@ def check_matmul(matmul: Declare) -> None:
                 run(a, b)["C"],
                 a @ b,
                 what=f"C of {m}x{k} by {k}x{n}, A about {scale:g}",
-                look="the indices of A and B in the formula, and what is added up",
+                look="the indices of A and B in the formula, and the term of the sum",
                 atol=1e-4 * scale,
             )
         a[0], b[0] = 0, np.inf
         with np.errstate(invalid="ignore"):
             want = a @ b
-        look = "what is added up: each product, that of 0 and an infinity too, which is NaN"
+        look = "the sum: it adds every product, including 0 times infinity, which is NaN"
         expect_close(run(a, b)["C"], want, what=f"C of a B with infinities, k={k}", look=look)
 
 
@@ -292,7 +291,7 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
             found = run(x, w, bias)
             for name, want, look in (
                 ("dense", x @ w.T, "the indices of X and W: the weight has one row per output"),
-                ("biased", x @ w.T + bias, "the index of bias, and what it is added to"),
+                ("biased", x @ w.T + bias, "the index of bias, and the stage to which it is added"),
                 ("Y", np.maximum(x @ w.T + bias, 0), "the maximum with 0, of biased"),
             ):
                 expect_close(
@@ -302,7 +301,7 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
         x[0], w[:, 0] = 0, np.inf
         with np.errstate(invalid="ignore"):
             want = x @ w.T
-        look = "what is added up: each product, that of 0 and an infinity too, which is NaN"
+        look = "the sum: it adds every product, including 0 times infinity, which is NaN"
         expect_close(run(x, w, bias)["dense"], want, what="dense of a W with infinities", look=look)
 
 
@@ -353,7 +352,8 @@ def check_softmax(softmax: Declare) -> None:
             read == {"exponent", "row_sum"},
             expected="Y computed from exponent and row_sum",
             seen=f"from {', '.join(sorted(read))}",
-            look="the te.compute named Y: the exponents are there already",
+            look="the te.compute named Y: read the stage of exponents instead of computing them "
+            "again",
         )
         return tensors, stages
 
@@ -376,7 +376,7 @@ def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
     for name, want, look in (
         ("row_max", largest, "row_max: te.max over the whole row of X"),
         ("exponent", exponent, "whether the row's maximum is subtracted before exp"),
-        ("row_sum", total, "what row_sum sums: the exponents of the row"),
+        ("row_sum", total, "the terms of row_sum: the exponents of the row"),
         ("Y", exponent / total[:, None], "exponent divided by row_sum of the same row"),
     ):
         expect_close(

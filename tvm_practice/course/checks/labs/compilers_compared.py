@@ -70,14 +70,14 @@ def _described(tensors: Sequence[Any]) -> str:
 @PHASE.exercise(
     "online_softmax",
     engine=CURRENT,
-    title="declare a softmax that reads its row once for maximum and sum",
+    title="declare a softmax that reads each row once for maximum and sum",
     hints=(
-        "Follow the worked example: a reducer, applied to a tuple inside te.compute, gives as many "
-        "tensors as the tuple is long. An element's state is (x, 1).",
-        "te.comm_reducer(merge, nothing) makes the reducer. "
-        "merge takes two states: the maximum is te.max of both; each sum is multiplied by te.exp "
-        "of its own maximum less that one, then they are added. nothing(*types) returns "
-        "te.min_value(types[0]) and tirx.const(0, types[1]).",
+        "Follow the worked example: a reducer, applied to a tuple inside te.compute, gives one "
+        "tensor for each element of the tuple. An element's state is (x, 1).",
+        "te.comm_reducer(merge, nothing) makes the reducer. merge takes two states: the maximum "
+        "is te.max of both; each sum is multiplied by te.exp of its own maximum minus that one, "
+        "and then both are added. nothing(*types) returns te.min_value(types[0]) and "
+        "tirx.const(0, types[1]).",
         "maximum, total = te.compute((rows,), lambda i: reducer((X[i, j], tirx.const(1, "
         "'float32')), axis=j), name='state'), and Y[i, c] is te.exp(X[i, c] - maximum[i]) / "
         "total[i].",
@@ -144,13 +144,13 @@ def _expect_one_reduction(tensors: Sequence[Any]) -> None:
         int(state.num_outputs) == 2,
         expected="a state of two: the maximum and the sum",
         seen=f"{state.num_outputs} tensors of {state.name}",
-        look="the tuple that the reducer is applied to",
+        look="the tuple given to the reducer",
     )
     expect(
         [str(each.name) for each in stages] == ["state", "Y"],
         expected='two stages, "state" and "Y"',
         seen=_described(tensors).replace("\n", "; "),
-        look="name= of each te.compute, and whether a stage between them is needed",
+        look="name= of each te.compute, and whether it needs a stage between them",
     )
 
 
@@ -195,7 +195,11 @@ def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...
     at none but the first. Far from 0 either way.
     """
     return (
-        (ordinary, "Y", "merge: each sum is scaled to the larger maximum, and what Y divides"),
+        (
+            ordinary,
+            "Y",
+            "merge: each sum is scaled to the larger maximum, and the operands of Y's division",
+        ),
         (
             np.sort(ordinary, axis=1),
             "Y of a row that rises",
@@ -224,13 +228,13 @@ def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...
         (
             np.full_like(ordinary, np.finfo("float32").min),
             "Y of a row of the most negative finite float32",
-            "the state of nothing: that very number, and a sum of 0",
+            "the state of nothing: that same number, and a sum of 0",
         ),
         (
             np.where(np.arange(ordinary.shape[1]) < ordinary.shape[1] // 3, -np.inf, ordinary),
             "Y of a row that begins with -inf, as masked scores do",
-            "the state of nothing: te.min_value(type), the smallest finite value; -inf less -inf "
-            "is no number",
+            "the state of nothing: te.min_value(type), the smallest finite value; -inf - (-inf) "
+            "is NaN",
         ),
     )
 
@@ -278,10 +282,10 @@ def _demonstrate_fuse(fuse_epilogue: Function) -> str:
     hints=(
         "The block that copies the tile to memory is the stages' producer. A primitive puts a "
         "consumer into its only producer: it is the reverse of compute_inline.",
-        "schedule.reverse_compute_inline(block) makes what `block` computes part of the block "
-        "whose result it reads. schedule.get_sblock(name) finds a stage's block.",
+        "schedule.reverse_compute_inline(block) makes the computation of `block` part of the "
+        "block whose result it reads. schedule.get_sblock(name) finds a stage's block.",
         "for stage in stages: schedule.reverse_compute_inline(schedule.get_sblock(stage)). The "
-        "first stage goes into the copy, the next into what that has become.",
+        "first stage goes into the copy, and the next into the block that results.",
     ),
     looks_like="""
         for i_0 in serial(8):
@@ -331,14 +335,14 @@ def check_fuse_epilogue(fuse_epilogue: Function) -> None:
             statement.writes == "Y" and "C" not in statement.reads,
             expected="that statement reads the local buffer and writes Y",
             seen=f"{statement.writes} <- {', '.join(statement.reads)}",
-            look="reverse_compute_inline: the stage goes into the block that empties the tile",
+            look="reverse_compute_inline: the stage goes into the block that copies the tile",
         )
         shared = sum(one is other for one, other in zip(loops, adds[0], strict=False))
         expect(
             shared == 2,
             expected="inside i_outer and j_outer, after the tile's sum has ended",
             seen=show(loops),
-            look="where the statement is: after each tile, not after all of them",
+            look="the statement's place: after each tile, not after all of them",
         )
         a, b, bias = (
             rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n), (n,))
@@ -354,7 +358,7 @@ def check_fuse_epilogue(fuse_epilogue: Function) -> None:
         output = tvm.runtime.tensor(np.full((m, n), np.nan, "float32"))
         function = tvm.compile(schedule.mod, target=host_target())["main"]
         function(*(tvm.runtime.tensor(each) for each in (a, b, bias)), output)
-        expect_close(output.numpy(), wanted, what="Y", look="which stages were brought in")
+        expect_close(output.numpy(), wanted, what="Y", look="the stages that are brought in")
 
 
 # Source and its logical lines.

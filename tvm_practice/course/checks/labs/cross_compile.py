@@ -76,7 +76,7 @@ def _architecture_of(file: Path) -> str:
     title="name five machines to TVM",
     hints=(
         "A dictionary of dictionaries, and a ValueError for any other machine. The docstring's "
-        "table has all the words; the module's docstring says which key takes which.",
+        "table has all the words; the module's docstring names the key for each.",
         "mattr is a list of words that begin with + or -: ['-prefer-256-bit'] for x86-64-v4, "
         "['+simd128'] for wasm32. Leave out mcpu and mattr where the table has none.",
         "aarch64 is {'kind': 'llvm', 'mtriple': 'aarch64-linux-gnu', 'mcpu': 'cortex-a72'}; the "
@@ -111,14 +111,14 @@ def check_target_for(target_for: Function) -> None:
             triple.partition("-")[0] == architecture,
             expected=f"{machine}: mtriple begins with {architecture}",
             seen=f"mtriple {triple!r}" if triple else "no mtriple, which means this machine",
-            look="the key mtriple; a processor's name alone does not change the architecture",
+            look="the key mtriple; the processor's name alone does not change the architecture",
         )
         expect(
             described.get("mcpu") == mcpu,
             expected=f"{machine}: mcpu {mcpu}" if mcpu else f"{machine}: no mcpu",
             seen=f"mcpu {described.get('mcpu')}",
-            look="the table in the docstring; LLVM takes a wrong name in silence, and means the "
-            "oldest processor of the architecture",
+            look="the table in the docstring; LLVM silently takes a wrong name for the "
+            "architecture's oldest processor",
         )
         wanted_triple, wanted_mattr = _TABLE[machine]
         expect(
@@ -146,7 +146,7 @@ def check_target_for(target_for: Function) -> None:
             expected=f"{machine}: the keys {', '.join(sorted(keys))}"
             + (f", mattr {wanted_mattr}" if wanted_mattr else ""),
             seen=", ".join(f"{key} {value}" for key, value in sorted(described.items())),
-            look="the last column of the table: with is +, without is -, in a list",
+            look="the last column of the table, as a list: + for with, - for without",
         )
         _expect_own_target(target_for, machine, described)
     _expect_others_refused(target_for)
@@ -189,7 +189,7 @@ def _expect_others_refused(target_for: Function) -> None:
                 False,
                 expected="ValueError for a machine that is not in the table",
                 seen=f"{got!r} for {other!r}",
-                look="what happens with other words",
+                look="the case of a name that is not in the table",
             )
 
 
@@ -436,8 +436,8 @@ def check_compile_object(compile_object: Function) -> None:
                 seen=found
                 if found != "no file"
                 else f"no file at {file.name}, but {_names_in(folder)}",
-                look="write_to_file(path, 'o') of what tvm.compile made for the target given, to "
-                "the path given, also where there is a file",
+                look="write_to_file(path, 'o') of tvm.compile's result for the target given, to "
+                "the path given, even if the file exists",
             )
             others = [each.name for each in Path(folder).iterdir() if each not in before]
             expect(
@@ -470,14 +470,14 @@ def _expect_assembly(assembly: Any, name: str, instruction: str, words: str) -> 
         not missing,
         expected="the whole assembly: each label that an instruction jumps to",
         seen=f"no {', '.join(sorted(missing))}",
-        look="lines that are left out of inspect_source('asm')",
+        look="the text of inspect_source('asm'): return all of its lines",
     )
     shown = re.sub(r"\\[bd]|\\", "", instruction)
     expect(
         re.search(instruction, assembly) is not None,
         expected=f"instructions like {shown} for {words}",
         seen="none of them",
-        look="the target given to tvm.compile: mcpu and mattr decide which instructions",
+        look="the target given to tvm.compile: mcpu and mattr select the instructions",
     )
 
 
@@ -560,7 +560,7 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
     (
         ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7"],
         {"add ymm": 1, "mul zmm": 1},
-        "the register that is written, whatever the address is made of",
+        "the register that is written, whatever registers are in the address",
     ),
     (["f32x4.sub", "f32x4.relaxed_nmadd", "f32x4.splat", "v128.load"], {}, "nothing else counts"),
     ([], {}, "a loop without instructions"),
@@ -699,11 +699,14 @@ def check_c_harness(c_harness: Function) -> None:
             expected=f"the program to compile, run and end with 0 on shapes {shapes}",
             seen=str(error),
             look="the message: TVM's function checks each DLTensor's type, shape, strides and "
-            "alignment, and says which it refuses",
+            "alignment, and names the one that it refuses",
         )
     if y is not None:
         expect_close(
-            y, w @ x, what="the output", look="the order of the inputs, and which is written"
+            y,
+            w @ x,
+            what="the output",
+            look="the order of the inputs, and the tensor that is written",
         )
     _expect_workspace(c_harness)
     _expect_refused(c_harness, name, rows, columns)
@@ -725,7 +728,7 @@ def _expect_workspace(c_harness: Function) -> None:
             "names, to functions of the program; the object's own are null",
         )
     if c is not None:
-        expect_close(c, (a @ b).ravel(), what="the output", look="what the workspace is")
+        expect_close(c, (a @ b).ravel(), what="the output", look="the memory of the workspace")
 
 
 def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> None:
@@ -739,15 +742,15 @@ def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> 
             "exit code 1" in str(error) and "shape" in str(error).lower(),
             expected="exit code 1 and TVM's message where a shape is wrong",
             seen=str(error),
-            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, a NULL is skipped; "
-            "and return 1 if the function returns other than 0",
+            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr and skip a NULL; "
+            "return 1 unless the function returns 0",
         )
         return
     expect(
         got is None,
         expected="exit code 1 where the function refuses a shape",
         seen="exit code 0",
-        look="what the call returns",
+        look="the result of the call",
     )
 
 
@@ -856,15 +859,15 @@ def _expect_any_tensors(c_harness: Function) -> None:
             raise fail(
                 f"the program to run with {told}",
                 str(error),
-                "arrays of as many elements as there are shapes; where the data is: static, or "
-                "from aligned_alloc, a stack has a few MB; its alignment; and the strides",
+                "the arrays: as many elements as there are shapes; the data: static or from "
+                "aligned_alloc, because a stack has a few MB; its alignment; and the strides",
             ) from error
         if got is not None:
             expect_close(
                 got,
                 want,
                 what=f"the output, with {told}",
-                look="how many inputs are read, in which order, and the size of the data",
+                look="the number of inputs that are read, their order, and the size of the data",
             )
 
 
@@ -878,12 +881,12 @@ def _expect_promises(c_harness: Function) -> None:
         expect(
             "not to 64 bytes" not in said,
             expected="memory for buffers between stages, aligned to 64 bytes",
-            seen="an address that is no multiple of 64",
+            seen="an address that is not a multiple of 64",
             look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
         )
         expect(
             "given twice" not in said and ("signal" not in said or "ValueError" in said),
-            expected="memory of its own for each buffer, with as many bytes as are asked for",
+            expected="memory of its own for each buffer, with as many bytes as requested",
             seen="buffers that overlap"
             if "given twice" in said
             else f"a program that writes as many bytes ended: {said}",
@@ -894,8 +897,8 @@ def _expect_promises(c_harness: Function) -> None:
             expected="exit code 1 and 'memory is aligned', 5000 dots and ', as said', an error of "
             "five parts, one of them NULL",
             seen=re.sub(r"\.{4,}", lambda dots: f"({len(dots[0])} dots)", said)[:300],
-            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, whole; a NULL is "
-            "skipped",
+            look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, whole, and skip "
+            "a NULL",
         )
 
 
@@ -961,7 +964,7 @@ def check_cuda_source(cuda_source: Function) -> None:
             ),
             expected="the whole source, from its #include lines on",
             seen=f"it begins with {begins[:60]}",
-            look="what is cut from inspect_source()",
+            look="the text of inspect_source(): return all of it",
         )
         seen = {str(each.attrs.get("arch")) for each in targets}
         expect(

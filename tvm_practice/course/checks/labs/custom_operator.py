@@ -176,14 +176,14 @@ def check_rms_norm_gate(rms_norm_gate: Callable[..., Any]) -> None:
             set(stages) == {"H", "S", "Y"},
             expected="three stages, named H, S and Y",
             seen=f"stages named {', '.join(stages)}",
-            look="the name= of each te.compute, and that H is a stage of its own: else the gate "
+            look="the name= of each te.compute, and H as a stage of its own: otherwise the gate "
             "is computed twice, for the sum and for Y",
         )
         expect(
             all("H" in stages[name].reads for name in "SY"),
             expected="S and Y read H",
             seen="; ".join(f"{name} reads {', '.join(stages[name].reads)}" for name in "SY"),
-            look="the gate, which is computed again where H is not read",
+            look="the gate: without reading H, a stage computes it again",
         )
         _expect_stage_values(tensors, shape, eps)
 
@@ -232,7 +232,7 @@ def _expect_formula(got: np.ndarray, arrays: Sequence[np.ndarray], eps: float) -
                 for mistake, text in _MISTAKES.items()
                 if np.allclose(got, _reference(x, z, weight, eps, **{mistake: True}), 1e-4, 1e-4)
             ),
-            f"the formula, which index is summed over, and eps, which is {eps:.2g} here",
+            f"the formula, the index of the sum, and eps, which is {eps:.2g} here",
         )
     )
     expect_close(got, _reference(x, z, weight, eps), what=f"Y of {got.shape}", look=look)
@@ -244,7 +244,7 @@ def _expect_formula(got: np.ndarray, arrays: Sequence[np.ndarray], eps: float) -
     title="schedule it: rows in parallel, the sum of a row in vector lanes",
     hints=(
         "Fuse the loops of Y but the last to `row`, run it in parallel, and bring the other "
-        "blocks into it with compute_at: the one that is nearest to Y first.",
+        "blocks into it with compute_at, beginning with the block nearest to Y.",
         "lane = schedule.split(S's last loop, [None, lanes])[1]; partial = schedule.rfactor(lane, "
         "factor_axis=the number of row dimensions) makes the block of partial sums. Split and "
         "vectorize the last loop of H and of Y.",
@@ -348,8 +348,8 @@ def _expect_by_rows(around: _Paths, rows: int) -> None:
         not outside,
         expected="H and the sums of a row computed inside the loop over rows",
         seen=f"outside it: {', '.join(outside)}",
-        look="compute_at(block, row): else a whole tensor goes through memory and is gone from "
-        "the cache when it is read again. A consumer is moved before its producers",
+        look="compute_at(block, row): otherwise a whole tensor goes through memory and is gone "
+        "from the cache when it is read again. Move a consumer before its producers",
     )
 
 
@@ -375,9 +375,9 @@ def _expect_lanes(
     adding = [each for _, each in around if each.writes in each.reads]
     expect(
         len(adding) == 2,
-        expected="two sums: `lanes` partial ones, and the one that joins them",
+        expected="two sums: the `lanes` partial ones, and the one that adds them up",
         seen=f"{len(adding)}: {', '.join(each.name for each in adding) or 'none'}",
-        look="schedule.rfactor of the inner of the two loops that the sum's is split to",
+        look="schedule.rfactor of the inner loop, after the sum's loop is split in two",
     )
     partial, joined = adding
     loops = inside[id(partial)]
@@ -402,7 +402,7 @@ def _expect_lanes(
             seen=f"it is in {show(zeroed[0])}"
             if zeroed
             else "no such statement: the loop tests at every step whether it is the first",
-            look="decompose_reduction(block, its loop over what is added), the last primitive",
+            look="decompose_reduction(block, its loop of the sum), the last primitive",
         )
 
 
@@ -489,7 +489,7 @@ def _shown_relax(convert_relax: Callable[..., Any]) -> str:
     hints=(
         "Write a function of (node, importer) inside, and return it in a dictionary. The node's "
         "args are (x, z, weight, eps); the first three are nodes themselves: importer.env[node] "
-        "is the Relax variable of one.",
+        "is the Relax variable of a node.",
         'func = kernel(shape, eps).without_attr("global_symbol").with_attr({…}); name = '
         'importer.block_builder.add_func(func, "rms_norm_gate"). The shape is that of x.ty, its '
         "extents made int.",
@@ -557,7 +557,7 @@ def _expect_kernels(module: Any) -> None:
     )
     for attribute, wanted, why in (
         ("op_pattern", 8, "FuseOps merges its loops, scheduled as they are, with its neighbours'"),
-        ("tirx.is_scheduled", True, "a rule for default schedules takes it for unscheduled"),
+        ("tirx.is_scheduled", True, "a rule for default schedules schedules it again"),
     ):
         found = [(each.attrs or {}).get(attribute) for each in kernels]
         expect(
@@ -663,7 +663,7 @@ def check_register_operator(register_operator: Callable[..., Any]) -> None:
             isinstance(operator, tvm.ir.Op) and operator.name == name,
             expected=f"the operator {name} returned",
             seen=getattr(operator, "name", type(operator).__name__),
-            look="the return statement: what registry.get(name) gives",
+            look="the return statement: the result of registry.get(name)",
         )
         _expect_operator(operator, dtype)
 
@@ -679,7 +679,7 @@ def _registering(name: str) -> Iterator[None]:
         raise fail(
             f"the operator {name} registered",
             str(error).strip().splitlines()[-1],
-            "registry.register(name, …), once, with the name that is given",
+            "registry.register(name, …), once, with the given name",
         ) from error
 
 
@@ -699,8 +699,8 @@ def _expect_operator(operator: Any, dtype: str) -> None:
         pattern is not None and int(pattern) == OpPattern.OPAQUE,
         expected=f"the pattern OPAQUE, {OpPattern.OPAQUE}",
         seen="none" if pattern is None else str(pattern),
-        look="registry.register_pattern(name, registry.OpPattern.OPAQUE): else the operator "
-        "is fused with its neighbours",
+        look="registry.register_pattern(name, registry.OpPattern.OPAQUE): otherwise TVM fuses "
+        "the operator with its neighbours",
     )
     for rank in (2, 1, 3, 4):
         shape = tuple(draw_distinct(rank, range(2, 12)))
@@ -789,18 +789,18 @@ def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
     expect(
         not other.eps and not other.scheduled,
         expected=f"the compute and the schedule that were given for {name}",
-        seen="those of an operator that was given a strategy after it",
-        look="the name that override_native_generic_func is given: one for each operator",
+        seen="those of another operator, whose strategy was registered later",
+        look="the name given to override_native_generic_func: another one for each operator",
     )
     expect(
         _are_close(called.eps, eps),
         expected=f"compute called with the eps of each call, {eps[0]} and {eps[1]}",
         seen=f"with {sorted(set(called.eps))}",
-        look='attrs["eps"] in the first function that add_implementation is given',
+        look='attrs["eps"] in the first function given to add_implementation',
     )
     expect(
         bool(called.scheduled),
-        expected="the schedule function given used for the operator",
+        expected="the given schedule function, used for the operator",
         seen="it was never called",
         look="the second argument of OpStrategy.add_implementation",
     )
@@ -831,7 +831,7 @@ def _expect_one_implementation(operator: Any, shape: tuple[int, ...]) -> None:
         count == 1,
         expected="an OpStrategy with one implementation",
         seen=f"{count}",
-        look="how often add_implementation is called",
+        look="the number of calls of add_implementation",
     )
 
 
@@ -1022,7 +1022,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
         not other.eps and not other.scheduled,
         expected=f"the compute and the schedule that were given for {name}",
         seen="those of an operator that was registered after it",
-        look="the name that override_native_generic_func is given: one for each operator",
+        look="the name given to override_native_generic_func: another one for each operator",
     )
     expect(
         _are_close(numbers, eps),
@@ -1032,7 +1032,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
     )
     expect(
         bool(scheduled),
-        expected="the schedule function given used for the operator",
+        expected="the given schedule function, used for the operator",
         seen="it was never called",
         look="the second argument of OpStrategy.add_implementation",
     )
@@ -1046,8 +1046,8 @@ def _expect_two_calls(mod: Any, name: str) -> None:
         found[name] == 2,
         expected=f"two calls of the Relay operator {name}",
         seen=", ".join(found) or "no calls",
-        look="relay.Call of tvm.relay.op.op.get(name): composed of Relay's own operators, it "
-        "would be fused, and scheduled, as TVM likes",
+        look="relay.Call of tvm.relay.op.op.get(name): TVM would fuse and schedule Relay's own "
+        "operators as it likes",
     )
 
 
@@ -1122,8 +1122,8 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
         arguments[-1].numpy(),
         a @ b,
         what="C",
-        look="the product is to be written to the memory of c: np.matmul(…, out=…); a function of "
-        "that name, of a declaration before, is to be replaced: override=True",
+        look="write the product to the memory of c: np.matmul(…, out=…); replace the function "
+        "that an earlier declaration registered under the name: override=True",
     )
     smallest = 4 * min(a.size, b.size)
     expect(
@@ -1147,7 +1147,7 @@ def _extern_product(
         C = extern_matmul(A, B, name)
     except (RuntimeError, ValueError) as error:
         raise fail(
-            f"a function registered under {name}, replacing what has that name",
+            f"a function registered under {name}, replacing the function of that name",
             str(error).strip().splitlines()[-1],
             "override=True of tvm_ffi.register_global_func",
         ) from error
@@ -1283,7 +1283,8 @@ def _shown_offload(offload_linear: Callable[..., Any]) -> str:
         "arguments, wildcard() and is_const(). A pattern for FuseOpsByPattern is a pair (name, "
         "pattern). "
         "With a bias it is is_op('relax.add') of the product's pattern and is_const(); an add is "
-        "matched in both orders. List it before the product alone, or the add stays behind.",
+        "matched in both orders. List it before the pattern of the product alone, or the add "
+        "stays behind.",
         "tvm.ir.transform.Sequential([relax.transform.FuseOpsByPattern(patterns, "
         "bind_constants=False, annotate_codegen=True), relax.transform.RunCodegen()])(mod).",
     ),
@@ -1320,6 +1321,23 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
         seen=type(after).__name__,
         look="the return statement",
     )
+    _expect_linear_offloaded(after, given)
+    executable = build_relax(optimize_relax(after), host_target())
+    (got,) = run_relax(executable, [each.numpy() for each in example])
+    with torch.inference_mode():
+        want = model(*example).numpy()
+    expect_close(got, want, what="the model's result", look="the subgraphs that the patterns match")
+    _, _, later = _offloaded(offload_linear, model, example)
+    expect(
+        len(later) == len(given),
+        expected="the linear layers given to the backend that is named, another one this time",
+        seen=f"{len(later)} of {len(given)} functions",
+        look="patterns that are kept from an earlier call's backend",
+    )
+
+
+def _expect_linear_offloaded(after: Any, given: Sequence[Any]) -> None:
+    """The backend is given the three linear layers of `_attention` alone, under their names."""
     composites = sorted(_composite_of(each) for each in given)
     expect(
         bool(given),
@@ -1361,19 +1379,7 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
         not named_otherwise,
         expected="a function with a bias named linear_bias, one without named linear",
         seen=", ".join(named_otherwise),
-        look="which name stands beside which pattern",
-    )
-    executable = build_relax(optimize_relax(after), host_target())
-    (got,) = run_relax(executable, [each.numpy() for each in example])
-    with torch.inference_mode():
-        want = model(*example).numpy()
-    expect_close(got, want, what="the model's result", look="what the patterns match")
-    _, _, later = _offloaded(offload_linear, model, example)
-    expect(
-        len(later) == len(given),
-        expected="the linear layers given to the backend that is named, another one this time",
-        seen=f"{len(later)} of {len(given)} functions",
-        look="patterns that were made for an earlier call's backend",
+        look="the name beside each pattern",
     )
 
 

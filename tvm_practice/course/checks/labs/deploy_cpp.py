@@ -5,7 +5,7 @@ import math
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -38,6 +38,7 @@ PHASE = Phase(
 )
 
 Function = Callable[..., Any]
+Said = dict[str, str]  # what a program said of a run
 _MAGIC = {"Linux": b"\x7fELF"}  # of a shared library
 
 
@@ -106,8 +107,9 @@ def _export_here(export_model: Function) -> str:
         "These are phase 4's steps, import_relax, optimize_relax, build_relax, with "
         "tvm_practice.tvm_export.rules.cpu.schedule_defaults before the build, and `ends` after "
         "the import.",
-        "The result of build_relax has export_library(path). The ending of the path decides: .so "
-        "links a shared library, .tar packs object files. engines.host_target() is this machine.",
+        "The result of build_relax has export_library(path). The path's ending selects the "
+        "format: .so is a shared library, .tar an archive of object files. "
+        "engines.host_target() is this machine.",
         "mod = import_relax(model, example); mod = ends(mod) if ends else mod; "
         "build_relax(schedule_defaults(optimize_relax(mod), target), target)"
         ".export_library(str(folder / 'model.so')); return mod.",
@@ -133,7 +135,7 @@ def check_export_model(export_model: Function) -> None:
         given.append(mod)
         return _imported(other, example)
 
-    look = "what becomes of `ends`: it takes the imported module, what it returns is compiled"
+    look = "the use of `ends`: it takes the imported module, and its result is compiled"
     compiled = _expect_export(
         export_model, model, example, {"ends": ends}, x, _of_torch(other, x), look
     )
@@ -158,7 +160,7 @@ def check_export_model(export_model: Function) -> None:
     unused = sorted(_features(host_target()).difference(*compiled.features))
     expect(
         not unused,
-        expected="kernels with all instructions of this machine's processor",
+        expected="kernels with all of this processor's instructions",
         seen=f"without {', '.join(unused[:5])}{' and others' if len(unused) > 5 else ''}",
         look="engines.host_target(), given to schedule_defaults and build_relax",
     )
@@ -207,8 +209,9 @@ def _expect_export(
         expect(
             library.read_bytes()[: len(magic)] == magic,
             expected="model.so is a shared library, which a program loads as it stands",
-            seen="a file of another kind; a .tar of object files is no library, whatever its name",
-            look="the ending of the path that export_library is given",
+            seen="a file of another kind; an archive of object files is not a library, whatever "
+            "its name",
+            look="the ending of the path given to export_library",
         )
         runner = RelaxRunner.from_file(str(library))
         expect(
@@ -239,13 +242,13 @@ def _expect_imported(mod: Any, want: np.ndarray) -> None:
         _signature(mod).endswith(f"-> float32 {wanted}"),
         expected=f"the IRModule that was compiled, whose main returns float32 {wanted}",
         seen=_signature(mod),
-        look="which of the modules is returned: what `ends` gave",
+        look="the module that is returned: the result of `ends`",
     )
     expect(
         not any(call.kernel for call in graph(mod).calls),
         expected="the IRModule before it was optimized: operators, not kernels",
         seen="calls of kernels",
-        look="which of the modules is returned: what `ends` gave, or what was imported",
+        look="the module that is returned: the result of `ends`, or the imported one",
     )
 
 
@@ -331,16 +334,16 @@ def check_image_to_label(image_to_label: Function) -> None:
     wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(std.tolist()))
     expect(
         mod.script() == before,
-        expected="the module that is given stays as it was",
+        expected="the given module stays as it was",
         seen="it was changed in place",
-        look="what the BlockBuilder is made of; make a new one",
+        look="the BlockBuilder's module: make a new one",
     )
     _expect_one_main(wrapped, f"main: uint8 1x{height}x{width}x3 -> int64 1, float32 1")
     expect(
         "float16" not in wrapped.script(),
         expected="pixels and logits in float32",
         seen="float16 in the module",
-        look="the types that astype is given",
+        look="the types given to astype",
     )
     runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
     for _ in range(3):
@@ -355,8 +358,8 @@ def check_image_to_label(image_to_label: Function) -> None:
             probability,
             shares.max(axis=1),
             what="the probability",
-            look="(pixels / 255 - mean) / std by channel, the channels brought to the front, the "
-            "softmax over the classes, whose logits may be large",
+            look="(pixels / 255 - mean) / std by channel, with the channels moved to the front, "
+            "and the softmax over the classes, whose logits may be large",
             atol=5e-5,
             rtol=0,
         )
@@ -399,9 +402,7 @@ def _image(height: int, width: int) -> tuple[Any, ...]:
     return (torch.zeros(1, 3, height, width),)
 
 
-def _tried(
-    name: str, function: Function, *runs: Sequence[int], races: bool = False
-) -> list[dict[str, str]]:
+def _tried(name: str, function: Function, *runs: Sequence[int], races: bool = False) -> list[Said]:
     """What the program says, run by run, that tries a C++ answer; a text that is none fails."""
     text = function()
     expect(
@@ -414,9 +415,9 @@ def _tried(
     foreign = re.search(r"\b(?:main|_?_?[eE]xit|quick_exit|__attribute__)\b|#\s*define\b", code)
     expect(
         foreign is None,
-        expected=f"{name} and what it needs",
+        expected=f"{name} and its own helpers",
         seen=f"{foreign and foreign[0]} in the text",
-        look="the program around the function is there already, and ends by itself",
+        look="only the function: the program around it exists already and ends by itself",
     )
     try:
         return run_exercise(name, text, *runs, races=races)
@@ -436,7 +437,7 @@ def _listed(name: str, function: Function, arguments: Sequence[int], *words: str
 @PHASE.exercise(
     "wrap_buffer",
     engine=CURRENT,
-    title="memory of one's own as a tensor, in C++",
+    title="wrap your own memory as a tensor, in C++",
     hints=(
         "A struct of your own on the heap holds the DLManagedTensor, a copy of the extents, "
         "release and owner. manager_ctx points to it, so that the deleter finds it.",
@@ -476,42 +477,47 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
             "own",
             "1",
             "a tensor of its own for each call, two of them at a time",
-            "what is static, and which release is called for which buffer",
+            "static variables, and the release that belongs to each buffer",
         ),
         ("same_memory", "1", "the tensor's data is the buffer", "a copy: dl_tensor.data = data"),
         ("ndim", f"{len(shape)}", f"ndim {len(shape)}", "dl_tensor.ndim = shape.size()"),
         (
             "shape",
             ",".join(map(str, shape)),
-            f"the extents {shape}, also after the caller's vector is gone",
-            "whose memory dl_tensor.shape points to",
+            f"the extents {shape}, even after the caller's vector is gone",
+            "the owner of the memory that dl_tensor.shape points to",
         ),
         ("dtype", "2,32,1", "dtype {kDLFloat, 32, 1}: float, 32 bits, 1 lane", "dl_tensor.dtype"),
         ("device", "1,0", "device {kDLCPU, 0}", "dl_tensor.device"),
         ("offset", "0", "byte_offset 0", "dl_tensor.byte_offset: set every field"),
-        ("released_early", "0", "release is not called before the deleter", "who calls release"),
+        (
+            "released_early",
+            "0",
+            "release is not called before the deleter",
+            "the place that calls release",
+        ),
         ("released", "1", "the deleter calls release once", "dl_tensor's manager: its deleter"),
         ("owner", "1", "release is given `owner`", "the argument of release"),
         (
             "released_null",
             "1",
-            "the deleter calls release once, also with a null `owner`",
-            "what the call of release depends on",
+            "the deleter calls release once, even with a null `owner`",
+            "the condition around the call of release",
         ),
         (
             "refused",
             "1",
-            "an address that is no multiple of 64 is refused by std::invalid_argument with a text",
+            "std::invalid_argument, with a text, for an address that is not a multiple of 64",
             "reinterpret_cast<uintptr_t>(data) % 64",
         ),
         ("released_refused", "0", "a refused buffer is not released", "the order: check first"),
-        ("living", "0", "the deleter frees what wrap_buffer took", "each new has its delete"),
+        ("living", "0", "the deleter frees what wrap_buffer took", "a delete for each new"),
     ):
         expect(
             word in said,
             expected="the program ends by itself",
             seen=f"exit code {said['exit']}, before it was seen whether {expected}",
-            look="what the deleter reads after it has freed it, and what is freed twice",
+            look="reads of freed memory in the deleter, and memory that is freed twice",
         )
         expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
     strides = said.get("strides", compact)
@@ -528,8 +534,8 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
     engine=CURRENT,
     title="an instance for each thread, in C++",
     hints=(
-        "Every thread makes its own instance, then takes the next input that nobody has taken, "
-        "until there is none: a std::atomic<size_t> that all of them increment.",
+        "Every thread makes its own instance and then takes the next free input until none is "
+        "left: all threads increment one std::atomic<size_t>.",
         "Results go to results[i] of a vector as long as the inputs, made before the threads: two "
         "threads never write to the same place. A thread's body is within try and catch (...).",
         "auto work = [&] { try { auto mine = model.Clone(); for (size_t i = next++; i < "
@@ -567,42 +573,9 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         seen=f"exit code {said['exit']}",
         look="threads that are neither joined nor detached, or a thread that waits for ever",
     )
-    for each, count in ((said, inputs), (crowd, many)):
-        want = ",".join(str(10 * number + 1) for number in range(count))
-        seen = each.get("results") or each.get("caught", f"exit code {each['exit']}")
-        expect(
-            seen == want,
-            expected=f"{count} results, result i of input i",
-            seen=seen[:200],
-            look="where a thread writes its result",
-        )
-    expect(
-        said["shared"] == "0",
-        expected="every instance is called by one thread only",
-        seen=f"{said['shared']} of {said['calls']} calls on another thread's instance",
-        look="which instance a thread calls: a Clone() of its own",
-    )
-    expect(
-        1 < int(said["peak"]) <= threads,
-        expected=f"up to {threads} calls at a time, and more than one",
-        seen=f"{said['peak']} at most",
-        look="where the threads are joined: after all of them have been started"
-        if int(said["peak"]) < 2
-        else "how many threads are started: std::min(threads, inputs.size())",
-    )
-    for each, given, most in ((said, inputs, threads), (few, 2, 2), (none, 0, 0), (single, 5, 1)):
-        expect(
-            each["exit"] == "0" and bool(each["results"]) == (given > 0),
-            expected=f"of {given} inputs as many results",
-            seen=each.get("caught") or f"exit code {each['exit']}",
-            look="a division by the number of threads, and what else goes wrong with few inputs",
-        )
-        expect(
-            int(each["clones"]) <= most,
-            expected=f"at most {most} clones: one per thread, no more threads than inputs",
-            seen=f"{each['clones']} clones",
-            look="where Clone() is called, and std::min(threads, inputs.size())",
-        )
+    _expect_thread_results(((said, inputs), (crowd, many)))
+    _expect_own_instances(said, threads)
+    _expect_few_clones(((said, inputs, threads), (few, 2, 2), (none, 0, 0), (single, 5, 1)))
     _expect_exceptions(failing, failed, number, no_clone)
     _expect_exceptions(inputs - 1, late, number, no_clone)
     for each in _tried("call_on_threads", call_on_threads, (9, 4, -1), (9, 4, -4), races=True):
@@ -610,8 +583,56 @@ def check_call_on_threads(call_on_threads: Function) -> None:
             "race" not in each,
             expected="no memory that one thread writes while another uses it",
             seen=f"a data race, as ThreadSanitizer reports it, at {each.get('race')} of the text",
-            look="what all threads share: the counter is a std::atomic, the exception_ptr is "
-            "written under a mutex",
+            look="the state that all threads share: the counter is a std::atomic, the "
+            "exception_ptr is written under a mutex",
+        )
+
+
+def _expect_thread_results(programs: Iterable[tuple[Said, int]]) -> None:
+    """Each program has the results of its inputs, so many, in their order."""
+    for each, count in programs:
+        want = ",".join(str(10 * number + 1) for number in range(count))
+        seen = each.get("results") or each.get("caught", f"exit code {each['exit']}")
+        expect(
+            seen == want,
+            expected=f"{count} results, result i of input i",
+            seen=seen[:200],
+            look="the place where a thread writes its result",
+        )
+
+
+def _expect_own_instances(said: Said, threads: int) -> None:
+    """Each thread calls an instance of its own, and several do so at a time."""
+    expect(
+        said["shared"] == "0",
+        expected="every instance is called by one thread only",
+        seen=f"{said['shared']} of {said['calls']} calls on another thread's instance",
+        look="the instance that a thread calls: its own Clone()",
+    )
+    expect(
+        1 < int(said["peak"]) <= threads,
+        expected=f"up to {threads} calls at a time, and more than one",
+        seen=f"{said['peak']} at most",
+        look="the joins: only after all threads have started"
+        if int(said["peak"]) < 2
+        else "the number of threads: std::min(threads, inputs.size())",
+    )
+
+
+def _expect_few_clones(programs: Iterable[tuple[Said, int, int]]) -> None:
+    """Each program has results if it has inputs, and at most so many clones."""
+    for each, given, most in programs:
+        expect(
+            each["exit"] == "0" and bool(each["results"]) == (given > 0),
+            expected=f"of {given} inputs as many results",
+            seen=each.get("caught") or f"exit code {each['exit']}",
+            look="a division by the number of threads, and other cases of few inputs",
+        )
+        expect(
+            int(each["clones"]) <= most,
+            expected=f"at most {most} clones: one per thread, no more threads than inputs",
+            seen=f"{each['clones']} clones",
+            look="where Clone() is called, and std::min(threads, inputs.size())",
         )
 
 
@@ -633,7 +654,8 @@ def _expect_exceptions(
     )
     expect(
         number["exit"] == "0" and number["caught"] == "number 7",
-        expected="whatever a call throws arrives in the caller, also what is no std::exception",
+        expected="any exception of a call arrives in the caller, even one that is not a "
+        "std::exception",
         seen=f"'{number.get('caught', '')}', exit code {number['exit']}",
         look="catch (...) within the thread",
     )
@@ -641,7 +663,7 @@ def _expect_exceptions(
         no_clone["exit"] == "0" and no_clone["caught"] == "no memory for a clone",
         expected="an exception of Clone() arrives in the caller",
         seen=f"'{no_clone.get('caught', '')}', exit code {no_clone['exit']}",
-        look="what is within the try of a thread: everything that it does",
+        look="the try of a thread: put everything that the thread does inside",
     )
 
 
@@ -679,13 +701,13 @@ def check_call_on_stream(call_on_stream: Function) -> None:
         _expect_on_stream(said, *each)
 
 
-def _expect_on_stream(said: dict[str, str], height: int, width: int, classes: int) -> None:
+def _expect_on_stream(said: Said, height: int, width: int, classes: int) -> None:
     """What the program says of one image of that size."""
     expect(
         "order" in said,
         expected="the program ends by itself",
         seen=f"exit code {said['exit']}",
-        look="pointers of the GPU: the host must not follow them",
+        look="pointers to GPU memory: the host must not dereference them",
     )
     expect(
         "threw" not in said,
@@ -704,7 +726,7 @@ def _expect_on_stream(said: dict[str, str], height: int, width: int, classes: in
         said["order"] == order,
         expected=order,
         seen=said["order"],
-        look="what is copied: the pixels once there, the label once back; nothing in between",
+        look="the copies: the pixels once to the GPU, the label once back, and nothing in between",
     )
     expect(
         said["waits"] == "1",
@@ -712,22 +734,33 @@ def _expect_on_stream(said: dict[str, str], height: int, width: int, classes: in
         seen=f"{said['waits']} waits",
         look="cudaStreamSynchronize: at the end, before the label is read",
     )
+    _expect_copied(said, height, width, classes)
+    _expect_label(said)
+
+
+def _expect_copied(said: Said, height: int, width: int, classes: int) -> None:
+    """The copies have the image's size, and the scores live until they are used."""
     for word, wanted, expected, look in (
         ("kinds", "1,2", "the pixels copied to the GPU, the label copied from it",
-         "cudaMemcpyHostToDevice for the one, cudaMemcpyDeviceToHost for the other"),
+         "cudaMemcpyHostToDevice for the pixels, cudaMemcpyDeviceToHost for the label"),
         ("beside", "0", "a wait for `stream` alone, while another stream has work",
          "cudaStreamSynchronize(stream): cudaDeviceSynchronize waits for all streams"),
         ("sizes", f"{3 * height * width},4", f"copies of {3 * height * width} and 4 bytes",
          "the bytes of the copies: pixels.size(), and sizeof of an int for the label"),
-        ("input", "1", f"device_input filled, all {height} x {width} x 3 of it and nothing behind",
+        ("input", "1", f"device_input filled, all {height} x {width} x 3 of it and nothing "
+            "beyond",
          "height * width for Preprocess: shape[2] * shape[3]; and the bytes of the first copy, "
          "three times as many"),
         ("scored", str(classes), f"the label chosen from {classes} scores",
          "numel() of the scores for Postprocess"),
-        ("dangling", "0", "the scores alive until the stream is through with them",
+        ("dangling", "0", "the scores alive until the stream has used them",
          "the variable that holds the tensor: it lives until cudaStreamSynchronize has returned"),
     ):  # fmt: skip
         expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
+
+
+def _expect_label(said: Said) -> None:
+    """The label is right, and so it is after other calls on other streams."""
     expect(
         said["label"] == said["expected"],
         expected=f"the label {said['expected']}",
@@ -742,5 +775,5 @@ def _expect_on_stream(said: dict[str, str], height: int, width: int, classes: in
             said.get(word) == "1",
             expected=f"the label of {what}, all on that stream",
             seen=f"{word} {said.get(word, 'is missing')}",
-            look="what is static: SetStream and the shape belong to each call",
+            look="static variables: SetStream and the shape belong to each call",
         )

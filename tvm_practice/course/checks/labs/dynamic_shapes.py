@@ -11,6 +11,7 @@ import numpy as np
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import (
     draw_distinct,
+    draw_normal,
     expect,
     expect_close,
     expect_unchanged,
@@ -122,11 +123,11 @@ def _calls(main: Any) -> list[str]:
     engine=CURRENT,
     title="a matrix product of n rows, in TE and Relax",
     hints=(
-        "Phase 1's product, in which the number of rows is A.shape[0], whatever that is. The "
+        "Phase 1's product, with A.shape[0] as the number of rows, whatever its value. The "
         "worked example added has the Relax function around it, and its symbol.",
-        "n = tirx.Var('n', 'int64'); "
-        "a = relax.Var('A', relax.TensorType((n, k), 'float32')); builder = relax.BlockBuilder(); "
-        "with builder.function('main', [a, b]): what is emitted there is main's body.",
+        "n = tirx.Var('n', 'int64'); a = relax.Var('A', relax.TensorType((n, k), 'float32')); "
+        "builder = relax.BlockBuilder(); with builder.function('main', [a, b]): statements "
+        "emitted inside are main's body.",
         "builder.emit_func_output(builder.emit_te(product, a, b)), where product(A, B) returns "
         "te.compute((A.shape[0], m), ...); then return builder.get().",
     ),
@@ -169,7 +170,7 @@ def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
         dtypes == ["float32"] * 3,
         expected="A, B and the result in float32",
         seen=", ".join(dtypes),
-        look="the types of the relax.TensorType, and of what is summed",
+        look="the types of the relax.TensorType, and of the terms of the sum",
     )
     kernels = _prim_funcs(mod)
     expect(
@@ -183,7 +184,7 @@ def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
         bounds is None,
         expected="main for any n: no bound of n in its attributes",
         seen=f"tir_var_upper_bound {bounds}",
-        look="what gives main an attribute",
+        look="the statement that gives main an attribute",
     )
     if not run:
         return
@@ -301,9 +302,9 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
         copies = [path for path, each in paths(nest) if each.reads == (names[0],)]
         expect(
             len(copies) == 1 and copies[0][:1] == loops[:1] and loops[1] not in copies[0],
-            expected="the copy of A is made inside i_outer, a tile's rows at a time",
+            expected="A is copied inside i_outer, one tile's rows at a time",
             seen="no copy of A" if not copies else f"made in {show(copies[0])}",
-            look="schedule.compute_at(the block that get_producers gives, i_outer)",
+            look="schedule.compute_at(the block from get_producers, i_outer)",
         )
         if at >= run:
             continue
@@ -319,8 +320,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
                 beyond == 0,
                 expected=f"for n = {n} nothing is written past row {n - 1} of C",
                 seen=f"{beyond} elements behind C were overwritten",
-                look="what copies the padded C to C: inlined into another block and moved with "
-                "reverse_compute_at, it has lost its bound",
+                look="the copy of the padded C to C: inlined into another block and moved with "
+                "reverse_compute_at, it loses its bound",
             )
 
 
@@ -391,8 +392,8 @@ def _network(width: int, features: int) -> Any:
     engine=CURRENT,
     title="import a PyTorch model with named extents",
     hints=(
-        "torch.export has an object that stands for an extent, and takes one for each axis that "
-        "may vary. How do two axes say that they have the same extent?",
+        "torch.export has an object for a named extent, and takes one for each axis that may "
+        "vary. How do you declare that two axes have the same extent?",
         "torch.export.Dim(name, min=1, max=bound), one object for each name; dynamic_shapes has a "
         "{axis: Dim} for each argument. "
         "torch.export.export(model, tensors, dynamic_shapes=shapes), then from_exported_program("
@@ -467,7 +468,7 @@ def _expect_integers(import_dynamic: Function, name: str) -> None:
         str(ids.ty.dtype) == "int64",
         expected="main of an embedding, which is called with int64, takes int64",
         seen=str(ids.ty.dtype),
-        look="what becomes of the example's tensors: they are repeated at most",
+        look="the example's tensors: repeat them, and change nothing else",
     )
 
 
@@ -488,14 +489,14 @@ def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
         raise fail(
             f"an import of x ({name}, 4) + the transposed y (4, {name})",
             reason,
-            "one torch.export.Dim for each name, on whichever axes it is",
+            "one torch.export.Dim for each name, on each of its axes",
         ) from error
     x, y = (_shape(each.ty) for each in mod["main"].params)
     expect(
         x[0].same_as(y[1]) and [constant(each) for each in (*x, *y)] == [None, 4, 4, None],
         expected=f"main takes tensors of shapes ({name}, 4), (4, {name}), one symbol",
         seen=f"{_text(x)}, {_text(y)}",
-        look="one torch.export.Dim for each name, on whichever axes it is",
+        look="one torch.export.Dim for each name, on each of its axes",
     )
 
 
@@ -693,9 +694,9 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
     formulas = _formulas(read_memory(plan_memory(mod, {"n": 9}), n=9, m=5))
     expect(
         all("m" in each for each in formulas),
-        expected="with a bound of n alone, storages of sizes in m, whatever bounds mod had before",
+        expected="with a bound of n alone, storages of sizes in m, whatever bounds mod had",
         seen=f"storages of {', '.join(formulas)} bytes",
-        look="the attribute: the bounds that are given, in place of those of an import",
+        look="the attribute: the given bounds replace those of an import",
     )
     most = {
         name: int(each) for name, each in zip("nm", draw_distinct(2, range(70, 400)), strict=True)
@@ -708,7 +709,7 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
         expected=f"of main(x), x (n, m, 8), for n up to {most['n']} and m up to {most['m']} a "
         f"storage of {size} bytes",
         seen=f"storages of {', '.join(formulas)} bytes",
-        look="the attribute has the bounds of all symbols, each its own",
+        look="the attribute: the bounds of all symbols, each with its own",
     )
     calls = _calls(planned["main"])
     expect(
@@ -759,12 +760,12 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
             sizes == wanted,
             expected=f"for n up to {most} storages of {wanted[0]} and {wanted[1]} bytes",
             seen=f"of {' and '.join(map(str, sizes))} bytes",
-            look="the bound is the one that is given",
+            look="the bound: the one given",
         )
     freed = {each.name for each in plan.events if each.kind == "free"}
     expect(
         len(freed) == len(formulas) - 1,
-        expected="every storage but the result's is given back after its last use",
+        expected="every storage but the result's is freed after its last use",
         seen=f"{len(freed)} of {len(formulas)} are",
         look="KillAfterLastUse, as the last pass",
     )
@@ -867,7 +868,7 @@ def _expect_each_error(verify_over_range: Function, bounds: tuple[int, int]) -> 
             math.isclose(errors.get(shape, -1), error, rel_tol=1e-3),
             expected=f"the largest error at {shape}, {error:.3g}",
             seen=f"{errors.get(shape)}",
-            look="the error that is kept for a shape: its own, neither rounded nor another's",
+            look="the error kept for a shape: its own, not rounded and not another shape's",
         )
 
 
@@ -909,7 +910,7 @@ def _expect_no_failure_hidden(verify_over_range: Function, bounds: tuple[int, in
     raise fail(
         "the exception of an artifact that fails for a first extent of 1, as it was raised",
         seen,
-        "what catches exceptions: a shape that fails has not passed, and says why itself",
+        "the except clause: a shape that raises has not passed, and its exception says why",
     )
 
 
@@ -960,7 +961,7 @@ def _expect_drawn(verify_over_range: Function) -> None:
             expected=f"(3, 3, 3, 3) tried in the range {few}: the only shape of primes above 2 and "
             "below the bounds",
             seen=f"{len(tried)} other shapes",
-            look="the shape of primes, which is one of its own beside those drawn at random",
+            look="the shape of primes, in addition to the shapes drawn at random",
         )
     lengths: list[tuple[int, ...]] = []
     for _ in range(6):
@@ -990,9 +991,9 @@ def _expect_both_ends(verify_over_range: Function) -> None:
     ):
         expect(
             bool(some & set(tried)),
-            expected=f"shapes drawn at random from the whole range (4, 6), also with {what}",
+            expected=f"shapes drawn at random from the whole range (4, 6), even with {what}",
             seen="none in 12 calls",
-            look="random.randint(1, bound) for each symbol, each by itself",
+            look="random.randint(1, bound) for each symbol separately",
         )
     for end in (1, 4):
         expect(
@@ -1021,7 +1022,7 @@ def _expect_primes(verify_over_range: Function) -> None:
             ),
             expected=f"in each call a shape of primes above 2 and below {bounds}",
             seen=f"beside {2 ** len(bounds)} corners {sorted(tried[-9:])}",
-            look="what is taken for a prime: 9 and 15 are odd, and tiles divide them",
+            look="the primes: 9 and 15 are odd but not prime, and tiles divide them",
         )
         corners = set(itertools.product(*((1, bound) for bound in bounds)))
         inside = len(set(tried) - corners)  # of six symbols, that two coincide is unlikely
@@ -1029,7 +1030,7 @@ def _expect_primes(verify_over_range: Function) -> None:
             inside >= 1 + 8,
             expected=f"one shape of primes and at least eight drawn at random, of {bounds}",
             seen=f"{inside} besides the corners",
-            look="how many are drawn",
+            look="the number of shapes drawn",
         )
 
 
@@ -1060,7 +1061,7 @@ def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[
         not beyond,
         expected=f"extents from 1 to the bounds {bounds}",
         seen=f"{beyond[0] if beyond else ''} was tried",
-        look="where shapes are drawn: both ends are included",
+        look="the range of the draws, which includes both ends",
     )
     corners = {(a, b) for a in (1, bounds[0]) for b in (1, bounds[1])}
     expect(
@@ -1089,7 +1090,7 @@ def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[
         len(called) >= 4 + 1 + 6,  # of eight random ones some may coincide with others
         expected="at least eight shapes drawn at random, besides corners and primes",
         seen=f"{len(called)} calls in all",
-        look="how many are drawn",
+        look="the number of shapes drawn",
     )
     expect(
         isinstance(errors, dict)
@@ -1155,7 +1156,7 @@ def _expect_refused(
         named = any(_names_shape(text, shape) for shape in last)
         expect(
             named and "broadcast" not in text,
-            expected="the ValueError names the shape at which it is wrong",
+            expected="the ValueError names the shape at which the output is wrong",
             seen=text,
             look="the text of the error; compare the shapes before the values",
         )
@@ -1247,8 +1248,8 @@ class _Attention:
     engine=CURRENT,
     title="serve any length from static artifacts, by padding",
     hints=(
-        "Three steps: the bucket, two arrays of zeros that are filled as far as x goes, and the "
-        "part of the result that belongs to x.",
+        "Three steps: the bucket, two arrays of zeros, filled as far as x reaches, and the part "
+        "of the result that belongs to x.",
         "min(bucket for bucket in artifacts if bucket >= length) is the smallest that holds x; "
         "raise ValueError if there is none. "
         "padded = np.zeros((batch, bucket, width), 'float32'), then padded[:, :length] = x; keep "
@@ -1300,7 +1301,7 @@ def check_bucketed(bucketed: Function) -> None:
             str(getattr(got, "dtype", "")) == "float32",
             expected="the output as the artifact returns it, float32",
             seen=str(getattr(got, "dtype", type(got).__name__)),
-            look="what is done with the artifact's result: it is cut, and nothing else",
+            look="the artifact's result: cut it, and change nothing else",
         )
         expect_close(
             got,
@@ -1309,8 +1310,15 @@ def check_bucketed(bucketed: Function) -> None:
             look="keep: 1 for the first tokens, 0 for the padding behind them; and the cut",
         )
         expect_unchanged(before, x, "x")
-    calls = []
-    bucketed({size: _Attention(size, calls) for size in (40, 9)}, x[:, :7])
+    _expect_other_buckets(bucketed)
+    _expect_too_long_refused(bucketed, longest, rng)
+
+
+def _expect_other_buckets(bucketed: Function) -> None:
+    """Buckets belong to a call, and each length up to the longest may have its own."""
+    (x,) = draw_normal((2, 7, 4))
+    calls: list[int | None] = []
+    bucketed({size: _Attention(size, calls) for size in (40, 9)}, x)
     expect(
         calls == [9],
         expected="length 7 goes once through bucket 9 of [9, 40], after calls with other buckets",
@@ -1319,15 +1327,13 @@ def check_bucketed(bucketed: Function) -> None:
     )
     for length in (1, 2, 3):  # a bucket of each length
         calls = []
-        tokens = rng.standard_normal((2, length, 4), dtype="float32")
-        bucketed({size: _Attention(size, calls) for size in (2, 1, 64, 3)}, tokens)
+        bucketed({size: _Attention(size, calls) for size in (2, 1, 64, 3)}, x[:, :length])
         expect(
             calls == [length],
             expected=f"length {length} goes through bucket {length} of [1, 2, 3, 64]",
             seen=f"through {calls}",
             look="the smallest bucket that is at least as long as x",
         )
-    _expect_too_long_refused(bucketed, longest, rng)
 
 
 def _expect_too_long_refused(bucketed: Function, longest: int, rng: np.random.Generator) -> None:
@@ -1346,7 +1352,7 @@ def _expect_too_long_refused(bucketed: Function, longest: int, rng: np.random.Ge
     raise fail(
         f"a ValueError for length {longest + 1} with buckets {sorted({5, longest, 12})}",
         "a result",
-        "the case that no bucket is long enough",
+        "the case in which no bucket is long enough",
     )
 
 

@@ -105,8 +105,8 @@ _BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
     engine=CURRENT,
     title="give each element of C a thread",
     hints=(
-        "The loops are tiled as in phase 2, a tile being what a thread block computes. Then each "
-        "loop but k is bound, as in transposed of labs/gpu/worked.py.",
+        "The loops are tiled as in phase 2: a thread block computes a tile. Then each loop but "
+        "k is bound, as in transposed of labs/gpu/worked.py.",
         "Neighbours in threadIdx.x run in step: columns are x, because neighbouring columns are "
         "neighbours in memory. schedule.split(i, [None, threads_y]), (j, [None, threads_x]).",
         "reorder(block_i, block_j, thread_i, thread_j, k), then bind block_i to blockIdx.y, "
@@ -146,8 +146,8 @@ def check_bind_threads(bind_threads: Function) -> None:
                 schedule,
                 matrix,
                 write=False,
-                look="which loop is bound to threadIdx.x: columns, so that neighbours read "
-                "neighbours in a row of B, and the same element of A",
+                look="the loop bound to threadIdx.x: columns, so that neighbouring threads read "
+                "neighbours in a row of B and the same element of A",
             )
         _expect_bound(
             loops,
@@ -155,8 +155,8 @@ def check_bind_threads(bind_threads: Function) -> None:
                 *zip(_BOUND, (-(-m // across), -(-n // along), across, along), strict=True),
                 ("serial", k),
             ],
-            "the factors of split (threads_y rows, threads_x columns), the order of reorder, and "
-            "which loop gets which name",
+            "the factors of split (threads_y rows, threads_x columns), the order of reorder, "
+            "and the name given to each loop",
         )
         if across != along:
             _expect_product(schedule, m, n, k, name)
@@ -171,7 +171,7 @@ def check_bind_threads(bind_threads: Function) -> None:
             ],
             "the same primitives for all sizes",
         )
-        look = "rows along y and columns along x, also where they are as many"
+        look = "rows along y and columns along x, even where both have the same extent"
         expect_axes(schedule, block, f"i*{across} j*{along} i j k", look=look)
 
 
@@ -220,11 +220,11 @@ def _three_to_stage(m: int, n: int, k: int, step: int) -> tuple[Any, Any, Any]:
     engine=CURRENT,
     title="fetch a tile to shared memory, all threads together",
     hints=(
-        "transposed of labs/gpu/worked.py copies a tile to shared memory. New: to share the copy's "
-        "loops out among the threads that are there already, whatever the tile's width.",
+        "transposed of labs/gpu/worked.py copies a tile to shared memory. New: the existing "
+        "threads share the copy's loops, whatever the tile's width.",
         "schedule.cache_read(block, index, 'shared') returns the copy, compute_at moves it into "
-        "k_outer. Its own loops are the last two of get_loops(copy). Fused, they run over the tile "
-        "row after row; split that by [None, threads_y, threads_x, lanes].",
+        "k_outer. Its own loops are the last two of get_loops(copy). Fused, they run over the "
+        "tile row by row; split the fused loop by [None, threads_y, threads_x, lanes].",
         "schedule.bind(second, 'threadIdx.y'), schedule.bind(third, 'threadIdx.x'), "
         "schedule.vectorize(last), return the copy. With the None part outermost, the warp's "
         "threads read neighbouring pieces at each of its steps.",
@@ -359,7 +359,7 @@ def _expect_by_all_threads(
     shared = shared_loops(loops, readers[0])
     expect(
         shared == k_at + 1,
-        expected=f"{staged} is written inside k_outer, and before what reads it",
+        expected=f"{staged} is written inside k_outer, before the statement that reads it",
         seen=f"written in {_shown(loops)}, read in {_shown(readers[0])}",
         look=compute_at,
     )
@@ -405,9 +405,9 @@ def _name(schedule: Any, block: Any) -> str:
     engine=CURRENT,
     title="give each thread a tile of C in registers",
     hints=(
-        "i and j are split in three: thread blocks, threads, and what one thread does. k is split "
-        "in two. The accumulator is as in phase 2's register_block; two more buffers hold what is "
-        "multiplied.",
+        "i and j are split in three: thread blocks, threads, and the work of one thread. k is "
+        "split in two. The accumulator is as in phase 2's register_block; two more buffers hold "
+        "the operands.",
         "cache_write(block, 0, 'local') for C, cache_read(block, index, 'local') for A and B; "
         "split(i, [None, threads_y, rows]), split(j, [None, threads_x, columns]), split(k, "
         "[None, step]); all blocks and threads before k_outer and k_inner in the order, the "
@@ -468,14 +468,18 @@ def _product(nest: list[Node], name: str) -> tuple[tuple[Loop, ...], Statement]:
     names = [each.name for each in statements(nest)]
     expect(
         f"{name}_update" not in names,
-        expected="the reduction is not decomposed yet: that is done when A and B are staged",
+        expected="the reduction is not decomposed yet: the caller does that after staging A and B",
         seen=f"statements {', '.join(names)}",
         look="decompose_reduction, which the caller does",
     )
     for loops, each in paths(nest):
         if each.name == name and len(each.reads) > 1:
             return loops, each
-    raise fail(f"a statement {name} that multiplies", show_nest(nest), "what changes the block")
+    raise fail(
+        f"a statement {name} that multiplies",
+        show_nest(nest),
+        "the primitive that changes the block",
+    )
 
 
 def _expect_registers(schedule: Any, update: Statement) -> None:
@@ -518,7 +522,7 @@ def _expect_write_back(nest: list[Node], loops: tuple[Loop, ...], columns: int, 
     ends = [path for path, each in paths(nest) if each.writes == name]
     expect(
         len(ends) == 1 and shared_loops(ends[0], loops) == len(_BOUND),
-        expected=f"{name} is written once a thread: inside threadIdx.x, after k_outer has ended",
+        expected=f"{name} is written once per thread: inside threadIdx.x, after k_outer has ended",
         seen=f"written in {_shown(ends[0] if ends else ())}, added up in {_shown(loops)}",
         look="reverse_compute_at(the write-back block, the loop bound to threadIdx.x)",
     )
@@ -544,7 +548,7 @@ def _expect_returned(schedule: Any, block: Any, returned: Any) -> None:
         names == ["A_local", "B_local"],
         expected="the blocks A_local and B_local returned, in this order",
         seen=", ".join(names),
-        look="the return statement: what cache_read gave",
+        look="the return statement: the blocks from cache_read",
     )
     loop = schedule.get(schedule.get_loops(block)[4])
     given = schedule.get(k_outer)
@@ -561,10 +565,10 @@ def _expect_returned(schedule: Any, block: Any, returned: Any) -> None:
     engine=CURRENT,
     title="pad the rows of a staged tile against bank conflicts",
     hints=(
-        "One primitive: storage_align says how far apart neighbours along an axis lie in the "
-        "buffer that a block writes. Neighbours along which axis are rows?",
+        "One primitive: storage_align sets the distance of neighbours along an axis in a "
+        "block's output buffer. Along which axis are rows neighbours?",
         "storage_align(block, buffer_index, axis, factor, offset): the distance is offset more "
-        "than a multiple of factor. The last axis is -1, its elements lie side by side.",
+        "than a multiple of factor. The last axis is -1; its elements are adjacent.",
         "schedule.storage_align(copy, 0, axis=-2, factor=32, offset=offset).",
     ),
     looks_like="""
@@ -626,7 +630,8 @@ def check_pad_shared(pad_shared: Function) -> None:
     expect(
         written.misaligned == 0,
         expected="with offset 4, vectors of 4 floats begin at multiples of 16 bytes",
-        seen=f"{written.misaligned} of {written.requests} requests do not: a GPU stops there",
+        seen=f"{written.misaligned} of {written.requests} requests do not: a GPU stops with an "
+        "error there",
         look="the offset is that of the argument",
     )
 
@@ -707,7 +712,7 @@ def _expect_instructions(schedule: Any, names: dict[str, str], *purposes: str) -
         sorted(used) == sorted(names[use] for use in purposes),
         expected=f"tensorize by the names given, once each for {', '.join(purposes)}",
         seen=", ".join(uses.get(each, each) for each in used) or "none",
-        look=f'intrinsics["{purposes[0]}"] and the like, in schedule.tensorize',
+        look=f'intrinsics["{purposes[0]}"] and so on, in schedule.tensorize',
     )
     got, want = matmul_on_cpu(schedule, 64, 64, 32)
     expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
@@ -758,17 +763,18 @@ def check_fragment_loops(fragment_loops: Function) -> None:
         kinds = _kinds(schedule, block)
         expect(
             kinds == [*before, *["serial"] * 4],
-            expected=f"loops of {use} that are {', '.join([*before, *['serial'] * 4])}: those "
-            "outside stay as they are, and the four are split and reordered, no more",
+            expected=f"loops of {use} that are {', '.join([*before, *['serial'] * 4])}: the "
+            "outer loops stay as they are, and the four are only split and reordered",
             seen=", ".join(kinds),
-            look="what changes a loop beside split and reorder",
+            look="a primitive other than split and reorder",
         )
         try:
             schedule.tensorize(returned, names[use])
         except Exception as error:
             raise fail(
                 f"loops that tensorize recognizes as a fragment of {use}",
-                "it does not: the two loops of 16 are in another order, or other loops",
+                "tensorize refuses them: the two loops of 16 are in another order, or are other "
+                "loops",
                 "schedule.reorder(row_tiles, column_tiles, rows, columns)",
             ) from error
         got, want = matmul_on_cpu(schedule, 64, 64, 32)
@@ -862,7 +868,7 @@ def _shown_instructions(function: Callable[[Any, Any, dict[str, str]], None]) ->
     title="replace the product of fragments, and the zeroing before it",
     hints=(
         "First the primitive that makes zeroing a block of its own. Then both blocks, the new "
-        "one and the product, contain the block that tensorize is for.",
+        "one and the product, contain the block to tensorize.",
         "zero = schedule.decompose_reduction(product, k_outer); schedule.get_child_blocks(zero) "
         "is a list of one block. Its 16 x 16 are get_loops(…)[-2:]; in product, 16 x 16 x 16 are "
         "[-3:].",
@@ -898,7 +904,7 @@ def check_tensorize_product(tensorize_product: Function) -> None:
     title="replace loops by tensor-core instructions",
     hints=(
         "Five blocks, five intrinsics: the steps above hold all of them. tensorize compares the "
-        "loops from the given one inwards with what the intrinsic does.",
+        "intrinsic with the loops from the given one inwards.",
         "tensorize_product decomposes the reduction and does two of them, tensorize_copies the "
         "other three. In one piece: decompose_reduction, then split, reorder and tensorize of each "
         "copy, and tensorize inside get_child_blocks of the other two.",
@@ -931,7 +937,7 @@ def check_tensor_cores(tensor_cores: Function) -> None:
         used <= set(names.values()),
         expected="the intrinsics tensorized by the names given",
         seen=", ".join(sorted(used)) or "none",
-        look='intrinsics["load_a"] and the like, in schedule.tensorize',
+        look='intrinsics["load_a"] and so on, in schedule.tensorize',
     )
     text = schedule.mod.script()
     for name, where in _INTRINSICS.items():
@@ -1063,8 +1069,8 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
                 *zip(_BOUND, (-(-m // across), -(-n // along), across, along), strict=True),
                 ("serial", k),
             ],
-            "whose factor is whose (threads_y of rows, threads_x of columns), the order of "
-            "reorder, and which axis gets which name: columns are x",
+            "the factors (threads_y for rows, threads_x for columns), the order of reorder, and "
+            "the name given to each axis: columns are x",
         )
         outer = _outer_threads(schedule[tensors[-1]])
         expect(

@@ -97,13 +97,13 @@ _ROUNDED = {
     "a NaN stays a NaN: rounding must not carry into its exponent, nor drop all of its fraction": (
         0x7F800001, 0xFF800001, 0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F80FFFF,
     ),
-    "infinities, and what rounds past the largest bfloat16": (
+    "infinities, and numbers that round past the largest bfloat16": (
         0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F7F8000, 0x7F7F7FFF,
     ),
-    "zeros keep their signs, and subnormal numbers are rounded as others are": (
+    "zeros keep their signs, and subnormal numbers are rounded like others": (
         0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x00008001, 0x007FFFFF, 0x80400001,
     ),
-    "the nearest of the two: what is cut off may be more than half": (
+    "the nearest of the two: the part cut off may be more than half": (
         0x3F80FFFF, 0x3F808001, 0x3F807FFF, 0xC0490FDB, 0x3EAAAAAB, 0x3DCCCCCD,
     ),
 }  # fmt: skip
@@ -155,7 +155,7 @@ def check_round_to_bfloat16(round_to_bfloat16: Function) -> None:
     drawn = fresh_rng().integers(0, 2**32, (37, 11), dtype="uint32").view("float32")
     many = fresh_rng().integers(0, 2**32, (3, 101_009), dtype="uint32").view("float32")
     for x in (drawn, drawn.T, drawn[:0], np.array(drawn[0, 0]), drawn[::-1], many):
-        _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever it is")
+        _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever that is")
 
 
 def _expect_rounded(function: Function, x: np.ndarray, name: str, look: str) -> None:
@@ -191,8 +191,8 @@ def _rounded_text(function: Function) -> str:
     engine=CURRENT,
     title="choose a scale and a zero point for a range",
     hints=(
-        "There are 2**bits integers and one step less between them. Which range must they cover, "
-        "if 0.0 has to be one of the numbers?",
+        "There are 2**bits integers, with one step fewer between them. Which range must they "
+        "cover, if 0.0 has to be one of the numbers?",
         "low = min(low, 0.0), high = max(high, 0.0). The integer 0 stands for low, so the one "
         "that stands for 0.0 is -low / scale steps further, rounded.",
         "scale = (high - low) / (2**bits - 1) or 1.0; return scale, round(-low / scale).",
@@ -298,9 +298,9 @@ def _quantized(
     mistakes = {
         "round, np.rint: a change of type cuts off": limited(np.trunc(steps) + zero),
         "halves go to the even integer, as np.rint has them": limited(away + zero),
-        "round first and add the zero point then": limited(np.rint(steps + zero)),
+        "round first, then add the zero point": limited(np.rint(steps + zero)),
         "the zero point is added": limited(np.rint(steps)),
-        "the limits are those of so many bits": limited(np.rint(steps) + zero, *wide),
+        "the limits follow from the number of bits": limited(np.rint(steps) + zero, *wide),
         "saturate before the change of type: it wraps around": (
             np.clip(np.rint(steps) + zero, -(2.0**62), 2.0**62).astype("int64").astype(dtype)
         ),
@@ -425,8 +425,7 @@ def _quantized_text(function: Function) -> str:
     engine=CURRENT,
     title="compute the numbers that integers stand for",
     hints=(
-        "One subtraction and one product. Of which type is the difference of two numbers of type "
-        "uint8?",
+        "One subtraction and one product. What type does the difference of two uint8 numbers have?",
         "Widen q first, with .astype('int32'). As in quantize, np.moveaxis(q, axis, -1) puts the "
         "axis of the scales last.",
         "moved = np.moveaxis(q, axis, -1).astype('int32'); then "
@@ -515,9 +514,9 @@ def check_fold_zero_point(fold_zero_point: Function) -> None:
         columns = weight.astype("int64").sum(axis=0)
         own = np.rint(bias / scale).astype("int64")
         mistakes = {
-            "what the zero point adds is subtracted": own + zero * columns,
-            "the bias belongs to it, in units of scale": -zero * columns,
-            "the zero point times the sum of the weights belongs to it": own,
+            "the zero point's contribution is subtracted": own + zero * columns,
+            "it includes the bias, in units of scale": -zero * columns,
+            "it includes the zero point times the sum of the weights": own,
             "round, np.rint: a change of type cuts off": (
                 np.trunc(bias / scale).astype("int64") - zero * columns
             ),
@@ -549,8 +548,8 @@ def _folded_text(function: Function) -> str:
     engine=CURRENT,
     title="lay weights out as the instruction reads them",
     hints=(
-        "Four axes come from two: which two belong to k, which to n? Cut first, and put the axes "
-        "in their order then.",
+        "Four axes come from two: which two belong to k, and which to n? Cut first, then "
+        "reorder the axes.",
         "np.pad(weight, ((0, -k % group), (0, -n % 16))) makes both divisible. reshape gives "
         "[k / group][group][n / 16][16], transpose the order asked for.",
         "padded.reshape(-(-k // group), group, -(-n // 16), 16).transpose(2, 0, 3, 1), made "
@@ -636,8 +635,8 @@ def _product_schedule(m: int, k: int, n: int) -> tuple[Any, Any]:
     engine=CURRENT,
     title="tensorize an integer product",
     hints=(
-        "First phase 2's tile, with k cut as well; the two innermost loops must be the ones that "
-        "the intrinsic describes. What it describes does not set the sums to zero.",
+        "First phase 2's tile, with k split as well; the two innermost loops must be those of "
+        "the intrinsic. The intrinsic does not set the sums to zero.",
         "split i by rows, j by 16, k by 4; reorder; decompose_reduction(block, k_outer) returns "
         "the block that sets the sums to zero, and get_loops of it ends with its columns.",
         "After reorder(i_outer, j_outer, k_outer, i_inner, j_inner, k_inner): "
@@ -670,7 +669,9 @@ def check_schedule_vnni(schedule_vnni: Function) -> None:
         weight = rng.integers(-128, 128, (k, n)).astype("int8")
         got = _run_product(schedule.mod, x, _panels(weight, 4)[0], n)
         want = x.astype("int32") @ weight.astype("int32")
-        _expect_equal(got, want, name="C", look="what sets the sums to zero, and where")
+        _expect_equal(
+            got, want, name="C", look="the statement that sets the sums to zero, and its place"
+        )
     many = int(rng.integers(9, 17))
     # One row, more than usual, and as many rows, steps and columns as each other.
     for rows, (m, k, n) in (
@@ -788,8 +789,8 @@ def _epilogue(requantized: Function, shape: tuple[int, int], zero_point: int) ->
     engine=CURRENT,
     title="declare the epilogue: int32 sums to bytes",
     hints=(
-        "One te.compute over rows and columns. The order matters: what is exact as int32, what "
-        "needs float32, and what must happen before the last change of type?",
+        "One te.compute over rows and columns. The order matters: which steps are exact as "
+        "int32, which need float32, and which must come before the last change of type?",
         "Add bias as int32, then .astype('float32'); multiply; te.round; add the zero point; "
         "te.max and te.min against te.const(0, 'float32') and te.const(255, 'float32').",
         "te.compute(C.shape, lambda i, j: te.max(te.min(te.round((C[i, j] + bias[j])"
@@ -871,15 +872,15 @@ def _epilogues(
         ),
         "the zero point is added": limited(np.rint(scaled)),
         "round, te.round: a change of type cuts off": limited(np.trunc(scaled) + zero),
-        "round first and add the zero point then": limited(np.rint(scaled + zero)),
+        "round first, then add the zero point": limited(np.rint(scaled + zero)),
         "halves go to the even integer": limited(away + zero),
         "add the bias as int32, where it is exact": limited(np.rint(in_float) + zero),
         "multiply in float32": limited(np.rint((C + bias) * multiplier.astype("float64")) + zero),
-        "each column has its multiplier": limited(
+        "each column has its own multiplier": limited(
             np.rint((C + bias).astype("float32") * multiplier[0]) + zero
         ),
         "the bias is added before the product": limited(np.rint(C * multiplier) + bias + zero),
-        "a ReLU is not clipping at the zero point, if that is not 0": limited(
+        "a ReLU differs from clipping at the zero point, unless that is 0": limited(
             np.maximum(np.rint(scaled) + zero, zero)
         ),
     }
@@ -891,7 +892,7 @@ def _epilogues(
     engine=CURRENT,
     title="write the bytes that configure tile registers",
     hints=(
-        "64 bytes of zeros, and up to 17 that are not. Which numbers have two bytes each?",
+        "64 bytes, of which at most 17 are not zero. Which numbers have two bytes each?",
         "configuration = np.zeros(64, 'uint8'); byte 0 is 1. A tile has two bytes from "
         "16 + 2 * tile on, of which the low one comes first, and one at 48 + tile.",
         "for tile, (rows, row_bytes) in tiles.items(): configuration[16 + 2 * tile] = row_bytes; "
@@ -931,14 +932,14 @@ def check_tile_configuration(tile_configuration: Function) -> None:
             given == tiles,
             expected=f"the tiles, {tiles}, only read",
             seen=f"they became {given}",
-            look="what removes or changes an entry of tiles",
+            look="the statement that removes or changes an entry of tiles",
         )
         earlier.append((got, want))
     expect(
         all(np.array_equal(got, want) for got, want in earlier),
         expected="an array of its own for each call",
         seen="a later call changed the array that an earlier one returned",
-        look="where the 64 bytes are made: inside the function",
+        look="the place where the 64 bytes are made: inside the function",
     )
 
 
@@ -972,8 +973,8 @@ _CHANGES_PER_PRODUCT = ("tilezero", "tilestored64")
     engine=CURRENT,
     title="multiply in bfloat16 on tile registers",
     hints=(
-        "Two loops: over 16 rows of C at a time, and in it over 32 steps of k. What happens once "
-        "for the call, once for each 16 rows, and once for each step?",
+        "Two loops: over 16 rows of C at a time, and in it over 32 steps of k. Which "
+        "instructions run once per call, once per 16 rows, and once per step?",
         "T.call_llvm_intrin('int32', 'llvm.x86.tileloadd64', T.uint8(1), T.address_of(A[i * 16, "
         "s * 32]), T.int64(2 * k)) in T.evaluate: the stride is in bytes. A tile of B has 16 rows "
         "of 32 elements, from row s * 16 of B on.",
@@ -1010,13 +1011,15 @@ def check_amx_product(amx_product: Function) -> None:
         tiles = _expect_simulated(func, arrays)
         _expect_order(tiles.calls, rows // 16, k // 32)
         what = f"C of {rows} rows, k = {k}"
-        look = "which elements a tile is loaded from, and when tile 0 is set to zero"
+        look = (
+            "the elements that a tile is loaded from, and the time at which tile 0 is set to zero"
+        )
         expect_close(arrays[3], want, what=what, look=look, atol=1e-3, rtol=1e-4)
         _expect_numbers(tiles)
     listing = assembly(func)
     expect(
         "tdpbf16ps" in listing,
-        expected="the assembly for a processor that has tiles multiplies by tdpbf16ps",
+        expected="the assembly for a processor with tiles multiplies with tdpbf16ps",
         seen="no such instruction",
         look="T.call_llvm_intrin and the tile numbers",
     )
@@ -1037,7 +1040,7 @@ def _expect_simulated(func: Any, arrays: Sequence[np.ndarray]) -> Tiles:
         return run_simulated(func, arrays)
     except TileFault as fault:
         raise fail(
-            "instructions that a processor carries out",
+            "instructions that a processor can execute",
             str(fault),
             "the order of the instructions, their pointers, and strides in bytes",
         ) from fault
@@ -1055,7 +1058,7 @@ def _expect_order(calls: Sequence[str], products: int, steps: int) -> None:
         calls[-1:] == ["tilerelease"] and calls.count("tilerelease") == 1,
         expected="tiles are released once, at the end",
         seen=f"{calls.count('tilerelease')} times, and {calls[-1]} comes last",
-        look="tilerelease, behind the loops",
+        look="tilerelease, after the loops",
     )
     counts = dict.fromkeys(_CHANGES_PER_PRODUCT, products)
     counts |= {"tdpbf16ps": products * steps, "tileloadd64": 2 * products * steps}
@@ -1064,7 +1067,7 @@ def _expect_order(calls: Sequence[str], products: int, steps: int) -> None:
             calls.count(name) == count,
             expected=f"{count} times {name}: {products} times 16 rows, {steps} times 32 of k",
             seen=f"{calls.count(name)} times",
-            look="what is inside which loop",
+            look="the loop around each instruction",
         )
 
 

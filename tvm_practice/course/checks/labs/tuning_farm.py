@@ -294,7 +294,7 @@ def _expect_no_request_left(request_worker: Function) -> None:
 
     farm = _farm()
     nobody = f"nobody-{uuid.uuid4()}"
-    look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and what is raised"
+    look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and the exception that is raised"
     began = time.monotonic()
     with _limits() as limits, _expect_closed(farm.port):
         text = _expect_raises(
@@ -309,13 +309,13 @@ def _expect_no_request_left(request_worker: Function) -> None:
     waited = time.monotonic() - began
     expect(
         waited >= 0.19,
-        expected="a worker waited for as long as wait_seconds says, 0.2 s",
+        expected="a wait of wait_seconds, 0.2 s, for a worker",
         seen=f"given up after {waited:.3f} s",
         look=look,
     )
     expect(
         all(limit is None or limit <= 0.2 for limit in limits),
-        expected="an answer waited for at most as long as wait_seconds says, 0.2 s",
+        expected="a wait of at most wait_seconds, 0.2 s, for an answer",
         seen=f"{', '.join(map(str, limits))} s",
         look=look,
     )
@@ -388,8 +388,8 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
     engine=CURRENT,
     title="run a compiled function on a worker, verify and time it there",
     hints=(
-        "A function on the worker is used like one here: load it, make tensors, call it, have "
-        "time_evaluator time it. Only send the file first, and use the worker's device.",
+        "Use a function on the worker like a local one: load it, make tensors, call it, time it "
+        "with time_evaluator. But send the file first, and use the worker's device.",
         "session.upload(library) sends it, session.load_module(Path(library).name) loads it there, "
         "session.cpu() is the device: tvm.runtime.tensor(array, device) copies to it.",
         "output = tvm.runtime.empty(shape, 'float32', device); module['main'](*tensors, output); "
@@ -428,22 +428,9 @@ def check_measure_remotely(measure_remotely: Function) -> None:
     )
     output, seconds = answer
     want = (2 * x + y - v).T.reshape(shape)
-    look = "what main is called with; after a call with other inputs, these"
+    look = "the arguments of main: those of this call, not of an earlier one"
     expect_close(output, want, what="the output", look=look)
-    expect(
-        upload.call_count > 0,
-        expected="the library is sent to the worker, and runs on the worker",
-        seen="nothing was uploaded: it ran in this process",
-        look="session.upload and session.load_module",
-    )
-    given = [*upload.call_args.args[1:2], *upload.call_args.kwargs.values()]
-    names = {Path(str(each)).name for each in given if each is not None}
-    expect(
-        names <= {library.name},
-        expected=f"the library on the worker under its own name, {library.name}",
-        seen=", ".join(sorted(names)),
-        look="session.upload(library): of two libraries of one name, a worker loads the first",
-    )
+    _expect_uploaded(upload, library)
     expect(
         len(evaluators) > 0,
         expected="time_evaluator times the function, with its loop on the worker",
@@ -463,6 +450,24 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         expected="main called once for the output, before time_evaluator calls it for the time",
         seen=f"{len(calls)} calls" if calls else "time_evaluator alone called it",
         look='module["main"](*tensors, output)',
+    )
+
+
+def _expect_uploaded(upload: mock.Mock, library: Path) -> None:
+    """The library was sent to the worker, under its own name."""
+    expect(
+        upload.call_count > 0,
+        expected="the library is sent to the worker, and runs on the worker",
+        seen="nothing was uploaded: it ran in this process",
+        look="session.upload and session.load_module",
+    )
+    given = [*upload.call_args.args[1:2], *upload.call_args.kwargs.values()]
+    names = {Path(str(each)).name for each in given if each is not None}
+    expect(
+        names <= {library.name},
+        expected=f"the library on the worker under its own name, {library.name}",
+        seen=", ".join(sorted(names)),
+        look="session.upload(library): of two libraries of one name, a worker loads the first",
     )
 
 
@@ -664,7 +669,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
         expect(
             all(each._shutdown for each in pools if each is not runner.pool),
             expected="the pool that is replaced is shut down",
-            seen="it is left to the garbage collector, within which its threads can block",
+            seen="it is left to the garbage collector, in which its threads can block",
             look="runner.pool.shutdown(), before the assignment",
         )
         [result] = [each.result() for each in runner.run([a_trial(5, 7)])]
@@ -673,7 +678,7 @@ def check_rpc_runner(rpc_runner: Function) -> None:
         result.error_msg is None and len(result.run_secs) == 3,
         expected="a trial sent to the farm is measured 3 times",
         seen=str(result.error_msg)[-300:],
-        look="what else is given to RPCRunner",
+        look="further arguments of RPCRunner",
     )
     others = ((1, 1, 7.25, 90.0), (2, 70, 100.0, 3.5), (1, 2, 5.0, 5.0))  # the first tracker again
     for number, workers, session, trial in others:
@@ -723,7 +728,7 @@ def _expect_pool(pool: Any, workers: int, trial: float) -> None:
     )
     expect(
         pool._timeout == trial,
-        expected=f"a trial is given up after trial_seconds, {trial}, whatever it waits for",
+        expected=f"a trial is given up after trial_seconds, {trial}, whatever it is waiting for",
         seen="no limit: one worker that falls silent, and the tuner waits for ever"
         if pool._timeout is None
         else f"{pool._timeout} s",
@@ -731,7 +736,7 @@ def _expect_pool(pool: Any, workers: int, trial: float) -> None:
     )
     expect(
         pool._initializer is end_with_parent,
-        expected="the pool's processes end with this one",
+        expected="the pool's processes end when this process ends",
         seen=f"initializer={pool._initializer}",
         look="initializer=end_with_parent, of the pool that runs the trials",
     )
@@ -800,10 +805,10 @@ def _demonstrate_survive(survive_lost_worker: Function) -> str:
 @PHASE.exercise(
     "survive_lost_worker",
     engine=CURRENT,
-    title="run trials again whose worker was lost",
+    title="run trials again after they lost their worker",
     hints=(
-        "Keep a list of results and a list of the trials that are left, all of them at first. Each "
-        "attempt runs what is left and keeps what comes back.",
+        "Keep a list of results and a list of the trials that are left, all of them at first. "
+        "Each attempt runs the trials that are left and keeps the results.",
         "futures = runner.run([...]) sends all; then result() of each. Those with "
         "is_lost(result.error_msg) are left for the next attempt.",
         "Keep indexes, not trials: results[index] = future.result() puts each where it belongs. "
@@ -832,7 +837,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         given == order,
         expected="the list of trials as it was",
         seen=f"of {count} trials {len(given)}, {'fewer' if len(given) < count else 'reordered'}",
-        look="what is removed from `inputs`, or sorted: change a copy",
+        look="statements that remove from `inputs` or sort it: change a copy",
     )
     expect(
         isinstance(results, Sequence) and len(results) == count,
@@ -846,7 +851,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         len(runner.rounds[0]) == count,
         expected=f"all {count} trials are sent out before a result is waited for",
         seen=f"{len(runner.rounds[0])} were: the other workers idle",
-        look="runner.run with all that is left, then result() of each future",
+        look="runner.run with all trials that are left, then result() of each future",
     )
     expect(
         runner.runs[wrong] == 1,
@@ -859,14 +864,14 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
         expected="a trial that loses every worker is given up after 3 attempts",
         seen=f"it was run {runner.runs[hopeless]} times"
         + (": it crashes what it is sent to" if runner.runs[hopeless] > 4 else ""),
-        look="how often the loop goes round",
+        look="the number of attempts in the loop",
     )
     expect(
         (runner.runs[lost], runner.runs[twice], runner.runs[hopeless]) == (2, 3, 3),
         expected="a trial whose worker was lost is run again, up to 3 times in all",
         seen=f"lost once: run {runner.runs[lost]} times; lost twice: {runner.runs[twice]}; "
         f"lost each time: {runner.runs[hopeless]}",
-        look="what is left for the next attempt",
+        look="the trials that are left for the next attempt",
     )
     _expect_no_more_than_needed(runner, [each for each in range(count) if losing[each] == 0])
     _expect_results_in_order(results, order, wrong, hopeless)
@@ -882,14 +887,14 @@ def _expect_results_in_order(
         _show_results(results) == wanted,
         expected=f"each trial's last result, in the order of the inputs: {wanted}",
         seen=_show_results(results),
-        look="where a result is put: by the trial's index, not by its place among those left",
+        look="the place of a result: the trial's index, not its place among those left",
     )
     last = str(results[order.index(hopeless)].error_msg)
     expect(
         last.endswith("(run 3)"),
         expected="of a trial that loses every worker, the result of its last run",
         seen=last.splitlines()[-1],
-        look="what is kept when a trial has failed again",
+        look="the result kept when a trial fails again",
     )
 
 
@@ -899,14 +904,14 @@ def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) ->
         len(rounds) <= 3,
         expected="the lost trials run again together, in 2 more calls of runner.run",
         seen=f"{len(rounds) - 1} more calls: the other workers idle",
-        look="one call of runner.run with all that is left",
+        look="one call of runner.run with all trials that are left",
     )
     expect(
         all(runner.runs[index] == 1 for index in never_lost),
-        expected="what was measured is not run again",
+        expected="a trial that was measured is not run again",
         seen=f"{sum(runner.runs[index] for index in never_lost)} runs of {len(never_lost)} such "
         "trials",
-        look="what is left for the next attempt",
+        look="the trials that are left for the next attempt",
     )
 
 
@@ -931,13 +936,13 @@ def _expect_attempts_counted(survive_lost_worker: Function) -> None:
             expected=f"with attempts={attempts} a trial whose worker is always lost is run "
             f"{attempts} times, the other one once",
             seen=f"{runner.runs[1]} and {runner.runs[0]} times",
-            look="`attempts`: how often a trial is run at most, the first time included",
+            look="`attempts`: the most runs of a trial, including the first",
         )
     expect(
         list(survive_lost_worker(_Scripted([]), [], attempts=3)) == [],
-        expected="no results of no trials",
+        expected="an empty list of results for no trials",
         seen="something else",
-        look="the case that there is nothing to run",
+        look="the case in which there is nothing to run",
     )
 
 
@@ -999,12 +1004,12 @@ _TEXT = {"search": 1.0, "build": 0.5, "request": 0.001, "upload": 0.002, "run": 
 def check_throughput(throughput: Function) -> None:
     seconds = float(fresh_rng().uniform(0.2, 0.9))
     cases: tuple[tuple[dict[str, float], int, str], ...] = (
-        ({"search": seconds}, 3, "search takes its seconds once a round"),
+        ({"search": seconds}, 3, "search takes its seconds once per round"),
         ({"build": seconds}, 3, "batch · build / builders: they compile at the same time"),
         ({"run": seconds}, 16, "with as many workers as trials there is one wave"),
         ({"run": seconds}, 7, "waves are rounded up: 16 trials on 7 workers take three"),
         ({"batch": 4001, "run": seconds}, 4000, "waves are rounded up: a last trial is one more"),
-        ({"run": seconds}, 40, "workers without a trial are no help: one wave is the least"),
+        ({"run": seconds}, 40, "workers without a trial do not help: there is at least one wave"),
         ({"upload": seconds}, 40, "uploads come one after the other, batch · upload"),
         ({"request": seconds}, 40, "the tracker serves one trial after the other"),
         ({"request": seconds, "upload": seconds / 2}, 40, "the tracker and the network each serve "
@@ -1047,8 +1052,8 @@ def _show_prediction(rows: Sequence[Any]) -> str:
     engine=CURRENT,
     title="what bounds a farm of 1, 10 and 100 workers",
     hints=(
-        "A dictionary from a resource's name to the trials per second that it alone allows; the "
-        "smallest entry is the bound.",
+        "Make a dictionary from each resource's name to the trials per second that it alone "
+        "would allow; the smallest entry is the bound.",
         "builders / build, batch / search, 1 / request and 1 / upload do not depend on the "
         "workers. Of the workers, those beyond `batch` have no trial.",
         'min(count, stages.batch) / stages.run is "workers"; name = min(rates, key=rates.get); '
@@ -1071,6 +1076,13 @@ def check_predict(predict: Function) -> None:
         seen="something else",
         look="a row for each count",
     )
+    _expect_each_bound(predict, seconds)
+    _expect_smallest_rate(predict)
+    _expect_a_row_per_count(predict, seconds)
+
+
+def _expect_each_bound(predict: Function, seconds: float) -> None:
+    """Each resource is named, with its rate, where it alone is slow; a run takes `seconds`."""
     cases: tuple[tuple[str, dict[str, float], int, float, str], ...] = (
         ("workers", {"run": seconds, "build": seconds / 10}, 5, 5 / seconds, "workers / run"),
         ("workers", {"run": seconds}, 100, 16 / seconds, "a round of 16 has no trial for a 17th "
@@ -1107,6 +1119,10 @@ def check_predict(predict: Function) -> None:
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
         )
+
+
+def _expect_smallest_rate(predict: Function) -> None:
+    """Where all stages take time, the smallest rate bounds the farm."""
     for given, workers in _drawn_stages():
         stages = _stages(**given)
         rates = {
@@ -1124,6 +1140,10 @@ def check_predict(predict: Function) -> None:
             seen=f"{rate:.4g}, {bound!r}",
             look="the same formula for all numbers: the smallest rate bounds the farm",
         )
+
+
+def _expect_a_row_per_count(predict: Function, seconds: float) -> None:
+    """Counts keep their order, and each has its own bound."""
     counts = [9, 2, 9, 1]
     seen = [row[0] for row in predict(_stages(run=seconds), counts)]
     expect(
