@@ -5,7 +5,8 @@ Two kinds, by the axis that lies contiguous in memory:
     along the sum      row sums and maxima, softmax, layer norm: each lane of a vector register
                        takes every n-th element of a row, and the lanes are joined at the end
     across the sum     pooling windows, depthwise convolutions, sums over a leading axis: each
-                       lane is another output
+                       lane is another output, and up to eight neighbours of a window are computed
+                       together
 
 Rows, or outputs, run in parallel.
 """
@@ -41,6 +42,8 @@ from tvm_practice.tvm_export.rules.cpu.scheduling import (
 
 # Longest reduction that is unrolled whole: a 5 x 5 window, the lanes of a register and a rest.
 _UNROLL = 32
+# Elements of a window whose neighbours are computed together, and how many neighbours.
+_MOST_OF_WINDOW, _MOST_NEIGHBOURS = 64, 8
 
 
 def schedule_reduction(func: Any, cpu: Cpu) -> Any:
@@ -246,11 +249,19 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
     loops = schedule.get_loops(output)
     if len(loops) < 2:
         loops = [schedule.add_unit_loop(loops[0]), *loops]
+    neighbours = None if inner is None else _neighbours(schedule, statement, loops)
+    if neighbours is not None:
+        loops = schedule.get_loops(output)[:-2] + loops[-1:]
     schedule.compute_at(block, loops[-2], preserve_unit_loops=True)
     count = sum(kind_of(each) == REDUCTION for each in statement.iter_vars)
     own = schedule.get_loops(block)
     reduced, lanes = own[-count:], own[-count - 1]
-    schedule.reorder(*reduced, lanes)
+    if neighbours is None:
+        schedule.reorder(*reduced, lanes)
+    else:
+        schedule.reorder(*reduced, own[-count - 2], lanes)
+        schedule.unroll(own[-count - 2])
+        schedule.unroll(neighbours)
     if inner is not None:
         if not _strided(statement):
             schedule.vectorize(lanes)
@@ -268,11 +279,50 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
             schedule.compute_at(each, image, preserve_unit_loops=True)
             vectorize(schedule, each, cpu)
     else:
-        parallelize(schedule, loops[:-1], work)
+        tasks = loops[:-1] if neighbours is None else _enough(schedule, loops[:-1], cpu)
+        parallelize(schedule, tasks, work)
         for each in before:
             schedule_stage(schedule, each, cpu)
     schedule.decompose_reduction(block, reduced[0])
     return str(schedule.get(output).name_hint)
+
+
+def _neighbours(schedule: Any, block: Any, loops: list[Any]) -> Any | None:
+    """The loop over outputs that are computed together; None where each is by itself.
+
+    Neighbours share the weights of a window and most of what it covers. Split off the axis before
+    the last, the loop is put around the lanes.
+
+    Args:
+        schedule: of the function.
+        block: of a reduction over windows.
+        loops: over the outputs; the last over lanes, the one before over registers.
+    """
+    window = [constant(each.dom.extent) for each in block.iter_vars if kind_of(each) == REDUCTION]
+    if len(loops) < 4 or len(window) < 2 or None in window or _strided(block):
+        return None
+    if math.prod(each or 0 for each in window) > _MOST_OF_WINDOW:
+        return None
+    extent = extent_of(schedule, loops[-3]) or 1
+    together = max(each for each in range(1, _MOST_NEIGHBOURS + 1) if extent % each == 0)
+    if together == 1 and extent <= 2 * _MOST_NEIGHBOURS:
+        together = extent
+    if together == 1:
+        return None
+    _, neighbours = schedule.split(loops[-3], [None, together])
+    schedule.reorder(loops[-2], neighbours, loops[-1])
+    return neighbours
+
+
+def _enough(schedule: Any, loops: list[Any], cpu: Cpu) -> list[Any]:
+    """The outermost of the loops that make tasks for all threads.
+
+    The rest stay loops: an index fused of all would be divided for every output.
+    """
+    for count in range(1, len(loops)):
+        if (iterations(schedule, loops[:count]) or 0) >= TASKS * cpu.threads:
+            return loops[:count]
+    return loops
 
 
 def _strided(block: Any) -> bool:
