@@ -107,8 +107,6 @@ def _runs(graph: Graph) -> bool:
     if not graph.inputs:
         return False
     try:
-        return all(
-            bool(torch.isfinite(each).all()) or graph.is_rare for each in graph.evaluated()
-        )
+        return all(bool(torch.isfinite(each).all()) or graph.is_rare for each in graph.evaluated())
     except (RuntimeError, ValueError, IndexError, TypeError):
         return False

@@ -4,8 +4,8 @@ Verification compares with PyTorch's error. Where that is nothing by luck, as of
 numbers, another order of the same sums would fail. So each step that rounds is evaluated in
 float64, with errors drawn of the size of its type's; what they do to the outputs is allowed.
 
-An element is NaN, an infinity, or finite. That is as in PyTorch where PyTorch in float64 agrees with
-it; where it does not, an intermediate result is near the end of the type's range.
+An element is NaN, an infinity, or finite, as in PyTorch where PyTorch in float64 agrees with it;
+where it does not, an intermediate result is near the end of the type's range.
 """
 
 import re
@@ -32,7 +32,10 @@ def is_rounding(graph: Graph, outputs: list[np.ndarray]) -> bool:
     own = [_array(each) for each in graph.evaluated()] if graph.is_rare else exact
     kinds = _kinds(graph)
     drawn = [
-        [_array(each) for each in graph.evaluated(exactly=True, watch=_Rounding(graph, kinds, seed))]
+        [
+            _array(each)
+            for each in graph.evaluated(exactly=True, watch=_Rounding(graph, kinds, seed))
+        ]
         for seed in range(_DRAWS)
     ]
     narrow = any(torch.finfo(each).bits == 16 for each in kinds.values())

@@ -14,7 +14,7 @@ from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
+from tvm_practice.tvm_export.extremes import compute_with_zeros, keeping_nan, with_infinite_edges
 from tvm_practice.tvm_export.falling import with_rising_dividends
 from tvm_practice.tvm_export.folding import kept_from_folding
 from tvm_practice.tvm_export.fused_padding import with_padding_fused
@@ -340,8 +340,8 @@ def optimized(
     Raises:
         CannotImport: as `with_index_checks`.
     """
-    known = with_products_of_zero(fold_batch_normalization(module))
-    folded = with_products_in(known, precision)
+    compute_with_zeros()
+    folded = with_products_in(fold_batch_normalization(module), precision)
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
     folded = with_unsigned_operands(folded, target)

@@ -20,6 +20,7 @@ _FAMILIES = (
         "numbers",
         "norms",
         "recurrences",
+        "repetitions",
         "extremes",
         "no terms",
         "no elements",
@@ -44,6 +45,9 @@ def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processe
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("printing", r"_print.default does more than compute a result \(decompositions_functions"),
+        ("nested", r"the model makes nested tensors, which TVM does not have \(decompositions_f"),
+        ("jagged", r"the model makes nested tensors, which TVM does not have \(decompositions_f"),
         ("random", r"draws random numbers \(decompositions_functions.py, line \d+\)"),
         (
             "missing",

@@ -148,7 +148,8 @@ def _median(x: Any, dim: int, keepdim: bool = False) -> Any:
     if not x.is_floating_point():
         return found
     unknown = torch.isnan(x).any(dim, keepdim)
-    return torch.where(unknown, math.nan, found[0]), found[1]
+    first = torch.isnan(x).to(torch.int32).argmax(dim, keepdim)
+    return torch.where(unknown, math.nan, found[0]), torch.where(unknown, first, found[1])
 
 
 def _median_of_all(x: Any) -> Any:
