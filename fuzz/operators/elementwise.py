@@ -142,7 +142,9 @@ def _cast(drawn: Drawn, name: str) -> None:
     """To a type that holds the value, up to rounding; from rounded ones to real types only."""
     given = drawn.value()
     real = ("float32", "float16", "bfloat16", "float64")
-    kinds = (*real, "int32", "int64", "bool", "uint8") if given.exact else real
+    kinds: tuple[str, ...] = real
+    if given.exact:
+        kinds = (*real, "int32", "int64", "bool", "uint8")
     if given.rare:  # of NaN as an integer nothing is said
         kinds = tuple(each for each in kinds if "int" not in each)
     wanted = drawn.among(kinds)

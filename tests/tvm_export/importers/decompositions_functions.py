@@ -450,6 +450,7 @@ def _extremes(x: torch.Tensor) -> Outputs:
         *(x.amax(1), x.amin(1), (-x).amax(1, keepdim=True), x.min(), x.half().amax(1)),
         *(*x.max(1), *(-x).min(0), x.argmax(1), x.argmax(), x.argmin(0, keepdim=True)),
         *(*x.sort(0), *x.sort(1, descending=True), x.topk(3)[0], x.median(1)[0]),
+        (x * math.nan).mode(1)[0],
         *(x.kthvalue(2)[0], torch.histogram(x[:0], 1, density=True)[0]),
         *(*x.half().sort(1), *x.bfloat16().sort(0), *x.double().sort(1, descending=True)),
         *(x / 0, x / -0.0, torch.floor_divide(x, 0.0), 0 / x, x * 0, x / torch.zeros(3).sum()),
