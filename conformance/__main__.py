@@ -128,7 +128,8 @@ def main(
         )
         defects += tally["wrong"] + tally["raw"]
     if page:
-        write_page()
+        for each in write_page():
+            click.echo(f"the page has more outcomes of this and keeps them: {each.command}")
     raise SystemExit(1 if defects else 0)
 
 

@@ -36,8 +36,9 @@ Each case has one verdict:
 
 `--again` judges the cases of some verdicts again, and `--more` those without an outcome. Other
 outcomes stay from the previous run, perhaps of an earlier version; the date is the last run's.
-Outcomes are kept in runs/conformance/. If a kind or type has none there, its row on this page
-stays, with its date; if a whole kind has none, so do its reasons.
+Outcomes are kept in runs/conformance/. If a kind or type has none there, or fewer than its row on
+this page counts while cases were left untried, the row stays, with its date; if a whole kind has
+none, so do its reasons.
 
 <!-- not run here: half an hour; CI runs a sample -->
 ```bash
@@ -68,10 +69,15 @@ _NOTES = {
 }
 
 
-def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
-    """Write the page from every file of outcomes in a folder, and from the page as it is."""
+def write(folder: Path = FOLDER, page: Path = PAGE) -> list[Results]:
+    """Write the page from every file of outcomes in a folder, and from the page as it is.
+
+    Returns the results that the page has more of already: they are not in it.
+    """
     found = [Results.read(file) for file in sorted(folder.glob("*.json"))]
-    page.write_text(text(found, page.read_text() if page.exists() else ""))
+    before = page.read_text() if page.exists() else ""
+    page.write_text(text(found, before))
+    return [each for each in found if _has_more(before, each)]
 
 
 def text(found: Sequence[Results], before: str = "") -> str:
@@ -79,8 +85,10 @@ def text(found: Sequence[Results], before: str = "") -> str:
 
     Args:
         found: the outcomes.
-        before: the page as it was: what it says of types and kinds that are not in `found` stays.
+        before: the page as it was: what it says of types and kinds that are not in `found` stays,
+            and what it counts more outcomes for.
     """
+    found = [each for each in found if not _has_more(before, each)]
     chosen = [each for each in found if each.part]
     found = [each for each in found if not each.part]
     parts = [_HEAD, _overview(found, before), _drawn(chosen, before)]
@@ -92,6 +100,17 @@ def text(found: Sequence[Results], before: str = "") -> str:
     return "\n".join(filter(None, parts)).rstrip() + "\n"
 
 
+def _has_more(page: str, found: Results) -> bool:
+    """Whether a page's row counts more outcomes of the same cases, of which some are untried."""
+    if found.part:
+        row = _parts_of(page).get(_cell(found.command))
+        return row is not None and int(row[1]) + int(row[6]) > len(found.outcomes)
+    row = _rows_of(page).get((found.kind, found.dtype))
+    if row is None or not found.untried:
+        return False
+    return int(row[2]) + int(row[7]) > len(found.outcomes)
+
+
 def _overview(found: Iterable[Results], before: str) -> str:
     rows = _rows_of(before) | {(each.kind, each.dtype): _row(each) for each in found}
     known = [(kind, dtype) for kind in KINDS for dtype in KINDS[kind].DTYPES]
@@ -99,18 +118,36 @@ def _overview(found: Iterable[Results], before: str) -> str:
 
 
 def _drawn(found: Sequence[Results], before: str) -> str:
-    """The section on runs that tried some cases only: a row per command; reasons are the new."""
+    """The section on runs that tried some cases only: a row per command, and its reasons."""
     kept = _section_of(before, _PARTS)
     if not found:
         return kept
-    rows = {line.split(" | ")[0]: line for line in kept.splitlines() if line.startswith("| `pyt")}
+    rows, told = _parts_of(before), _reasons_of(kept)
     for each in found:
-        row = [_cell(each.command), *_row(each)[2:-2], _row(each)[-1]]
-        rows[f"| {row[0]}"] = f"| {' | '.join(row)} |"
-    outcomes = [outcome for each in found for outcome in each.outcomes]
-    table = _table(_PART_HEADINGS, []) + "".join(f"{line}\n" for line in rows.values())
-    told = (_reasons(outcomes, "refused", "Refused, by reason"), _named(outcomes))
-    return "\n".join(filter(None, [f"## {_PARTS}\n", table, *told]))
+        command = _cell(each.command)
+        rows[command] = [command, *_row(each)[2:-2], _row(each)[-1]]
+        refused = _reasons(each.outcomes, "refused", f"Refused by {command}")
+        told[command] = [refused, _named(each.outcomes, f"Wrong and raw by {command}")]
+    reasons = [each for command in rows for each in told.get(command, [])]
+    table = _table(_PART_HEADINGS, list(rows.values()))
+    return "\n".join(filter(None, [f"## {_PARTS}\n", table, *reasons]))
+
+
+def _parts_of(page: str) -> dict[str, list[str]]:
+    """The rows of a page's section on runs that tried some cases only, by command."""
+    lines = _section_of(page, _PARTS).partition("\n### ")[0].splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `python ")]
+    return {row[0]: row for row in rows if len(row) == len(_PART_HEADINGS)}
+
+
+def _reasons_of(section: str) -> dict[str, list[str]]:
+    """The subsections of the section on such runs, by the command in their headings."""
+    found: dict[str, list[str]] = {}
+    for each in section.split("\n### ")[1:]:
+        heading = each.partition("\n")[0]
+        command = heading[heading.find(" by ") + 4 :]
+        found.setdefault(command, []).append(f"### {each.rstrip()}\n")
+    return found
 
 
 def _row(found: Results) -> list[str]:
@@ -193,14 +230,14 @@ def _reasons(outcomes: Iterable[Outcome], verdict: Verdict, heading: str) -> str
     return f"### {heading}\n\n" + _table(["cases", "reason"], rows) if rows else ""
 
 
-def _named(outcomes: Iterable[Outcome]) -> str:
+def _named(outcomes: Iterable[Outcome], heading: str = "Wrong and raw") -> str:
     """The cases that are wrong or raw: each is a defect."""
     rows = [
         [each.verdict, _cell(each.name), _cell(each.reason[:_LONGEST])]
         for each in outcomes
         if each.verdict in ("wrong", "raw")
     ]
-    return "### Wrong and raw\n\n" + _table(["verdict", "case", "reason"], rows) if rows else ""
+    return f"### {heading}\n\n" + _table(["verdict", "case", "reason"], rows) if rows else ""
 
 
 def general(reason: str) -> str:

@@ -3,6 +3,7 @@
 import linecache
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -121,9 +122,11 @@ class Graph:
         usual = torch.get_default_dtype()  # of quotients of integers
         torch.set_default_dtype(torch.float64 if exactly else usual)
         try:
-            for step in self.steps:
-                code = _FLOATING.sub("torch.float64", step.code) if exactly else step.code
-                names[step.name] = watch(step, eval(code, names))
+            with warnings.catch_warnings():  # as of the variance of one number
+                warnings.simplefilter("ignore")
+                for step in self.steps:
+                    code = _FLOATING.sub("torch.float64", step.code) if exactly else step.code
+                    names[step.name] = watch(step, eval(code, names))
         finally:
             torch.set_default_dtype(usual)
         return [names[each] for each in self.outputs]

@@ -12,7 +12,7 @@ def _axes(drawn: Drawn, value: Value) -> tuple[int, ...]:
 
 def _sum(drawn: Drawn, name: str) -> None:
     """sum, mean, amax, amin, var, std, norm, any, all over some axes."""
-    given = drawn.value(lambda it: it.rank > 0 and it.filled and not it.is_bool)
+    given = drawn.value(lambda it: it.rank > 0 and (it.filled or name == "sum") and not it.is_bool)
     if name in ("mean", "var", "std", "norm") and not given.is_real:
         raise Unsuitable
     axes, kept = _axes(drawn, given), drawn.chance()
@@ -30,7 +30,7 @@ def _sum(drawn: Drawn, name: str) -> None:
 
 
 def _truth(drawn: Drawn, name: str) -> None:
-    given = drawn.value(lambda it: it.rank > 0 and it.filled and it.exact)
+    given = drawn.value(lambda it: it.rank > 0 and it.exact)
     axis, kept = drawn.axis(given), drawn.chance()
     drawn.take(name, f"{given.name}.{name}({axis}, keepdim={kept})", of=[given], exact=True)
 

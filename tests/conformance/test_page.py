@@ -80,3 +80,36 @@ def test_cases_that_were_chosen_have_rows_of_their_own() -> None:
     masks = Results.of("transformers", "float32", None, _OUTCOMES[:1], part="--only '* mask'")
     after = page.text([masks], before)
     assert row in after and "--only '* mask'` | 1 | 1 (100.0%) | 0 | 0 | 0 | 0 | 2" in after
+
+
+def test_reasons_of_earlier_draws_stay_beside_those_of_new_ones() -> None:
+    def drawn(seed: int, outcomes: tuple[Outcome, ...]) -> Results:
+        return Results.of("operators", "float32", None, outcomes, part=f"--draw 6 --seed {seed}")
+
+    before = page.text([drawn(3, _OUTCOMES)])
+    other = Outcome("c", "c 0", "refused", "no y")
+    after = page.text([drawn(4, (other,))], before)
+    command = "`python -m conformance operators --dtype float32 --draw 6 --seed"
+    assert f"### Refused by {command} 3`\n\n| cases | reason |\n| --- | --- |\n| 2 | `no x" in after
+    assert f"### Wrong and raw by {command} 3`" in after
+    assert (
+        f"### Refused by {command} 4`\n\n| cases | reason |\n| --- | --- |\n| 1 | `no y`" in after
+    )
+    assert page.text([], after) == after
+    # The same command again: only its own row and reasons are new.
+    again = page.text([drawn(3, (*_OUTCOMES[:2], *_OUTCOMES[3:], other))], after)
+    assert again.count(f"Refused by {command} 3`") == 1
+    assert again.count("`no y`") == 2 and again.count("`no x for shape (n, …)`") == 1
+
+
+def test_a_row_is_not_written_from_fewer_outcomes_than_it_counts() -> None:
+    whole = Results.of("operators", "float32", None, _OUTCOMES, untried=7)
+    drawn = Results.of("operators", "float32", None, _OUTCOMES, part="--draw 6 --seed 3")
+    before = page.text([whole, drawn])
+    fewer = Results.of("operators", "float32", 1, _OUTCOMES[:2], untried=11)
+    cut = replace(drawn, outcomes=_OUTCOMES[:3])
+    assert page.text([fewer, cut], before) == before
+    # All cases there are, though they are fewer: PyTorch has dropped some.
+    assert page.text([replace(fewer, untried=0)], before) != before
+    more = replace(whole, outcomes=(*_OUTCOMES, Outcome("c", "c 0", "right")), untried=6)
+    assert "| 6 | 3 (50.0%) | 2 | 1 | 0 | 1 | 6 |" in page.text([more, drawn], before)

@@ -123,6 +123,16 @@ _RULES = {
         [Step("v0", "x0.permute(1, 0)", "permute", True)],
         ["v0", "x1"],
     ),
+    # TVM compares NaN with nothing, and multiplies zeros between the weights with infinities.
+    "sort of NaN": graph(
+        "torch.sort(x0, 1, descending=True).values", x0="rare((9, 33), 'float32', 0, 'any')"
+    ),
+    "dilated transposed convolution": graph(
+        "F.conv_transpose1d(x0, self.c0, self.c1, stride=2, groups=3, dilation=2)",
+        ("weights((6, 8, 3), 'float32', 0)", "weights((24,), 'float32', 1)"),
+        x0="rare((2, 6, 16), 'float32', 5, 'infinite')",
+    ),
+    "any of nothing": graph("x0.any(0)", x0="values((0, 3), 'float32', 0)"),
     "celu of bfloat16": graph("F.celu(x0, 1.5)", x0="values((4, 17, 1, 48), 'bfloat16', 0)"),
 }
 

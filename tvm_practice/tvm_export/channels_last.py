@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tvm_practice.tvm_export.constant_folding import known_constants
 from tvm_practice.tvm_export.fused_padding import padded
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -55,12 +56,14 @@ def with_channels_last(module: Any) -> Any:
     before = [
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
+        known_constants(),
         relax.transform.FoldConstant(),
     ]
     changed = _moved(tvm.ir.transform.Sequential(before)(module))
     after = [
         relax.transform.CanonicalizeBindings(),
         relax.transform.DeadCodeElimination(),
+        known_constants(),
         relax.transform.FoldConstant(),
         relax.transform.CanonicalizeBindings(),
     ]

@@ -2,9 +2,10 @@
 
 TVM's maximum of a and b is `a > b ? a : b` on a processor, which loses a NaN in `a`. Its reductions
 begin with the least finite number, which then is the maximum of minus infinities. And it folds what
-is multiplied by a constant 0 to 0, which is NaN of NaN and of infinities.
+is multiplied by a constant 0 to 0, which is NaN of NaN and of infinities, and refuses to divide by
+one.
 
-    module = with_products_of_zero(module)  # as imported
+    compute_with_zeros()                    # before a module is optimized
     module = with_infinite_edges(module)    # of fused functions, not scheduled yet
     module = keeping_nan(module)            # scheduled, for a processor
 """
@@ -21,67 +22,36 @@ _NAN = {"int16": 0x7E00, "int32": 0x7FC00000, "int64": 0x7FF8 << 48}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
-def with_products_of_zero(module: Any) -> Any:
-    """A Relax module whose 0 * x and 0 / x, of a constant 0, are NaN where PyTorch's are."""
-    from tvm import relax
-    from tvm.relax.expr_functor import PyExprMutator, mutator
-
-    def is_folded(expression: Any) -> bool:
-        return isinstance(expression, relax.Call) and _beside_zero(expression) is not None
-
-    found: list[Any] = []
-    for _, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            relax.analysis.post_order_visit(
-                function, lambda each: found.append(each) if is_folded(each) else None
-            )
-    if not found:
-        return module
-
-    @mutator
-    class Choosing(PyExprMutator):  # type: ignore[misc]
-        def visit_call_(self, call: Any) -> Any:
-            call = self.visit_expr_post_order(call)
-            x = _beside_zero(call)
-            if x is None:
-                return call
-            emit, dtype = self.builder_.emit, str(x.ty.dtype)
-            size = emit(relax.op.abs(x))
-            if call.op.name == "relax.multiply":
-                known = relax.op.less(size, relax.const(math.inf, dtype))
-            else:
-                known = relax.op.greater(size, relax.const(0, dtype))
-            nothing, unknown = relax.const(0, dtype), relax.const(math.nan, dtype)
-            return relax.op.where(emit(known), nothing, unknown)
-
-    choosing = Choosing(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            choosing.builder_.update_func(name, choosing.visit_expr(function))
-    return choosing.builder_.get()
-
-
-def _beside_zero(call: Any) -> Any | None:
-    """The tensor that a constant 0 is multiplied with or divided by; None for other calls."""
+@functools.cache
+def compute_with_zeros() -> None:
+    """From now on a constant 0 in a product or a quotient is a tensor to TVM, not a number."""
     import tvm
+    from tvm import topi
 
-    name = str(getattr(call.op, "name", ""))
-    if name not in ("relax.multiply", "relax.divide"):
-        return None
-    one, other = call.args
-    if name == "relax.multiply" and _is_zero(other):
-        one, other = other, one
-    is_number = isinstance(other, tvm.ir.GenericConst) or str(other.ty.dtype) not in FLOATS
-    return None if is_number or not _is_zero(one) else other
+    functions = {
+        "relax.multiply": topi.multiply,
+        "relax.divide": topi.divide,
+        "relax.floor_divide": topi.floor_divide,
+    }
+    for name, function in functions.items():
+        usual = tvm.ir.Op.get(name).get_attr("FLegalize")
+
+        def legalized(builder: Any, call: Any, usual: Any = usual, function: Any = function) -> Any:
+            if not any(map(_is_zero, call.args)):
+                return usual(builder, call)
+            return builder.call_te(function, *call.args)
+
+        tvm.ir.register_op_attr(name, "FLegalize", legalized, level=11)
 
 
 def _is_zero(expression: Any) -> bool:
-    """Whether an expression is the constant 0, without axes."""
+    """Whether an expression is a floating-point constant 0, without axes."""
     import tvm
 
     return (
         isinstance(expression, tvm.ir.GenericConst)
         and not expression.value.shape
+        and str(expression.value.dtype) in FLOATS
         and not expression.value.numpy().any()
     )
 

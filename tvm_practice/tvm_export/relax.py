@@ -13,8 +13,9 @@ from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
+from tvm_practice.tvm_export.constant_folding import known_constants
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extremes import keeping_nan, with_infinite_edges, with_products_of_zero
+from tvm_practice.tvm_export.extremes import compute_with_zeros, keeping_nan, with_infinite_edges
 from tvm_practice.tvm_export.falling import with_rising_dividends
 from tvm_practice.tvm_export.folding import kept_from_folding
 from tvm_practice.tvm_export.fused_padding import with_padding_fused
@@ -340,8 +341,8 @@ def optimized(
     Raises:
         CannotImport: as `with_index_checks`.
     """
-    known = with_products_of_zero(fold_batch_normalization(module))
-    folded = with_products_in(known, precision)
+    compute_with_zeros()
+    folded = with_products_in(fold_batch_normalization(module), precision)
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
     folded = with_unsigned_operands(folded, target)
@@ -349,9 +350,22 @@ def optimized(
         folded = with_channels_last(folded)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
-    fused = with_padding_fused(steps.optimize_relax(folded))
+    fused = with_padding_fused(steps.optimize_relax(_with_constants_known(folded)))
     module = with_infinite_edges(truth_in_bytes(fused))
     return mark_constants(without_empty_constants(module))
+
+
+def _with_constants_known(module: Any) -> Any:
+    """A Relax module in whose normalizations what depends on constants alone is computed."""
+    import tvm
+    from tvm import relax
+
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        known_constants(),
+    ]
+    return tvm.ir.transform.Sequential(passes)(module)
 
 
 def without_empty_constants(module: Any) -> Any:
@@ -401,6 +415,7 @@ def fold_batch_normalization(module: Any) -> Any:
             relax.transform.CanonicalizeBindings(),
             relax.transform.FoldBatchnormToConv2D(),
             relax.transform.CanonicalizeBindings(),
+            known_constants(),
             relax.transform.FoldConstant(),
         ]
     )

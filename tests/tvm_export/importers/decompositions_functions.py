@@ -359,7 +359,8 @@ def _no_elements(a: torch.Tensor, b: torch.Tensor) -> Outputs:
         torch.igamma(b, b),
         torch.special.airy_ai(b),
         F.max_pool2d(b.reshape(0, 1, 3, 3), 2),
-        b.reshape(0, 3).sum(0),
+        *(b.reshape(0, 3).sum(0), b.reshape(0, 3).any(0), b.reshape(0, 3).all(0), b.prod(1)),
+        torch.histogram(b, 2)[0],
     )
 
 
@@ -420,10 +421,22 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "no stride": (_no_stride, (torch.randn(1, 1, 5, 5, 5),)),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
         "seldom": (_seldom, (x, _whole(4, 5), torch.tensor(3.0))),
+        "repetitions": (_repetitions, (x, torch.tensor([1, 3, 0, 2]))),
         "extremes": (_extremes, (_not_finite(),)),
         "rare": (_rare, _pairs_of_rare()),
         "quantized": (_quantized, (torch.randn(4, 6), torch.randn(5, 6), torch.rand(5) + 0.01)),
     }
+
+
+def _repetitions(x: torch.Tensor, n: torch.Tensor) -> Outputs:
+    """Of rows as often as constants say, and as often as `n` says, in a number that is given."""
+    times = torch.tensor([2, 0, 1, 3])
+    return (
+        x.repeat_interleave(times, dim=0),
+        x.repeat_interleave(n, dim=0, output_size=6),
+        torch.repeat_interleave(times) + n.sum(),
+        x[:, 0].repeat_interleave(times),
+    )
 
 
 def _not_finite() -> torch.Tensor:
@@ -436,6 +449,11 @@ def _extremes(x: torch.Tensor) -> Outputs:
     return (
         *(x.amax(1), x.amin(1), (-x).amax(1, keepdim=True), x.min(), x.half().amax(1)),
         *(*x.max(1), *(-x).min(0), x.argmax(1), x.argmax(), x.argmin(0, keepdim=True)),
+        *(*x.sort(0), *x.sort(1, descending=True), x.topk(3)[0], x.median(1)[0]),
+        (x * math.nan).mode(1)[0],
+        *(x.kthvalue(2)[0], torch.histogram(x[:0], 1, density=True)[0]),
+        *(*x.half().sort(1), *x.bfloat16().sort(0), *x.double().sort(1, descending=True)),
+        *(x / 0, x / -0.0, torch.floor_divide(x, 0.0), 0 / x, x * 0, x / torch.zeros(3).sum()),
     )
 
 
@@ -506,6 +524,11 @@ def refusal(name: str) -> str:
         "decision": lambda x: (x[: int(x.sum())],),
         "asked": lambda x: (x + 1 if torch.equal(x, 2 * x) else x,),
         "spectrum": lambda x: (torch.fft.fft(x),),
+        "printing": lambda x: (torch.ops.aten._print("x") or x + 1,),
+        "nested": lambda x: (torch.nested.nested_tensor([x[:2], x]).to_padded_tensor(0.0),),
+        "jagged": lambda x: (
+            torch.nested.nested_tensor([x[:2], x], layout=torch.jagged).to_padded_tensor(0.0),
+        ),
         "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),
     }
     try:

@@ -20,6 +20,7 @@ _FAMILIES = (
         "numbers",
         "norms",
         "recurrences",
+        "repetitions",
         "extremes",
         "no terms",
         "no elements",
@@ -44,6 +45,9 @@ def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processe
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("printing", r"_print.default does more than compute a result \(decompositions_functions"),
+        ("nested", r"the model makes nested tensors, which TVM does not have \(decompositions_f"),
+        ("jagged", r"the model makes nested tensors, which TVM does not have \(decompositions_f"),
         ("random", r"draws random numbers \(decompositions_functions.py, line \d+\)"),
         (
             "missing",
@@ -71,8 +75,8 @@ def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processe
 )
 def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) -> None:
     line = process_of(engines.CURRENT).call(f"{FUNCTIONS}:refusal", {"name": name})
-    on_values = name in ("mask", "unique", "decision", "asked")
-    way_out = 'torch.compile(model, backend="tvm_practice")' if on_values else "--converters"
+    by_pytorch = name in ("mask", "unique", "decision", "asked", "nested", "jagged")
+    way_out = 'torch.compile(model, backend="tvm_practice")' if by_pytorch else "--converters"
     assert "\n" not in line and way_out in line
     assert re.search(said, line), line
 

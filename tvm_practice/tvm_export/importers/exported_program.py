@@ -17,7 +17,7 @@ from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
 from tvm_practice.tvm_export.importers.converters.relax import as_if_run, corrections
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
-from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
+from tvm_practice.tvm_export.importers.refusals import DependsOnValues, Refused, told_in_a_line
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quantization import Quantization
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
@@ -90,7 +90,7 @@ def _import(call: Call, steps: Steps, converters: Converters) -> Any:
     except (AttributeError, TypeError):  # perhaps of what a model does when it is compiled alone
         with as_if_run():
             return imported()
-    except (GuardOnDataDependentSymNode, DataDependentOutputException):
+    except (GuardOnDataDependentSymNode, DataDependentOutputException, DependsOnValues):
         # Perhaps of a tensor that the model makes itself.
         with constants_known():
             return imported()

@@ -22,6 +22,7 @@ from tvm_practice.tvm_export.importers.refusals import (
     depends_on_values,
     place_of,
 )
+from tvm_practice.tvm_export.importers.repeats import keep_known_counts
 from tvm_practice.tvm_export.loading import describe
 
 _Converter = Callable[..., Any]
@@ -43,11 +44,13 @@ def checked_frontend() -> Iterator[None]:
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
         keep_rows_together(program)
+        keep_known_counts(program)
         chosen = decompositions(checked.names()) if table is None else table
         program = run(program, complex_numbers.leaving_complex(chosen), **settings)
         if complex_numbers.has_complex(program):
             complex_numbers.in_pairs(program)
             program = run(program, chosen, **settings)
+        refuse_effects(program.graph_module)
         make_empty_results(program)
         return program
 
@@ -69,6 +72,16 @@ def refuse_random(graph_module: Any) -> None:
         if torch.Tag.nondeterministic_seeded not in tags or not _draws(node):
             continue
         raise Refused(f"{_name_of(node)} draws random numbers{place_of(node)}")
+
+
+def refuse_effects(graph_module: Any) -> None:
+    """Raise Refused for the first operator that does more than compute a result, as printing is."""
+    import torch
+
+    for node in graph_module.graph.nodes:
+        if node.target is torch.ops.higher_order.with_effects:
+            name = getattr(node.args[1], "__name__", node.args[1])
+            raise Refused(f"{name} does more than compute a result{place_of(node)}")
 
 
 def _draws(node: Any) -> bool:

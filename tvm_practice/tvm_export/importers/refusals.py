@@ -36,7 +36,7 @@ def told_in_a_line(frontend: str, way_out: str) -> Iterator[None]:
         raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
         if isinstance(error, NotImplementedError) and "tvm" not in raised.parts:
             raise
-        if told := _told_of_values(error):
+        if told := _told_of_values(error) or _told_of_nested(error):
             said, way_out = told, f"{_BY_PYTORCH}; {OTHER_TVM}"
         elif isinstance(error, Refused):
             # PyTorch adds lines about the node to what a decomposition raises.
@@ -69,6 +69,18 @@ def _told_of_values(error: BaseException) -> str:
     if isinstance(error, unknown):
         return f"a shape or a decision depends on a tensor's values{place}"
     return ""
+
+
+def _told_of_nested(error: BaseException) -> str:
+    """That a model makes nested tensors; empty for other errors."""
+    met: BaseException | None = error
+    trace = ""
+    while met is not None:
+        trace += "".join(traceback.format_tb(met.__traceback__)) + str(met)
+        met = met.__cause__
+    if "/torch/nested/" not in trace.replace("\\", "/") and "_nested_tensor" not in trace:
+        return ""
+    return f"the model makes nested tensors, which TVM does not have{_place_in(trace)}"
 
 
 def place_of(node: Any) -> str:

@@ -17,6 +17,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "amin.default": functools.partial(_extremum, "min"),
         "prod.dim_int": _product,
         "hash_tensor.default": _hash,
+        "sort.default": _sort,
         "scatter_add.default": _scatter_add,
         "scatter_reduce.two": _scatter_reduce,
         "native_layer_norm.default": _layer_norm,
@@ -94,6 +95,36 @@ def _hash(node: Any, importer: Any) -> Any:
         return te.compute(shape, combined, name="hash")
 
     return importer.block_builder.emit_te(compute, x, primfunc_name_hint="hash_tensor")
+
+
+def _sort(node: Any, importer: Any) -> Any:
+    """Ordered by whole numbers, NaN as the largest: no number is above or below NaN in TVM."""
+    from tvm import relax
+
+    given, emit = settings_of(node), importer.block_builder.emit
+    x, axis = importer.env[given["self"]], given["dim"]
+    order_of = x
+    if "float" in str(x.ty.dtype):
+        order_of = importer.block_builder.emit_te(_order, x, primfunc_name_hint="order")
+    order = emit(relax.op.argsort(order_of, axis, given["descending"], dtype="int64"))
+    return emit(relax.Tuple([emit(relax.op.gather_elements(x, order, axis=axis)), order]))
+
+
+def _order(x: Any) -> Any:
+    """Whole numbers that compare as floating-point ones do; zeros of either sign are equal."""
+    from tvm import te, tirx
+
+    size = 64 if str(x.dtype) == "float64" else 32
+    whole, infinity = f"int{size}", 0x7FF << 52 if size == 64 else 0xFF << 23
+    most = tirx.const(2 ** (size - 1) - 1, whole)
+
+    def at(*place: Any) -> Any:
+        bits = tirx.reinterpret(whole, x(*place).astype(f"float{size}"))
+        magnitude = bits & most
+        signed = tirx.Select(bits < 0, -magnitude, magnitude)
+        return tirx.Select(magnitude > tirx.const(infinity, whole), most, signed)
+
+    return te.compute(x.shape, at, name="order")
 
 
 def _scatter_add(node: Any, importer: Any) -> Any:

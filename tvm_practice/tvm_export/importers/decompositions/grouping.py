@@ -22,8 +22,12 @@ def rules() -> dict[Any, Rule]:
         aten.histc.default: _histc,
         aten.histogram.bin_ct: _histogram_of_count,
         aten.histogram.bins_tensor: _histogram,
+        aten._histogramdd_bin_edges.default: _edges_of_points,
+        aten._histogramdd_from_bin_cts.default: _histogram_of_counted_points,
+        aten._histogramdd_from_bin_tensors.default: _histogram_of_points,
         aten.nonzero_static.default: _nonzero_static,
         aten.isin.Tensor_Tensor: _isin,
+        aten.repeat_interleave.Tensor: _repeated,
     }
 
 
@@ -142,7 +146,11 @@ def _histogram_of_count(
     weight: Any = None,
     density: bool = False,
 ) -> tuple[Any, Any]:
-    """A histogram of bins of one width, between the extremes where no range is given."""
+    return _histogram(x, _edges(x, bins, range), weight=weight, density=density)
+
+
+def _edges(x: Any, bins: int, range: Sequence[float] | None) -> Any:
+    """Of bins of one width, between the extremes where no range is given."""
     import torch
 
     scalar = functools.partial(torch.scalar_tensor, dtype=x.dtype, device=x.device)
@@ -156,24 +164,63 @@ def _histogram_of_count(
     steps = torch.arange(bins + 1, device=x.device)
     width = (high - low) / bins
     upwards = steps < (bins + 1) // 2  # as PyTorch's linspace, from either end
-    edges = torch.where(upwards, low + width * steps, high - width * (bins - steps))
-    return _histogram(x, edges, weight=weight, density=density)
+    return torch.where(upwards, low + width * steps, high - width * (bins - steps))
 
 
 def _histogram(x: Any, edges: Any, *, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
-    """The weight of the elements between two edges; the last bin has its upper edge, too."""
+    found = _histogram_of_points(x.reshape(-1, 1), [edges], weight=weight, density=density)
+    return found, edges.clone()
+
+
+def _edges_of_points(
+    x: Any,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Any = None,
+    density: bool = False,
+) -> list[Any]:
+    columns = x.reshape(-1, len(bins)).unbind(1)
+    ranges = [None] * len(bins) if range is None else zip(range[::2], range[1::2], strict=True)
+    return [_edges(*each) for each in zip(columns, bins, ranges, strict=True)]
+
+
+def _histogram_of_counted_points(
+    x: Any,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Any = None,
+    density: bool = False,
+) -> Any:
+    edges = _edges_of_points(x, bins, range=range)
+    return _histogram_of_points(x, edges, weight=weight, density=density)
+
+
+def _histogram_of_points(
+    x: Any, edges: Sequence[Any], *, weight: Any = None, density: bool = False
+) -> Any:
+    """The weight of the points in each box between edges; the last ones have their upper edge."""
     import torch
 
-    bins = edges.shape[0] - 1
-    flat = x.reshape(-1, 1)
-    number = (flat >= edges[1:-1]).sum(1, keepdim=True)
-    among = (number == torch.arange(bins, device=x.device)) & (flat >= edges[0])
-    among = among & (flat <= edges[-1])
-    value = torch.ones_like(flat) if weight is None else weight.reshape(-1, 1)
-    found = torch.where(among, value, 0).sum(0)
+    counts = [each.shape[0] - 1 for each in edges]
+    number: Any = 0
+    inside: Any = True
+    for column, bounds, count in zip(
+        x.reshape(-1, len(edges)).unbind(1), edges, counts, strict=True
+    ):
+        number = number * count + (column.unsqueeze(1) >= bounds[1:-1]).sum(1)
+        inside = inside & (column >= bounds[0]) & (column <= bounds[-1])
+    value = torch.ones_like(number, dtype=x.dtype) if weight is None else weight.reshape(-1)
+    boxes = torch.arange(math.prod(counts), device=x.device)
+    among = (number.unsqueeze(1) == boxes) & inside.unsqueeze(1)
+    found = torch.where(among, value.unsqueeze(1), 0).sum(0).reshape(counts)
     if density:
-        found = found / found.sum() / (edges[1:] - edges[:-1])
-    return found, edges.clone()
+        found = found / found.sum()
+        for axis, bounds in enumerate(edges):
+            shape = [-1 if each == axis else 1 for each, _ in enumerate(counts)]
+            found = found / (bounds[1:] - bounds[:-1]).reshape(shape)
+    return found
 
 
 def _nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
@@ -207,3 +254,14 @@ def _isin(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = Fal
         return torch.full_like(x, invert, dtype=torch.bool)
     found = (x.to(dtype).unsqueeze(-1) == among.to(dtype).reshape(-1)).any(-1)
     return torch.logical_not(found) if invert else found
+
+
+def _repeated(repeats: Any, *, output_size: int | None = None) -> Any:
+    """The place of each element as often as it is repeated, of a number that is known."""
+    import torch
+
+    if output_size is None:
+        return NotImplemented
+    ends = torch.cumsum(repeats, 0)
+    places = torch.arange(output_size, device=repeats.device)
+    return (ends <= places.unsqueeze(1)).sum(1).to(repeats.dtype)

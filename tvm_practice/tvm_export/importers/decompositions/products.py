@@ -90,14 +90,57 @@ def _trilinear(
 def _transposed(
     x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, *more: Any
 ) -> Any:
-    """A transposed convolution of float16 in float32: TVM's has no other type for its sums."""
+    """Transposed convolutions: of float16 in float32, dilated ones as plain ones.
+
+    TVM's sums of float16 have no other type, and its dilation multiplies with zeros between the
+    weights, which makes NaN of infinities.
+    """
     import torch
 
-    if x.dtype != torch.float16 or not more[0]:
+    if not more[0] or (x.dtype != torch.float16 and all(each == 1 for each in dilation)):
         return NotImplemented
+    if x.dtype != torch.float16:
+        return _as_plain(x, weight, bias, stride, padding, dilation, *more[1:])
     wide = [each if each is None else each.to(torch.float32) for each in (x, weight, bias)]
     convolution = torch.ops.aten.convolution.default
     return convolution(*wide, stride, padding, dilation, *more).to(x.dtype)
+
+
+def _as_plain(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:
+    """A transposed convolution as one of the input with zeros in between, its window turned."""
+    import torch
+
+    axes, window = x.ndim - 2, weight.shape[2:]
+    strides, paddings, dilations, more = (
+        list(each) * (axes if len(each) == 1 else 1)
+        for each in (stride, padding, dilation, output_padding)
+    )
+    for axis, step in enumerate(strides, start=2):
+        if step > 1:
+            extent = x.shape[axis]
+            spread = x.unsqueeze(axis + 1)
+            zeros = spread.new_zeros([*spread.shape[: axis + 1], step - 1, *x.shape[axis + 1 :]])
+            spread = torch.cat([spread, zeros], axis + 1).flatten(axis, axis + 1)
+            x = spread.narrow(axis, 0, (extent - 1) * step + 1)
+    ends: list[int] = []
+    for extent, apart, pad, further in zip(window, dilations, paddings, more, strict=True):
+        low = apart * (extent - 1) - pad
+        ends = [low, low + further, *ends]
+    x = torch.ops.aten.constant_pad_nd.default(x, ends, 0)
+    turned = weight.reshape(groups, -1, *weight.shape[1:]).transpose(1, 2).flatten(0, 1)
+    turned = turned.flip(list(range(2, axes + 2)))
+    ones, none = [1] * axes, [0] * axes
+    convolution = torch.ops.aten.convolution.default
+    return convolution(x, turned, bias, ones, none, dilations, False, none, groups)
 
 
 # Terms of the exponential series for matrices of norm 1, and the most squarings of what it gives.

@@ -148,7 +148,8 @@ def _median(x: Any, dim: int, keepdim: bool = False) -> Any:
     if not x.is_floating_point():
         return found
     unknown = torch.isnan(x).any(dim, keepdim)
-    return torch.where(unknown, math.nan, found[0]), found[1]
+    first = torch.isnan(x).to(torch.int32).argmax(dim, keepdim)
+    return torch.where(unknown, math.nan, found[0]), torch.where(unknown, first, found[1])
 
 
 def _median_of_all(x: Any) -> Any:
@@ -184,7 +185,7 @@ def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     values, order = torch.sort(x.movedim(dim, -1), stable=True, dim=-1)
     counts = (values.unsqueeze(-1) == values.unsqueeze(-2)).sum(-1)
     first = counts.argmax(-1, keepdim=True)
-    last = first + torch.gather(counts, -1, first) - 1
+    last = first + torch.gather(counts, -1, first).clamp(min=1) - 1  # NaN equals none
     found = [torch.gather(each, -1, last).movedim(-1, dim) for each in (values, order)]
     return tuple(each if keepdim else each.squeeze(dim) for each in found)
 

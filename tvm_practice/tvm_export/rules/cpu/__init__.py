@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
+from tvm_practice.tvm_export.constant_folding import computed_constants
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
 from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
 from tvm_practice.tvm_export.rules.cpu.loops import (
@@ -107,6 +108,7 @@ def _packing_ahead(mod: Any) -> Any:
     passes = tvm.ir.transform.Sequential(
         [
             relax.transform.SplitLayoutRewritePreproc(),
+            computed_constants(),
             relax.transform.FoldConstant(),
             relax.transform.DeadCodeElimination(),
         ]
