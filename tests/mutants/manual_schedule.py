@@ -74,7 +74,7 @@ def unrolls_instead(schedule, block):
     schedule.unroll(schedule.get_loops(block)[-1])
 
 
-@mutant("vectorize", message="what makes i_1 other than serial")
+@mutant("vectorize", message="the primitive that makes i_1 other than serial")
 def unrolls_the_rows_as_well(schedule, block):
     schedule.vectorize(schedule.get_loops(block)[-1])
     schedule.unroll(schedule.get_loops(block)[-2])
@@ -291,7 +291,7 @@ edited(
         "split(i, factor=tile_m)": "split(i, factor=tile_n)",
         "split(j, factor=tile_n)": "split(j, factor=tile_m)",
     },
-    message=r"(?s)parallel\(\d+\).*tile_m is of rows",
+    message=r"(?s)parallel\(\d+\).*tile_m for rows",
 )
 
 
@@ -1436,7 +1436,7 @@ def square_tiles_transposed(A_packed, B_packed, m, n):
     )
 
 
-@mutant("packed_product", message="which tile")
+@mutant("packed_product", message="first the tile")
 def relu(A_packed, B_packed, m, n):
     from tvm import te
 

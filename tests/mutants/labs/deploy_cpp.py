@@ -72,7 +72,7 @@ def scales_after_the_mean(mod, mean, std):
     return relax.transform.InlinePrivateFunctions()(builder.get())
 
 
-@mutant("image_to_label", message="(?s)the probability equal.*channels brought to the front")
+@mutant("image_to_label", message="(?s)the probability equal.*channels moved to the front")
 def reshapes_instead_of_permuting(mod, mean, std):
     import numpy as np
     from tvm import relax
@@ -178,7 +178,7 @@ DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
 """
 
 
-@mutant("wrap_buffer", message="(?s)multiple of 64 is refused.*% 64")
+@mutant("wrap_buffer", message="(?s)not a multiple of 64.*% 64")
 def takes_any_address():
     return r"""
 struct Borrowed {

@@ -104,7 +104,7 @@ def decomposes_first(schedule, block, rows, columns):
     schedule.vectorize(j_inner)
 
 
-@mutant("schedule_dynamic", message="(?s)nothing is written past row.*lost its bound")
+@mutant("schedule_dynamic", message="(?s)nothing is written past row.*loses its bound")
 def inlines_the_copy_to_c(schedule, block, rows, columns):
     schedule.pad_einsum(block, [rows, 1, 1])
     (padding,) = schedule.get_producers(block)
