@@ -36,6 +36,7 @@ def folded() -> dict[str, Any]:
 def _module() -> Any:
     """A batch normalization of a layer's weights, their transpose, and what is no constant."""
     from tvm import relax
+    from tvm.tirx import FloatImm
 
     random = np.random.default_rng(0)
 
@@ -48,7 +49,8 @@ def _module() -> Any:
     with builder.function("main", [x]):
         with builder.dataflow():
             emit = builder.emit
-            deviation = emit(op.sqrt(emit(op.add(emit(op.multiply(variance, variance)), scale))))
+            spread = emit(op.add(emit(op.multiply(variance, variance)), FloatImm("float32", 1e-5)))
+            deviation = emit(op.sqrt(spread))
             factor = emit(op.expand_dims(emit(op.divide(scale, deviation)), [1]))
             scaled = emit(op.multiply(weight, factor))
             product = emit(op.matmul(x, emit(op.permute_dims(scaled))))

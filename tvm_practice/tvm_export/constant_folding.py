@@ -55,6 +55,8 @@ def _with_constants_known(module: Any) -> Any:
         def _value(self, expression: Any) -> np.ndarray | None:
             if isinstance(expression, relax.Var):
                 expression = self.builder_.lookup_binding(expression)
+            if isinstance(getattr(expression, "value", None), float):  # as an epsilon is given
+                return np.asarray(expression.value, str(expression.ty))
             if not isinstance(expression, tvm.ir.GenericConst):
                 return None
             value: np.ndarray = expression.value.numpy()
