@@ -27,7 +27,8 @@ from tvm_practice.course.telling import reference
 
 # Answers to matmul(m, n, k) that mean harm.
 HARM = {
-    "forks": "import os\n    while True:\n        os.fork()",
+    # The check refuses os.fork; the sandbox must bear what the check does not see.
+    "forks": "import ctypes\n    fork = ctypes.CDLL(None).fork\n    while True:\n        fork()",
     "hangs": "while True:\n        pass",
     "hoards": "return [bytearray(b'x') * 2**30 for _ in range(20)]",
     "deletes": (

@@ -641,7 +641,7 @@ edited(
     {"        shapes.add(tuple(random.randint(1, bound) for bound in bounds))":
      "        share = random.random()\n"
      "        shapes.add(tuple(1 + int(share * bound) for bound in bounds))"},
-    message="also with few of the first",
+    message="even with few of the first",
 )  # fmt: skip
 edited(
     "verify_over_range", "odd_is_prime",
