@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 SETTLING = 0.5
-"""Seconds after which each thread has a core of its own: Linux may start two on one."""
+"""Seconds of calls: Linux may start two threads on one core, and moves one only after a while."""
 _STEPS = 20_000  # multiply-adds in a row for each accumulator: about a millisecond
 
 _SOURCE = """@T.prim_func(s_tir=True)

@@ -76,7 +76,7 @@ def measure_roofline(*, repeats: int = 15) -> Roofline:
     target, threads = engines.host_target(), engines.thread_count()
     caches = cache_bytes()
     last, second = caches.get("L3", 0), caches.get("L2", 0) * threads
-    # First: after it, each thread has a core of its own.
+    # First: meanwhile Linux moves threads that it started on one core.
     peak = peak_gflops(target, repeats=repeats)
     cache_gbps = None
     if last >= 8 * second > 0:  # room between the two for arrays that fit one and not the other
