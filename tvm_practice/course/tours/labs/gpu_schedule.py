@@ -46,7 +46,7 @@ def _classic_lane(steps: Steps) -> dict[str, Any]:
     tensors = matmul(100, 128, 64)
     schedule = steps.attempt("bind_threads_classic", tensors, *THREADS)
     if steps.ran("bind_threads_classic"):
-        kernels.add("bind_threads_classic", "one thread for each element", schedule, tensors)
+        kernels.add("bind_threads_classic", "one thread per element", schedule, tensors)
     tensors = matmul(128, 128, 64)
     tiled = steps.attempt("register_tile_classic", tensors, 4, 32, 8, 4, 8)
     if steps.ran("register_tile_classic"):
@@ -80,7 +80,7 @@ class _ClassicKernels:
         from tvm_practice.viz.loop_nest import classic_statement, loop_nest, print_nest
 
         (m, k), (_, n) = ([int(each) for each in tensor.shape] for tensor in tensors[:2])
-        print(f"\n{name}: {what}, a matmul of {m}x{n}x{k}.")
+        print(f"\n{name}, a matmul of {m}x{n}x{k}:\n{what}")
         print_nest(name, loop_nest(classic_statement(schedule)))
         rng = np.random.default_rng()
         a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((m, k), (k, n)))
