@@ -5,19 +5,16 @@ from is followed here, in the engine's process, and so is a correct answer's. Ex
 and so are the caches that are simulated: matrices of 64 x 48 would fit into a real one.
 """
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
-from unittest import mock
 
 from tvm_practice.course.catalog import Exercise, find
 from tvm_practice.course.grading import load_source
-from tvm_practice.viz import loop_nest as nests
 from tvm_practice.viz.access import AccessProgram, access_program
 from tvm_practice.viz.access_picture import Window, access_svg, first_touches, window
 from tvm_practice.viz.cache import CacheCounts, CacheLevel, simulate
 from tvm_practice.viz.cache_picture import cache_svg
+from tvm_practice.viz.loop_nest import functions_read
 
 CACHES = (CacheLevel("2 KiB", sets=8, ways=4), CacheLevel("8 KiB", sets=16, ways=8))
 UNTOUCHED = "·"
@@ -62,32 +59,11 @@ def _program(exercise: Exercise, path: str) -> AccessProgram | None:
     """The accesses of the loops that the exercise's example shows last, if they can be followed."""
     try:
         answer = getattr(load_source(exercise.phase, path), exercise.name)
-        with _functions_shown() as functions:
+        with functions_read() as functions:
             exercise.demonstrate(answer)
         return access_program(functions[-1])
     except Exception:  # an answer may fail in any way, and some loops depend on data
         return None
-
-
-@contextmanager
-def _functions_shown() -> Iterator[list[Any]]:
-    """The functions whose loops are read in this context by the course's modules."""
-    functions: list[Any] = []
-    read: Callable[..., Any] = nests.loop_nest
-
-    def reading(function: Any) -> Any:
-        functions.append(function)
-        return read(function)
-
-    users = [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith("tvm_practice.course.") and vars(module).get("loop_nest") is read
-    ]
-    with ExitStack() as replaced:
-        for module in users:
-            replaced.enter_context(mock.patch.object(module, "loop_nest", reading))
-        yield functions
 
 
 def _first_quarter(program: AccessProgram) -> Window:

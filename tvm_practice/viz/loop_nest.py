@@ -12,6 +12,8 @@ for i_0 in parallel(4):
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +50,19 @@ class Statement:
 
 Node = Loop | Statement
 
+_FOLLOWED: ContextVar[list[Any] | None] = ContextVar("_FOLLOWED", default=None)
+
+
+@contextmanager
+def functions_read() -> Iterator[list[Any]]:
+    """A list to which `loop_nest` adds each function that it is given in this context."""
+    functions: list[Any] = []
+    token = _FOLLOWED.set(functions)
+    try:
+        yield functions
+    finally:
+        _FOLLOWED.reset(token)
+
 
 def loop_nest(function: Any) -> list[Node]:
     """The loops and statements of a PrimFunc, or of a classic `te` schedule's statement.
@@ -55,6 +70,8 @@ def loop_nest(function: Any) -> list[Node]:
     `function` is a PrimFunc of either engine before lowering, or what `classic_statement`
     returns.
     """
+    if (followed := _FOLLOWED.get()) is not None:
+        followed.append(function)
     nodes: list[Node] = []
     _walk(
         getattr(function, "body", function) if _kind_of(function) == "PrimFunc" else function, nodes
