@@ -17,7 +17,7 @@ from typing import Any
 from tvm_practice import engines
 from tvm_practice.measure import environment
 from tvm_practice.tvm_export.artifacts.embedding import pack_imports
-from tvm_practice.tvm_export.artifacts.packing import SINGLE, opened, pack
+from tvm_practice.tvm_export.artifacts.packing import SINGLE, bundle, opened, pack
 from tvm_practice.tvm_export.artifacts.schema import SCHEMA_VERSION, Summary
 from tvm_practice.tvm_export.artifacts.whole import (
     DEPLOYED,
@@ -291,8 +291,8 @@ def _writing(folder: Path) -> Iterator[tuple[Path, Path]]:
 def _require_room(graph_module: GraphModule, folder: Path) -> None:
     """Raises OSError where the disk is nearly full: LLVM would end the process.
 
-    The current engine's library holds the weights. It is made in the folder for temporary files,
-    where tar copies it before it is in `folder`.
+    The current engine's library holds the weights; its parts are made in the folder for temporary
+    files.
     """
     needed = _COPIES * graph_module.weight_bytes + _ROOM_FOR_CODE
     for place in (folder, Path(tempfile.gettempdir())):
@@ -325,7 +325,7 @@ def _replace(folder: Path, making: Path, former: Path) -> None:
 def _write_classic(graph_module: GraphModule, folder: Path) -> None:
     from tvm import relay
 
-    graph_module.compiled.get_lib().export_library(str(folder / LIBRARY))
+    graph_module.compiled.get_lib().export_library(str(folder / LIBRARY), bundle)
     (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
     parameters = graph_module.compiled.get_params()
     (folder / PARAMETERS).write_bytes(relay.save_param_dict(parameters))
@@ -338,7 +338,9 @@ def _write_current(graph_module: GraphModule, folder: Path) -> None:
     # Read by its __del__, which otherwise prints a traceback where the folder could not be made.
     TempDirectory.temp_dir = None
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant
-        graph_module.compiled.export_library(str(folder / LIBRARY), fpack_imports=pack_imports)
+        graph_module.compiled.export_library(
+            str(folder / LIBRARY), fcompile=bundle, fpack_imports=pack_imports
+        )
     (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
     # The weights are constants of the library, which is faster than passing them at each call.
     tvm.runtime.save_param_dict_to_file({}, str(folder / PARAMETERS))

@@ -124,6 +124,21 @@ def link(library: Path, target: str, output: Path) -> None:
         raise DoesNotCompile(f"{library.name} cannot be linked to {output.name}: {reason}")
 
 
+def bundle(library: str, files: list[str]) -> None:
+    """Write deploy_lib.tar from its object files, as `export_library` wants of an fcompile.
+
+    TVM's own compresses. Weights become only a twelfth smaller, and it takes longer than the rest
+    of an export's writing: 13 s for 440 MB.
+
+    Args:
+        library: to write.
+        files: object files with different names.
+    """
+    with tarfile.open(library, "w", copybufsize=2**22) as archive:
+        for each in files:
+            archive.add(each, Path(each).name)
+
+
 def extracted(library: Path, folder: Path) -> list[Path]:
     """The files of deploy_lib.tar, written to `folder`."""
     with tarfile.open(library) as archive:
