@@ -134,7 +134,7 @@ def bundle(library: str, files: list[str]) -> None:
         library: to write.
         files: object files with different names.
     """
-    with tarfile.open(library, "w", copybufsize=2**22) as archive:
+    with tarfile.TarFile(library, "w", copybufsize=2**22) as archive:
         for each in files:
             archive.add(each, Path(each).name)
 
