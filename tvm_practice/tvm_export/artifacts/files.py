@@ -325,7 +325,7 @@ def _replace(folder: Path, making: Path, former: Path) -> None:
 def _write_classic(graph_module: GraphModule, folder: Path) -> None:
     from tvm import relay
 
-    graph_module.compiled.get_lib().export_library(str(folder / LIBRARY), bundle)
+    graph_module.compiled.get_lib().export_library(str(folder / LIBRARY))
     (folder / GRAPH).write_text(graph_module.graph_json, encoding="utf-8")
     parameters = graph_module.compiled.get_params()
     (folder / PARAMETERS).write_bytes(relay.save_param_dict(parameters))
