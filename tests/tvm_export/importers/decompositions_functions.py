@@ -67,6 +67,52 @@ def _recurrences(x: torch.Tensor, n: torch.Tensor, q: torch.Tensor) -> Outputs:
     )
 
 
+def _gammas(a: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Outputs:
+    """Incomplete gamma functions and Airy's, where they begin, end and change their formulas."""
+    return (
+        *(torch.igamma(a, x), torch.igammac(a, x), torch.igamma(a[:, :1], x[0])),
+        *(torch.igammac(a.double(), x.double()), torch.igamma(a.half(), x.half())),
+        *(torch.special.airy_ai(y), torch.special.airy_ai(y.double())),
+    )
+
+
+def _losses(
+    x: torch.Tensor, w: torch.Tensor, n: torch.Tensor, bias: torch.Tensor, weight: torch.Tensor
+) -> Outputs:
+    """Linear layers and cross entropy in one, by chunks of rows; rows of one target are ignored."""
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    loss: Callable[..., torch.Tensor] = F.linear_cross_entropy
+    return (
+        *(loss(x, w, n, reduction=r, options=options) for r in ("none", "mean", "sum")),
+        loss(x, w, n, linear_bias=bias, weight=weight, ignore_index=1, options=options),
+        loss(x, w, n, linear_bias=bias, ignore_index=1, reduction="none", options=options),
+        loss(x[0], w, n[0], weight=weight, reduction="sum", options=options),
+        loss(x[:1], w, n[:1], ignore_index=0, options=options),  # of no row
+    )
+
+
+def _asking(
+    x: torch.Tensor, var: torch.Tensor, a: torch.Tensor, b: torch.Tensor, low: torch.Tensor
+) -> Outputs:
+    """Functions that PyTorch asks for values in: variances, ranks, numbers of elements."""
+    loss = F.gaussian_nll_loss
+    one: Any = x[:1]
+    return (
+        *(loss(x, x.flip(0), var, reduction=r, full=True) for r in ("none", "mean", "sum")),
+        loss(x, x.flip(0), var[:, 0], eps=0.5),
+        loss(x, x.flip(0), 0.25),
+        loss(x, x.flip(0), torch.where(var > 1, math.nan, var), reduction="none"),
+        *torch.linalg.lstsq(a, b),
+        *torch.linalg.lstsq(a, b, driver="gels"),
+        *torch.linalg.lstsq(a.mT, b[:, :3], driver="gelsd"),
+        *torch.linalg.lstsq(a[0], b[0, :, 0]),
+        *torch.linalg.lstsq(low, b[0], rcond=1e-4),
+        *torch.unique(one, return_inverse=True, return_counts=True, dim=0),
+        *(one[0, :1].unique(), one[0, 0].unique(return_counts=True)[1]),
+        *one[:, :1].unique_consecutive(return_inverse=True),
+    )
+
+
 def _windows(x: torch.Tensor, volume: torch.Tensor) -> Outputs:
     return (
         F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
@@ -425,6 +471,18 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "extremes": (_extremes, (_not_finite(),)),
         "rare": (_rare, _pairs_of_rare()),
         "quantized": (_quantized, (torch.randn(4, 6), torch.randn(5, 6), torch.rand(5) + 0.01)),
+        "gammas": (_gammas, _places_of_gammas()),
+        "losses": (
+            _losses,
+            (x, torch.randn(3, 5), torch.tensor([0, 2, 1, 0]), torch.randn(3), torch.rand(3)),
+        ),
+        "asking": (
+            _asking,
+            (
+                *(x, torch.rand(4, 5) * 2, torch.randn(2, 5, 3), torch.randn(2, 5, 4)),
+                _singular(torch.randn(2, 5, 3))[1],
+            ),
+        ),
     }
 
 
@@ -437,6 +495,14 @@ def _repetitions(x: torch.Tensor, n: torch.Tensor) -> Outputs:
         torch.repeat_interleave(times) + n.sum(),
         x[:, 0].repeat_interleave(times),
     )
+
+
+def _places_of_gammas() -> tuple[torch.Tensor, ...]:
+    edges = [0.0, -1.0, math.inf, -math.inf, math.nan]
+    values = torch.tensor([*edges, 1e-8, 0.3, 1, 2.5, 7, 30, 103, 1e3, 1e5, 1.1e7, 3e7])
+    a, x = torch.meshgrid(values, values * 1.0001, indexing="ij")
+    y = torch.cat([torch.linspace(-30, 30, 61), torch.tensor([*edges, 2, -2, 1e4])])
+    return a.contiguous(), x.contiguous(), y
 
 
 def _not_finite() -> torch.Tensor:
@@ -501,7 +567,7 @@ def differences(family: str) -> list[str]:
             for exact, each in zip(function(*(x.double() for x in given)), expected, strict=True)
         )
     # Verification counts a NaN as wrong where it needs its reference in float64.
-    verified = family not in ("recurrences", "extremes", "rare")
+    verified = family not in ("recurrences", "extremes", "rare", "gammas", "losses", "asking")
     config = ExportConfig(example_input=given)
     model: torch.nn.Module = _Model(function)
     if family == "quantized":  # which come as programs; these have no eval()
@@ -518,7 +584,8 @@ def refusal(name: str) -> str:
 
     models: dict[str, Callable[[Any], Any]] = {
         "random": lambda x: (F.dropout(x, training=True),),
-        "missing": lambda x: (torch.special.airy_ai(x),),
+        "missing": lambda x: (torch.linalg.lu(x.repeat(6, 6))[1],),
+        "rank": lambda x: (torch.linalg.lstsq(x[:, :2], x, driver="gelsd").residuals,),
         "mask": lambda x: (x[x > 0],),
         "unique": lambda x: (torch.unique(x),),
         "decision": lambda x: (x[: int(x.sum())],),
@@ -536,3 +603,15 @@ def refusal(name: str) -> str:
     except BadInput as error:
         return str(error)
     return ""
+
+
+def loss_of_a_negative_variance() -> list[float]:
+    """Before and after one of the variances that a compiled model is given falls below 0."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    x, var = torch.randn(3, 4), torch.rand(3, 4) + 0.1
+    model = _Model(lambda x, var: (F.gaussian_nll_loss(x, 2 * x, var),))
+    compiled = compile_pytorch_module(model, ExportConfig(example_input=(x, var)))
+    before = compiled(x, var)[0]
+    var[1, 2] = -0.1
+    return [float(before), float(compiled(x, var)[0])]

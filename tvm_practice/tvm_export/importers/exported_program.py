@@ -11,6 +11,7 @@ from tvm_practice.tvm_export.calibration import calibrated
 from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.importers.asking import nothing_asked
 from tvm_practice.tvm_export.importers.constants import constants_known
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
@@ -54,6 +55,7 @@ def import_exported(export: Export) -> Export:
         hidden,
         corrections(),
         checked_frontend(),
+        nothing_asked(),
     ):
         imported = _import(call, steps, converters)
         _require_host(imported, export.target)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm_practice.tvm_export.importers.converters import spectra
+from tvm_practice.tvm_export.importers.converters import gammas, spectra
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.recurrences import recurrences
 
@@ -33,6 +33,8 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
         **recurrences(),
+        "igamma.default": functools.partial(gammas.incomplete_gamma, False),
+        "igammac.default": functools.partial(gammas.incomplete_gamma, True),
         "_linalg_eigh.default": spectra.eigh,
         "_linalg_svd.default": spectra.svd,
         "max_pool2d_with_indices.default": functools.partial(_max_pool, 2),

@@ -38,8 +38,8 @@ def rules() -> dict[Any, Rule]:
         aten.fmin.default: functools.partial(_ignoring_nan, torch.minimum),
         aten.polygamma.default: _polygamma,
     }
-    for name in _PAIRS:
-        operator = getattr(aten, f"special_{name}").default
+    for name in (*(f"special_{each}" for each in _PAIRS), "igamma", "igammac"):
+        operator = getattr(aten, name).default
         found[operator] = functools.partial(_as_floats, operator)
     for name in _OF_THE_C_LIBRARY:
         operator = getattr(aten, name).default
@@ -185,6 +185,26 @@ def _log_ndtr(x: Any) -> Any:
     return torch.where(x < 1, low, high)
 
 
+def _far(t: Any) -> Any:
+    return 2 * t ** (-2 / 3)
+
+
+def _roots(t: Any) -> Any:
+    return math.sqrt(math.pi) * _far(t) ** 0.25
+
+
+def _phases(t: Any) -> tuple[Any, Any]:
+    """The factors of sine and cosine in Airy's function, x = -(2 / t^(2/3))."""
+    import numpy as np
+    from scipy import special
+
+    x = _far(t)
+    ai, _, bi, _ = special.airy(-x)
+    angle = 2 / 3 * x**1.5 + math.pi / 4
+    sine, cosine = np.sin(angle), np.cos(angle)
+    return _roots(t) * (sine * ai + cosine * bi), _roots(t) * (sine * bi - cosine * ai)
+
+
 @functools.cache
 def _coefficients(name: str) -> tuple[tuple[float, ...], float, float]:
     """Coefficients of the Chebyshev interpolant of one of the functions below, and its domain."""
@@ -206,6 +226,11 @@ def _coefficients(name: str) -> tuple[tuple[float, ...], float, float]:
         # times the root of x, over 2 / x
         "k0 far": (lambda t: special.k0e(2 / t) * np.sqrt(2 / t), 1e-9, 1.0, 24),
         "k1 far": (lambda t: special.k1e(2 / t) * np.sqrt(2 / t), 1e-9, 1.0, 24),
+        "airy": (lambda x: special.airy(x)[0], -2.0, 2.0, 24),
+        # of the form 10.4.59, over (2 / x)^1.5; of 10.4.60, over (-2 / x)^1.5
+        "airy far": (lambda t: special.airye(_far(t))[0] * _roots(t) * 2, 1e-6, 1.0, 24),
+        "airy sine": (lambda t: _phases(t)[0], 1e-6, 1.0, 24),
+        "airy cosine": (lambda t: _phases(t)[1], 1e-6, 1.0, 24),
     }
     function, low, high, degree = fits[name]
     series = Chebyshev.interpolate(function, degree, domain=[low, high])
@@ -253,6 +278,24 @@ def _bessel_k(order: int, scaled: bool, x: Any) -> Any:
     found = torch.where(x < 2, value, rest)
     found = torch.where(x == 0, math.inf, found)
     return torch.where(x < 0, math.nan, torch.where(torch.isnan(x), x, found))
+
+
+def _airy(x: Any) -> Any:
+    """Airy's function Ai. See Abramowitz and Stegun, 10.4.59 and 10.4.60; NaN at infinity."""
+    import torch
+
+    size = torch.abs(x)
+    near = torch.where(size < 2, x, 0.0)
+    far = torch.where((size > 2) & torch.isfinite(x), size, 2.0)
+    power = far * torch.sqrt(far)
+    t, zeta = 2 * math.sqrt(2) / power, 2 / 3 * power
+    factor = 1 / (math.sqrt(math.pi) * torch.sqrt(torch.sqrt(far)))
+    falling = 0.5 * factor * torch.exp(-zeta) * _fitted("airy far", t)
+    angle = zeta + math.pi / 4
+    waves = torch.sin(angle) * _fitted("airy sine", t)
+    waves = factor * (waves - torch.cos(angle) * _fitted("airy cosine", t))
+    found = torch.where(size < 2, _fitted("airy", near), torch.where(x < 0, waves, falling))
+    return torch.where(torch.isfinite(x), found, math.nan)
 
 
 def _angle(x: Any) -> Any:
@@ -304,5 +347,6 @@ _UNARY: dict[str, Rule] = {
     "special_spherical_bessel_j0": _spherical_j0,
     "special_ndtri": _ndtri,
     "special_erfcx": _erfcx,
+    "special_airy_ai": _airy,
     "special_log_ndtr": _log_ndtr,
 }

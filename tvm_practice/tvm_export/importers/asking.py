@@ -1,0 +1,135 @@
+"""Functions of PyTorch that ask for a tensor's values, replaced by functions that do not.
+
+PyTorch cannot trace past such a question. Some functions ask only in order to raise an error, and
+others although the shapes of their results are known. What PyTorch raises an error for gives NaN.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_Function = Callable[..., Any]
+
+
+@contextmanager
+def nothing_asked() -> Iterator[None]:
+    """Inside the block, the functions of this module are called in place of PyTorch's.
+
+    One that returns NotImplemented leaves the call to PyTorch.
+    """
+    from torch.overrides import TorchFunctionMode
+
+    class Replaced(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            given = kwargs or {}
+            own = _functions().get(func)
+            found = NotImplemented if own is None else own(*args, **given)
+            return func(*args, **given) if found is NotImplemented else found
+
+    with Replaced():
+        yield
+
+
+@functools.cache
+def _functions() -> dict[Any, _Function]:
+    """By the function of PyTorch that each replaces."""
+    import torch
+
+    return {
+        torch.nn.functional.gaussian_nll_loss: _gaussian_nll_loss,
+        torch.linalg.lstsq: _lstsq,
+        torch.unique: _unique,
+        torch.Tensor.unique: _unique,
+        torch.unique_consecutive: _unique_consecutive,
+        torch.Tensor.unique_consecutive: _unique_consecutive,
+    }
+
+
+def _gaussian_nll_loss(
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """PyTorch's, NaN where a variance is negative."""
+    import torch
+
+    if not isinstance(var, torch.Tensor):
+        return NotImplemented
+    wide = var.unsqueeze(-1) if var.shape == input.shape[:-1] != input.shape else var
+    known = torch.where((wide < 0).any(), math.nan, wide).clamp(min=eps)
+    loss = 0.5 * (torch.log(known) + (input - target) ** 2 / known)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    if reduction == "none":
+        return loss
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _lstsq(a: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    """By singular values: the solution that is smallest, of those with the least residual.
+
+    Whether the drivers gelss and gelsd return residuals of tall matrices depends on their rank.
+    """
+    import torch
+
+    m, n = a.shape[-2:]
+    driver = driver or "gelsy"
+    if a.is_complex() or not _is_full(a, b) or (m > n and driver in ("gelss", "gelsd")):
+        return NotImplemented
+    is_vector = b.ndim == 1 or b.shape == a.shape[:-1]
+    right = b.unsqueeze(-1) if is_vector else b
+    u, sizes, vh = torch.linalg.svd(a, full_matrices=False)
+    least = torch.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
+    negligible = sizes <= least * sizes[..., :1]
+    if driver == "gels":  # which takes the matrices to be of full rank
+        negligible = torch.zeros_like(negligible)
+    inverse = torch.where(negligible, 0, 1 / torch.where(negligible, 1, sizes))
+    solution = vh.mT @ (inverse.unsqueeze(-1) * (u.mT @ right))
+    nothing, rank = a.new_zeros(0), torch.zeros(0, dtype=torch.int64)
+    residuals = ((a @ solution - right) ** 2).sum(-2) if m > n and driver == "gels" else nothing
+    if driver != "gels":
+        rank = torch.logical_not(negligible).sum(-1)
+    values = sizes if driver in ("gelss", "gelsd") else nothing
+    solution = solution.squeeze(-1) if is_vector else solution
+    results: Any = torch.return_types
+    return results.linalg_lstsq((solution, residuals, rank, values))
+
+
+def _is_full(*tensors: Any) -> bool:
+    """Whether tensors have elements, of a number that is known."""
+    extents = [each for tensor in tensors for each in tensor.shape]
+    return all(isinstance(each, int) and each > 0 for each in extents)
+
+
+def _unique(
+    x: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    return _unique_consecutive(x, return_inverse, return_counts, dim)
+
+
+def _unique_consecutive(
+    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Of one element, or of one slice, which is unique."""
+    import torch
+
+    if not _is_full(x) or (dim is not None and not -x.ndim <= dim < x.ndim):
+        return NotImplemented
+    if (x.numel() if dim is None else x.shape[dim]) != 1:
+        return NotImplemented
+    places = torch.zeros(x.shape if dim is None else 1, dtype=torch.int64, device=x.device)
+    found = [x.reshape(1) if dim is None else x.clone()]
+    found += [places] if return_inverse else []
+    found += [torch.ones(1, dtype=torch.int64, device=x.device)] if return_counts else []
+    return tuple(found) if len(found) > 1 else found[0]

@@ -1,0 +1,78 @@
+"""Losses that PyTorch computes in parts, to spare memory: here, the whole of their formulas."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+Rule = Callable[..., Any]
+
+
+def rules() -> dict[Any, Rule]:
+    """The rules by operator."""
+    import torch
+    import torch.nn.modules.linear_cross_entropy  # which defines the operators
+
+    ops = torch.ops.torch_nn
+    return {
+        ops._linear_cross_entropy_batch_chunked.default: _linear_cross_entropy,
+        ops._linear_cross_entropy_batch_chunked_no_reduction.default: _each_linear_cross_entropy,
+    }
+
+
+def _linear_cross_entropy(
+    x: Any,
+    linear_weight: Any,
+    target: Any,
+    bias: Any,
+    weight: Any,
+    reduction: str,
+    ignored: int,
+    label_smoothing: float,
+    chunk: int,
+    acc_policy: str,
+    acc_dtype: Any,
+    *gradients: bool,
+) -> Any:
+    """The loss; its gradients, which only training reads, are NaN if asked for, else empty."""
+    import torch
+
+    logits = _logits(x, linear_weight, bias)
+    loss = torch.nn.functional.cross_entropy(
+        logits,
+        target,
+        None if weight is None else weight.to(logits.dtype),
+        ignore_index=ignored,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+    shapes = (x.shape, linear_weight.shape, linear_weight.shape[:-1])
+    return loss.to(x.dtype), *(
+        x.new_full(shape if asked else (0,) * len(shape), math.nan)
+        for shape, asked in zip(shapes, gradients[1:], strict=True)
+    )
+
+
+def _each_linear_cross_entropy(
+    x: Any,
+    linear_weight: Any,
+    target: Any,
+    bias: Any,
+    weight: Any,
+    ignored: int,
+    chunk: int,
+    acc_policy: str,
+    acc_dtype: Any,
+) -> Any:
+    return _linear_cross_entropy(
+        x, linear_weight, target, bias, weight, "none", ignored, 0.0, chunk, acc_policy, acc_dtype,
+        False, False, False, False,
+    )[0]  # fmt: skip
+
+
+def _logits(x: Any, weight: Any, bias: Any) -> Any:
+    """In at least float32, as PyTorch accumulates 16-bit numbers."""
+    import torch
+
+    wide = torch.promote_types(x.dtype, torch.float32)
+    product = x.to(wide) @ weight.to(wide).mT
+    return product if bias is None else product + bias.to(wide)
