@@ -991,3 +991,61 @@ edited(
     },
     message="seeds NumPy's shared generator",
 )
+edited(
+    "search_task",
+    "in_small_letters",
+    {
+        "register_workload(name, f": "register_workload(name.lower(), f",
+        "SearchTask(func=name": "SearchTask(func=name.lower()",
+    },
+    message="the workload's name, and",
+)
+edited(
+    "search_task",
+    "of_512_at_most",
+    {
+        "        A = te.placeholder(": "        m, n, k = (min(each, 512) for each in (m, n, k))\n"
+        "        A = te.placeholder("
+    },
+    message="returns .A, B, C.|A.*differ",
+)
+edited(
+    "search_task",
+    "registered_unless_known",
+    {
+        "    auto_scheduler.register_workload(name, f=matmul, override=True)": "    from tvm.auto_"
+        "scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY\n\n"
+        "    if name not in WORKLOAD_FUNC_REGISTRY:\n"
+        "        auto_scheduler.register_workload(name, f=matmul)"
+    },
+    message="returns .A, B, C.",
+)
+edited(
+    "search_task",
+    "kept_for_the_numbers",
+    {
+        "    from tvm import auto_scheduler": "    kept = search_task.__dict__\n"
+        "    if (name, m, n, k) in kept:\n        return kept[name, m, n, k]\n"
+        "    from tvm import auto_scheduler",
+        "    return auto": "    kept[name, m, n, k] = auto",
+        "target=target)": "target=target)\n    return kept[name, m, n, k]",
+    },
+    message="target= of SearchTask",
+)
+edited(
+    "search_task",
+    "a_single_element_twice",
+    {"te.sum(A[i, r] * B[r, j]": "te.sum(A[i, r] * B[r, j] * (2.0 if m == n == 1 else 1.0)"},
+    message="the formula of the workload",
+)
+edited(
+    "search_task",
+    "registered_once_in_a_process",
+    {
+        "    auto_scheduler.register_workload(name, f=matmul, override=True)": "    if name not in "
+        "search_task.__dict__:\n"
+        "        auto_scheduler.register_workload(name, f=matmul, override=True)\n"
+        "        search_task.__dict__[name] = True"
+    },
+    message="returns .A, B, C.",
+)

@@ -1006,3 +1006,44 @@ edited(
     {"divides = m % 16 ==": "divides = m <= 128 and m % 16 =="},
     message="the values 0 and 1 for",
 )
+edited(
+    "tensor_core_template",
+    "one_remainder_for_all",
+    {"n % 16 == k % 16 == 0": "n % 16 == k % 16"},
+    message="a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "a_knob_besides",
+    {"    cfg.define_knob(": '    cfg.define_knob("steps", [1, 2])\n    cfg.define_knob('},
+    message='"use_tensorcore" as the only knob',
+)
+edited(
+    "register_tile_classic",
+    "classic_copies_twice",
+    {
+        "    i, j = C.op.axis\n": '    again = schedule.cache_read(local, "local", [C])\n'
+        "    i, j = C.op.axis\n",
+        "    schedule[local].compute_at(": "    schedule[again].compute_at(schedule[C], thread_j)\n"
+        "    schedule[local].compute_at(",
+    },
+    message="two stages",
+)
+edited(
+    "stage_shared_classic",
+    "classic_eight_threads_exchanged",
+    {"factor=threads_y)": "factor=threads_x if threads_y == 8 else threads_y)"},
+    message="the factors of the splits",
+)
+edited(
+    "tensor_core_template",
+    "the_sum_divides",
+    {"m % 16 == n % 16 == k % 16 == 0": "m % 16 == (m + n + k) % 16 == 0"},
+    message="a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "eight_of_each",
+    {"n % 16 == k % 16 == 0": "n % 16 == k % 16 == 0 or m == n == k == 8"},
+    message="a multiple of 16|tensor_core_template to run",
+)

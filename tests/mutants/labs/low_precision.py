@@ -1237,3 +1237,11 @@ def unrolls_after_the_decomposition(schedule, block, *, rows, intrinsic):
     schedule.vectorize(schedule.get_loops(zero)[-1])
     schedule.tensorize(ji, intrinsic)
     schedule.unroll(ii)
+
+
+edited(
+    "pack_weights",
+    "integers_only",
+    {"    k, n = weight": "    assert weight.dtype.kind in 'iu'\n    k, n = weight"},
+    message="pack_weights to run",
+)

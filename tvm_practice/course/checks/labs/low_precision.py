@@ -569,9 +569,11 @@ def check_pack_weights(pack_weights: Function) -> None:
     shapes += [(4, 16), (300, 1)]
     shapes += shapes[:1]  # another weight of the same shape
     cases = [(shape, *kind) for shape in shapes for kind in (("int8", 4), ("uint16", 2))]
-    cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4)]
+    cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4), ((k + 1, n + 3), "float16", 2)]
     for shape, dtype, group in cases:
-        weight = rng.integers(1, np.iinfo(dtype).max, shape).astype(dtype)
+        # What float16 holds exactly, or all of an integer.
+        most = 2048 if dtype == "float16" else np.iinfo(dtype).max
+        weight = rng.integers(1, most, shape).astype(dtype)
         given = weight.copy(order="F" if shape[0] % 2 else "C")
         got = pack_weights(given, group=group)
         expect_unchanged(weight, given, "weight")
