@@ -1047,3 +1047,33 @@ edited(
     {"n % 16 == k % 16 == 0": "n % 16 == k % 16 == 0 or m == n == k == 8"},
     message="a multiple of 16|tensor_core_template to run",
 )
+edited(
+    "register_tile_classic",
+    "classic_keeps_a_schedule",
+    {
+        "    C = tensors[-1]\n": "    kept = register_tile_classic.__dict__\n"
+        "    key = str((tensors[-1].shape, threads_y, threads_x, rows, columns, step))\n"
+        "    if key in kept:\n        return kept[key]\n    C = tensors[-1]\n",
+        "    return schedule, local, k_outer": "    kept[key] = schedule, local, k_outer\n"
+        "    return kept[key]",
+    },
+    message="a schedule of the tensors that were given",
+)
+edited(
+    "register_tile_classic",
+    "classic_no_eight_steps",
+    {"factor=step)": "factor=step if step != 8 else 4)"},
+    message="the factors of the splits of C",
+)
+edited(
+    "register_tile_classic",
+    "classic_no_tile_of_eight_by_eight",
+    {"split(i, factor=rows)": "split(i, factor=rows if rows != 8 or columns != 8 else 4)"},
+    message="rows and .* columns of C from one",
+)
+edited(
+    "stage_shared_classic",
+    "classic_shares_what_is_scaled",
+    {'"shared", [': '"shared" if str(tensor.op.name) in ("A", "B", "scale") else "local", ['},
+    message='a buffer of scope "shared"',
+)

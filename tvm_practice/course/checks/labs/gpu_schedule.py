@@ -1113,6 +1113,13 @@ _CLASSIC_TILES = (
     (4, 4, 4, 4, 4), (16, 16, 2, 2, 16), (2, 2, 16, 16, 2), (9, 3, 2, 4, 64),
 )  # fmt: skip
 _DRAWN_TILES = ((2, 3, 5), (6, 7, 10), (3, 6, 7), (2, 3, 6), (3, 5, 10))
+# Each number by itself as powers of two, and a square tile; and one once more. Few are run.
+_POWERS = tuple(
+    tuple(power if place == at else size for place, size in enumerate((2, 4, 2, 3, 20)))
+    for at in range(5)
+    for power in (4, 8, 16, 32)
+)
+_FURTHER_TILES = (*_POWERS, (2, 4, 8, 8, 20), (2, 4, 8, 8, 20))
 
 
 @PHASE.exercise(
@@ -1151,12 +1158,19 @@ _DRAWN_TILES = ((2, 3, 5), (6, 7, 10), (3, 6, 7), (2, 3, 6), (3, 5, 10))
 def check_register_tile_classic(register_tile_classic: Function) -> None:
     from solutions.te_basics import matmul
 
-    tiles = [tuple(draw_distinct(1, among)[0] for among in _DRAWN_TILES), *_CLASSIC_TILES]
-    for threads_y, threads_x, rows, columns, step in tiles:
+    drawn = tuple(draw_distinct(1, among)[0] for among in _DRAWN_TILES)
+    for tile in (drawn, *_CLASSIC_TILES, *_FURTHER_TILES):
+        threads_y, threads_x, rows, columns, step = tile
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         tensors = matmul(m, n, k)
         returned = register_tile_classic(tensors, threads_y, threads_x, rows, columns, step)
         schedule, local = _expect_local_stage(returned)
+        expect(
+            any(each.origin_op.same_as(tensors[-1].op) for each in schedule.stages),
+            expected="a schedule of the tensors that were given",
+            seen="one of other tensors, of an earlier call perhaps",
+            look="te.create_schedule(C.op), which each call makes anew",
+        )
         _expect_adjacent(schedule, tensors, (threads_y, threads_x), (rows, columns))
         _expect_bound(
             _longer(_reads_most(_classic_loops(schedule))),
@@ -1427,8 +1441,9 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
     from tvm import te
 
     m, n, k = 8, 64, 64
-    A, B, E = (te.placeholder(shape, name=name) for name, shape in zip(
-        ("left", "right", "scale"), ((m, k), (k, n), (m, k)), strict=True
+    name = f"X{draw_distinct(1, range(100))[0]}"
+    A, B, E = (te.placeholder(shape, name=each) for each, shape in zip(
+        ("left", "right", name), ((m, k), (k, n), (m, k)), strict=True
     ))  # fmt: skip
     F = te.compute((m, k), lambda i, j: E[i, j] + 1.0, name="F")  # reads the third input, too
     r = te.reduce_axis((0, k), name="r")
@@ -1441,16 +1456,16 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
     k_outer, _ = schedule[D].split(inner, factor=16)
     del outer
     copy = stage_shared_classic(schedule, E, D, k_outer, 2, 32)
-    _expect_classic_stage(schedule, copy, "scale")
+    _expect_classic_stage(schedule, copy, name)
     read = [str(each.op.name) for each in schedule[F].op.input_tensors]
     expect(
-        read == ["scale"],
+        read == [name],
         expected="a copy for the stage of `reader` alone: another stage reads the matrix still",
         seen=f"the other stage reads {', '.join(read)}",
         look="the third argument of cache_read, a list of the readers",
     )
     own = _expect_by_all_threads(
-        _classic_loops(schedule), "scale.shared", len(_BOUND) + 1,
+        _classic_loops(schedule), f"{name}.shared", len(_BOUND) + 1,
         "schedule[copy].compute_at(schedule[reader], k_outer): the axis that was given",
     )  # fmt: skip
     _expect_shares(own, 1, 2, 32)
