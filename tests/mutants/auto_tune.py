@@ -1049,3 +1049,24 @@ edited(
     },
     message="returns .A, B, C.",
 )
+edited(
+    "tune_task",
+    "a_log_of_json_alone",
+    {"RecordToFile(log)": 'RecordToFile(log if log.endswith(".json") else log + ".json")'},
+    message="RecordToFile.log.",
+)
+edited(
+    "tune_task",
+    "one_search_for_a_log",
+    {
+        "    round_size = ": "    done = tune_task.__dict__\n    if log in done:\n        return\n"
+        "    done[log] = True\n    round_size = "
+    },
+    message="no models",
+)
+edited(
+    "tune_task",
+    "whole_rounds_at_most",
+    {"num_measure_trials=trials": "num_measure_trials=max(1, trials // round_size) * round_size"},
+    message="num_measure_trials=",
+)
