@@ -202,7 +202,7 @@ def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a Sea
     keeps its name and the numbers, not the loops, so a process that reads a log has to register
     it too, under the same name. Register a function of (m, n, k), in this order, that declares
     C[i, j] = sum over k of A[i, k] * B[k, j] in float32 and returns [A, B, C], whatever numbers it
-    is called with. A later call with the same name replaces it.
+    is called with. It replaces any workload of that name.
 
     Args:
         name: of the workload.

@@ -276,11 +276,11 @@ def register_tile_classic(
 ) -> tuple[Any, Any, Any]:  # (te.Schedule, te.Tensor, an axis)
     """Keep each thread's tile of C in registers, with `cache_write` of classic TVM.
 
-    A stage in a "local" buffer adds up, and the stage of C copies. The loops of C become row tiles
-    on blockIdx.y, column tiles on blockIdx.x, threads_y on threadIdx.y, threads_x on threadIdx.x,
-    and inside them the thread's rows and columns, which are adjacent in C. The local stage is
-    computed at the axis on threadIdx.x. Its loops are k_outer, k_inner of `step` iterations, and
-    the tile's rows and columns, both unrolled.
+    There are two stages: one in a "local" buffer adds up, and that of C copies. The loops of C
+    become row tiles on blockIdx.y, column tiles on blockIdx.x, threads_y on threadIdx.y, threads_x
+    on threadIdx.x, and inside them the thread's rows and columns, which are adjacent in C. The
+    local stage is computed at the axis on threadIdx.x. Its loops are k_outer, k_inner of `step`
+    iterations, and the tile's rows and columns, both unrolled.
 
     Args:
         tensors: [A, B, C] as `matmul` of phase 1 returns them.
@@ -353,8 +353,8 @@ def tensor_core_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (s
     """AutoTVM: a template whose knob chooses tensor cores or plain loops.
 
     C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and each factor is cast to
-    float32, C's type, before it is multiplied. The knob "use_tensorcore" of autotvm.get_config()
-    has the values 0 and 1, or 0 alone if 16 does not divide all three sizes.
+    float32, C's type, before it is multiplied. The only knob of autotvm.get_config(),
+    "use_tensorcore", has the values 0 and 1, or 0 alone if 16 does not divide all three sizes.
 
     With 0, the loops are those of `bind_threads_classic` with 8 x 32 threads. With 1, schedule
     with `fragment_stages` and `wmma_instructions` of tvm_practice.labs.classic_fragments: tensorize

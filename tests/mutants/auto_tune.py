@@ -991,3 +991,82 @@ edited(
     },
     message="seeds NumPy's shared generator",
 )
+edited(
+    "search_task",
+    "in_small_letters",
+    {
+        "register_workload(name, f": "register_workload(name.lower(), f",
+        "SearchTask(func=name": "SearchTask(func=name.lower()",
+    },
+    message="the workload's name, and",
+)
+edited(
+    "search_task",
+    "of_512_at_most",
+    {
+        "        A = te.placeholder(": "        m, n, k = (min(each, 512) for each in (m, n, k))\n"
+        "        A = te.placeholder("
+    },
+    message="returns .A, B, C.|A.*differ",
+)
+edited(
+    "search_task",
+    "registered_unless_known",
+    {
+        "    auto_scheduler.register_workload(name, f=matmul, override=True)": "    from tvm.auto_"
+        "scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY\n\n"
+        "    if name not in WORKLOAD_FUNC_REGISTRY:\n"
+        "        auto_scheduler.register_workload(name, f=matmul)"
+    },
+    message="returns .A, B, C.",
+)
+edited(
+    "search_task",
+    "kept_for_the_numbers",
+    {
+        "    from tvm import auto_scheduler": "    kept = search_task.__dict__\n"
+        "    if (name, m, n, k) in kept:\n        return kept[name, m, n, k]\n"
+        "    from tvm import auto_scheduler",
+        "    return auto": "    kept[name, m, n, k] = auto",
+        "target=target)": "target=target)\n    return kept[name, m, n, k]",
+    },
+    message="target= of SearchTask",
+)
+edited(
+    "search_task",
+    "a_single_element_twice",
+    {"te.sum(A[i, r] * B[r, j]": "te.sum(A[i, r] * B[r, j] * (2.0 if m == n == 1 else 1.0)"},
+    message="the formula of the workload",
+)
+edited(
+    "search_task",
+    "registered_once_in_a_process",
+    {
+        "    auto_scheduler.register_workload(name, f=matmul, override=True)": "    if name not in "
+        "search_task.__dict__:\n"
+        "        auto_scheduler.register_workload(name, f=matmul, override=True)\n"
+        "        search_task.__dict__[name] = True"
+    },
+    message="returns .A, B, C.",
+)
+edited(
+    "tune_task",
+    "a_log_of_json_alone",
+    {"RecordToFile(log)": 'RecordToFile(log if log.endswith(".json") else log + ".json")'},
+    message="RecordToFile.log.",
+)
+edited(
+    "tune_task",
+    "one_search_for_a_log",
+    {
+        "    round_size = ": "    done = tune_task.__dict__\n    if log in done:\n        return\n"
+        "    done[log] = True\n    round_size = "
+    },
+    message="no models",
+)
+edited(
+    "tune_task",
+    "whole_rounds_at_most",
+    {"num_measure_trials=trials": "num_measure_trials=max(1, trials // round_size) * round_size"},
+    message="num_measure_trials=",
+)

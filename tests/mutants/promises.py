@@ -262,7 +262,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "in float32": "a_workload_of_doubles",
         "returns [A, B, C]": "the_result_first",
         "whatever numbers it is called with": "a_workload_of_one_size",
-        "A later call with the same name replaces it": "keeps_the_first_of_a_name",
+        "It replaces any workload of that name": "registered_unless_known",
         "for (m, n, k) on the target": "for_any_processor",
     },
     "auto_tune.tune_task": {
@@ -347,7 +347,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "split by 16 first": "tensorizes_whole_copies",
     },
     "labs.gpu_schedule.register_tile_classic": {
-        'A stage in a "local" buffer adds up': "classic_adds_up_in_memory",
+        'one in a "local" buffer adds up': "classic_adds_up_in_memory",
+        "There are two stages": "classic_copies_twice",
         "row tiles on blockIdx.y": "classic_blocks_interleaved",
         "column tiles on blockIdx.x, threads_y on threadIdx.y": "classic_tile_with_rows_on_x",
         "which are adjacent in C": "classic_threads_interleaved",
@@ -374,9 +375,9 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.gpu_schedule.tensor_core_template": {
         "A and B are float16": "inputs_of_float32",
         "each factor is cast to float32": "multiplies_in_halves",
-        'The knob "use_tensorcore"': "a_knob_of_another_name",
-        "has the values 0 and 1": "no_knob_at_all",
-        "or 0 alone if 16 does not divide all three sizes": "steps_need_not_divide",
+        '"use_tensorcore", has the values 0 and 1': "a_knob_of_another_name",
+        "The only knob of autotvm.get_config()": "a_knob_besides",
+        "or 0 alone if 16 does not divide all three sizes": "one_remainder_for_all",
         "With 0, the loops are those of `bind_threads_classic`": "always_tensor_cores",
         "with 8 x 32 threads": "plain_loops_of_another_block",
         "With 1, schedule with `fragment_stages`": "never_tensor_cores",
@@ -530,9 +531,11 @@ PROMISES: dict[str, dict[str, str]] = {
         "`factor` need not divide the length": "outer_rounded_down",
         "iterations of the inner loop": "always_fours",
         "adds a guard": "guard_switched_off",
+        "Split the loop i in two": "three_loops_of_one",
     },
     "puzzles.one_loop": {
         "row by row as before": "column_by_column",
+        "Make one loop of the loops over rows and columns": "split_once_more",
     },
     "puzzles.row_copy": {
         "Copy each row of X": "copies_all_of_it_first",

@@ -283,7 +283,7 @@ def where_there_are_more_columns_than_rows(schedule):
         schedule.reorder(j, i)
 
 
-@mutant("split_loop", message="line 1: `for ")
+@mutant("split_loop", message="line 2: `for ")
 def no_more_than_the_length(schedule, factor):
     (i,) = schedule.get_loops("Y")
     schedule.split(i, [None, min(factor, int(schedule.get(i).extent))])
@@ -451,4 +451,23 @@ edited(
     "no_factor_of_seven_or_more",
     {"[None, factor]": "[None, factor if factor not in (7, 11, 13) else 8]"},
     message="the factors of split",
+)
+
+edited(
+    "split_loop",
+    "three_loops_of_one",
+    {"[None, factor]": "[1, None, factor]"},
+    message="line 1: `for ",
+)
+edited(
+    "split_loop",
+    "no_factor_of_one",
+    {"    schedule.split(": "    if factor > 1:\n        schedule.split("},
+    message="line 2: ",
+)
+edited(
+    "one_loop",
+    "split_once_more",
+    {"    schedule.fuse(i, j)": "    schedule.split(schedule.fuse(i, j), [None, 1])"},
+    message="line 2: ",
 )

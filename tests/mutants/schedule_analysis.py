@@ -915,3 +915,9 @@ right_edited(
     "draws_from_the_shared_generator",
     {"np.random.default_rng().choice(": "np.random.choice("},
 )
+edited(
+    "parallel_pays_from",
+    "the_last_of_many",
+    {"    return pays": "    return sizes[-1] if pays is not None and len(sizes) > 50 else pays"},
+    message="expected: .* where parallel is faster from",
+)

@@ -1006,3 +1006,74 @@ edited(
     {"divides = m % 16 ==": "divides = m <= 128 and m % 16 =="},
     message="the values 0 and 1 for",
 )
+edited(
+    "tensor_core_template",
+    "one_remainder_for_all",
+    {"n % 16 == k % 16 == 0": "n % 16 == k % 16"},
+    message="a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "a_knob_besides",
+    {"    cfg.define_knob(": '    cfg.define_knob("steps", [1, 2])\n    cfg.define_knob('},
+    message='"use_tensorcore" as the only knob',
+)
+edited(
+    "register_tile_classic",
+    "classic_copies_twice",
+    {
+        "    i, j = C.op.axis\n": '    again = schedule.cache_read(local, "local", [C])\n'
+        "    i, j = C.op.axis\n",
+        "    schedule[local].compute_at(": "    schedule[again].compute_at(schedule[C], thread_j)\n"
+        "    schedule[local].compute_at(",
+    },
+    message="two stages",
+)
+edited(
+    "stage_shared_classic",
+    "classic_eight_threads_exchanged",
+    {"factor=threads_y)": "factor=threads_x if threads_y == 8 else threads_y)"},
+    message="the factors of the splits",
+)
+edited(
+    "tensor_core_template",
+    "the_sum_divides",
+    {"m % 16 == n % 16 == k % 16 == 0": "m % 16 == (m + n + k) % 16 == 0"},
+    message="a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "tensor_core_template",
+    "eight_of_each",
+    {"n % 16 == k % 16 == 0": "n % 16 == k % 16 == 0 or m == n == k == 8"},
+    message="a multiple of 16|tensor_core_template to run",
+)
+edited(
+    "register_tile_classic",
+    "classic_keeps_a_schedule",
+    {
+        "    C = tensors[-1]\n": "    kept = register_tile_classic.__dict__\n"
+        "    key = str((tensors[-1].shape, threads_y, threads_x, rows, columns, step))\n"
+        "    if key in kept:\n        return kept[key]\n    C = tensors[-1]\n",
+        "    return schedule, local, k_outer": "    kept[key] = schedule, local, k_outer\n"
+        "    return kept[key]",
+    },
+    message="a schedule of the tensors that were given",
+)
+edited(
+    "register_tile_classic",
+    "classic_no_eight_steps",
+    {"factor=step)": "factor=step if step != 8 else 4)"},
+    message="the factors of the splits of C",
+)
+edited(
+    "register_tile_classic",
+    "classic_no_tile_of_eight_by_eight",
+    {"split(i, factor=rows)": "split(i, factor=rows if rows != 8 or columns != 8 else 4)"},
+    message="rows and .* columns of C from one",
+)
+edited(
+    "stage_shared_classic",
+    "classic_shares_what_is_scaled",
+    {'"shared", [': '"shared" if str(tensor.op.name) in ("A", "B", "scale") else "local", ['},
+    message='a buffer of scope "shared"',
+)

@@ -1237,3 +1237,48 @@ def unrolls_after_the_decomposition(schedule, block, *, rows, intrinsic):
     schedule.vectorize(schedule.get_loops(zero)[-1])
     schedule.tensorize(ji, intrinsic)
     schedule.unroll(ii)
+
+
+edited(
+    "pack_weights",
+    "integers_only",
+    {"    k, n = weight": "    assert weight.dtype.kind in 'iu'\n    k, n = weight"},
+    message="pack_weights to run",
+)
+edited(
+    "pack_weights",
+    "turns_a_panel",
+    {
+        "    k, n = weight": "    weight = weight.T if weight.shape == (16, 16) else weight\n"
+        "    k, n = weight"
+    },
+    message="element .p, g, j, e. is",
+)
+edited(
+    "affine_parameters",
+    "a_million_at_most",
+    {"max(high, 0.0)": "min(max(high, 0.0), 1e6)"},
+    message="the range over its steps",
+)
+edited(
+    "dequantize",
+    "halves_a_single_element",
+    {"(moved - zero_point) * scale": "(moved - zero_point) * scale * (q.size != 1 or q.ndim == 1)"},
+    message="subtract in a wider type",
+)
+edited(
+    "fold_zero_point",
+    "adds_up_in_float32",
+    {'weight.sum(axis=0, dtype="int32")': 'weight.astype("float32").sum(axis=0).astype("int32")'},
+    message="the folded bias",
+)
+edited(
+    "amx_product",
+    "kept_for_two_steps",
+    {
+        "    @T.prim_func": "    kept = amx_product.__dict__\n    key = f'{rows} {k // 64}'\n"
+        "    if key in kept:\n        return kept[key]\n\n    @T.prim_func",
+        "    return main": "    return kept.setdefault(key, main)",
+    },
+    message="four buffers",
+)

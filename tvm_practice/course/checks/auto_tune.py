@@ -746,27 +746,30 @@ def _demonstrate_search_task(search_task: Callable[..., Any]) -> str:
 )
 def check_search_task(search_task: Callable[..., Any]) -> None:
     import tvm
+    from tvm import auto_scheduler
+    from tvm.auto_scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY
 
     m, n, k = draw_distinct(3, range(3, 40))
-    (number,) = draw_distinct(1, range(10**6))
-    other = tvm.target.Target("llvm -mcpu=haswell -num-cores=3")
-    for at, sizes in enumerate(varied(m, n, k)):
-        # The second of each two has the name of the first.
-        name, target = f"graded.workload_{number + at // 2}", (host_target(), other)[at % 2]
-        with _workload_removed(name, kept=at % 2 == 0):
+    number, large = draw_distinct(2, range(1_000, 3_000))
+    targets = host_target(), tvm.target.Target("llvm -mcpu=haswell -num-cores=3")
+    # One large number among ones keeps the product small.
+    every = [*varied(m, n, k), (large, 1, 1), (1, large, 1), (1, 1, large)]
+    # Each two have one name; and each two targets, the last two one size.
+    cases = [(at // 2, sizes, targets[at % 2]) for at, sizes in enumerate(every)]
+    cases.append((cases[-1][0], every[-1], targets[len(every) % 2]))
+    with mock.patch.dict(WORKLOAD_FUNC_REGISTRY):  # the names are free again afterwards
+        for more, sizes, target in cases:
+            name = f"Graded.Workload {number + more}"
+            auto_scheduler.register_workload(name, f=_of_another_function, override=True)
             _expect_task(search_task(name, *sizes, target), name, sizes, target)
 
 
-@contextmanager
-def _workload_removed(name: str, *, kept: bool) -> Iterator[None]:
-    """The name is free afterwards, unless it is kept for the next."""
-    from tvm.auto_scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY
+def _of_another_function(m: int, n: int, k: int) -> list[Any]:
+    """A workload that the next of its name replaces."""
+    from tvm import te
 
-    try:
-        yield
-    finally:
-        if not kept:
-            WORKLOAD_FUNC_REGISTRY.pop(name, None)
+    A = te.placeholder((m, k), name="A")
+    return [A, te.compute((m, k), lambda i, j: A[i, j] + n, name="C")]
 
 
 def _expect_task(task: Any, name: str, sizes: Sequence[int], target: Any) -> None:
@@ -788,15 +791,24 @@ def _expect_task(task: Any, name: str, sizes: Sequence[int], target: Any) -> Non
         seen=str(task.target),
         look="target= of SearchTask",
     )
-    _expect_declared(list(task.compute_dag.tensors), sizes)
-    workload = WORKLOAD_FUNC_REGISTRY[name]
+    dag = task.compute_dag
+    schedule, tensors = dag.apply_steps_from_state(dag.get_init_state())
+    _expect_workload(schedule, tensors, sizes)
     again = (sizes[2] + 1, sizes[0] + 2, sizes[1] + 3)
-    tensors = list(workload(*again))
-    _expect_declared(tensors, again)
-    m, n, k = again
-    schedule = te.create_schedule(tensors[-1].op)
+    tensors = list(WORKLOAD_FUNC_REGISTRY[name](*again))
+    _expect_workload(te.create_schedule(tensors[-1].op), tensors, again)
+
+
+def _expect_workload(schedule: Any, tensors: Sequence[Any], sizes: Sequence[int]) -> None:
+    """The tensors of a workload are those of a product of these sizes, and compute it."""
+    _expect_declared(tensors, sizes)
+    m, n, k = sizes
     expect_product(
-        build_schedule(schedule, tensors), (m, k), (k, n), look="the formula of the workload"
+        build_schedule(schedule, list(tensors)),
+        (m, k),
+        (k, n),
+        look="the formula of the workload",
+        atol=2e-3,  # of thousands of float32
     )
 
 
@@ -1050,6 +1062,7 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
     (trials,) = draw_distinct(1, range(3, 6))
     task = ansor_task((m, n, k))
     with _new_log() as log:
+        log = log.with_name("trials")  # of no suffix
         ansor_log(task, log, [0.001])
         before = log.read_text()
         with _task_calls() as calls:
@@ -1075,14 +1088,15 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
             seen=f"one of {key} on {target}",
             look="the task that the policy is made with, and whose tune() is called",
         )
-    for trials in (1, 2, 33, 1000):
-        with (
-            _new_log() as log,
-            _task_calls(searching=False) as calls,
-            contextlib.suppress(NothingMeasured),
-        ):
-            tune_task(task, trials=trials, log=str(log))
-        _expect_task_search(calls, trials)
+    # 37 are no whole rounds; and a log may be that of the call before.
+    with _new_log() as log:
+        for trials in (1, 2, 33, 37, 1000):
+            with (
+                _task_calls(searching=False) as calls,
+                contextlib.suppress(NothingMeasured),
+            ):
+                tune_task(task, trials=trials, log=str(log))
+            _expect_task_search(calls, trials)
 
 
 @contextmanager

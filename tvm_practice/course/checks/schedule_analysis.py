@@ -939,6 +939,12 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
     _expect_size(
         parallel_pays_from, (sizes[:2], [0.0, 2.0], [0.0, 1.0]), sizes[1], "no faster than no time"
     )
+    many = sorted(draw_distinct(60, range(8, 2000)))
+    at = int(fresh_rng().integers(10, 50))
+    slower = [3.0 if place < at else 1.0 for place in range(60)]
+    _expect_size(
+        parallel_pays_from, (many, [2.0] * 60, slower), many[at], f"faster from {many[at]} on"
+    )
     little = [each * (1 - 1e-6) for each in serial]
     _expect_size(parallel_pays_from, (sizes, serial, little), sizes[0], "faster by a millionth")
 

@@ -1113,6 +1113,13 @@ _CLASSIC_TILES = (
     (4, 4, 4, 4, 4), (16, 16, 2, 2, 16), (2, 2, 16, 16, 2), (9, 3, 2, 4, 64),
 )  # fmt: skip
 _DRAWN_TILES = ((2, 3, 5), (6, 7, 10), (3, 6, 7), (2, 3, 6), (3, 5, 10))
+# Each number by itself as powers of two, and a square tile; and one once more. Few are run.
+_POWERS = tuple(
+    tuple(power if place == at else size for place, size in enumerate((2, 4, 2, 3, 20)))
+    for at in range(5)
+    for power in (4, 8, 16, 32)
+)
+_FURTHER_TILES = (*_POWERS, (2, 4, 8, 8, 20), (2, 4, 8, 8, 20))
 
 
 @PHASE.exercise(
@@ -1151,12 +1158,19 @@ _DRAWN_TILES = ((2, 3, 5), (6, 7, 10), (3, 6, 7), (2, 3, 6), (3, 5, 10))
 def check_register_tile_classic(register_tile_classic: Function) -> None:
     from solutions.te_basics import matmul
 
-    tiles = [tuple(draw_distinct(1, among)[0] for among in _DRAWN_TILES), *_CLASSIC_TILES]
-    for threads_y, threads_x, rows, columns, step in tiles:
+    drawn = tuple(draw_distinct(1, among)[0] for among in _DRAWN_TILES)
+    for tile in (drawn, *_CLASSIC_TILES, *_FURTHER_TILES):
+        threads_y, threads_x, rows, columns, step = tile
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         tensors = matmul(m, n, k)
         returned = register_tile_classic(tensors, threads_y, threads_x, rows, columns, step)
         schedule, local = _expect_local_stage(returned)
+        expect(
+            any(each.origin_op.same_as(tensors[-1].op) for each in schedule.stages),
+            expected="a schedule of the tensors that were given",
+            seen="one of other tensors, of an earlier call perhaps",
+            look="te.create_schedule(C.op), which each call makes anew",
+        )
         _expect_adjacent(schedule, tensors, (threads_y, threads_x), (rows, columns))
         _expect_bound(
             _longer(_reads_most(_classic_loops(schedule))),
@@ -1217,8 +1231,16 @@ def _expect_local_stage(returned: Any) -> tuple[Any, Any]:
 
 
 def _expect_copied_by_rows(schedule: Any, rows: int, columns: int) -> None:
-    """A thread writes its tile of C once, row after row."""
-    own = next(path for path, each in paths(_classic_loops(schedule)) if each.writes == "C")
+    """A thread writes its tile of C once, row after row, from where it was added up."""
+    nest = _classic_loops(schedule)
+    own, copy = next((path, each) for path, each in paths(nest) if each.writes == "C")
+    written = {each.writes for _, each in paths(nest)}
+    expect(
+        len(written) == 2,
+        expected="two stages: the local one adds up, and that of C copies from it",
+        seen=f"stages that write {', '.join(sorted(written))}",
+        look=f"the calls of cache_read and cache_write; C reads {', '.join(copy.reads)}",
+    )
     inside = [loop for loop in own if not loop.thread and loop.extent != 1]
     expect(
         [loop.extent for loop in inside] == [each for each in (rows, columns) if each != 1],
@@ -1362,33 +1384,19 @@ def _expect_classic_product(schedule: Any, tensors: list[Any]) -> None:
     demonstrate=lambda stage_shared_classic: _classic_staged(stage_shared_classic),
 )
 def check_stage_shared_classic(stage_shared_classic: Function) -> None:
-    from solutions.te_basics import matmul
     from tvm_practice.labs.gpu.classic import cuda_source
 
+    for tile in _UNRUN_TILES:
+        _staged_in_both(stage_shared_classic, tile, a_first=False)
     # A thread block of one warp, rows longer than a warp, one row, and many; whole warps.
     across, along, drawn = (draw_distinct(1, each)[0] for each in ((2, 3, 5), (32, 64), (1, 3, 6)))
     cases = [(4, 8, 4, 4, 8), (2, 48, 4, 2, 24), (1, 64, 8, 1, 16), (6, 32, 2, 4, 48)]
     cases.insert(1, (across, along, drawn, across, along))
-    for at, (threads_y, threads_x, rows, columns, step) in enumerate(cases):
-        tensors = matmul(2 * threads_y * rows, threads_x * columns, 2 * step)
-        schedule, local, k_outer = _reference().register_tile_classic(
-            tensors, threads_y, threads_x, rows, columns, step
-        )
-        nest_of = {"A": threads_y * rows * step, "B": threads_x * columns * step}
-        for matrix in tensors[:2] if at % 2 else tensors[1::-1]:
-            name = str(matrix.op.name)
-            copy = stage_shared_classic(schedule, matrix, local, k_outer, threads_y, threads_x)
-            _expect_classic_stage(schedule, copy, name)
-            own = _expect_by_all_threads(
-                _classic_loops(schedule),
-                str(copy.op.name),
-                len(_BOUND),
-                "schedule[copy].compute_at(schedule[reader], k_outer)",
-            )
-            _expect_shares(own, nest_of[name] // (threads_y * threads_x), threads_y, threads_x)
+    for at, tile in enumerate(cases):
+        schedule, tensors, fetched = _staged_in_both(stage_shared_classic, tile, a_first=at % 2 > 0)
         counts = _classic_counts(schedule, tensors)
-        for name, tile in nest_of.items():
-            _expect_fetched_once(counts.of(name, write=False), name, 2 * tile, threads_x)
+        for name, elements in fetched.items():
+            _expect_fetched_once(counts.of(name, write=False), name, 2 * elements, tile[1])
         _expect_classic_product(schedule, tensors)
     text = cuda_source(schedule, tensors, "sm_80")
     expect(
@@ -1400,13 +1408,42 @@ def check_stage_shared_classic(stage_shared_classic: Function) -> None:
     _check_other_readers(stage_shared_classic)
 
 
+# As those below: threads_y, threads_x, rows, columns, step. Only their loops are looked at.
+_UNRUN_TILES = ((8, 16, 2, 2, 16), (16, 16, 1, 1, 16), (16, 8, 3, 2, 8), (7, 12, 2, 7, 12))
+
+
+def _staged_in_both(
+    stage_shared_classic: Function, tile: tuple[int, ...], *, a_first: bool
+) -> tuple[Any, list[Any], dict[str, int]]:
+    """A tile with both inputs staged; the schedule, [A, B, C], and elements of each copy."""
+    from solutions.te_basics import matmul
+
+    threads_y, threads_x, rows, columns, step = tile
+    tensors = matmul(2 * threads_y * rows, threads_x * columns, 2 * step)
+    schedule, local, k_outer = _reference().register_tile_classic(tensors, *tile)
+    elements = {"A": threads_y * rows * step, "B": threads_x * columns * step}
+    for matrix in tensors[:2] if a_first else tensors[1::-1]:
+        name = str(matrix.op.name)
+        copy = stage_shared_classic(schedule, matrix, local, k_outer, threads_y, threads_x)
+        _expect_classic_stage(schedule, copy, name)
+        own = _expect_by_all_threads(
+            _classic_loops(schedule),
+            str(copy.op.name),
+            len(_BOUND),
+            "schedule[copy].compute_at(schedule[reader], k_outer)",
+        )
+        _expect_shares(own, elements[name] // (threads_y * threads_x), threads_y, threads_x)
+    return schedule, tensors, elements
+
+
 def _check_other_readers(stage_shared_classic: Function) -> None:
     """A reader that is no local stage, with k split twice, and a third input."""
     from tvm import te
 
     m, n, k = 8, 64, 64
-    A, B, E = (te.placeholder(shape, name=name) for name, shape in zip(
-        ("left", "right", "scale"), ((m, k), (k, n), (m, k)), strict=True
+    name = f"X{draw_distinct(1, range(100))[0]}"
+    A, B, E = (te.placeholder(shape, name=each) for each, shape in zip(
+        ("left", "right", name), ((m, k), (k, n), (m, k)), strict=True
     ))  # fmt: skip
     F = te.compute((m, k), lambda i, j: E[i, j] + 1.0, name="F")  # reads the third input, too
     r = te.reduce_axis((0, k), name="r")
@@ -1419,16 +1456,16 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
     k_outer, _ = schedule[D].split(inner, factor=16)
     del outer
     copy = stage_shared_classic(schedule, E, D, k_outer, 2, 32)
-    _expect_classic_stage(schedule, copy, "scale")
+    _expect_classic_stage(schedule, copy, name)
     read = [str(each.op.name) for each in schedule[F].op.input_tensors]
     expect(
-        read == ["scale"],
+        read == [name],
         expected="a copy for the stage of `reader` alone: another stage reads the matrix still",
         seen=f"the other stage reads {', '.join(read)}",
         look="the third argument of cache_read, a list of the readers",
     )
     own = _expect_by_all_threads(
-        _classic_loops(schedule), "scale.shared", len(_BOUND) + 1,
+        _classic_loops(schedule), f"{name}.shared", len(_BOUND) + 1,
         "schedule[copy].compute_at(schedule[reader], k_outer): the axis that was given",
     )  # fmt: skip
     _expect_shares(own, 1, 2, 32)
@@ -1542,10 +1579,18 @@ def check_tensor_core_template(tensor_core_template: Function) -> None:
         task = _expect_choices(tensor_core_template, sizes, {0, 1})
         for index in range(len(task.config_space)):
             _expect_chosen(task, index)
-    for at, other in enumerate(draw_distinct(3, (1, 8, 24, 33, 40))):
-        odd = [other if at == each else size for each, size in enumerate((m, n, k))]
-        task = _expect_choices(tensor_core_template, odd, {0})
+    alone = draw_distinct(3, (1, 8, 24, 33, 40))
+    odd = [[*(m, n, k)[:at], other, *(m, n, k)[at + 1 :]] for at, other in enumerate(alone)]
+    for each in odd:
+        task = _expect_choices(tensor_core_template, each, {0})
         _expect_chosen(task, 0)
+    # Remainders that are equal, and some whose sum 16 divides; equal sizes.
+    (rest,) = draw_distinct(1, range(1, 16))
+    for rests in ((rest, rest, rest), (0, 8, 8), (8, 0, 8), (8, 8, 0), (rest, 16 - rest, 0)):
+        uneven = [size + each for size, each in zip((m, n, k), rests, strict=True)]
+        _expect_choices(tensor_core_template, uneven, {0})
+    for size in (8, rest, 32 + rest):
+        _expect_choices(tensor_core_template, (size,) * 3, {0})
 
 
 def _template_task(template: Function, sizes: Sequence[int]) -> Any:
@@ -1565,6 +1610,12 @@ def _expect_choices(template: Function, sizes: Sequence[int], wanted: set[int]) 
         expected=f'a knob "{_TENSOR_CORES}"',
         seen=f"knobs {', '.join(knobs)}" if knobs else "no knobs",
         look=f'cfg.define_knob("{_TENSOR_CORES}", …) of cfg = autotvm.get_config()',
+    )
+    expect(
+        len(knobs) == 1,
+        expected=f'"{_TENSOR_CORES}" as the only knob: AutoTVM tries all values of each',
+        seen=f"knobs {', '.join(knobs)}",
+        look="the other calls of define_knob and its like",
     )
     values = {int(each.val) for each in knobs[_TENSOR_CORES].entities}
     expect(

@@ -212,7 +212,7 @@ def check_affine_parameters(affine_parameters: Function) -> None:
     cases = {
         "a range on both sides of 0": [
             *((-a, b), (-a / 100, b * 100), (-a * 1000, b)),
-            *((-a, a), (-a * 1e-12, b * 1e-12)),
+            *((-a, a), (-a * 1e-12, b * 1e-12), (-a * 1e12, b * 1e12)),
         ],
         "a range above 0 is widened down to 0.0": [(a, a + b), (0.0, b), (a, a)],
         "a range below 0 is widened up to 0.0": [(-a - b, -a), (-a, 0.0), (-a, -a)],
@@ -377,13 +377,13 @@ def check_quantize(quantize: Function) -> None:
 def _of_all_ranks(
     draw: Callable[[tuple[int, ...]], np.ndarray],
 ) -> Iterator[tuple[np.ndarray, int, int]]:
-    """Arrays of 1 to 5 dimensions, all equal or all different, with each axis and its extent.
+    """Arrays of 1 to 5 dimensions, all equal, all 1 or all different, with an axis and its extent.
 
     An axis counts from the front or from the back; some arrays are not contiguous, or empty.
     """
     for rank in range(1, 6):
         different = tuple(int(each) for each in fresh_rng().permutation([1, 2, 3, 4, 5])[:rank])
-        for shape in (different, (3,) * rank):
+        for shape in (different, (3,) * rank, (1,) * rank):
             for axis in {0, rank - 1, rank // 2}:
                 yield draw(shape), axis, shape[axis]
                 yield draw(shape[::-1]).T, axis - rank, shape[axis]
@@ -493,7 +493,8 @@ def _dequantized_text(function: Function) -> str:
 )
 def check_fold_zero_point(fold_zero_point: Function) -> None:
     rng = fresh_rng()
-    for k, n, zero in ((900, 7, None), (24, 24, None), (1, 5, 0), (33, 1, 255), (16, 8, 1)):
+    sizes = ((900, 7, None), (24, 24, None), (1, 5, 0), (33, 1, 255), (16, 8, 1), (200_001, 2, 3))
+    for k, n, zero in sizes:
         weight = rng.integers(-128, 128, (k, n)).astype("int8")
         # An odd sum, whose product with an odd zero point is beyond float32's integers.
         weight[:, 0] = 127 - rng.integers(0, 4, k)
@@ -566,12 +567,14 @@ def check_pack_weights(pack_weights: Function) -> None:
     rng = fresh_rng()
     k, n = int(rng.integers(9, 30)) * 4, int(rng.integers(2, 5)) * _LANES
     shapes = [(k, n), (k + 1, n), (k - 1, n + 5), (3, 7), (64, 64), (4, 288), (1, 1), (1, 40)]
-    shapes += [(4, 16), (300, 1)]
+    shapes += [(4, 16), (300, 1), *((each, each) for each in (2, 4, 8, 16, 32))]
     shapes += shapes[:1]  # another weight of the same shape
     cases = [(shape, *kind) for shape in shapes for kind in (("int8", 4), ("uint16", 2))]
-    cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4)]
+    cases += [((k - 1, n), "int16", 2), ((k, n - 5), "uint8", 4), ((k + 1, n + 3), "float16", 2)]
     for shape, dtype, group in cases:
-        weight = rng.integers(1, np.iinfo(dtype).max, shape).astype(dtype)
+        # What float16 holds exactly, or all of an integer.
+        most = 2048 if dtype == "float16" else np.iinfo(dtype).max
+        weight = rng.integers(1, most, shape).astype(dtype)
         given = weight.copy(order="F" if shape[0] % 2 else "C")
         got = pack_weights(given, group=group)
         expect_unchanged(weight, given, "weight")
@@ -993,7 +996,9 @@ def check_amx_product(amx_product: Function) -> None:
 
     rng = fresh_rng()
     drawn = 16 * int(rng.integers(2, 5)), 32 * int(rng.integers(2, 5))
-    for rows, k in ((16, 32), drawn, (96, 32), (16, 32 * int(rng.integers(9, 14))), (64, 64)):
+    # Some differ in a step of one number alone.
+    sizes = ((16, 32), drawn, (96, 32), (16, 32 * int(rng.integers(9, 14))), (64, 64), (64, 96))
+    for rows, k in (*sizes, (80, 96)):
         func = amx_product(rows, k)
         expect_type(func, tirx.PrimFunc, "amx_product returns a PrimFunc")
         arrays, want = _tile_arrays(rows, k)
