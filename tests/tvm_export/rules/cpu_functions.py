@@ -118,6 +118,69 @@ def _convolution_nhwc(random: Random) -> Draw:
     return build, [shape], [_normal(random, (filters + 8, 3, 3, inputs))]
 
 
+def _channels_last(
+    random: Random, *, images: int, size: tuple[int, int], channels: int, filters: int, groups: int
+) -> Draw:
+    """Of strides and dilations, with a residual or a scale per image, perhaps padded after."""
+    from tvm.relax import op
+
+    kernel = _sizes(random, 2, 1, 3) if groups == 1 else (int(random.choice([3, 5, 7])),) * 2
+    strides, dilation = _sizes(random, 2, 1, 2), _sizes(random, 2, 1, 2)
+    kind, pad = int(random.integers(4)), _sizes(random, 4, 0, 2)
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    shape = [(s - 1) * t + 1 + r for s, t, r in zip(size, strides, reach, strict=True)]
+    other = (images, *((1, 1) if kind == 1 else size), filters)
+
+    def build(x: Any, other: Any, weight: Any, bias: Any) -> Any:
+        out = op.nn.conv2d(
+            x,
+            weight,
+            strides=strides,
+            dilation=dilation,
+            groups=groups,
+            data_layout="NHWC",
+            kernel_layout="HWIO",
+        )
+        out = op.add(out, bias)
+        if kind == 3:
+            return op.reshape(op.add(out, other), (images * size[0], size[1] * filters))
+        out = op.multiply(out, other) if kind == 1 else op.nn.relu(op.add(out, other))
+        return op.nn.pad(out, (0, 0, *pad, 0, 0)) if kind == 2 else out
+
+    weight = _normal(random, (*kernel, channels // groups, filters))
+    return build, [(images, *shape, channels), other], [weight, _normal(random, (filters,))]
+
+
+def _by_pixels(random: Random) -> Draw:
+    size = (int(random.integers(2, 12)), int(random.choice([5, 7, 9, 11, 13, 14])))
+    channels, filters = int(random.integers(2, 40)), int(random.integers(8, 80))
+    images = int(random.integers(1, 4))
+    return _channels_last(
+        random, images=images, size=size, channels=channels, filters=filters, groups=1
+    )
+
+
+def _in_blocks(random: Random) -> Draw:
+    """Of more input than the cache of a core; tiles that blocks do not divide."""
+    size, images = [((29, 31), 3), ((37, 36), 2)][random.integers(2)]
+    return _channels_last(random, images=images, size=size, channels=300, filters=72, groups=1)
+
+
+def _depthwise_last(random: Random) -> Draw:
+    """Neighbours that divide the line, and that do not; a few filters per channel as well."""
+    size = (int(random.integers(3, 12)), int(random.choice([5, 7, 8, 12, 13, 14, 28])))
+    channels, each = 4 * int(random.integers(2, 20)), int(random.choice([1, 1, 2, 3]))
+    images = int(random.integers(1, 3))
+    return _channels_last(
+        random,
+        images=images,
+        size=size,
+        channels=channels,
+        filters=channels * each,
+        groups=channels,
+    )
+
+
 def _convolution_transposed(random: Random) -> Draw:
     from tvm.relax import op
 
@@ -223,6 +286,9 @@ FAMILIES = {
     "3x3 convolution": _convolution_3x3,
     "grouped convolution": _grouped,
     "convolution, channels last": _convolution_nhwc,
+    "convolution, by pixels": _by_pixels,
+    "convolution, in blocks": _in_blocks,
+    "depthwise convolution, channels last": _depthwise_last,
     "transposed convolution": _convolution_transposed,
     "depthwise convolution": _depthwise,
     "softmax": _softmax,
@@ -622,6 +688,39 @@ def prefetches(rows: int, chunks: int) -> dict[str, Any]:
     x = _normal(random, (rows, 256))
     error = np.abs(_run(scheduled, target, [x]) - x @ weight).max()
     return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
+
+
+def blocks_of_rows() -> dict[str, int]:
+    """Row tiles in a block of 1x1 convolutions on 256-bit vectors, 0 for no blocks, by the case."""
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction, ranked_tiles
+    from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
+    from tvm_practice.tvm_export.rules.cpu.row_blocks import tiles_of_block
+
+    def tiles(cache: int, filters: int, images: int = 8, prepack: bool = True) -> int:
+        from tvm.relax import op
+
+        def build(x: Any, weight: Any) -> Any:
+            return op.nn.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO")
+
+        weight = np.zeros((1, 1, 256, filters), "float32")
+        module = _module((build, [(images, 28, 28, 256)], [weight]))
+        (func,) = (
+            each for _, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+        )
+        cpu = Cpu(256, 16, 2, cache)
+        found = find_contraction(func.with_attr(CONSTANTS, [1] if prepack else []), cpu)
+        choice, tile = ranked_tiles(found, cpu)[0]
+        return tiles_of_block(found, tile, choice, cpu)
+
+    return {
+        "larger than the cache": tiles(1 << 19, 128),
+        "of one panel": tiles(1 << 19, 16),
+        "that fits": tiles(1 << 25, 128),
+        "with weights of the call": tiles(1 << 19, 128, prepack=False),
+        "with more weights": tiles(1 << 19, 4096, images=1),
+    }
 
 
 def left_out() -> list[list[str]]:

@@ -21,6 +21,9 @@ RULES = {
     "3x3 convolution": {"winograd"},
     "grouped convolution": {"contraction", "reduction"},
     "convolution, channels last": {"contraction"},
+    "convolution, by pixels": {"contraction", "injective"},
+    "convolution, in blocks": {"contraction", "injective"},
+    "depthwise convolution, channels last": {"reduction", "injective"},
     "transposed convolution": {"contraction"},
     "depthwise convolution": {"reduction"},
     "softmax": {"reduction"},
@@ -80,6 +83,7 @@ def test_values_that_were_wrong(session: engines.Session, case: str, rule: str) 
         "3x3 convolution",
         "grouped convolution",
         "transposed convolution",
+        "convolution, by pixels",
     ],
 )
 def test_values_with_a_tuners_tiles(session: engines.Session, family: str, seed: int) -> None:
@@ -92,7 +96,16 @@ def test_values_with_a_tuners_tiles(session: engines.Session, family: str, seed:
 @x86
 @pytest.mark.parametrize("mcpu", ["x86-64-v2", "haswell"])
 @pytest.mark.parametrize(
-    "family", ["dense", "convolution", "3x3 convolution", "softmax", "depthwise convolution"]
+    "family",
+    [
+        "dense",
+        "convolution",
+        "convolution, by pixels",
+        "3x3 convolution",
+        "softmax",
+        "depthwise convolution",
+        "depthwise convolution, channels last",
+    ],
 )
 def test_values_with_narrower_vectors(session: engines.Session, family: str, mcpu: str) -> None:
     if mcpu == "haswell" and engines.host().vector_lanes < 8:
@@ -141,6 +154,15 @@ def test_weights_are_asked_for_ahead_where_many_row_tiles_share_them(
         assert many["error"] < 1e-4
     few = session.call(f"{FUNCTIONS}:prefetches", {"rows": 2, "chunks": 1})
     assert few["asked for"] == 0 and few["error"] < 1e-4
+
+
+def test_rows_in_blocks_where_the_other_operand_is_larger_than_the_cache(
+    session: engines.Session,
+) -> None:
+    found = session.call(f"{FUNCTIONS}:blocks_of_rows")
+    for case in ("larger than the cache", "with more weights"):
+        assert 4 <= found.pop(case) <= 64, case
+    assert found == {"of one panel": 0, "that fits": 0, "with weights of the call": 0}
 
 
 def test_a_rule_that_is_left_out(session: engines.Session) -> None:

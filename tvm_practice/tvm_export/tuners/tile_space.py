@@ -24,6 +24,7 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     find_contraction,
     ranked_tiles,
 )
+from tvm_practice.tvm_export.rules.cpu.flat import tiled_function
 from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.rules.cpu.register_tiles import CHOICES, advice_of, advise
 from tvm_practice.tvm_export.tuners.history import FAILED_SECONDS, mean_seconds
@@ -36,7 +37,8 @@ def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
     """A function's tiles by predicted time, the fastest first; none if it is no contraction."""
     cpu = cpu_of(target)
     try:
-        return [choice for choice, _ in ranked_tiles(find_contraction(func, cpu), cpu)]
+        found = find_contraction(tiled_function(func, cpu), cpu)
+        return [choice for choice, _ in ranked_tiles(found, cpu)]
     except NotApplicable:
         return []
 

@@ -54,9 +54,9 @@ def _made(kept: Any) -> Any:
     import tvm
     from tvm.s_tir.meta_schedule.database import TuningRecord, Workload
 
+    from tvm_practice.tvm_export.rules.cpu import in_tiles
     from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
-    from tvm_practice.tvm_export.rules.cpu.padded import padded
-    from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
+    from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of
 
     workload = Workload.from_json(kept[0])
     record = TuningRecord.from_json(kept[1], workload)
@@ -66,4 +66,4 @@ def _made(kept: Any) -> Any:
     if advice_of(function) is None:
         return schedule
     # The record has a tile's sizes only; the primitives are those of the rule that takes them.
-    return padded(schedule_contraction)(function, cpu_of(record.target))
+    return in_tiles(function, cpu_of(record.target))

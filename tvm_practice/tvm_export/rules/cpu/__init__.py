@@ -25,6 +25,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.constant_folding import computed_constants
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
+from tvm_practice.tvm_export.rules.cpu.flat import flat
 from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
 from tvm_practice.tvm_export.rules.cpu.loops import (
     CONSTANTS,
@@ -44,9 +45,11 @@ from tvm_practice.tvm_export.rules.first_match import UNSCHEDULED, Decision, fir
 
 # A rule makes a `Schedule` of an unscheduled PrimFunc, or raises NotApplicable.
 _Rule = Callable[[Any, Cpu], Any]
+in_tiles: _Rule = padded(flat(schedule_contraction))
+"""The rule of contractions, which follows a tuner's advice."""
 _RULES: tuple[tuple[str, _Rule], ...] = (
     ("winograd", padded(schedule_winograd)),
-    ("contraction", padded(schedule_contraction)),
+    ("contraction", in_tiles),
     ("reduction", padded(schedule_reduction)),
     ("injective", padded(schedule_injective)),
     ("fallback", schedule_loops),
@@ -153,7 +156,7 @@ def schedule_candidate(func: Any, target: Any) -> Any:
         packed shape.
     """
     if advice_of(func) is not None:
-        func = padded(schedule_contraction)(func, cpu_of(target)).mod["main"]
+        func = in_tiles(func, cpu_of(target)).mod["main"]
     if target.kind.name == "llvm":
         func = vectorizable_math(func)
     return _packed_before(func)

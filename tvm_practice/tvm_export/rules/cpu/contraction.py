@@ -36,14 +36,16 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 )
 
 # Two multiply-adds and two loads start in a cycle; a multiply-add takes four.
-_A_CYCLE, _LATENCY = 2, 4
+# Loads start late now and then, so that sums that wait for each other take a little longer.
+_A_CYCLE, _LATENCY = 2, 4.5
 # Loads that hide behind multiply-adds still cost a little.
-_A_LOAD = 0.1
+_A_LOAD = 0.05
 VECTORS = (1, 2, 3, 4, 6, 8)
 # A tile written back across its vectors goes through shuffles, and LLVM spills larger ones.
 _TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
 _SPILLS = 4
-# Columns beyond the last cost, beside wasted arithmetic, bounds checks at write-back.
+# What lies beyond the last column, or row where those are written back as vectors, costs bounds
+# checks at write-back beside wasted arithmetic.
 _INEXACT = 1.1
 # Parts of a sum that are tried first, and what their sums' way through memory is taken for.
 _CHUNKS, _APART = 4, 1.1
@@ -267,13 +269,21 @@ def _group_size(iterator: Any, value: Any) -> int | None:
     from tvm import tirx
 
     sizes: set[int] = set()
+    rests: list[Any] = []
 
     def keep(division: Any) -> None:
         size = constant(division.b)
         if division.a.same_as(iterator.var) and size is not None and size > 1:
             sizes.add(size)
 
+    def keep_rest(division: Any) -> None:
+        if division.a.same_as(iterator.var):
+            rests.append(division)
+
     tvm_ffi.structural_walk(value, (tirx.FloorDiv, keep))
+    tvm_ffi.structural_walk(value, (tirx.FloorMod, keep_rest))
+    if rests:  # several axes counted by one iterator
+        return None
     divides = len(sizes) == 1 and (constant(iterator.dom.extent) or 0) % min(sizes) == 0
     return sizes.pop() if divides else None
 
@@ -307,6 +317,11 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
 
 
+def least_cost(found: Contraction, cpu: Cpu) -> tuple[float, Tile]:
+    """The cycles that the whole contraction should take in its best tile, and that tile."""
+    return _tile(found, cpu, ranked_tiles(found, cpu)[0][0])
+
+
 def _unroll(found: Contraction, chunks: int) -> int:
     """The most steps of the innermost sum that divide it, its parts if it is taken in parts."""
     innermost = constant(found.extents[found.reduced[-1]]) or 1
@@ -335,9 +350,7 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     size = math.prod(rows.values())
     exact_columns = extent is not None and columns % width == 0
     tiles *= math.ceil(columns / width)
-    step = max(
-        size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, float(_LATENCY)
-    )
+    step = max(size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, _LATENCY)
     step += (size + choice.vectors) * _A_LOAD
     step *= 1 if choice.chunks == 1 else _APART
     step *= _COPIED if choice.both else 1
@@ -345,6 +358,7 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
         cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
+        cost *= 1 if exact_rows else _INEXACT
     return cost, Tile(rows, width, exact_rows, exact_columns)
 
 

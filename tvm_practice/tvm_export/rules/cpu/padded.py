@@ -144,20 +144,36 @@ def _without(func: Any, padding: _Padding) -> Any:
 
 def _put_back(scheduled: Any, func: Any, padding: _Padding) -> Any:
     """A scheduled function that writes the padded output in place of the inner buffer."""
-    import tvm
-    import tvm_ffi
-    from tvm import tirx
-    from tvm.ir.expr import TensorLoad, TensorRegion
-
     position = next(
         number for number, each in enumerate(func.params) if each.same_as(padding.output)
     )
-    inner, output = scheduled.params[position], padding.output
+    inner = scheduled.params[position]
 
     def at(indices: Sequence[Any]) -> list[Any]:
         return [
             each + low if low else each for each, low in zip(indices, padding.before, strict=True)
         ]
+
+    made = written_to(scheduled, inner, padding.output, at)
+    statements = [*stages(made), *_edges(padding, [constant(each) for each in inner.shape])]
+    return with_stages(made, statements, made.body.block.alloc_buffers)
+
+
+def written_to(
+    scheduled: Any, inner: Any, output: Any, at: Callable[[Sequence[Any]], list[Any]]
+) -> Any:
+    """A scheduled function that writes `output` in place of `inner`, which is a parameter.
+
+    Args:
+        scheduled: a PrimFunc.
+        inner, output: buffers.
+        at: the indices in `output` of an element of `inner`. Where the two have as many axes it
+            moves indices by constants.
+    """
+    import tvm
+    import tvm_ffi
+    from tvm import tirx
+    from tvm.ir.expr import TensorLoad, TensorRegion
 
     def load(each: Any) -> Any:
         return tirx.BufferLoad(output, at(each.indices)) if each.source.same_as(inner) else each
@@ -170,6 +186,11 @@ def _put_back(scheduled: Any, func: Any, padding: _Padding) -> Any:
     def region(each: Any) -> Any:
         if not each.source.same_as(inner):
             return each
+        if len(inner.shape) != len(output.shape):  # a box of elements is no box there
+            zero = tirx.const(0, str(output.shape[0].ty))
+            return tirx.BufferRegion(
+                output, [tvm.ir.Range.from_min_extent(zero, extent) for extent in output.shape]
+            )
         starts = at([span.min for span in each.region])
         spans = [
             tvm.ir.Range.from_min_extent(start, span.extent)
@@ -180,14 +201,8 @@ def _put_back(scheduled: Any, func: Any, padding: _Padding) -> Any:
     body = scheduled.body
     for change in ((TensorLoad, load), (tirx.BufferStore, store), (TensorRegion, region)):
         body = tvm_ffi.structural_map(body, change, order="post")
-    made = tirx.PrimFunc(
-        [output if each.same_as(inner) else each for each in scheduled.params],
-        body,
-        scheduled.ret_type,
-        scheduled.attrs,
-    )
-    statements = [*stages(made), *_edges(padding, [constant(each) for each in inner.shape])]
-    return with_stages(made, statements, made.body.block.alloc_buffers)
+    params = [output if each.same_as(inner) else each for each in scheduled.params]
+    return tirx.PrimFunc(params, body, scheduled.ret_type, scheduled.attrs)
 
 
 def _edges(padding: _Padding, inner: Sequence[int | None]) -> list[Any]:

@@ -74,21 +74,23 @@ class _Use:
 
 def prefetch_next_panel(
     func: Any,
-    block: str,
+    name: str,
     packed: str,
     *,
     panel_axes: int,
     row_tiles: Sequence[int],
+    block: int = 0,
     cache_bytes: int,
 ) -> Any:
     """`func` with prefetches of a packed operand's next panel while a panel is used.
 
     Args:
         func: a scheduled PrimFunc.
-        block: adds a step of the sum to a tile.
+        name: of the block that adds a step of the sum to a tile.
         packed: the name of the operand's buffer [..., panels, steps of the sum ..., columns].
         panel_axes: how many of the buffer's axes pick a panel, the last of them the next one.
         row_tiles: which of the block's iterators count the row tiles of a panel.
+        block: where a panel is used by so many row tiles at a time; 0: by all.
         cache_bytes: of the cache that the panel in use and the next are to share.
 
     Returns:
@@ -97,7 +99,7 @@ def prefetch_next_panel(
     """
     # Phase 1. Find how a panel is used; leave alone what gains nothing.
     try:
-        use = _find_use(func, block, packed, panel_axes, row_tiles)
+        use = _find_use(func, name, packed, panel_axes, row_tiles, block)
         _check_gain(use, cache_bytes)
     except NotApplicable:
         return func
@@ -110,10 +112,12 @@ def prefetch_next_panel(
 
 
 def _find_use(
-    func: Any, block: str, packed: str, panel_axes: int, row_tiles: Sequence[int]
+    func: Any, name: str, packed: str, panel_axes: int, row_tiles: Sequence[int], block: int
 ) -> _Use:
     """How panels are used; NotApplicable where something of another comes between row tiles."""
-    found = _loops_around(func.body, block, [])
+    from tvm import tirx
+
+    found = _loops_around(func.body, name, [])
     if found is None or not panel_axes:
         raise NotApplicable("there is no next panel")
     loops, realize = found
@@ -125,6 +129,11 @@ def _find_use(
     values = {each.var: value for each, value in zip(iterators, realize.iter_values, strict=True)}
     panel = [substitute(each, values) for each in indices[:panel_axes]]
     tiles = [(values[iterators[i].var], _whole(iterators[i].dom.extent)) for i in row_tiles]
+    if block:
+        position: Any = 0
+        for value, extent in tiles:
+            position = position * extent + value
+        tiles = [(tirx.floormod(position, block), block)]
 
     steps = variables(*(values[each.var] for each in iterators if kind_of(each) == REDUCTION))
     sums = [each for each in loops if each.loop_var in steps]

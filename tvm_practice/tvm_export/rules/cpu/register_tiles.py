@@ -32,6 +32,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     with_stages,
 )
 from tvm_practice.tvm_export.rules.cpu.prefetch import prefetch_next_panel
+from tvm_practice.tvm_export.rules.cpu.row_blocks import tiles_of_block
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
     extent_of,
     inline_epilogue,
@@ -65,24 +66,27 @@ class Rewriter:
 
     Attributes:
         found, tile, choice: what it was made from.
+        block: row tiles that take all panels before the next ones take any, see `row_blocks`; 0:
+            all take one panel before any takes the next. With one row iterator their number is
+            rounded up to whole blocks.
         packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
             at every call) or "direct" (as it lies).
         sum, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, copy it to the
             output, and pack the operand of the columns and the other.
     """
 
-    def __init__(self, func: Any, found: Contraction, tile: Tile, choice: TileChoice):
-        self.found, self.tile, self.choice = found, tile, choice
+    def __init__(
+        self, func: Any, found: Contraction, tile: Tile, choice: TileChoice, block: int = 0
+    ):
+        self.found, self.tile, self.choice, self.block = found, tile, choice, block
         self._packs_both = choice.both and found.windowless and bool(found.rows)
-        self._edges = [  # of a symbolic extent a tile has one row
-            row for row, size in tile.rows.items() if (constant(found.extents[row]) or 0) % size
-        ]
         self.copy = str(found.block.name_hint)
         self.sum, self.pack, self.pack_rows = (
             f"{self.copy}_{part}" for part in ("tile", "pack", "pack_rows")
         )
         self.packs = self._how_to_pack()
         self._index = str(found.column.ty.dtype)
+        self._edges = [row for row in found.rows if self._reaches_beyond(row)]
         self.func = self._rewrite(func)
 
     @property
@@ -129,8 +133,16 @@ class Rewriter:
 
         size = self._size(var)
         extent = self.found.extents[var]
+        if self.block and len(self.found.rows) == 1 and var.same_as(self.found.rows[0]):
+            tiles = math.ceil((constant(extent) or 1) / (size * self.block)) * self.block
+            return tvm.tirx.const(tiles, self._index)
         whole = tvm.tirx.floordiv(extent + (size - 1), tvm.tirx.const(size, self._index))
         return tvm.sym.Analyzer().simplify(whole)
+
+    def _reaches_beyond(self, row: Any) -> bool:
+        """Whether the last tile or block does; of a symbolic extent a tile has one row."""
+        extent, count = constant(self.found.extents[row]), constant(self._count(row))
+        return None not in (extent, count) and extent != (count or 0) * self._size(row)
 
     def _size(self, var: Any) -> int:
         return self.tile.columns if var.same_as(self.found.column) else self.tile.rows[var]
@@ -355,7 +367,8 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     # Phase 1. Write the contraction anew, for an instruction and in the tile that was chosen.
     func, found = in_groups(func, find_contraction(func, cpu), cpu)
     choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
-    written = Rewriter(func, found, tile_of(found, cpu, choice), choice)
+    chosen = tile_of(found, cpu, choice)
+    written = Rewriter(func, found, chosen, choice, tiles_of_block(found, chosen, choice, cpu))
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
 
@@ -403,6 +416,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
         written.pack,
         panel_axes=written.panel_axes,
         row_tiles=written.row_tiles,
+        block=written.block,
         cache_bytes=cpu.cache_bytes,
     )
     return tvm.s_tir.Schedule(fetched)
@@ -423,6 +437,10 @@ def _nest_loops(
     within = around + len(written.found.reduced)
     outside, sums, tile = loops[:around], loops[around:within], loops[within:]
     choice = written.choice
+    if written.block:
+        rows, others = _rows_outside(schedule, outside[panels:], written.block)
+        schedule.reorder(*rows, outside[panels - 1])
+        return [*outside[: panels - 1], *rows, outside[panels - 1]], others, sums, tile
     if choice.rows_first or choice.chunks == 1:
         return outside[:panels], outside[panels:], sums, tile
     together = _tiles_together(schedule, written, outside, panels, cpu)
@@ -432,6 +450,19 @@ def _nest_loops(
         schedule.reorder(part, *inside, step)
         sums = [part, step, *sums[1:]]
     return outside[:panels], outside[panels:], sums, tile
+
+
+def _rows_outside(schedule: Any, loops: list[Any], tiles: int) -> tuple[list[Any], list[Any]]:
+    """Loops over blocks of so many row tiles, and loops over a block's."""
+    inner: list[Any] = []
+    while loops and tiles > 1:
+        *loops, loop = loops
+        extent = extent_of(schedule, loop) or 1
+        if extent > tiles:
+            blocks, loop = schedule.split(loop, [None, tiles])
+            loops, extent = [*loops, blocks], tiles
+        inner, tiles = [loop, *inner], tiles // extent
+    return loops, inner
 
 
 def _unroll_tile(schedule: Any, loops: list[Any], lanes: int) -> None:

@@ -1,0 +1,81 @@
+"""The order of a contraction's tiles: over panels outside, or over blocks of rows.
+
+All row tiles take one panel of packed columns before any takes the next: a panel stays in the cache
+and the other operand is read once per panel. Where that operand is larger than the cache, it comes
+from memory every time, and of a row of the output a panel writes only a piece. Blocks of rows are
+then the outer loop: a block stays in the cache while all panels pass by.
+"""
+
+import math
+from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.contraction import Contraction, Tile, TileChoice
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant
+
+# Of the second cache, the part that all rows may fill without blocks, and the part for a block.
+_WHOLE, _PART = 0.8, 0.5
+# Row tiles of a block: fewer take a panel from the second cache too often.
+_FEWEST, _MOST = 4, 64
+# Blocks have to save this part of what is read.
+_SAVED = 0.6
+
+
+def tiles_of_block(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> int:
+    """Row tiles of a block; 0 where panels are better outside.
+
+    Args:
+        found: the contraction.
+        tile: of rows and columns.
+        choice: what it was made from.
+        cpu: the processor.
+
+    Returns:
+        A number that the innermost row iterators' tiles make up.
+    """
+    extents = {each: constant(found.extents[each]) for each in (*found.rows, found.column)}
+    if None in extents.values() or not found.prepack or found.transposed or choice.both:
+        return 0
+    if choice.rows_first or choice.chunks > 1 or not found.rows:
+        return 0
+    columns = extents[found.column] or 1
+    panels = math.ceil(columns / tile.columns)
+    counts = [math.ceil((extents[each] or 1) / tile.rows[each]) for each in found.rows]
+    tiles = math.prod(counts)
+    other, packed = _bytes(found.other.source), _bytes(found.packed.source)
+    room = int(cpu.cache_bytes * _PART)
+    if panels == 1 or other is None or packed is None or other <= _WHOLE * cpu.cache_bytes:
+        return 0
+    most = min(room * tiles // other, _MOST, tiles // (2 * cpu.threads))
+    if most < _FEWEST:
+        return 0
+    block = _divisor(counts, most)
+    # What a thread reads from beyond its second cache.
+    by_panels = other * max(panels / cpu.threads, 1) + packed / cpu.threads
+    times = 1 if packed <= room else tiles / block / cpu.threads
+    by_rows = other / cpu.threads + packed * times
+    return block if block >= _FEWEST and by_rows < _SAVED * by_panels else 0
+
+
+def _divisor(counts: list[int], most: int) -> int:
+    """Up to so many tiles: all of the innermost iterators, and a part of the next that divides.
+
+    Of a single iterator any number, that which leaves least of the last block.
+    """
+    if len(counts) == 1:
+        sizes = range(max(most // 2, 1), most + 1)
+        return min(sizes, key=lambda size: (math.ceil(counts[0] / size) * size, -size))
+    block = 1
+    for count in reversed(counts):
+        if block * count > most:
+            return block * max(each for each in range(1, most // block + 1) if count % each == 0)
+        block *= count
+    return block
+
+
+def _bytes(buffer: Any) -> int | None:
+    """Of a buffer, None where an extent is open."""
+    import tvm
+
+    shape = [constant(each) for each in buffer.shape]
+    bits = int(tvm.DataType(str(buffer.dtype)).bits)
+    return None if None in shape else math.prod(each or 0 for each in shape) * bits // 8
