@@ -723,6 +723,38 @@ def blocks_of_rows() -> dict[str, int]:
     }
 
 
+def shifted_rows() -> dict[str, Any]:
+    """Rows that begin one element later each, of a matrix that is computed before.
+
+    Returns:
+        Loop extents around each stage, those that differ between iterations as text; the error.
+    """
+    import tvm
+    from tvm import te
+
+    from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
+    from tvm_practice.viz.loop_nest import loop_nest, paths
+
+    def shifted(h: Any, i: Any, j: Any) -> Any:
+        at = i * 15 + j + 8
+        return te.tanh(whole[h, at // 8, at % 8])
+
+    x = te.placeholder((4, 16, 8), "float32", name="x")
+    whole = te.compute((4, 16, 8), lambda h, i, j: te.exp(x[h, i, j]), name="whole")
+    out = te.compute((4, 8, 8), shifted, name="out")
+    target = _target(None)
+    module = schedule_injective(te.create_prim_func([x, out]), cpu_of(target)).mod
+    nests = paths(loop_nest(module["main"]))
+    extents = {statement.name: [each.extent for each in loops] for loops, statement in nests}
+    given = _normal(np.random.default_rng(0), (4, 16, 8))
+    made = tvm.runtime.tensor(np.zeros((4, 8, 8), "float32"))
+    tvm.compile(module, target=target)(tvm.runtime.tensor(given), made)
+    row, column = np.indices((8, 8))
+    expected = np.tanh(np.exp(given.reshape(4, -1)[:, row * 15 + column + 8]))
+    return {"extents": extents, "error": float(np.abs(made.numpy() - expected).max())}
+
+
 def left_out() -> list[list[str]]:
     """The rules of a 3x3 convolution: as it is, without Winograd's, without contractions' too."""
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults

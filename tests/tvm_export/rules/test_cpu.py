@@ -165,6 +165,13 @@ def test_rows_in_blocks_where_the_other_operand_is_larger_than_the_cache(
     assert found == {"of one panel": 0, "that fits": 0, "with weights of the call": 0}
 
 
+def test_parts_that_differ_in_size_are_not_computed_at_a_loop(session: engines.Session) -> None:
+    """TVM does not lower two such parts in one function: Funnel's positions, on one thread."""
+    found = session.call(f"{FUNCTIONS}:shifted_rows")
+    assert all(isinstance(each, int) for path in found["extents"].values() for each in path), found
+    assert found["error"] < 1e-6
+
+
 def test_a_rule_that_is_left_out(session: engines.Session) -> None:
     assert session.call(f"{FUNCTIONS}:left_out") == [["winograd"], ["contraction"], ["reduction"]]
 

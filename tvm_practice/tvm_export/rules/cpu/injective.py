@@ -7,6 +7,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import Cpu, blocks_of, is_reduction
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
     declares_reads,
     inline_cheap,
+    iterations,
     schedule_stage,
     vectorize,
 )
@@ -36,14 +37,30 @@ def schedule_injective(func: Any, cpu: Cpu) -> Any:
     *before, output = inline_cheap(schedule, schedule.get_child_blocks(schedule.get_sblock("root")))
     around = schedule_stage(schedule, output, cpu)
     for block in reversed(before):
-        if around is not None and declares_reads(schedule, block):
-            try:
-                # A loop of its own, if only of one element: `vectorize` takes the innermost.
-                schedule.compute_at(block, around, preserve_unit_loops=True)
-            except tvm.s_tir.ScheduleError:
-                pass  # another output needs it too
-            else:
-                vectorize(schedule, block, cpu)
-                continue
-        schedule_stage(schedule, block, cpu)
+        moved = None if around is None else _computed_at(schedule, block, around)
+        if moved is None:
+            schedule_stage(schedule, block, cpu)
+        else:
+            schedule = moved
+            vectorize(schedule, block, cpu)
     return schedule
+
+
+def _computed_at(schedule: Any, block: Any, loop: Any) -> Any:
+    """Another schedule, in which a block is computed at a loop; None where it cannot be.
+
+    Nor is it where the part that the loop's body needs differs in size from one iteration to the
+    next: TVM would make a buffer of the largest from loops that do not exist there.
+    """
+    import tvm
+
+    if not declares_reads(schedule, block):
+        return None
+    moved = schedule.copy()
+    try:
+        # A loop of its own, if only of one element: `vectorize` takes the innermost.
+        moved.compute_at(block, loop, preserve_unit_loops=True)
+    except tvm.s_tir.ScheduleError:
+        return None  # another output needs it too
+    whole, part = (iterations(each, each.get_loops(block)) for each in (schedule, moved))
+    return moved if part is not None or whole is None else None
