@@ -116,6 +116,8 @@ def _asking(
 def _windows(x: torch.Tensor, volume: torch.Tensor) -> Outputs:
     return (
         F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        F.avg_pool2d(x, 200_000, ceil_mode=True),  # padded, it would take terabytes
+        F.avg_pool2d(x, (10**9, 3), (10**9, 2), (2, 1), ceil_mode=True, count_include_pad=False),
         F.avg_pool2d(x, (2, 3), divisor_override=5),
         F.avg_pool3d(volume, 2, 2, 1, ceil_mode=True),
         *F.max_pool2d(x, 3, 2, 1, dilation=2, return_indices=True),

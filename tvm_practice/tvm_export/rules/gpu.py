@@ -113,7 +113,10 @@ def _bound(name: Any, func: Any, rule: Any, target: Any) -> Any:
     ):
         raise NotApplicable(sums)
     with target:
-        bound = dlight.ApplyDefaultSchedule(rule)(tvm.IRModule({name: func}))[name]
+        try:
+            bound = dlight.ApplyDefaultSchedule(rule)(tvm.IRModule({name: func}))[name]
+        except AssertionError as error:  # how Matmul says that it cannot inline what is fused
+            raise NotApplicable(f"TVM's rule declines: {error}") from None
     if bound.same_as(func):
         raise NotApplicable("TVM's rule declines without a reason")
     return bound

@@ -59,21 +59,23 @@ def _mean_of_windows(operator: Any, axes: int) -> Rule:
         shape = x.shape[-axes:]
         counts: list[Any] = []
         around: list[int] = []
+        sizes: list[int] = []
         for extent, k, s, p in zip(shape, kernel, stride, padding, strict=True):
             out = _windows(extent, k, s, p, ceil_mode)
-            around = [p, (out - 1) * s + k - extent - p, *around]
+            # A window beyond both ends is as if it ended there: EfficientNet's last is 1280 wide.
+            alone = isinstance(out, int) and out == 1
+            sizes.append(min(k, extent + 2 * p) if alone else k)
+            around = [p, (out - 1) * s + sizes[-1] - extent - p, *around]
             first = torch.arange(out, device=x.device) * s - p
             last = torch.where(first + k > extent + p, extent + p, first + k)
             if not count_include_pad:
                 first = torch.where(first < 0, 0, first)
                 last = torch.where(last > extent, extent, last)
             counts.append(last - first)
-        volume = 1
-        for k in kernel:
-            volume *= k
+        volume = math.prod(sizes)
         wide = x if x.is_floating_point() else x.to(torch.float64)
         whole = torch.ops.aten.constant_pad_nd.default(wide, around, 0)
-        total = operator(whole, kernel, stride) * volume
+        total = operator(whole, sizes, stride) * volume
         if divisor is not None:
             return _divided(total, divisor, x.dtype)
         count = counts[0]
