@@ -33,7 +33,7 @@ def template(names: Sequence[str], module: str = "my_converters") -> str:
     """The text of a module of converters for the current engine, their bodies left open.
 
     Args:
-        names: of the operators, as a refusal names them: "special_airy_ai.default".
+        names: of the operators, as a refusal names them: "special_hermite_polynomial_h.default".
         module: that the text is put in.
 
     Raises:
