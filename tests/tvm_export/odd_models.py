@@ -94,7 +94,9 @@ def shape_by_a_value() -> Made:
 
 
 def unknown_operator() -> Made:
-    return _model(lambda layer, x: torch.special.hermite_polynomial_h(layer(x), 3), torch.randn(2, 4))
+    return _model(
+        lambda layer, x: torch.special.hermite_polynomial_h(layer(x), 3), torch.randn(2, 4)
+    )
 
 
 def random_numbers() -> Made:
