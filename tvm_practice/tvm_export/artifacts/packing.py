@@ -127,8 +127,7 @@ def link(library: Path, target: str, output: Path) -> None:
 def bundle(library: str, files: list[str]) -> None:
     """Write deploy_lib.tar from its object files, as `export_library` wants of an fcompile.
 
-    TVM's own compresses. Weights become only a twelfth smaller, and it takes longer than the rest
-    of an export's writing: 13 s for 440 MB.
+    TVM's own compresses, which takes long and makes float32 weights hardly smaller.
 
     Args:
         library: to write.
