@@ -22,7 +22,7 @@ from tvm_practice.tvm_export.tuners.history import (
 from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
 from tvm_practice.tvm_export.tuners.search import going
-from tvm_practice.tvm_export.tuners.workers import unbound_threads
+from tvm_practice.tvm_export.tuners.workers import patient, unbound_threads
 
 _BUILD_SECONDS = 30
 _RUN_SECONDS = 10
@@ -105,7 +105,8 @@ def measuring(tasks: Sequence[Any], trials: int, log: str | Path) -> Iterator[Me
                     for measured, result in zip(inputs, results, strict=True)
                 )
 
-        builder = auto_scheduler.LocalBuilder(timeout=_BUILD_SECONDS, n_parallel=thread_count())
+        limit = round(patient(_BUILD_SECONDS))
+        builder = auto_scheduler.LocalBuilder(timeout=limit, n_parallel=thread_count())
         yield Measuring(builder, _runner(), Watch())
 
 
@@ -176,7 +177,7 @@ def _kept_workers(journal: Journal, progress: Progress, target: Any) -> Iterator
     pool = builders(
         target,
         max_workers=thread_count(),
-        timeout=_BUILD_SECONDS,
+        timeout=patient(_BUILD_SECONDS),
         maximum_process_uses=200,  # processes that build leak a little memory
     )
     runner = PopenWorker()

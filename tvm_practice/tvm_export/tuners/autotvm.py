@@ -29,7 +29,7 @@ from tvm_practice.tvm_export.tuners.history import (
 from tvm_practice.tvm_export.tuners.journal import Journal
 from tvm_practice.tvm_export.tuners.progress import Outcome, Progress
 from tvm_practice.tvm_export.tuners.search import going
-from tvm_practice.tvm_export.tuners.workers import unbound_threads
+from tvm_practice.tvm_export.tuners.workers import patient, unbound_threads
 from tvm_practice.tvm_export.writing import naming
 
 _BUILD_SECONDS = 30
@@ -84,8 +84,9 @@ def measuring(task: Any, trials: int, log: str | Path) -> Iterator[Measuring]:
     running, display = _runner(journal, task.target), Progress("AutoTVM", trials)
     with unbound_threads(), running as runner, display as progress:
         # More than one process at a time needs do_fork=True.
-        builder = autotvm.LocalBuilder(_BUILD_SECONDS, n_parallel=thread_count(), do_fork=True)
-        builder.executor = builders(task.target, timeout=_BUILD_SECONDS)
+        limit = patient(_BUILD_SECONDS)
+        builder = autotvm.LocalBuilder(limit, n_parallel=thread_count(), do_fork=True)
+        builder.executor = builders(task.target, timeout=limit)
         if (tracker := going().search.tracker) is not None:
             runner = _runner_on_farm(journal, going().search.rpc_key, *tracker)
 

@@ -6,6 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
+_MOST_PATIENCE = 5.0
+
+
+def patient(seconds: float) -> float:
+    """A limit by the clock, made longer where programs share the processors.
+
+    A candidate that compiles in time on an idle machine must not fail, and be remembered as one
+    that does, because the machine is busy.
+    """
+    share = psutil.getloadavg()[0] / (psutil.cpu_count() or 1)
+    return seconds * min(max(1.0, share), _MOST_PATIENCE)
+
 
 @contextmanager
 def unbound_threads() -> Iterator[None]:

@@ -7,6 +7,7 @@ from tvm_practice.engines import thread_count
 from tvm_practice.engines.orphans import end_with_parent
 from tvm_practice.tvm_export.tuners.metaschedule.candidates import this_round
 from tvm_practice.tvm_export.tuners.search import going
+from tvm_practice.tvm_export.tuners.workers import patient
 
 # A candidate that takes longer to build is given up.
 _BUILD_SECONDS = 20
@@ -46,9 +47,10 @@ def pooled_builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
     from tvm.support.popen_pool import PopenPoolExecutor, StatusKind
 
+    limit = patient(_BUILD_SECONDS)
     pool = PopenPoolExecutor(
         thread_count(),
-        timeout=_BUILD_SECONDS,
+        timeout=limit,
         initializer=end_with_parent,
         maximum_process_uses=200,  # processes that build leak a little memory
     )
@@ -67,7 +69,7 @@ def pooled_builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
                     results.append(BuilderResult(answer.value, None))
                     built[answer.value] = candidate
                 elif answer.status == StatusKind.TIMEOUT:
-                    results.append(BuilderResult(None, f"building took over {_BUILD_SECONDS} s"))
+                    results.append(BuilderResult(None, f"building took over {limit:.0f} s"))
                 else:
                     results.append(BuilderResult(None, f"it does not build: {answer.value}"))
             return results
