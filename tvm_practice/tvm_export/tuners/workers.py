@@ -17,7 +17,7 @@ def patient(seconds: float) -> float:
     A candidate that compiles in time on an idle machine must not fail, and be remembered as one
     that does, because the machine is busy.
     """
-    share = psutil.getloadavg()[0] / (psutil.cpu_count() or 1)
+    share: float = psutil.getloadavg()[0] / (psutil.cpu_count() or 1)
     return seconds * min(max(1.0, share), _MOST_PATIENCE)
 
 

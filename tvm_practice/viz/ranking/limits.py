@@ -104,7 +104,8 @@ class Costs:
         read: a sum of the widest vectors, one of which comes from L1.
         copied: a widest vector read from L1, multiplied and written to it.
         lanes: of the widest vectors.
-        near: a line from beyond L1 and from beyond L2, read in order.
+        near: how much longer a line takes from beyond L1, and from beyond L2, than one in L1; lines
+            are read in order.
         far: the same, each line on another page.
     """
 
@@ -143,7 +144,7 @@ class Costs:
         return (
             f"In ns: cycle {cycle}; multiply-add of vectors {vector}, through memory {memory};\n"
             f"gathered element {scattered}; vector read from L1 {read}, copied {copied};\n"
-            f"line from beyond L1 {lines[0]}, beyond L2 {lines[1]}; "
+            f"longer for a line from beyond L1 {lines[0]}, beyond L2 {lines[1]}; "
             f"on another page {lines[2]}, {lines[3]}"
         )
 
@@ -170,10 +171,14 @@ def measured_costs() -> Costs:
         best_seconds(each.format(steps=_STEPS, lanes=lanes), vectors, target, 15)
         for each in (_READS, _COPIES)
     )
-    (_, second), _ = machine_caches()
-    held = 1 << (int(second.kilobytes * 1024 / 2 / second.line_bytes).bit_length() - 1)
-    sizes = (held, 16 * held)
-    near, far = ([_line(size, step, target) for size in sizes] for step in (1, _FAR))
+    levels, _ = machine_caches()
+    held = [1 << (int(each.kilobytes * 512 / each.line_bytes).bit_length() - 1) for each in levels]
+    # The cycles of the loops have what reading and adding a line takes, once it is in L1.
+    in_first = _line(held[0], 1, target)
+    near, far = (
+        [max(0.0, _line(lines, step, target) - in_first) for lines in (held[1], 16 * held[1])]
+        for step in (1, _FAR)
+    )
     return Costs(
         chain / _STEPS / LATENCY,
         sums / (_STEPS // 10 * 12),
