@@ -32,7 +32,8 @@ def converters() -> dict[str, Converter]:
         "aten::remainder": remainder,
         "aten::sum": _over_axes("sum"),
         "aten::prod": _over_axes("prod"),
-        "aten::cumsum": cumsum,
+        "aten::cumsum": _running("cumsum"),
+        "aten::cumprod": _running("cumprod"),
     }
 
 
@@ -225,11 +226,16 @@ def _over_axes(name: str) -> Converter:
     return converted
 
 
-def cumsum(inputs: Sequence[Any], types: Sequence[str]) -> Any:
-    """`aten::cumsum(input, dim, dtype)`: of integers in int64."""
-    from tvm import relay
+def _running(name: str) -> Converter:
+    """`aten::cumsum(input, dim, dtype)` and its like: of integers in int64."""
 
-    return relay.cumsum(_accumulated(inputs[0], types[0], inputs[2]), axis=inputs[1])
+    def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        from tvm import relay
+
+        data = _accumulated(inputs[0], types[0], inputs[2])
+        return getattr(relay, name)(data, axis=inputs[1])
+
+    return converted
 
 
 def _accumulated(data: Any, dtype: str, asked: int | None) -> Any:
