@@ -20,6 +20,9 @@ def converters() -> dict[str, Converter]:
         "aten::diff": diff,
         "aten::roll": roll,
         "aten::gelu": gelu,
+        "aten::layer_norm": layer_norm,
+        "aten::tril": _triangle(is_lower=True),
+        "aten::triu": _triangle(is_lower=False),
         "aten::scaled_dot_product_attention": attention,
     }
 
@@ -98,6 +101,40 @@ def gelu(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     return data * half * (one + within)
 
 
+def layer_norm(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::layer_norm(input, normalized_shape, weight, bias, eps)`.
+
+    TVM's own converter refuses more than one axis.
+    """
+    import numpy as np
+    from tvm import relay
+
+    (data, shape, weight, bias), eps, dtype = inputs[:4], float(inputs[4]), types[0]
+    whole, count = shape_of(data), math.prod(shape)
+    scale, shift = (
+        relay.const(np.full(count, value), dtype) if each is None else relay.reshape(each, (count,))
+        for each, value in ((weight, 1), (bias, 0))
+    )
+    rows = data if len(shape) == 1 else relay.reshape(data, (*whole[: -len(shape)], count))
+    found = relay.nn.layer_norm(rows, scale, shift, axis=-1, epsilon=eps)
+    return found if len(shape) == 1 else relay.reshape(found, whole)
+
+
+def _triangle(*, is_lower: bool) -> Converter:
+    """`aten::tril(input, diagonal)` or `aten::triu`; TVM cannot compile its own in some places."""
+
+    def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        import numpy as np
+        from tvm import relay
+
+        data, diagonal = inputs[0], int(inputs[1])
+        kept = np.tri(*shape_of(data)[-2:], diagonal - (not is_lower), dtype="bool")
+        kept = kept if is_lower else ~kept
+        return relay.where(relay.const(kept), data, relay.const(0, types[0]))
+
+    return converted
+
+
 def attention(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::scaled_dot_product_attention` of (…, rows, width), with leading axes that broadcast.
 
@@ -124,13 +161,13 @@ def attention(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     scores = relay.reshape(scores, (*leading, rows, columns))
     never = relay.const(-math.inf, dtype)
     if is_causal:
-        mask, kind = relay.const(np.tri(rows, columns, dtype="bool")), "bool"
-    else:
-        kind = types[3]
+        scores = relay.where(relay.const(np.tri(rows, columns, dtype="bool")), scores, never)
+    elif mask is not None:
+        scores = relay.where(mask, scores, never) if types[3] == "bool" else scores + mask
+    weights = relay.nn.softmax(scores, -1)
     if mask is not None:
-        scores = relay.where(mask, scores, never) if kind == "bool" else scores + mask
-    is_empty = relay.all(relay.equal(scores, never), -1, keepdims=True)
-    weights = relay.where(is_empty, relay.const(0.0, dtype), relay.nn.softmax(scores, -1))
+        is_empty = relay.all(relay.equal(scores, never), -1, keepdims=True)
+        weights = relay.where(is_empty, relay.const(0.0, dtype), weights)
     weights = _matrices(weights, leading)
     found = relay.nn.batch_matmul(weights, value, transpose_b=False)
     return relay.reshape(found, (*leading, rows, shape_of(value)[-1]))

@@ -1,5 +1,6 @@
-"""Arguments that classic TVM's converters drop without a word: heeded here, or refused."""
+"""Arguments that classic TVM's converters drop or cannot do without: changed here, or refused."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from tvm_practice.tvm_export.importers.refusals import Refused
 
 
 def heeded(operator: str, inputs: Sequence[Any], types: Sequence[str]) -> list[Any]:
-    """An operator's inputs, changed so that what its converter drops has no effect.
+    """An operator's inputs, changed so that its converter needs no more than it heeds.
 
     Raises Refused where that cannot be.
     """
@@ -43,6 +44,30 @@ def _corrected(operator: str, inputs: list[Any], types: Sequence[str]) -> list[A
     return inputs
 
 
+def _with_weights(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::group_norm(input, groups, weight, bias, eps)` with a weight and a bias."""
+    import numpy as np
+    from tvm import relay
+
+    channels = shape_of(inputs[0])[1]
+    for place, value in ((2, 1), (3, 0)):
+        if inputs[place] is None:
+            inputs[place] = relay.const(np.full(channels, value), types[0])
+    return inputs
+
+
+def _within(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::slice(input, dim, start, end, step)` from one element of the axis to another."""
+    given = inputs[2:5]
+    extent = shape_of(inputs[0])[int(inputs[1])]
+    if not all(each is None or isinstance(each, int) for each in (*given, extent)):
+        return inputs
+    start, end, _ = slice(*given).indices(extent)
+    # A slice of the whole axis is left out where its end is the largest number.
+    inputs[2:4] = [start, sys.maxsize if end == extent else max(start, end)]
+    return inputs
+
+
 def _by_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
     """`aten::upsample_…(input, size, [align_corners,] scales)`: places follow from the sizes."""
     *_, aligned, scales = inputs
@@ -58,6 +83,8 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::add": _scaled,
     "aten::avg_pool2d": _without_divisor,
     "aten::avg_pool3d": _without_divisor,
+    "aten::group_norm": _with_weights,
+    "aten::slice": _within,
     "aten::std": _corrected,
     "aten::var": _corrected,
     "aten::var_mean": _corrected,
