@@ -232,6 +232,30 @@ def test_the_classic_engine_has_pytorchs_types_and_roundings(process_of: Process
     assert found["verdict"] == "right" or "not installed" in found["reason"], found
 
 
+# On x with NaN, infinities, very small and very large numbers, and on n of int64.
+_CLASSIC_RARE = {
+    "divided by a norm": "F.normalize(x, dim=0, eps=0.1)",
+    "between bounds": "x.clamp(-0.75, 1.25)",
+    "above a bound": "x.clamp(min=0.1)",
+    "below a bound": "x.clamp(max=0.1)",
+    "from a bound up": "x.clamp_min(0.1)",
+    "up to a bound": "x.clamp_max(0.1)",
+    "between bounds that cross": "x.clamp(2, 1)",
+    "between tensors": "x.clamp(torch.tanh(n.float()), torch.exp(n[0].float()))",
+    "tangent of lines": "F.hardtanh(x)",
+    "integers above a bound": "n.clamp(min=2)",
+    "integers below a half": "n.clamp(max=0.5)",
+}
+
+
+def test_the_classic_engine_clamps_as_pytorch(process_of: Processes) -> None:
+    steps = [Step(f"v{i}", code, "any", False) for i, code in enumerate(_CLASSIC_RARE.values())]
+    inputs = {"x": "rare((5, 33), 'float32', 0, 'any')", "n": "values((5, 33), 'int64', 0)"}
+    together = Graph(inputs, {}, steps, [each.name for each in steps])
+    found = process_of("classic").call(JUDGE, {"graph": together.to_dict(), "mode": "classic"})
+    assert found["verdict"] == "right" or "not installed" in found["reason"], found
+
+
 @pytest.mark.parametrize(
     ("code", "told"),
     [
