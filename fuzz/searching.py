@@ -66,6 +66,7 @@ class Found:
         modes: graphs per mode.
         faults: one for each kind.
         passed_over: graphs with the operators of a fault found, which were not judged.
+        drawn: graphs of the seed so far, skipped ones included.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -74,6 +75,7 @@ class Found:
     modes: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
     passed_over: int = 0
+    drawn: int = 0
 
     def note(self, graph: Graph, mode: Mode, outcome: Outcome) -> None:
         self.verdicts[outcome.verdict] += 1
@@ -117,6 +119,7 @@ def search(
     seed: int,
     seconds: float = float("inf"),
     most: int = sys.maxsize,
+    skip: int = 0,
     modes: tuple[Mode, ...] = _MODES,
     say: Callable[[str], None] = lambda line: None,
     keep: Callable[[Fault], None] = lambda fault: None,
@@ -128,6 +131,7 @@ def search(
         seed: the same one draws the same graphs.
         seconds: no graph is begun after them, but for the reduction of a fault.
         most: graphs to judge, those of reductions left out.
+        skip: graphs of the seed to draw and not to judge: those that an earlier search drew.
         modes: to draw from; one that is there twice is drawn twice as often.
         say: is told each fault.
         keep: is given each fault as soon as it is found.
@@ -137,6 +141,9 @@ def search(
     random = Random(seed)
     while time.monotonic() < ends and sum(found.verdicts.values()) < most:
         graph, mode, number = drawn_graph(random), random.choice(modes), random.randrange(10**6)
+        found.drawn += 1
+        if found.drawn <= skip:
+            continue
         if any(each.explains(graph, mode) for each in found.faults):
             found.passed_over += 1
             continue

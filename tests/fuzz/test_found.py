@@ -153,6 +153,10 @@ def test_tiles_of_no_elements(process_of: Processes) -> None:
     assert process_of("current").call(JUDGE, arguments) == {"verdict": "right", "reason": ""}
 
 
+_HEADS = (
+    "x[:, :24].reshape(2, 3, 3, 4), x[:, 1:25].reshape(2, 3, 3, 4), x[:, :24].reshape(2, 3, 3, 4)"
+)
+_IMAGE = "x[:, :32].reshape(2, 6, 2, 4)"
 # On x of float32, n of int64, m of int32 and b of bool, one output each: an export takes seconds.
 _CLASSIC = {
     "round, half to even": "torch.round(x * 4) / 2",
@@ -174,6 +178,48 @@ _CLASSIC = {
     "bits of int64": "(n & 5) ^ (~n | 3)",
     "place of the largest": "x.argmax(1)",
     "rolled by more than there is": "x.roll((-5, 70), (0, 1))",
+    "slice from before the first": "x[:2][-3:-1]",
+    "slice to after the last": "x[-2:9, 3:90:2]",
+    "sum of multiples": "torch.add(x, x.flip(1), alpha=-3)",
+    "sum of multiples of integers": "torch.add(n, 5, alpha=2)",
+    "variance by default": "torch.var(x, dim=1, correction=None)",
+    "nearest by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5)",
+    "bilinear by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5, mode='bilinear')",
+    "gelu by tanh": "F.gelu(x * 4, approximate='tanh')",
+    "gelu": "F.gelu(x * 4)",
+    "attention by a scale": f"F.scaled_dot_product_attention({_HEADS}, scale=2.0)",
+    "attention by a mask": f"F.scaled_dot_product_attention({_HEADS}, attn_mask=b[:, :3])",
+    "attention to nothing": f"F.scaled_dot_product_attention({_HEADS}, attn_mask=x[:, :3] > 1)",
+    "attention with a mask to add": f"F.scaled_dot_product_attention({_HEADS}, attn_mask=x[:, :3])",
+    "causal attention": f"F.scaled_dot_product_attention({_HEADS}, is_causal=True)",
+    "attention of shared heads": "F.scaled_dot_product_attention(x[:, :32].reshape(1, 4, 3, 8), "
+    "x[:, :16].reshape(1, 2, 3, 8), x[:, 8:24].reshape(1, 2, 3, 8), enable_gqa=True)",
+    "norm of two axes": f"F.layer_norm({_IMAGE}, (2, 4), eps=0.1)",
+    "norm of two axes with weights": "F.layer_norm(x, (3, 33), torch.sin(x), torch.cos(x), 0.1)",
+    "norm of one axis": "F.layer_norm(x, (33,), torch.sin(x[0]), torch.cos(x[0]), 0.1)",
+    "lower triangle": "x.tril(-1)",
+    "lower triangle of bools": "b.tril(1)",
+    "upper triangle": f"{_IMAGE}.triu()",
+    "upper triangle in a sum": "(n.triu(2) + 1).abs().amax(1, keepdim=True)",
+    "mask of a triangle": "x.masked_fill(torch.ones_like(x).triu(1) > 0, -9.0).softmax(-1)",
+    "group norm": f"F.group_norm({_IMAGE}, 3, eps=0.1)",
+    "shuffled channels": f"F.channel_shuffle({_IMAGE}, 3)",
+    "pixels as channels": f"F.pixel_unshuffle({_IMAGE}, 2)",
+    "turned once": f"torch.rot90({_IMAGE}, 1, (-2, 1))",
+    "turned three times": "torch.rot90(n, 3, (0, 1))",
+    "turned over": "torch.rot90(x, 2, (0, 1))",
+    "diagonal": f"torch.diagonal({_IMAGE}, -2, 1, -1)",
+    "diagonal above": "torch.diagonal(b, 1)",
+    "windows": "x.unfold(1, 5, 3)",
+    "windows of rows": "n.unfold(0, 2, 1)",
+    "added at places": "x.index_add(1, n[0, :4] & 7, x[:, :4], alpha=3)",
+    "running product": "torch.tanh(x).cumprod(-1)",
+    "running product of integers": "(m & 1).cumprod(0)",
+    "part behind the point": "torch.frac(x)",
+    "exp less 1": "torch.expm1(x / 4096) * 4096",
+    "mish": "F.mish(x * 16)",
+    "norm without an epsilon": "F.rms_norm(x, (33,))",
+    "norm with a weight": "F.rms_norm(x, (3, 33), torch.sin(x), 0.1)",
 }
 
 
@@ -184,3 +230,44 @@ def test_the_classic_engine_has_pytorchs_types_and_roundings(process_of: Process
     together = Graph(inputs, {}, steps, [each.name for each in steps])
     found = process_of("classic").call(JUDGE, {"graph": together.to_dict(), "mode": "classic"})
     assert found["verdict"] == "right" or "not installed" in found["reason"], found
+
+
+# On x with NaN, infinities, very small and very large numbers, and on n of int64.
+_CLASSIC_RARE = {
+    "divided by a norm": "F.normalize(x, dim=0, eps=0.1)",
+    "between bounds": "x.clamp(-0.75, 1.25)",
+    "above a bound": "x.clamp(min=0.1)",
+    "below a bound": "x.clamp(max=0.1)",
+    "from a bound up": "x.clamp_min(0.1)",
+    "up to a bound": "x.clamp_max(0.1)",
+    "between bounds that cross": "x.clamp(2, 1)",
+    "between tensors": "x.clamp(torch.tanh(n.float()), torch.exp(n[0].float()))",
+    "tangent of lines": "F.hardtanh(x)",
+    "integers above a bound": "n.clamp(min=2)",
+    "integers below a half": "n.clamp(max=0.5)",
+}
+
+
+def test_the_classic_engine_clamps_as_pytorch(process_of: Processes) -> None:
+    steps = [Step(f"v{i}", code, "any", False) for i, code in enumerate(_CLASSIC_RARE.values())]
+    inputs = {"x": "rare((5, 33), 'float32', 0, 'any')", "n": "values((5, 33), 'int64', 0)"}
+    together = Graph(inputs, {}, steps, [each.name for each in steps])
+    found = process_of("classic").call(JUDGE, {"graph": together.to_dict(), "mode": "classic"})
+    assert found["verdict"] == "right" or "not installed" in found["reason"], found
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (f"F.avg_pool2d({_IMAGE}, 2, divisor_override=3)", "divisor_override=3"),
+        ("x.var(1, correction=2)", "correction=2"),
+        (f"F.interpolate({_IMAGE}, scale_factor=1.4, mode='bilinear')", "no whole size"),
+    ],
+)
+def test_what_the_classic_engine_would_drop_is_refused(
+    process_of: Processes, code: str, told: str
+) -> None:
+    given = graph(code, x="values((3, 33), 'float32', 0)").to_dict()
+    found = process_of("classic").call(JUDGE, {"graph": given, "mode": "classic"})
+    assert found["verdict"] == "refused", found
+    assert told in found["reason"] or "not installed" in found["reason"]

@@ -39,18 +39,24 @@ def test_a_fault_is_shrunk_and_told_once(tmp_path: Path) -> None:
     assert ast.get_docstring(ast.parse(file.read_text())) == "wrong: flipped"
 
 
+def drawn(seed: int, most: int, skip: int = 0) -> list[tuple[Graph, Mode, int]]:
+    """The graphs that a search judges, with their modes and numbers."""
+    found: list[tuple[Graph, Mode, int]] = []
+
+    def judge(graph: Graph, mode: Mode, number: int) -> Outcome:
+        found.append((graph, mode, number))
+        return Outcome("right")
+
+    assert search(judge, seed=seed, most=most, skip=skip).drawn == skip + most
+    return found
+
+
 def test_the_seed_decides_what_is_drawn() -> None:
-    def drawn(seed: int) -> list[Graph]:
-        graphs: list[Graph] = []
+    assert drawn(3, 5) == drawn(3, 5) != drawn(4, 5)
 
-        def judge(graph: Graph, mode: Mode, number: int) -> Outcome:
-            graphs.append(graph)
-            return Outcome("right")
 
-        search(judge, seed=seed, most=5)
-        return graphs
-
-    assert drawn(3) == drawn(3) != drawn(4)
+def test_a_search_goes_on_after_an_earlier_one() -> None:
+    assert drawn(3, 2) + drawn(3, 3, skip=2) == drawn(3, 5)
 
 
 def test_errors_of_the_same_text_are_one_fault() -> None:

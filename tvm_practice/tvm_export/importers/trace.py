@@ -5,7 +5,11 @@ from dataclasses import replace
 
 from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.importers.converters import find_converters, relay_types
+from tvm_practice.tvm_export.importers.converters import (
+    find_converters,
+    relay_missing,
+    relay_types,
+)
 from tvm_practice.tvm_export.importers.converters import relay as relay_converters
 from tvm_practice.tvm_export.importers.converters.relay_results import results_as_traced
 from tvm_practice.tvm_export.importers.refusals import told_in_a_line
@@ -22,6 +26,7 @@ def import_traced(export: Export) -> Export:
     """
     call, steps = export.call, export.steps
     converters = relay_converters.converters() | relay_types.converters()
+    converters |= relay_missing.converters()
     converters |= find_converters(export.settings.converters)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relay", _WAY_OUT)

@@ -4,15 +4,27 @@ Each takes the operator's inputs, converted, and their types, as TVM's own conve
 correction of TVM's own conversion.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from tvm_practice.tvm_export.importers.refusals import Refused
 
 Converter = Callable[[Sequence[Any], Sequence[str]], Any]
 
 
 def converters() -> dict[str, Converter]:
     """By operator's name, for `import_relay`."""
-    return {"aten::linear": linear, "aten::diff": diff, "aten::roll": roll}
+    return {
+        "aten::linear": linear,
+        "aten::diff": diff,
+        "aten::roll": roll,
+        "aten::gelu": gelu,
+        "aten::layer_norm": layer_norm,
+        "aten::tril": _triangle(is_lower=True),
+        "aten::triu": _triangle(is_lower=False),
+        "aten::scaled_dot_product_attention": attention,
+    }
 
 
 def linear(inputs: Sequence[Any], types: Sequence[str]) -> Any:
@@ -25,17 +37,17 @@ def linear(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     from tvm import relay
 
     data, weight, bias = inputs[:3]
-    *leading, width = _shape(data)
-    is_vector = len(_shape(weight)) == 1  # the product then has no last dimension
+    *leading, width = shape_of(data)
+    is_vector = len(shape_of(weight)) == 1  # the product then has no last dimension
     if is_vector:
         weight = relay.expand_dims(weight, 0)
     rows = data if len(leading) == 1 else relay.reshape(data, (-1, width))
     product = relay.nn.dense(rows, weight)
     if isinstance(bias, relay.Expr):
-        product = relay.nn.bias_add(product, bias) if _shape(bias) else relay.add(product, bias)
+        product = relay.nn.bias_add(product, bias) if shape_of(bias) else relay.add(product, bias)
     if len(leading) == 1 and not is_vector:
         return product
-    return relay.reshape(product, leading if is_vector else (*leading, _shape(weight)[0]))
+    return relay.reshape(product, leading if is_vector else (*leading, shape_of(weight)[0]))
 
 
 def diff(inputs: Sequence[Any], types: Sequence[str]) -> Any:
@@ -48,9 +60,9 @@ def diff(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     data, times, axis = inputs[0], int(inputs[1]), int(inputs[2])
     parts = [inputs[3], data, inputs[4]]
     data = relay.concatenate([each for each in parts if each is not None], axis)
-    axis %= len(_shape(data))
+    axis %= len(shape_of(data))
     for _ in range(times):
-        length = _shape(data)[axis]
+        length = shape_of(data)[axis]
         later = relay.take(data, relay.const(range(1, length), "int64"), axis=axis)
         earlier = relay.take(data, relay.const(range(length - 1), "int64"), axis=axis)
         data = relay.not_equal(later, earlier) if types[0] == "bool" else later - earlier
@@ -65,14 +77,110 @@ def roll(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     from tvm import relay
 
     data, shifts, axes = inputs[0], inputs[1], list(inputs[2])
-    shape = _shape(data)
+    shape = shape_of(data)
     if not axes:
         data, axes = relay.reshape(data, (-1,)), [0]
     for shift, axis in zip(shifts, axes, strict=True):
-        extent = _shape(data)[axis]
+        extent = shape_of(data)[axis]
         places = [(place - int(shift)) % extent for place in range(extent)]
         data = relay.take(data, relay.const(places, "int64"), axis=axis)
     return relay.reshape(data, shape)
+
+
+def gelu(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::gelu(input, approximate)`. TVM's own converter drops the second argument."""
+    from tvm import relay
+
+    data, dtype = inputs[0], types[0]
+    half, one = relay.const(0.5, dtype), relay.const(1.0, dtype)
+    if inputs[1] == "tanh":
+        cubed = data * data * data * relay.const(0.044715, dtype)
+        within = relay.tanh((data + cubed) * relay.const(math.sqrt(2 / math.pi), dtype))
+    else:
+        within = relay.erf(data * relay.const(math.sqrt(0.5), dtype))
+    return data * half * (one + within)
+
+
+def layer_norm(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::layer_norm(input, normalized_shape, weight, bias, eps)`.
+
+    TVM's own converter refuses more than one axis.
+    """
+    import numpy as np
+    from tvm import relay
+
+    (data, shape, weight, bias), eps, dtype = inputs[:4], float(inputs[4]), types[0]
+    whole, count = shape_of(data), math.prod(shape)
+    scale, shift = (
+        relay.const(np.full(count, value), dtype) if each is None else relay.reshape(each, (count,))
+        for each, value in ((weight, 1), (bias, 0))
+    )
+    rows = data if len(shape) == 1 else relay.reshape(data, (*whole[: -len(shape)], count))
+    found = relay.nn.layer_norm(rows, scale, shift, axis=-1, epsilon=eps)
+    return found if len(shape) == 1 else relay.reshape(found, whole)
+
+
+def _triangle(*, is_lower: bool) -> Converter:
+    """`aten::tril(input, diagonal)` or `aten::triu`; TVM cannot compile its own in some places."""
+
+    def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        import numpy as np
+        from tvm import relay
+
+        data, diagonal = inputs[0], int(inputs[1])
+        kept = np.tri(*shape_of(data)[-2:], diagonal - (not is_lower), dtype="bool")
+        kept = kept if is_lower else ~kept
+        return relay.where(relay.const(kept), data, relay.const(0, types[0]))
+
+    return converted
+
+
+def attention(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::scaled_dot_product_attention` of (…, rows, width), with leading axes that broadcast.
+
+    TVM's own converter drops the scale. A row without an element that the mask lets through is 0.
+    Raises Refused with dropout.
+    """
+    import numpy as np
+    from tvm import relay
+
+    query, key, value, mask, dropout, is_causal, scale, shares_heads = inputs
+    if dropout:
+        raise Refused("scaled_dot_product_attention with dropout")
+    if shares_heads:
+        heads = shape_of(query)[-3]
+        key, value = (
+            relay.repeat(each, heads // shape_of(each)[-3], len(shape_of(each)) - 3)
+            for each in (key, value)
+        )
+    leading = np.broadcast_shapes(*(shape_of(each)[:-2] for each in (query, key, value)))
+    query, key, value = (_matrices(each, leading) for each in (query, key, value))
+    (_, rows, width), columns, dtype = shape_of(query), shape_of(key)[1], types[0]
+    scale = 1 / math.sqrt(width) if scale is None else scale
+    scores = relay.nn.batch_matmul(query * relay.const(scale, dtype), key)
+    scores = relay.reshape(scores, (*leading, rows, columns))
+    never = relay.const(-math.inf, dtype)
+    if is_causal:
+        scores = relay.where(relay.const(np.tri(rows, columns, dtype="bool")), scores, never)
+    elif mask is not None:
+        scores = relay.where(mask, scores, never) if types[3] == "bool" else scores + mask
+    weights = relay.nn.softmax(scores, -1)
+    if mask is not None:
+        is_empty = relay.all(relay.equal(scores, never), -1, keepdims=True)
+        weights = relay.where(is_empty, relay.const(0.0, dtype), weights)
+    weights = _matrices(weights, leading)
+    found = relay.nn.batch_matmul(weights, value, transpose_b=False)
+    return relay.reshape(found, (*leading, rows, shape_of(value)[-1]))
+
+
+def _matrices(data: Any, leading: Sequence[int]) -> Any:
+    """A tensor broadcast to these leading axes, which are made one."""
+    from tvm import relay
+
+    shape = shape_of(data)
+    if shape[:-2] != tuple(leading):
+        data = relay.broadcast_to(data, (*leading, *shape[-2:]))
+    return relay.reshape(data, (math.prod(leading), *shape[-2:]))
 
 
 def one_parameter_per_name(module: Any) -> Any:
@@ -124,7 +232,8 @@ def sums_as_products(module: Any) -> Any:
     return changed
 
 
-def _shape(expression: Any) -> tuple[int, ...]:
+def shape_of(expression: Any) -> tuple[int, ...]:
+    """The extents of an expression's result."""
     from tvm.relay.frontend.common import infer_shape
 
     shape: tuple[int, ...] = infer_shape(expression)

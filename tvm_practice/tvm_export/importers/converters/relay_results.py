@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tvm_practice.tvm_export.importers.converters.relay_arguments import heeded
 from tvm_practice.tvm_export.importers.refusals import Refused
 
 # TVM's names of the types that a trace names, by kind.
@@ -49,8 +50,8 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
     """A converter whose results are as traced."""
 
     def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
-        made = convert(inputs, types)
         node = importer.current_op[-1]
+        made = convert(heeded(node.kind(), inputs, types), types)
         if node.kind() in _OTHERWISE:
             return made
         traced = [each.type() for each in node.outputs()]

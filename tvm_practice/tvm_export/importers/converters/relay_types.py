@@ -30,9 +30,16 @@ def converters() -> dict[str, Converter]:
         "aten::floor_divide": floor_divide,
         "aten::fmod": fmod,
         "aten::remainder": remainder,
+        "aten::clamp": clamp,
+        "aten::clamp_min": clamp,
+        "aten::clamp_max": lambda inputs, types: clamp(
+            [inputs[0], None, inputs[1]], [types[0], types[0], types[1]]
+        ),
+        "aten::hardtanh": clamp,
         "aten::sum": _over_axes("sum"),
         "aten::prod": _over_axes("prod"),
-        "aten::cumsum": cumsum,
+        "aten::cumsum": _running("cumsum"),
+        "aten::cumprod": _running("cumprod"),
     }
 
 
@@ -191,6 +198,22 @@ def _left_over(one: Any, other: Any) -> Any:
     return relay.where(relay.isinf(other), one, left)
 
 
+def clamp(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::clamp(input, min, max)`, of numbers or tensors; NaN stays.
+
+    TVM's own makes the largest finite number of NaN, and of infinity where one bound is missing.
+    """
+    from tvm import relay
+
+    data, dtype = inputs[0], types[0]
+    for place, is_beyond in ((1, relay.less), (2, relay.greater)):
+        if len(inputs) > place and inputs[place] is not None:
+            pair, kinds = (data, inputs[place]), (dtype, types[place])
+            data, bound, dtype = _promoted(pair, kinds)
+            data = relay.where(is_beyond(data, bound), bound, data)
+    return data
+
+
 def _of_bits(name: str) -> Converter:
     """`aten::bitwise_and(input, other)` and its like: of bools the logical operator."""
 
@@ -225,11 +248,16 @@ def _over_axes(name: str) -> Converter:
     return converted
 
 
-def cumsum(inputs: Sequence[Any], types: Sequence[str]) -> Any:
-    """`aten::cumsum(input, dim, dtype)`: of integers in int64."""
-    from tvm import relay
+def _running(name: str) -> Converter:
+    """`aten::cumsum(input, dim, dtype)` and its like: of integers in int64."""
 
-    return relay.cumsum(_accumulated(inputs[0], types[0], inputs[2]), axis=inputs[1])
+    def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        from tvm import relay
+
+        data = _accumulated(inputs[0], types[0], inputs[2])
+        return getattr(relay, name)(data, axis=inputs[1])
+
+    return converted
 
 
 def _accumulated(data: Any, dtype: str, asked: int | None) -> Any:

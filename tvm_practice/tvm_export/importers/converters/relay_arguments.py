@@ -1,0 +1,96 @@
+"""Arguments that classic TVM's converters drop or cannot do without: changed here, or refused."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm_practice.tvm_export.importers.converters.relay import shape_of
+from tvm_practice.tvm_export.importers.refusals import Refused
+
+
+def heeded(operator: str, inputs: Sequence[Any], types: Sequence[str]) -> list[Any]:
+    """An operator's inputs, changed so that its converter needs no more than it heeds.
+
+    Raises Refused where that cannot be.
+    """
+    change = _CHANGES.get(operator.removesuffix("_"))
+    return change(operator, list(inputs), types) if change else list(inputs)
+
+
+def _scaled(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::add(input, other, alpha)` with 1 for alpha."""
+    from tvm import relay
+
+    if len(inputs) < 3 or inputs[2] == 1:
+        return inputs
+    one, other, alpha = inputs
+    by = relay.const(alpha, types[1]) if isinstance(other, relay.Expr) else alpha
+    return [one, other * by, 1]
+
+
+def _without_divisor(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::avg_pool2d(input, kernel, stride, padding, ceil, count_include_pad, divisor)`."""
+    if inputs[6] is not None:
+        raise Refused(f"{operator} with divisor_override={inputs[6]}")
+    return inputs
+
+
+def _corrected(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::var(input, dim, correction, keepdim)`, whose converter knows 0 and 1."""
+    if len(inputs) == 4 and inputs[2] is None:
+        inputs[2] = 1
+    if len(inputs) == 4 and inputs[2] not in (0, 1):
+        raise Refused(f"{operator} with correction={inputs[2]}")
+    return inputs
+
+
+def _with_weights(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::group_norm(input, groups, weight, bias, eps)` with a weight and a bias."""
+    import numpy as np
+    from tvm import relay
+
+    channels = shape_of(inputs[0])[1]
+    for place, value in ((2, 1), (3, 0)):
+        if inputs[place] is None:
+            inputs[place] = relay.const(np.full(channels, value), types[0])
+    return inputs
+
+
+def _within(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::slice(input, dim, start, end, step)` from one element of the axis to another."""
+    given = inputs[2:5]
+    extent = shape_of(inputs[0])[int(inputs[1])]
+    if not all(each is None or isinstance(each, int) for each in (*given, extent)):
+        return inputs
+    start, end, _ = slice(*given).indices(extent)
+    # A slice of the whole axis is left out where its end is the largest number.
+    inputs[2:4] = [start, sys.maxsize if end == extent else max(start, end)]
+    return inputs
+
+
+def _by_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::upsample_…(input, size, [align_corners,] scales)`: places follow from the sizes."""
+    *_, aligned, scales = inputs
+    if not scales or aligned is True:
+        return inputs
+    extents = shape_of(inputs[0])[2:]
+    if any(extent * by != int(extent * by) for extent, by in zip(extents, scales, strict=True)):
+        raise Refused(f"{operator} of {extents} by {list(scales)}, which gives no whole size")
+    return inputs
+
+
+_CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
+    "aten::add": _scaled,
+    "aten::avg_pool2d": _without_divisor,
+    "aten::avg_pool3d": _without_divisor,
+    "aten::group_norm": _with_weights,
+    "aten::slice": _within,
+    "aten::std": _corrected,
+    "aten::var": _corrected,
+    "aten::var_mean": _corrected,
+    "aten::upsample_nearest2d": _by_size,
+    "aten::upsample_nearest3d": _by_size,
+    "aten::upsample_bilinear2d": _by_size,
+    "aten::upsample_bicubic2d": _by_size,
+    "aten::upsample_trilinear3d": _by_size,
+}

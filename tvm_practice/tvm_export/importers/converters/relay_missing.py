@@ -1,0 +1,153 @@
+"""Converters for classic TVM of operators that it has none for."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm_practice.tvm_export.importers.converters.relay import shape_of
+
+Converter = Callable[[Sequence[Any], Sequence[str]], Any]
+
+
+def converters() -> dict[str, Converter]:
+    """By operator's name, for `import_relay`."""
+    return {
+        "aten::channel_shuffle": channel_shuffle,
+        "aten::diagonal": diagonal,
+        "aten::expm1": expm1,
+        "aten::frac": frac,
+        "aten::index_add": index_add,
+        "aten::mish": mish,
+        "aten::pixel_unshuffle": pixel_unshuffle,
+        "aten::rms_norm": rms_norm,
+        "aten::rot90": rot90,
+        "aten::unfold": unfold,
+    }
+
+
+def channel_shuffle(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::channel_shuffle(input, groups)`."""
+    from tvm import relay
+
+    data, groups = inputs[0], int(inputs[1])
+    batch, channels, *rest = shape_of(data)
+    grouped = relay.reshape(data, (batch, groups, channels // groups, *rest))
+    axes = [0, 2, 1, *range(3, 3 + len(rest))]
+    return relay.reshape(relay.transpose(grouped, axes), (batch, channels, *rest))
+
+
+def pixel_unshuffle(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::pixel_unshuffle(input, factor)`."""
+    from tvm import relay
+
+    data, by = inputs[0], int(inputs[1])
+    *batch, channels, rows, columns = shape_of(data)
+    parts = relay.reshape(data, (*batch, channels, rows // by, by, columns // by, by))
+    axes = [*range(len(batch)), *(len(batch) + each for each in (0, 2, 4, 1, 3))]
+    shape = (*batch, channels * by * by, rows // by, columns // by)
+    return relay.reshape(relay.transpose(parts, axes), shape)
+
+
+def rot90(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::rot90(input, k, dims)`."""
+    from tvm import relay
+
+    data, turns = inputs[0], int(inputs[1]) % 4
+    rank = len(shape_of(data))
+    first, second = (int(each) % rank for each in inputs[2])
+    flipped = {0: (), 1: (second,), 2: (first, second), 3: (first,)}[turns]
+    for axis in flipped:
+        data = relay.reverse(data, axis)
+    if turns % 2:
+        data = relay.transpose(data, _swapped(rank, first, second))
+    return data
+
+
+def _swapped(rank: int, one: int, other: int) -> list[int]:
+    """The axes in order, but for two."""
+    axes = list(range(rank))
+    axes[one], axes[other] = axes[other], axes[one]
+    return axes
+
+
+def diagonal(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::diagonal(input, offset, dim1, dim2)`."""
+    from tvm import relay
+
+    data, offset = inputs[0], int(inputs[1])
+    shape = shape_of(data)
+    first, second = (int(each) % len(shape) for each in inputs[2:4])
+    rest = [axis for axis in range(len(shape)) if axis not in (first, second)]
+    rows, columns = shape[first], shape[second]
+    places = [row * columns + row + offset for row in range(rows) if 0 <= row + offset < columns]
+    matrices = relay.transpose(data, [*rest, first, second])
+    flat = relay.reshape(matrices, (*(shape[axis] for axis in rest), rows * columns))
+    return relay.take(flat, relay.const(places, "int64"), axis=len(rest))
+
+
+def unfold(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::unfold(input, dimension, size, step)`: windows, their elements in the last axis."""
+    from tvm import relay
+
+    data, size, step = inputs[0], int(inputs[2]), int(inputs[3])
+    shape = shape_of(data)
+    axis = int(inputs[1]) % len(shape)
+    starts = range(0, shape[axis] - size + 1, step)
+    places = [[start + place for place in range(size)] for start in starts]
+    windows = relay.take(data, relay.const(places, "int64"), axis=axis)
+    axes = [each for each in range(len(shape) + 1) if each != axis + 1]
+    return relay.transpose(windows, [*axes, axis + 1])
+
+
+def index_add(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::index_add(input, dim, index, source, alpha)`."""
+    from tvm import relay
+
+    data, index, source, alpha = inputs[0], inputs[2], inputs[3], inputs[4]
+    shape = shape_of(source)
+    axis = int(inputs[1]) % len(shape)
+    index = relay.reshape(
+        relay.cast(index, "int64"), [-1 if i == axis else 1 for i in range(len(shape))]
+    )
+    if alpha != 1:
+        source = source * relay.const(alpha, types[3])
+    return relay.scatter_elements(data, relay.broadcast_to(index, shape), source, axis, "add")
+
+
+def expm1(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::expm1(input)`, without a difference of numbers near 1."""
+    from tvm import relay
+
+    data, dtype = inputs[0], types[0]
+    half, one = relay.const(0.5, dtype), relay.const(1.0, dtype)
+    return relay.tanh(data * half) * (relay.exp(data) + one)
+
+
+def frac(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::frac(input)`."""
+    from tvm import relay
+
+    return inputs[0] - relay.trunc(inputs[0])
+
+
+def mish(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::mish(input)`: x tanh(log(1 + exp(x)))."""
+    from tvm import relay
+
+    data, dtype = inputs[0], types[0]
+    zero, one = relay.const(0.0, dtype), relay.const(1.0, dtype)
+    softplus = relay.maximum(data, zero) + relay.log(relay.exp(-relay.abs(data)) + one)
+    return data * relay.tanh(softplus)
+
+
+def rms_norm(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::rms_norm(input, normalized_shape, weight, eps)`, of 16 bits in float32."""
+    import torch
+    from tvm import relay
+
+    (data, shape, weight), dtype = inputs[:3], types[0]
+    wide = "float64" if dtype == "float64" else "float32"
+    eps = torch.finfo(getattr(torch, wide)).eps if inputs[3] is None else inputs[3]
+    data = relay.cast(data, wide)
+    mean = relay.mean(data * data, axis=list(range(-len(shape), 0)), keepdims=True)
+    found = data * relay.rsqrt(mean + relay.const(eps, wide))
+    return relay.cast(found if weight is None else found * relay.cast(weight, wide), dtype)
