@@ -128,7 +128,8 @@ def _triangle(*, is_lower: bool) -> Converter:
         from tvm import relay
 
         data, diagonal = inputs[0], int(inputs[1])
-        kept = np.tri(*shape_of(data)[-2:], diagonal - (not is_lower), dtype="bool")
+        rows, columns = shape_of(data)[-2:]
+        kept = np.tri(rows, columns, diagonal - (not is_lower), dtype="bool")
         kept = kept if is_lower else ~kept
         return relay.where(relay.const(kept), data, relay.const(0, types[0]))
 

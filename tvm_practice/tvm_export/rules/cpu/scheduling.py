@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant, loads, variables
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant, loads, substitute, variables
 from tvm_practice.tvm_export.rules.cpu.vector_math import FUNCTIONS, called
 
 # A vectorized loop longer than this many registers only makes the code longer.
@@ -193,11 +193,20 @@ def _conditional(schedule: Any, block: Any) -> bool:
 
 
 def _spreads_bfloat16(schedule: Any, block: Any) -> bool:
-    """Whether a block stores a bfloat16 that is the same for its whole innermost loop."""
+    """Whether a block stores a bfloat16 that some iterations of its innermost loop share."""
+    import tvm
+    import tvm_ffi
+    from tvm import tirx
+
     statement = schedule.get(block)
     store = statement.body
     innermost = statement.iter_vars[-1].var
-    return str(store.buffer.dtype) == "bfloat16" and innermost not in variables(store.value)
+    if str(store.buffer.dtype) != "bfloat16":
+        return False
+    steps = [tirx.const(at, str(innermost.ty.dtype)) for at in (0, 1)]
+    first, second = (substitute(store.value, {innermost: step}) for step in steps)
+    simplify = tvm.sym.Analyzer().simplify  # x[j // 8] is x[0] in both
+    return bool(tvm_ffi.structural_equal(simplify(first), simplify(second)))
 
 
 def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
