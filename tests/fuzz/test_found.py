@@ -40,6 +40,12 @@ _RULES = {
         "torch.where(x0 > 0, torch.exp(x0.clamp(max=1)), torch.tanh(x0) * x0)",
         x0="values((3, 33), 'bfloat16', 1)",
     ),
+    # The padding crops: it reads beyond the dilated data, and TVM moves no stage then.
+    "a transposed convolution that crops": graph(
+        "F.conv_transpose2d(x0, self.c0, stride=3, padding=1, output_padding=2)",
+        ("weights((2, 16, 1, 1), 'float32', 7, 0.7071)",),
+        x0="values((1, 2, 1, 17), 'float32', 2)",
+    ),
     # Neighbours are the same element: a vector of one bfloat16, which TVM does not store.
     "repeated bfloat16": graph(
         "x0.repeat_interleave(3, dim=3)", x0="values((3, 96, 11, 1), 'bfloat16', 1)"

@@ -231,8 +231,10 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
     """A reduction in which each lane is an output; the name of the stage that writes it.
 
     `before` are stages that it alone reads, a padding say. They are computed image by image, just
-    before their image is read, where the images busy the threads.
+    before their image is read, where the images busy the threads. Raises NotApplicable.
     """
+    import tvm
+
     statement = schedule.get(block)
     if not any(kind_of(each) == SPATIAL for each in statement.iter_vars):
         for each in before:
@@ -252,7 +254,10 @@ def _across(schedule: Any, block: Any, before: list[Any], cpu: Cpu) -> str:
     neighbours = None if inner is None else _neighbours(schedule, statement, loops)
     if neighbours is not None:
         loops = schedule.get_loops(output)[:-2] + loops[-1:]
-    schedule.compute_at(block, loops[-2], preserve_unit_loops=True)
+    try:
+        schedule.compute_at(block, loops[-2], preserve_unit_loops=True)
+    except tvm.s_tir.ScheduleError as why:  # it reads beyond what a stage writes, as a crop may
+        raise NotApplicable("TVM cannot compute the sum within its output's loops") from why
     count = sum(kind_of(each) == REDUCTION for each in statement.iter_vars)
     own = schedule.get_loops(block)
     reduced, lanes = own[-count:], own[-count - 1]
