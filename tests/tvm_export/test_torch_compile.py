@@ -51,6 +51,10 @@ def test_what_tvm_lacks_stays_with_pytorch(call: Any) -> None:
     assert found["recurrent"][1] == {"built": 1}
 
 
+def test_equal_elements_stay_in_their_order(call: Any) -> None:
+    assert call("ties") == {"error": 0, "counted": {"built": 1}}
+
+
 def test_a_part_without_inputs_is_tvms(call: Any) -> None:
     found = call("without_inputs")
     assert found["error"] == 0

@@ -182,6 +182,23 @@ def without_inputs() -> dict[str, Any]:
     return {"error": max(errors), "counted": counted()}
 
 
+def _order(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    _, upwards = torch.sort(x * 2)
+    _, downwards = torch.sort(x + 1, 0, descending=True)
+    return upwards, downwards
+
+
+def ties() -> dict[str, Any]:
+    """The order of numbers most of which are equal: of equal ones the first comes first."""
+    x = torch.randint(0, 4, (64, 64), generator=torch.Generator().manual_seed(0))
+    got = compiled(_order)(x)
+    wanted = (
+        torch.argsort(x, stable=True),
+        torch.argsort(x, dim=0, descending=True, stable=True),
+    )
+    return {"error": differences(got, wanted), "counted": counted()}
+
+
 class Gates(nn.Module):
     def __init__(self) -> None:
         super().__init__()
