@@ -119,6 +119,13 @@ def test_a_phase_in_full(person: Person, module: str) -> None:
     person.run("python", "-m", f"tvm_practice.{module}")
 
 
+@pytest.mark.slow
+def test_the_integration_guide_from_the_top(person: Person) -> None:
+    """Its commands and programs in order; no error that its page does not announce."""
+    material = ("tests/docs/test_material.py", "-k", "integration", "-m", "")
+    person.run("pytest", "-q", *material)
+
+
 @pytest.mark.parametrize("command", _readme_commands())
 def test_readme(person: Person, command: str) -> None:
     """Each command of the README's tables works; the long ones, here short, are above in full."""

@@ -161,8 +161,9 @@ def _reference(
     import torch
 
     from tvm_practice.tvm_export.calling import as_array
+    from tvm_practice.tvm_export.ties import FirstOfEqual
 
-    with torch.inference_mode():
+    with torch.inference_mode(), FirstOfEqual():
         try:
             # Copies, because a model may write into its inputs.
             outputs = call.module(*(each.clone() for each in tensors))
@@ -302,12 +303,14 @@ def in_float64(outputs: Sequence[np.ndarray], call: "Call") -> list[np.ndarray] 
     """The model's outputs in float64; None if it has no such twin, or outputs of other shapes."""
     import torch
 
+    from tvm_practice.tvm_export.ties import FirstOfEqual
+
     try:
         twin = copy.deepcopy(call.module).double()
         inputs = [
             each.double() if each.is_floating_point() else each.clone() for each in call.tensors
         ]
-        with torch.inference_mode():
+        with torch.inference_mode(), FirstOfEqual():
             exact = [each.double().numpy() for each in twin(*inputs)]
     except Exception:  # whatever a person's model has against it
         return None

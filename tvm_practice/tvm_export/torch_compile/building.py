@@ -14,6 +14,7 @@ from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.ties import FirstOfEqual
 from tvm_practice.tvm_export.torch_compile.options import Options
 from tvm_practice.tvm_export.torch_compile.running import TensorRunner
 
@@ -61,7 +62,7 @@ def require_equal(run: TensorRunner, call: Call) -> None:
     from tvm_practice.tvm_export.steps import Steps
     from tvm_practice.tvm_export.verification import verify_against_pytorch
 
-    with torch.no_grad():
+    with torch.no_grad(), FirstOfEqual():
         reference = call.module(*call.tensors)
     made = run(call.tensors)
     outputs = [made] if isinstance(made, torch.Tensor) else list(made)

@@ -57,7 +57,6 @@ def divided(
         refused: names of nodes that the exporter does not take, as an earlier attempt has shown.
     """
     graph = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-    _sort_stably(graph)
     support = Support(graph, refused)
     partitioner = CapabilityBasedPartitioner(graph, support, allows_single_node_partition=True)
     partitions = _chosen(graph, partitioner.propose_partitions())
@@ -79,19 +78,6 @@ def divided(
         )
     whole.recompile()
     return whole
-
-
-def _sort_stably(graph: fx.GraphModule) -> None:
-    """Leave equal elements in their order, as TVM does; PyTorch's `sort` may take any order.
-
-    Else the indices of a correct part differ from PyTorch's, and the part is taken for wrong.
-    """
-    for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.sort.default):
-        x, *rest = node.args
-        node.kwargs = {
-            **dict(zip(("dim", "descending"), rest, strict=False)), **node.kwargs, "stable": True,
-        }  # fmt: skip
-        node.args, node.target = (x,), torch.ops.aten.sort.stable
 
 
 def _chosen(graph: fx.GraphModule, partitions: Sequence[Partition]) -> list[Partition]:
