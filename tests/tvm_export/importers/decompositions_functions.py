@@ -40,6 +40,10 @@ def _numbers(x: torch.Tensor, n: torch.Tensor, b: torch.Tensor) -> Outputs:
         n << 3,
         n >> 1,
         n.to(torch.int8) >> n.abs(),
+        torch.linspace(x[0, 0] + 4.3, 50, 50, dtype=torch.int64),
+        torch.linspace(-7.9, x[0, 1] * 9, 12, dtype=torch.int16),
+        torch.linspace(4.3, 50.7, 50, dtype=torch.int64) + n[0, 0],
+        torch.linspace(4.3, 50.7, 1, dtype=torch.int64) + n[0, 0],
     )
 
 

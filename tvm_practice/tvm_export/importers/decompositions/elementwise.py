@@ -86,6 +86,11 @@ def rules() -> dict[Any, Rule]:
     return found | {
         aten.full.default: _full,
         aten.full_like.default: _full_like,
+        **{
+            getattr(aten.linspace, each): _linspace
+            for each in aten.linspace.overloads()
+            if not each.endswith("out")
+        },
         aten.div.Tensor_mode: _divided,
         aten.div.Scalar_mode: _divided,
         **{
@@ -103,6 +108,26 @@ def rules() -> dict[Any, Rule]:
         aten.ceil.default: _whole(aten.ceil.default),
         aten.round.default: _whole(aten.round.default),
     }
+
+
+def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
+    """Whole numbers between whole numbers: PyTorch drops the fractions of both ends first.
+
+    Its own decomposition drops them at the end, which gives other numbers.
+    """
+    import torch
+
+    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+        return NotImplemented
+    low, high = (
+        each.to(torch.int64) if isinstance(each, torch.Tensor) else int(each)
+        for each in (start, end)
+    )
+    place = torch.arange(steps)
+    step = (high - low) * torch.ones((), dtype=torch.float64) / max(steps - 1, 1)
+    upwards = place < max(steps // 2, 1)  # from either end
+    found = torch.where(upwards, low + step * place, high - step * (steps - 1 - place))
+    return found.to(dtype)
 
 
 def _full(size: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any:
