@@ -86,11 +86,10 @@ def rules() -> dict[Any, Rule]:
     return found | {
         aten.full.default: _full,
         aten.full_like.default: _full_like,
-        **{
-            getattr(aten.linspace, each): _linspace
-            for each in aten.linspace.overloads()
-            if not each.endswith("out")
-        },
+        aten.linspace.default: _linspace,
+        aten.linspace.Tensor_Tensor: _linspace,
+        aten.linspace.Tensor_Scalar: _linspace,
+        aten.linspace.Scalar_Tensor: _linspace,
         aten.div.Tensor_mode: _divided,
         aten.div.Scalar_mode: _divided,
         **{
