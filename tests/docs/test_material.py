@@ -97,7 +97,7 @@ def _run(entry: Entry, folder: Path) -> "subprocess.CompletedProcess[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=600,  # on a busy machine
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-_MOST_PATIENCE = 5.0
+_MOST_PATIENCE = 2.0  # some candidates never end
 
 
 def patient(seconds: float) -> float:
