@@ -3,6 +3,8 @@
 `torch.sort` without `stable=True`, `topk`, `kthvalue` and `mode` return indices by some order of
 equal elements (https://docs.pytorch.org/docs/stable/generated/torch.sort.html), which differs
 between sizes and versions. A compiled model has another such order, and is right too.
+
+The importer's rules for these operators are not used: a reference must not share their mistakes.
 """
 
 from collections.abc import Mapping, Sequence
