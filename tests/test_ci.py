@@ -17,7 +17,14 @@ echo "begin $name" >> "$NOTES"
 trap 'echo "interrupted $name" >> "$NOTES"; exit 130' INT
 echo "$name says"
 case $1 in follow | -q) sleep "${{SECONDS_OF_LAST:-{seconds}}}" ;; esac
-[[ $name != "$FAILING" ]] || exit 3
+if [[ $name == "$FAILING" && $2 != *--last-failed* ]]; then
+    if (( FAILED )); then
+        cache=.pytest_cache/$1/v/cache
+        mkdir -p "$cache" && python3 -c "import json; print(json.dumps(
+            {{f'test_{{each}}': True for each in range($FAILED)}}))" > "$cache/lastfailed"
+    fi
+    exit 3
+fi
 echo "end $name" >> "$NOTES"
 """
 
@@ -36,6 +43,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("FAILING", "")
+    monkeypatch.setenv("FAILED", "0")
     return tmp_path
 
 
@@ -67,6 +75,23 @@ def test_a_failure_is_the_exit_code(
     said = [line for line in done.stdout.splitlines() if "apt-get" not in line]
     assert said == [f"{name} says" for name in order[:begun]]
     assert not list(clone.glob("tmp.*"))
+
+
+@pytest.mark.parametrize("failing", ["make_test", "make_follow"])
+@pytest.mark.parametrize(("failed", "status"), [(1, 0), (3, 0), (4, 3)])
+def test_a_few_that_failed_are_tried_alone(
+    clone: Path, failing: str, failed: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAILING", failing)
+    monkeypatch.setenv("FAILED", str(failed))
+    done = subprocess.run([clone / ".ci" / "run"], capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert _begun(clone).count(failing) == (1 if status else 2)
+    name = failing.removeprefix("make_")
+    told = f"make {name} failed, tried again alone:\n" + "".join(
+        f"test_{each}\n" for each in range(failed)
+    )
+    assert (told in done.stdout) == (not status)
 
 
 def test_both_end_when_it_is_ended(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
