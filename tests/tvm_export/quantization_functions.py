@@ -113,10 +113,7 @@ def _convolved(layer: nn.Conv2d, x: np.ndarray, limits: tuple[float, float] | No
     """A convolution by the definition, its operands rounded to steps if its input has limits."""
     weight, values = layer.weight.detach().double(), torch.from_numpy(x).double()
     if limits is not None:
-        smallest, largest = min(limits[0], 0.0), max(limits[1], 0.0)
-        scale = (largest - smallest) / 255
-        zero = round(-smallest / scale)
-        values = (torch.clamp(torch.round(values / scale) + zero, 0, 255) - zero) * scale
+        values = torch.from_numpy(_rounded(x, limits))
         steps = weight.abs().amax((1, 2, 3), keepdim=True) / 127
         weight = torch.round(weight / steps) * steps
     bias = None if layer.bias is None else layer.bias.detach().double()
@@ -124,6 +121,14 @@ def _convolved(layer: nn.Conv2d, x: np.ndarray, limits: tuple[float, float] | No
         values, weight, bias, layer.stride, layer.padding, layer.dilation, layer.groups
     )
     return np.asarray(found)
+
+
+def _rounded(x: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    """The float64 values of the bytes that stand for x, in a range."""
+    smallest, largest = min(limits[0], 0.0), max(limits[1], 0.0)
+    scale = (largest - smallest) / 255
+    zero = round(-smallest / scale)
+    return np.asarray((np.clip(np.rint(x.astype("float64") / scale) + zero, 0, 255) - zero) * scale)
 
 
 def _parameters(layer: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -171,9 +176,68 @@ def chained(folder: str) -> dict[str, Any]:
     """Of Chain: its error, the rule of each function, and how images lie.
 
     Returns:
-        {"error": from what PyTorch computes of numbers rounded alike, "of bytes": that from the
-        exact result, both relative to the largest element; "rules": by function; "layouts"}.
+        {"error": from what is computed by hand of numbers rounded alike, "of bytes": that from the
+        exact result, both relative to the largest element; "rules": by function; "layouts";
+        "results": extents and type of what each function of the module makes}.
     """
+    torch.manual_seed(3)
+    model, x = Chain().eval(), torch.randn(1, 3, 15, 17)
+    activations: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "first": lambda y: np.pad(np.clip(y, -0.5, 0.7), [(0, 0), (0, 0), (0, 2), (1, 0)]),
+        "second": lambda y: np.clip(y, 0, 6),
+        "third": lambda y: np.maximum(y, 0),
+        "fourth": lambda y: y,
+    }
+
+    def by_hand(ranges: Ranges) -> np.ndarray:
+        values = x.numpy()
+        for name, activation in activations.items():
+            values = activation(_convolved(getattr(model, name), values, ranges[name]))
+        return values
+
+    return _exported(model, x, by_hand, folder)
+
+
+class Residual(nn.Module):
+    """A maximum over windows, and additions to what a convolution reads too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.first, self.second = (nn.Conv2d(16, 16, 3, padding=1) for _ in range(2))
+        self.last = nn.Conv2d(16, 8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.max_pool2d(torch.relu(self.stem(x)), 3, stride=2, padding=1)
+        x = self.first(x) + x
+        return torch.as_tensor(self.last(x + torch.relu(self.second(x))))
+
+
+def residual(folder: str) -> dict[str, Any]:
+    """Of Residual, what `chained` returns."""
+    torch.manual_seed(4)
+    model, x = Residual().eval(), torch.randn(1, 3, 14, 18)
+
+    def by_hand(ranges: Ranges) -> np.ndarray:
+        def of(name: str, values: np.ndarray) -> np.ndarray:
+            return _convolved(getattr(model, name), values, ranges[name])
+
+        stem = torch.from_numpy(np.maximum(of("stem", x.numpy()), 0))
+        pooled = nn.functional.max_pool2d(stem, 3, stride=2, padding=1).numpy()
+        summed = of("first", pooled) + _rounded(pooled, ranges["first"])
+        both = _rounded(summed, ranges["second"]) + np.maximum(of("second", summed), 0)
+        return of("last", both)
+
+    return _exported(model, x, by_hand, folder)
+
+
+Ranges = dict[str, tuple[float, float]]
+
+
+def _exported(
+    model: nn.Module, x: torch.Tensor, by_hand: Callable[[Ranges], np.ndarray], folder: str
+) -> dict[str, Any]:
+    """The export of a model of convolutions, beside what is computed by hand in its ranges."""
     from tvm_practice.tvm_export import channels_last
     from tvm_practice.tvm_export.calibration import calibrated
     from tvm_practice.tvm_export.calling import as_call
@@ -181,8 +245,6 @@ def chained(folder: str) -> dict[str, Any]:
     from tvm_practice.tvm_export.export import Export
     from tvm_practice.tvm_export.pipeline import build, import_model, schedule
 
-    torch.manual_seed(3)
-    model, x = Chain().eval(), torch.randn(1, 3, 15, 17)
     data = Path(folder) / "data.npz"
     np.savez(data, input_0=torch.randn(2, *x.shape).numpy())
     settings = ExportSettings.model_validate(
@@ -193,15 +255,7 @@ def chained(folder: str) -> dict[str, Any]:
     with mock.patch.object(channels_last, "_MOST_MOVED", 9.0):  # the model is small
         export = build(schedule(import_model(Export.of(call, settings, engine="current"))))
     [found] = export.result(x.numpy())
-    activations: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "first": lambda y: np.pad(np.clip(y, -0.5, 0.7), [(0, 0), (0, 0), (0, 2), (1, 0)]),
-        "second": lambda y: np.clip(y, 0, 6),
-        "third": lambda y: np.maximum(y, 0),
-        "fourth": lambda y: y,
-    }
-    values = x.numpy()
-    for name, activation in activations.items():
-        values = activation(_convolved(getattr(model, name), values, ranges[name]))
+    values = by_hand(ranges)
     wide: Any = model.double()
     exact = wide(x.double()).detach().numpy()
     text = export.stages["optimized"].script(show_meta=False)
@@ -210,6 +264,7 @@ def chained(folder: str) -> dict[str, Any]:
         "of bytes": float(np.abs(values - exact).max() / np.abs(exact).max()),
         "layouts": sorted(set(re.findall(r"conv2d_(n[chw]+)", text))),
         "rules": export.result.rules,
+        "results": re.findall(r'out_ty=R\.Tensor\(\(([^)]*)\), dtype="(\w+)"', text),
     }
 
 

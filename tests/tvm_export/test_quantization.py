@@ -43,6 +43,16 @@ def test_bytes_go_from_one_convolution_to_the_next(
     assert sum(bool(re.fullmatch(short, each)) for each in found["rules"]) == 3, found["rules"]
 
 
+def test_additions_and_maxima_read_bytes(session: engines.Session, tmp_path: Path) -> None:
+    found = session.call(f"{FUNCTIONS}:residual", {"folder": str(tmp_path)})
+    assert found["error"] < found["of bytes"] / 10, found
+    assert not {"fallback", "unscheduled"} & set(found["rules"].values())
+    (_, first), *others = found["results"]
+    assert first == "int32"  # a word a pixel
+    between = {dtype for extents, dtype in others if extents.endswith(", 16")}
+    assert between == {"uint8"}, found["results"]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -22,7 +22,10 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.tvm_export.calibration import Range
+from tvm_practice.tvm_export.channels_last import FIRST
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.fused_padding import padded
+from tvm_practice.tvm_export.kept_bytes import with_bytes_kept
 from tvm_practice.tvm_export.requantization import with_short_requantization
 
 STEPS, LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
@@ -147,7 +150,7 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
             if quantization.keeps(seen.name) or not _suits(call):
                 return call
             quantization.convolutions.append(seen.name)
-            return _convolution(self.builder_.emit, call, seen, self.lookup_binding)
+            return _convolution(self.builder_, call, seen, self.lookup_binding)
 
     quantizing = Quantizing(module)
     for name, function in module.functions_items():
@@ -155,7 +158,8 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
             quantizing.builder_.update_func(name, quantizing.visit_expr(function))
     # What several layers read is quantized once; a padding that was passed over is read no more.
     shared = relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
-    return with_short_requantization(relax.transform.DeadCodeElimination()(shared))
+    kept = with_bytes_kept(relax.transform.DeadCodeElimination()(shared))
+    return with_short_requantization(kept)
 
 
 def constant_matrix(expression: Any, lookup: Any) -> np.ndarray | None:
@@ -199,7 +203,7 @@ def gains(weight: Sequence[int], groups: int) -> bool:
     )
 
 
-def _convolution(emit: Any, call: Any, seen: Range, lookup: Any) -> Any:
+def _convolution(builder: Any, call: Any, seen: Range, lookup: Any) -> Any:
     """A convolution whose input has the range that was seen.
 
     Zeros that the model pads it with are padded as bytes.
@@ -207,7 +211,7 @@ def _convolution(emit: Any, call: Any, seen: Range, lookup: Any) -> Any:
     from tvm import relax
     from tvm.relax import op
 
-    attributes = call.attrs
+    attributes, emit = call.attrs, builder.emit
     x, outside = _before_padding(call.args[0], lookup)
     weight = np.asarray(call.args[1].value.numpy())
     matrix, scales = in_bytes(weight.reshape(len(weight), -1).T)
@@ -220,15 +224,21 @@ def _convolution(emit: Any, call: Any, seen: Range, lookup: Any) -> Any:
 
     steps = op.add(op.round(op.multiply(x, number(1 / scale))), number(zero))
     steps = emit(op.astype(emit(op.clip(steps, 0, STEPS)), "int32"))
-    image = emit(op.astype(steps, "uint8"))
     padding = [int(each) for each in attributes.padding]
     groups, values = int(attributes.groups), matrix.T.reshape(weight.shape)
     more = -weight.shape[1] % _AT_ONCE if groups == 1 else 0  # channels of weight 0
-    if more or any(outside) or (zero and any(padding)):  # else the convolution's own zeros do
-        top, left, bottom, right = padding
-        inside = [0, 0, 0, more, top, bottom, left, right]
-        around = [one + other for one, other in zip(outside, inside, strict=True)]
-        image = emit(op.nn.pad(image, around, "constant", zero))
+    top, left, bottom, right = padding
+    inside = [0, 0, 0, more, top, bottom, left, right]
+    around = [one + other for one, other in zip(outside, inside, strict=True)]
+    if weight.shape[1] + more == _AT_ONCE and groups == 1 and _is_closed(x):
+        image = _pixels(builder, steps, zero, around)
+    else:
+        image = emit(op.astype(steps, "uint8"))
+        if not (more or any(outside) or (zero and any(padding))):
+            around = []  # the convolution's own zeros do
+        if around:
+            image = emit(op.nn.pad(image, around, "constant", zero))
+    if around:
         padding = [0, 0, 0, 0]
         values = np.pad(values, [(0, 0), (0, more), (0, 0), (0, 0)])
     total = op.nn.conv2d(
@@ -244,6 +254,43 @@ def _convolution(emit: Any, call: Any, seen: Range, lookup: Any) -> Any:
     shift = (zero * matrix.astype("int32").sum(0, dtype="int32")).reshape(per_channel)
     exact = emit(op.astype(op.subtract(emit(total), relax.const(shift)), "float32"))
     return op.multiply(exact, relax.const((scales * scale).astype("float32").reshape(per_channel)))
+
+
+def _pixels(builder: Any, steps: Any, zero: int, around: list[int]) -> Any:
+    """Bytes (images, 4, height, width), those of a pixel side by side, made as one word a pixel.
+
+    A store of single bytes with others between them is no store of a vector.
+
+    Args:
+        builder: of the function.
+        steps: the bytes as int32, of at most 4 channels.
+        zero: of the bytes around, and of the channels that are not there.
+        around: pads the bytes.
+    """
+    from tvm import relax
+    from tvm.relax import op
+
+    emit = builder.emit
+
+    def word(*values: int) -> Any:
+        return relax.const(int.from_bytes(bytes(values), "little", signed=True), "int32")
+
+    images, channels, height, width = (int(each) for each in steps.ty.shape)
+    whole = word(*([0] * channels + [zero] * (_AT_ONCE - channels)))
+    for channel in range(channels):
+        plane = emit(op.strided_slice(steps, [1], [channel], [channel + 1]))
+        shifted = emit(op.left_shift(plane, relax.const(8 * channel, "int32")))
+        whole = emit(op.bitwise_or(shifted, whole))
+    edges = [*around[:2], 0, 0, *around[4:]]
+    filled = int(word(*[zero] * _AT_ONCE).value.numpy())
+    words = emit(padded(whole, edges, filled, builder)) if any(edges) else whole
+    shape = [images, height + sum(around[4:6]), width + sum(around[6:]), _AT_ONCE]
+    return emit(op.permute_dims(emit(op.memory.view(words, shape, "uint8")), FIRST))
+
+
+def _is_closed(tensor: Any) -> bool:
+    """Whether all extents are known."""
+    return all(hasattr(each, "value") for each in tensor.ty.shape)
 
 
 def _before_padding(x: Any, lookup: Any) -> tuple[Any, list[int]]:
