@@ -98,9 +98,10 @@ def _losses(
 def _asking(
     x: torch.Tensor, var: torch.Tensor, a: torch.Tensor, b: torch.Tensor, low: torch.Tensor
 ) -> Outputs:
-    """Functions that PyTorch asks for values in: variances, ranks, numbers of elements."""
+    """Functions that PyTorch asks for values in: variances, ranks, numbers of elements, weights."""
     loss = F.gaussian_nll_loss
     one: Any = x[:1]
+    often = (x[0] > 0).to(torch.int64) + 1
     return (
         *(loss(x, x.flip(0), var, reduction=r, full=True) for r in ("none", "mean", "sum")),
         loss(x, x.flip(0), var[:, 0], eps=0.5),
@@ -114,6 +115,10 @@ def _asking(
         *torch.unique(one, return_inverse=True, return_counts=True, dim=0),
         *(one[0, :1].unique(), one[0, 0].unique(return_counts=True)[1]),
         *one[:, :1].unique_consecutive(return_inverse=True),
+        torch.cov(x, fweights=often, aweights=var[0]),
+        torch.cov(x, correction=0, aweights=var[0]),
+        x[1].cov(fweights=often),
+        torch.cov(x[:, :2], correction=9, fweights=often[:2]),
     )
 
 

@@ -42,6 +42,8 @@ def _functions() -> dict[Any, _Function]:
     return {
         torch.nn.functional.gaussian_nll_loss: _gaussian_nll_loss,
         torch.linalg.lstsq: _lstsq,
+        torch.cov: _cov,
+        torch.Tensor.cov: _cov,
         torch.unique: _unique,
         torch.Tensor.unique: _unique,
         torch.unique_consecutive: _unique_consecutive,
@@ -100,6 +102,22 @@ def _lstsq(a: Any, b: Any, rcond: float | None = None, *, driver: str | None = N
     solution = solution.squeeze(-1) if is_vector else solution
     results: Any = torch.return_types
     return results.linalg_lstsq((solution, residuals, rank, values))
+
+
+def _cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """With weights: NaN where they sum to 0. PyTorch asks whether they do, and are not negative."""
+
+    if x.ndim > 2 or not _is_full(x) or (fweights is None and aweights is None):
+        return NotImplemented
+    rows = x.reshape(1, -1) if x.ndim < 2 else x
+    weights = aweights if fweights is None else fweights
+    if fweights is not None and aweights is not None:
+        weights = fweights * aweights
+    total = weights.sum()
+    apart = rows - ((rows * weights).sum(1) / total).unsqueeze(1)
+    spent = correction if aweights is None else correction * (weights * aweights).sum() / total
+    product = apart @ (apart * weights).to(apart.dtype).mT
+    return (product / (total - spent).clamp(min=0)).squeeze()
 
 
 def _is_full(*tensors: Any) -> bool:
