@@ -102,6 +102,18 @@ def _named(value: Any, body: Callable[[Any], Any]) -> Any:
     return tirx.Let(name, value, body(name))
 
 
+def _named_bits(bits: Any, body: Callable[[Any], Any]) -> Any:
+    """`_named` for 32 bits that are an integer, whose name is a float32's.
+
+    TVM bounds an integer's name with and without its value where the whole becomes an integer,
+    and fails because the bounds differ.
+    """
+    from tvm import tirx
+
+    own = tirx.reinterpret("float32", bits)
+    return _named(own, lambda x: body(tirx.reinterpret("int32", x)))
+
+
 def _float(value: float) -> Any:
     from tvm import tirx
 
@@ -189,7 +201,7 @@ def _log(x: Any) -> Any:
     unit = 1 << _MANTISSA_BITS
 
     def of(bits: Any) -> Any:
-        return _named((bits - half) & -unit, lambda n: parts(bits, n))
+        return _named_bits((bits - half) & -unit, lambda n: parts(bits, n))
 
     def parts(bits: Any, n: Any) -> Any:
         rest = tirx.reinterpret("float32", bits - n) - _float(1.0)
@@ -203,7 +215,7 @@ def _log(x: Any) -> Any:
     # Below the smallest normal number a float32 is its bits times 2^-149, with no exponent.
     counted = tirx.reinterpret("int32", bits.astype("float32"))
     small = counted - (_EXPONENT_BIAS - 1 + _MANTISSA_BITS) * unit
-    value = _named(tirx.Select(x < _float(_NORMAL), small, bits), of)
+    value = _named_bits(tirx.Select(x < _float(_NORMAL), small, bits), of)
     value = tirx.Select(x < tirx.infinity("float32"), value, x)  # infinity and NaN stay
     least = tirx.Select(x < _float(0.0), _float(math.nan), _float(-math.inf))
     return tirx.Select(x <= _float(0.0), least, value)
