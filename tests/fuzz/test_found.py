@@ -259,10 +259,30 @@ _CLASSIC_RARE = {
     "tangent of lines": "F.hardtanh(x)",
     "integers above a bound": "n.clamp(min=2)",
     "integers below a half": "n.clamp(max=0.5)",
+    "place of the largest": "x.argmax(1)",
+    "place of the smallest": "x.argmin(0, keepdim=True)",
+    "place of the largest of all": "x.argmax(keepdim=True) + x.double().argmax()",
+    "place among infinities": "(x.sign() * torch.inf).argmax(1)",
+    "largest": "x.amax(1)",
+    "smallest": "x.amin((0, 1), keepdim=True)",
+    "largest of all": "x.max() + n.min()",
+    "largest and its place": "torch.where(n[:, 0] > 0, x.max(1).values, x.min(1).indices)",
+    "largest integer": "n.max(1, keepdim=True).values",
+    "larger": "torch.maximum(x, n.float().log())",
+    "smaller": "torch.min(n.float().log(), x.double())",
+    "sorted": "torch.sort(x, 1).values",
+    "sorted downwards": "torch.sort(x, 0, descending=True).indices",
+    "stable order": "torch.argsort(n, dim=1, stable=True)",
+    "three largest": "torch.topk(x, 3, 1).values",
+    "three smallest": "torch.topk(x, 3, 1, largest=False).values",
+    "logarithm of a sum": "torch.logsumexp(x, 1)",
+    "logarithm of the sum of all": "torch.logsumexp(x.tanh(), (0, 1), keepdim=True)",
+    "elu": "F.elu(x, 0.5)",
+    "selu": "F.selu(x)",
 }
 
 
-def test_the_classic_engine_clamps_as_pytorch(process_of: Processes) -> None:
+def test_the_classic_engine_orders_nan_and_infinities_as_pytorch(process_of: Processes) -> None:
     steps = [Step(f"v{i}", code, "any", False) for i, code in enumerate(_CLASSIC_RARE.values())]
     inputs = {"x": "rare((5, 33), 'float32', 0, 'any')", "n": "values((5, 33), 'int64', 0)"}
     together = Graph(inputs, {}, steps, [each.name for each in steps])

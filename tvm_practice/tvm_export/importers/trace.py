@@ -8,6 +8,7 @@ from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import (
     find_converters,
     relay_missing,
+    relay_rare,
     relay_types,
 )
 from tvm_practice.tvm_export.importers.converters import relay as relay_converters
@@ -26,7 +27,7 @@ def import_traced(export: Export) -> Export:
     """
     call, steps = export.call, export.steps
     converters = relay_converters.converters() | relay_types.converters()
-    converters |= relay_missing.converters()
+    converters |= relay_missing.converters() | relay_rare.converters()
     converters |= find_converters(export.settings.converters)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relay", _WAY_OUT)

@@ -112,7 +112,7 @@ def round_half_to_even(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     return data
 
 
-def _promoted(inputs: Sequence[Any], types: Sequence[str]) -> tuple[Any, Any, str]:
+def promoted(inputs: Sequence[Any], types: Sequence[str]) -> tuple[Any, Any, str]:
     """Two operands, tensors or numbers, in the type that PyTorch computes in; and that type."""
     from tvm import relay
     from tvm.relay.frontend.pytorch import _pytorch_result_type
@@ -135,7 +135,7 @@ def div(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     rounding = inputs[2] if len(inputs) > 2 else None
     if rounding == "floor":
         return floor_divide(inputs, types)
-    one, other, dtype = _promoted(inputs, types)
+    one, other, dtype = promoted(inputs, types)
     if rounding == "trunc":
         return relay.trunc_divide(one, other)
     real = dtype if "float" in dtype else "float32"
@@ -146,7 +146,7 @@ def floor_divide(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::floor_divide(input, other)`."""
     from tvm import relay
 
-    one, other, dtype = _promoted(inputs, types)
+    one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
         return relay.floor_divide(one, other)
     one, other = _precisely("floor_divide", one, other, dtype)
@@ -157,7 +157,7 @@ def fmod(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::fmod(input, other)`: the remainder has the input's sign."""
     from tvm import relay
 
-    one, other, dtype = _promoted(inputs, types)
+    one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
         return relay.trunc_mod(one, other)
     return relay.cast(_left_over(*_precisely("fmod", one, other, dtype)), dtype)
@@ -167,7 +167,7 @@ def remainder(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::remainder(input, other)`: the remainder has the divisor's sign."""
     from tvm import relay
 
-    one, other, dtype = _promoted(inputs, types)
+    one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
         return relay.floor_mod(one, other)
     one, other = _precisely("remainder", one, other, dtype)
@@ -209,7 +209,7 @@ def clamp(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     for place, is_beyond in ((1, relay.less), (2, relay.greater)):
         if len(inputs) > place and inputs[place] is not None:
             pair, kinds = (data, inputs[place]), (dtype, types[place])
-            data, bound, dtype = _promoted(pair, kinds)
+            data, bound, dtype = promoted(pair, kinds)
             data = relay.where(is_beyond(data, bound), bound, data)
     return data
 
@@ -220,7 +220,7 @@ def _of_bits(name: str) -> Converter:
     def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
         from tvm import relay
 
-        one, other, dtype = _promoted(inputs, types)
+        one, other, dtype = promoted(inputs, types)
         kind = "logical" if dtype == "bool" else "bitwise"
         return getattr(relay, f"{kind}_{name}")(one, other)
 
