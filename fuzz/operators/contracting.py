@@ -134,11 +134,16 @@ def _attention(drawn: Drawn, name: str) -> None:
     given = drawn.real(3, 4)
     if given.rare:  # of which PyTorch's own ways to compute it make different values
         raise Unsuitable
-    causal = drawn.chance()
-    code = (
-        f"F.scaled_dot_product_attention({given.name}, {given.name} * 0.5, {given.name}, "
-        f"is_causal={causal})"
-    )
+    rows = given.shape[-2]
+    kind = drawn.among(("none", "causal", "bool", "added"))
+    more = f"is_causal={kind == 'causal'}"
+    if kind in ("bool", "added"):  # of all leading axes, or of none
+        shape = (*(given.shape[:-2] if drawn.chance() else ()), rows, rows)
+        more = f"attn_mask={drawn.weight(shape, 'bool' if kind == 'bool' else given.dtype)}"
+    if drawn.chance():
+        more += f", scale={drawn.among((1.0, 0.125, -0.5))}"
+    operands = f"{given.name}, {given.name} * 0.5, {given.name}"
+    code = f"F.scaled_dot_product_attention({operands}, {more})"
     drawn.take(name, code, of=[given], exact=False)
 
 

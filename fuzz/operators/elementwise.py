@@ -95,7 +95,9 @@ def _arithmetic(drawn: Drawn, name: str, code: str) -> None:
         other = f"torch.tensor({other})"
     if given.is_integer and not more and "." in other and "self" not in other:
         exact = False
-    drawn.take(name, code.format(given.name, other), of=[given, *more], exact=exact)
+    alpha = drawn.among((2, -3) if given.is_integer else (2, -3, 0.5))
+    code = code.format(given.name, other, alpha=alpha)
+    drawn.take(name, code, of=[given, *more], exact=exact)
 
 
 def _division(drawn: Drawn, name: str) -> None:
@@ -174,6 +176,9 @@ MAKERS: dict[str, Any] = {
             "sub": "{} - {}",
             "mul": "{} * {}",
             "rsub": "{1} - {0}",
+            "add a multiple": "torch.add({}, {}, alpha={alpha})",
+            "sub a multiple": "torch.sub({}, {}, alpha={alpha})",
+            "rsub a multiple": "torch.rsub({}, {}, alpha={alpha})",
             "maximum": "torch.maximum({}, {})",
             "minimum": "torch.minimum({}, {})",
         },

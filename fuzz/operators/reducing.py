@@ -18,7 +18,7 @@ def _sum(drawn: Drawn, name: str) -> None:
     axes, kept = _axes(drawn, given), drawn.chance()
     exact = name in ("amax", "amin") or not given.is_real
     if name in ("var", "std"):
-        arguments = f"dim={axes}, correction={drawn.among((0, 1))}, keepdim={kept}"
+        arguments = f"dim={axes}, correction={drawn.among((0, 1, 2))}, keepdim={kept}"
         code = f"{given.name}.var({arguments})"
         code = f"({code} + 0.5).sqrt()" if name == "std" else code
     elif name == "norm":
@@ -143,6 +143,8 @@ def _pool(drawn: Drawn, name: str) -> None:
         more += f", dilation={drawn.among((1, 1, 2))}"
     else:
         more += f", count_include_pad={drawn.chance()}"
+        if axes > 1:
+            more += f", divisor_override={drawn.among((None, 1, 3, 7))}"
     code = f"F.{name}({given.name}, {window}, {stride}, {padding}{more})"
     drawn.take(name, code, of=[given], exact=name.startswith("max"))
 
@@ -156,12 +158,19 @@ def _adaptive_pool(drawn: Drawn, name: str) -> None:
 
 
 def _interpolate(drawn: Drawn, name: str) -> None:
+    """To a size, or by a factor per axis, which is then recomputed from the sizes or not."""
     given = drawn.real(4, 4)
-    mode = drawn.among(("nearest", "bilinear", "bicubic", "area"))
-    size = tuple(drawn.among((1, 2, 3, 5, 8, 13)) for _ in range(2))
+    mode = drawn.among(("nearest", "nearest-exact", "bilinear", "bicubic", "area"))
+    if drawn.chance():
+        size = tuple(drawn.among((1, 2, 3, 5, 8, 13)) for _ in range(2))
+        more = f"size={size}"
+    else:
+        factors = tuple(drawn.among((2.0, 0.5, 1.5, 1.4, 0.7, 3.0)) for _ in range(2))
+        recomputed = ", recompute_scale_factor=True" if drawn.chance() else ""
+        more = f"scale_factor={factors}{recomputed}"
     corners = f", align_corners={drawn.chance()}" if mode.startswith("bi") else ""
-    code = f'F.interpolate({given.name}, size={size}, mode="{mode}"{corners})'
-    drawn.take(name, code, of=[given], exact=mode == "nearest")
+    code = f'F.interpolate({given.name}, {more}, mode="{mode}"{corners})'
+    drawn.take(name, code, of=[given], exact=mode.startswith("nearest"))
 
 
 MAKERS: dict[str, Any] = {

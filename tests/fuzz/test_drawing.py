@@ -43,6 +43,12 @@ def test_many_operators_shapes_and_types_come_up() -> None:
     assert sum(length >= 5 for length in lengths) > 80 and max(lengths) > 15
 
 
+def test_arguments_that_an_importer_may_drop_come_up() -> None:
+    codes = " ".join(each.code for graph in graphs(5, 400) for each in graph.steps)
+    arguments = ("alpha=", "attn_mask=", "scale=", "correction=2", "divisor_override=3")
+    assert all(each in codes for each in (*arguments, "scale_factor=", "nearest-exact"))
+
+
 def test_no_graph_is_like_the_one_before() -> None:
     drawn = graphs(2, 60)
     for one, other in itertools.pairwise(drawn):
