@@ -18,8 +18,9 @@ import torch
 Side = Literal["begin", "end"]
 _ALIGNMENT = 64  # which compiled code relies on
 _PATTERN = 0xA5  # what is around an operand on its own pages
-# Of the virtual machine itself; the last works in place on the extents that are not known before.
-_NOT_KERNELS = ("vm.builtin.", "shape_func")
+# Functions without an output: the virtual machine's own; one that works in place on the extents
+# that are not known before; and one that raises an error where a condition is false.
+NOT_KERNELS = ("vm.builtin.", "shape_func", "relax.run.assert_op")
 _UNWRITTEN = 0xFF  # NaN in every floating-point type
 
 
@@ -49,7 +50,7 @@ def _calls(runner: Any) -> Iterator[tuple[str, Any, list[Any], list[Any]]]:
     made: list[tuple[str, Any, list[Any], list[Any]]] = []
 
     def keep(function: Any, name: str, before: bool, result: Any, *operands: Any) -> int:
-        if name.startswith(_NOT_KERNELS):
+        if name.startswith(NOT_KERNELS):
             return 0
         values = [each.numpy() if hasattr(each, "numpy") else each for each in operands]
         if before:

@@ -143,6 +143,8 @@ _RULES = {
         x0="rare((2, 6, 16), 'float32', 5, 'infinite')",
     ),
     "any of nothing": graph("x0.any(0)", x0="values((0, 3), 'float32', 0)"),
+    # The check of the classes has no output.
+    "classes as vectors": graph("F.one_hot(x0, 5)", x0="indices((3, 7), 5, 1)"),
     # TVM bounds an integer that an expression names twice, where the whole becomes an integer.
     "whole part of a logarithm": graph(
         "torch.log(x0.abs() + 0.5).to(torch.int64)", x0="values((3, 33), 'float32', 0)"
