@@ -232,6 +232,31 @@ def export(names: list[str]) -> dict[str, str]:
     return said
 
 
+def encoded_padded_batch() -> bool:
+    """Whether an encoder's export verifies, and padded places hold more than zeros.
+
+    In inference mode PyTorch makes nested tensors of the batch, and zeros of padded places.
+    """
+    from tvm_practice import engines
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Padded(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.encoder = torch.nn.TransformerEncoder(layer, 1)
+
+        def forward(self, x: torch.Tensor, padded: torch.Tensor) -> Any:
+            return self.encoder(x, src_key_padding_mask=padded)
+
+    engine = engines.active()
+    assert engine is not None
+    given = torch.randn(2, 5, 8), torch.tensor([[False] * 3 + [True] * 2, [False] * 5])
+    config = ExportConfig(example_input=given, engine=engine)
+    compiled = compile_pytorch_module(Padded().eval(), config)
+    return bool((compiled(*given)[0][0, 3:] != 0).all())
+
+
 def left_as_it_was() -> dict[str, bool]:
     """What of a model in training mode, with a hook, is the same after an export."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

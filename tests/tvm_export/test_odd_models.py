@@ -75,6 +75,15 @@ def test_each_is_right_or_refused(name: str, said: tuple[int, dict[str, str]]) -
         assert "\n" not in found[name]
 
 
+@pytest.mark.parametrize("engine", ["current", "classic"])
+def test_a_padded_batch_is_verified_at_padded_places_too(
+    process_of: Processes, engine: engines.Engine
+) -> None:
+    if reason := engines.unavailable_reason(engine):
+        pytest.skip(reason)
+    assert process_of(engine).call(f"{FUNCTIONS}:encoded_padded_batch") is True
+
+
 def test_a_persons_module_is_left_as_it_was(process_of: Processes) -> None:
     kept = process_of("current").call(f"{FUNCTIONS}:left_as_it_was")
     assert all(kept.values()), kept

@@ -137,6 +137,21 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 @contextmanager
+def without_fast_path() -> Iterator[None]:
+    """Inside the block, `nn.TransformerEncoder` computes as torch.export and torch.compile do.
+
+    Else it makes nested tensors of a padded batch in inference mode, and zeros of padded places.
+    """
+    mha = torch.backends.mha
+    before = mha.get_fastpath_enabled()
+    mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        mha.set_fastpath_enabled(before)
+
+
+@contextmanager
 def in_eval_mode(module: nn.Module) -> Iterator[None]:
     """Inside the block every part of `module` is in eval mode; after it each is as it was."""
     modes = [(each, each.training) for each in module.modules()]

@@ -5,7 +5,8 @@ example inputs and on others; see `draws`.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,9 +162,8 @@ def _reference(
     import torch
 
     from tvm_practice.tvm_export.calling import as_array
-    from tvm_practice.tvm_export.ties import FirstOfEqual
 
-    with torch.inference_mode(), FirstOfEqual():
+    with torch.inference_mode(), as_reference():
         try:
             # Copies, because a model may write into its inputs.
             outputs = call.module(*(each.clone() for each in tensors))
@@ -174,6 +174,19 @@ def _reference(
     if only_finite and not all(bool(torch.isfinite(each).all()) for each in outputs):
         return None
     return [as_array(each) for each in outputs]
+
+
+@contextmanager
+def as_reference() -> Iterator[None]:
+    """In the block, PyTorch computes what a compiled model is held against.
+
+    Equal elements are ordered by their places, and attention layers take no fast path.
+    """
+    from tvm_practice.tvm_export.calling import without_fast_path
+    from tvm_practice.tvm_export.ties import FirstOfEqual
+
+    with without_fast_path(), FirstOfEqual():
+        yield
 
 
 def _judge(
@@ -303,14 +316,12 @@ def in_float64(outputs: Sequence[np.ndarray], call: "Call") -> list[np.ndarray] 
     """The model's outputs in float64; None if it has no such twin, or outputs of other shapes."""
     import torch
 
-    from tvm_practice.tvm_export.ties import FirstOfEqual
-
     try:
         twin = copy.deepcopy(call.module).double()
         inputs = [
             each.double() if each.is_floating_point() else each.clone() for each in call.tensors
         ]
-        with torch.inference_mode(), FirstOfEqual():
+        with torch.inference_mode(), as_reference():
             exact = [each.double().numpy() for each in twin(*inputs)]
     except Exception:  # whatever a person's model has against it
         return None

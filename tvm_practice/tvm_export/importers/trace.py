@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 
 from tvm_practice.measure import Stopwatch
+from tvm_practice.tvm_export.calling import without_fast_path
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import (
     find_converters,
@@ -31,9 +32,17 @@ def import_traced(export: Export) -> Export:
     converters |= find_converters(export.settings.converters)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relay", _WAY_OUT)
-    quiet = native_stderr_to(os.devnull)
+    quiet, plain = native_stderr_to(os.devnull), without_fast_path()
     held = results_as_traced()
-    with watch("import"), refused, quiet_frontends(), quiet, held, decisions_fixed() as notes:
+    with (
+        watch("import"),
+        refused,
+        quiet_frontends(),
+        quiet,
+        plain,
+        held,
+        decisions_fixed() as notes,
+    ):
         imported, parameters = steps.import_relay(call.module, call.tensors, converters=converters)
     with watch("optimize"), native_stderr_to(os.devnull):
         imported = relay_converters.one_parameter_per_name(imported)

@@ -68,6 +68,14 @@ def _within(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]
     return inputs
 
 
+def _of_known_sizes(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::unflatten(input, dim, sizes)` with numbers for sizes that the model computes."""
+    from tvm.relay.frontend.common import try_infer_value
+
+    inputs[2] = [int(try_infer_value(each)[0]) for each in inputs[2]]
+    return inputs
+
+
 def _by_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
     """`aten::upsample_…(input, size, [align_corners,] scales)`: places follow from the sizes."""
     *_, aligned, scales = inputs
@@ -86,6 +94,7 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::group_norm": _with_weights,
     "aten::slice": _within,
     "aten::std": _corrected,
+    "aten::unflatten": _of_known_sizes,
     "aten::var": _corrected,
     "aten::var_mean": _corrected,
     "aten::upsample_nearest2d": _by_size,
