@@ -143,6 +143,25 @@ _RULES = {
         x0="rare((2, 6, 16), 'float32', 5, 'infinite')",
     ),
     "any of nothing": graph("x0.any(0)", x0="values((0, 3), 'float32', 0)"),
+    # Each vector of channels needed a box of all of them, whose elements TVM could not address.
+    "scaled tokens": Graph(
+        {
+            "x0": "values((3, 49, 1, 152), 'float32', 0)",
+            "x1": "values((7,), 'float32', 1)",
+            "x2": "values((1, 50, 152), 'float32', 2)",
+        },
+        {},
+        [
+            Step("v0", "x0[0].permute(1, 2, 0).reshape(1, 152, 7, 7)", "reshape", True),
+            Step("v1", "x0[1].permute(1, 2, 0).reshape(1, 152, 7, 7)", "reshape", True),
+            Step("v2", "v0 + (v1 - v0) * x1", "mul", False),
+            Step("v3", "x0[2].permute(1, 2, 0).reshape(1, 152, 7, 7) * x1 + v0", "mul", False),
+            Step("v4", "v2 + (v3 - v2) * x1.reshape(7, 1)", "mul", False),
+            Step("v5", "v4.reshape(1, 152, 49).transpose(1, 2)", "reshape", True),
+            Step("v6", "x2 + torch.cat((x2[:, :1], v5), 1)", "cat", False),
+        ],
+        ["v6"],
+    ),
     # The check of the classes has no output.
     "classes as vectors": graph("F.one_hot(x0, 5)", x0="indices((3, 7), 5, 1)"),
     # TVM bounds an integer that an expression names twice, where the whole becomes an integer.

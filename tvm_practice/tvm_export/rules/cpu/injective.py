@@ -12,6 +12,9 @@ from tvm_practice.tvm_export.rules.cpu.scheduling import (
     vectorize,
 )
 
+# How often, on average, a stage's elements may be computed when it moves into a loop of its use.
+_MOST_OFTEN = 2
+
 
 def schedule_injective(func: Any, cpu: Cpu) -> Any:
     """Every stage inlined into those that write the outputs, or computed just before its use.
@@ -50,7 +53,8 @@ def _computed_at(schedule: Any, block: Any, loop: Any) -> Any:
     """Another schedule, in which a block is computed at a loop; None where it cannot be.
 
     Nor is it where the part that the loop's body needs differs in size from one iteration to the
-    next: TVM would make a buffer of the largest from loops that do not exist there.
+    next: TVM would make a buffer of the largest from loops that do not exist there. Nor where most
+    elements would be computed more than once: a part is a box around the elements needed.
     """
     import tvm
 
@@ -63,4 +67,6 @@ def _computed_at(schedule: Any, block: Any, loop: Any) -> Any:
     except tvm.s_tir.ScheduleError:
         return None  # another output needs it too
     whole, part = (iterations(each, each.get_loops(block)) for each in (schedule, moved))
-    return moved if part is not None or whole is None else None
+    if whole is None:
+        return moved
+    return moved if part is not None and part <= _MOST_OFTEN * whole else None
