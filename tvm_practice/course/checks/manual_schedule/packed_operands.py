@@ -1,0 +1,245 @@
+"""The tensor expressions of `packed_matmul`: packed operands and their product."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.checks.manual_schedule.common import PHASE, Function, ceil_div
+from tvm_practice.course.expect import (
+    draw_distinct,
+    draw_normal,
+    expect,
+    expect_close,
+    expect_type,
+    varied,
+)
+from tvm_practice.course.lowering import (
+    build_expression,
+    build_expressions,
+    lower_expression,
+    stages_of,
+)
+from tvm_practice.engines import CURRENT
+from tvm_practice.viz.loop_nest import format_nest, loop_nest
+
+
+@PHASE.exercise(
+    "pack_operand",
+    engine=CURRENT,
+    step_of="packed_matmul",
+    title="declare a copy of A or B in the order in which tiles read it",
+    hints=(
+        "One te.compute of three indices: panel, step of the sum, and row or column of the panel. "
+        "First work out which row or column of X such an element comes from.",
+        "It is row or column b * width + w: X[b * width + w, r] with axis 0, X[r, b * width + w] "
+        "with axis 1. The number of panels is the extent of that axis over width, rounded up.",
+        "te.compute((panels, depth, width), lambda b, r, w: te.if_then_else(te.all("
+        "b * width + w < size, r < k), X[…], 0.0), name=…); X.op.name is X's name.",
+    ),
+    looks_like="""
+        A_packed of A (5, 3), axis 0, width 2, depth 4
+        panel 0: 0.0 1.0 | 0.1 1.1 | 0.2 1.2 | 0.0 0.0
+        panel 1: 2.0 3.0 | 2.1 3.1 | 2.2 3.2 | 0.0 0.0
+        panel 2: 4.0 0.0 | 4.1 0.0 | 4.2 0.0 | 0.0 0.0
+    """,
+    demonstrate=lambda pack_operand: _shown_packing(pack_operand),
+)
+def check_pack_operand(pack_operand: Function) -> None:
+    from tvm import te
+
+    rows, columns = draw_distinct(2, [3, 4, 5, 6])
+    m, n, k = draw_distinct(3, range(13, 30))
+    for name, axis, size, steps, width, depth in (
+        ("A", 0, m, k, rows, k + 3),
+        ("B", 1, n, k, columns, k + 2),
+        ("Q", 0, 3 * rows, k, rows, k),
+        ("P", 1, 2, 3, 5, 4),
+        ("P", 1, 6, 6, 4, 7),  # square, and one step more than X has
+        ("Q", 0, 6, 48, 4, 48),
+        ("A", 0, m + 1, k, rows, k + 3),  # not the one above: nothing is kept from call to call
+        *(
+            ("PQ"[at % 2], at % 2, size, steps, width, max(depth, steps))
+            for at, (size, steps, width, depth) in enumerate(varied(m, k, rows, k + 1))
+        ),
+        ("P", 1, 2 * columns + 1, columns, columns, columns),  # all that may be equal is
+        ("Q", 0, 5, 420, 3, 420),  # a multiple of most small numbers
+        ("Q", 1, 420, 5, 7, 6),
+    ):
+        shape = (size, steps) if axis == 0 else (steps, size)
+        X = te.placeholder(shape, name=name)
+        packed = pack_operand(X, axis, width, depth)
+        what = f"pack_operand({name} {shape}, {axis}, {width}, {depth})"
+        expect_type(packed, te.Tensor, f"{what} returns the te.Tensor of te.compute")
+        expect(
+            str(packed.op.name) == f"{name}_packed",
+            expected=f"{what} named {name}_packed",
+            seen=str(packed.op.name),
+            look='the name= of te.compute: X.op.name with "_packed" after it',
+        )
+        found, wanted = tuple(map(int, packed.shape)), (ceil_div(size, width), depth, width)
+        expect(
+            found == wanted,
+            expected=f"{what} of shape {wanted}: panels, depth, width",
+            seen=str(found),
+            look="the shape given to te.compute: panels rounded up, then depth, then width",
+        )
+        (x,) = draw_normal(shape)
+        run = build_expression([X, packed])
+        expect_close(
+            run(x),
+            _packed_values(x, axis, width, depth),
+            what=what,
+            look="whether rows (axis 0) or columns (axis 1) of X are cut into panels, and the two "
+            "conditions of te.all: b * width + w inside the axis, r less than k",
+        )
+        x[-1, :] = x[:, -1] = np.inf
+        expect(
+            np.array_equal(run(x), _packed_values(x, axis, width, depth)),
+            expected=f"{what}: zeros past the edge, even where X holds infinities",
+            seen="NaN, or an infinity, or a zero that should be one",
+            look="te.if_then_else chooses 0.0 there; an element of X times 0 is NaN if it is "
+            "infinite",
+        )
+        _expect_inside(X, packed, what)
+
+
+def _expect_inside(X: Any, packed: Any, what: str) -> None:
+    """All elements of X that are read are there."""
+    from tvm_practice.viz.access import access_program, follow
+
+    read = follow(access_program(lower_expression([X, packed]))).of(str(X.op.name)).elements
+    there = math.prod(map(int, X.shape))
+    expect(
+        bool(((read >= 0) & (read < there)).all()),
+        expected=f"{what} reads nothing past the end of {X.op.name}, which has {there} elements",
+        seen=f"it reads number {int(read.max())}",
+        look="te.if_then_else evaluates only the chosen value; Select evaluates both",
+    )
+
+
+def _packed_values(x: np.ndarray, axis: int, width: int, depth: int) -> np.ndarray:
+    """What `pack_operand` makes of these values."""
+    by_step = x.T if axis == 0 else x  # [step][row or column]
+    steps, size = by_step.shape
+    blocks = ceil_div(size, width)
+    padded = np.zeros((depth, blocks * width), "float32")
+    padded[:steps, :size] = by_step
+    return padded.reshape(depth, blocks, width).transpose(1, 0, 2)
+
+
+def _shown_packing(pack_operand: Function) -> str:
+    from tvm import te
+
+    A = te.placeholder((5, 3), name="A")
+    packed = pack_operand(A, 0, 2, 4)
+    values = np.add.outer(np.arange(5), np.arange(3) / 10).astype("float32")
+    lines = [f"{packed.op.name} of A (5, 3), axis 0, width 2, depth 4"]
+    for index, panel in enumerate(build_expression([A, packed])(values)):
+        said = " | ".join(" ".join(f"{each:.1f}" for each in step) for step in panel)
+        lines.append(f"panel {index}: {said}")
+    return "\n".join(lines)
+
+
+@PHASE.exercise(
+    "packed_product",
+    engine=CURRENT,
+    step_of="packed_matmul",
+    title="declare the product of packed operands, tile by tile",
+    hints=(
+        "Two stages. T has four indices: two select the tile and two the element in it, and its "
+        "sum runs over the second axis of both operands. Then C: which tile holds row i and "
+        "column j?",
+        "r = te.reduce_axis((0, depth)); T is the te.sum of A_packed[bi, r, i] * "
+        "B_packed[bj, r, j]. The shapes of both operands give all extents.",
+        "C = te.compute((m, n), lambda i, j: T[i // rows, j // columns, i % rows, j % columns], "
+        'name="C"), and name="T" for the other.',
+    ),
+    looks_like="""
+        for bi in serial(8):
+            for bj in serial(3):
+                for i in serial(8):
+                    for j in serial(16):
+                        for k in serial(32):
+                            T: T <- A_packed, B_packed, T
+        for i in serial(64):
+            for j in serial(48):
+                C: C <- T
+    """,
+    demonstrate=lambda packed_product: format_nest(
+        loop_nest(lower_expression(_product_of(packed_product, (64, 48), (8, 16), 32)))
+    ),
+)
+def check_packed_product(packed_product: Function) -> None:
+    from tvm import te
+
+    rows, columns = draw_distinct(2, [2, 3, 4, 5])
+    (few,) = draw_distinct(1, range(7, 20))
+    ragged, whole = (3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)
+    # The last ones are declared only: so many steps exceed any bound.
+    square = rows, rows
+    for (m, n), tile, depth in (
+        (ragged, (rows, columns), few),
+        (whole, (rows, columns), few),
+        ((3 * rows - 1, 2 * rows), square, few),
+        ((3 * rows - 1, 1), (rows, columns), few),
+        (whole, (rows, columns), 1_000_003),
+        ((7, 7), (6, 6), 64),
+        ((64, 1), (16, 8), 1),
+        ((1, 33), (1, 1), 40),
+    ):
+        tensors = _product_of(packed_product, (m, n), tile, depth)
+        expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")
+        stages = stages_of(tensors[-1])
+        shapes = {name: tuple(map(int, each.shape)) for name, each in stages.items()}
+        tiles = (ceil_div(m, tile[0]), ceil_div(n, tile[1]), *tile)
+        expect(
+            shapes == {"T": tiles, "C": (m, n)},
+            expected=f"stages T of shape {tiles} and C of shape {(m, n)}",
+            seen=str(shapes),
+            look="the shapes and names of both te.compute: T has the tiles, row panels first",
+        )
+        steps = math.prod(int(each.dom.extent) for each in stages["T"].op.reduce_axis)
+        expect(
+            steps == depth,
+            expected=f"a sum over all {depth} steps",
+            seen=f"over {steps}",
+            look="te.reduce_axis((0, depth)), over all of the depth: the second extent of both",
+        )
+        formula = str(stages["T"].op.body)
+        expect(
+            "if_then_else" not in formula and "Select" not in formula,
+            expected="a sum without a condition: past the edges both operands hold zeros",
+            seen=formula,
+            look="the expression inside te.sum: only the product",
+        )
+        if depth != few:
+            continue
+        a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
+        if tile == square:
+            a *= 2.0**20  # large values, too
+        got_t, got_c = build_expressions(tensors[:2], [stages["T"], stages["C"]])(a, b)
+        want = np.einsum("xri,yrj->xyij", a, b)
+        look = "the indices of A_packed and B_packed, and te.reduce_axis over all of the depth"
+        atol = 1e-5 * float(np.abs(a).max())
+        expect_close(got_t, want, what=f"T of {tiles}", look=look, atol=atol)
+        look = (
+            "the indices of T, first the tile and then the place in it: "
+            "T[i // rows, j // columns, i % rows, j % columns]"
+        )
+        flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * tile[0], tiles[1] * tile[1])
+        expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look, atol=atol)
+
+
+def _product_of(
+    packed_product: Function, sizes: tuple[int, int], tile: tuple[int, int], depth: int
+) -> list[Any]:
+    """[A_packed, B_packed, C], both operands placeholders."""
+    from tvm import te
+
+    blocks = [ceil_div(*each) for each in zip(sizes, tile, strict=True)]
+    operands = [
+        te.placeholder((count, depth, width), name=name)
+        for name, count, width in zip(("A_packed", "B_packed"), blocks, tile, strict=True)
+    ]
+    return [*operands, packed_product(*operands, *sizes)]
