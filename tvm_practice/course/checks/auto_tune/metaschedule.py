@@ -1,0 +1,496 @@
+"""MetaSchedule: a design space, its search, the best records applied to a module."""
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tvm_practice.course.checks.auto_tune.common import (
+    PHASE,
+    Called,
+    all_loops,
+    calls_of,
+    expect_different,
+    expect_records,
+    expect_trials,
+    expect_vectorized_and_parallel,
+)
+from tvm_practice.course.expect import draw_distinct, expect, expect_type, fail, path_to, show
+from tvm_practice.course.lowering import build_module
+from tvm_practice.course.nests import expect_loops
+from tvm_practice.course.products import expect_product, matmul_function
+from tvm_practice.course.tuning_logs import committed, draw_seconds, expect_best
+from tvm_practice.engines import CURRENT, host_target
+from tvm_practice.tvm_export.errors import NothingMeasured
+from tvm_practice.viz.loop_nest import format_nest, loop_nest
+
+
+def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": matmul_function(64, 64, 64)}), seed=7)
+    metaschedule_space(schedule)
+    return format_nest(loop_nest(schedule.mod["main"]))
+
+
+@PHASE.exercise(
+    "metaschedule_space",
+    engine=CURRENT,
+    title="a design space for MetaSchedule",
+    hints=(
+        "It is phase 2's schedule with other numbers: each factor of a split is drawn, not "
+        "written. Which loops should the search be free to split, and into how many?",
+        "schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=64) gives `n` factors for "
+        "schedule.split(loop, factors). Split i and j by sampled factors, reorder, "
+        "parallel(fuse(the outer loops)), and vectorize the innermost. More loops make a larger "
+        "space: three factors for i and j, two for k.",
+        "The search replays your calls with other samples, so the number of calls must not "
+        "depend on them: pass preserve_unit_loops=True to compute_at and reverse_compute_at, or "
+        "TVM drops loops of one iteration and get_loops returns fewer of them.",
+    ),
+    looks_like="""
+        for i_0_j_0_fused in parallel(2):
+            for i_1 in serial(16):
+                for j_1 in serial(1):
+                    for k_0 in serial(32):
+                        for k_1 in unrolled(2):
+                            for i_2 in unrolled(4):
+                                for j_2 in vectorized(32):
+                                    C: C_local <- A, B, C_local
+                    for ax0 in serial(4):
+                        for ax1 in vectorized(32):
+                            C_local: C <- C_local
+    """,
+    demonstrate=_demonstrate_space,
+)
+def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
+    import tvm
+
+    m, n, k = draw_distinct(3, [24, 36, 40, 48, 56, 60, 64, 72])
+    module = tvm.IRModule({"main": matmul_function(m, n, k)})
+    schedule = tvm.s_tir.Schedule(module)
+    metaschedule_space(schedule)
+    kinds = [str(instruction.kind.name) for instruction in schedule.trace.insts]
+    expect(
+        any(kind.startswith("Sample") for kind in kinds),
+        expected="numbers that the search chooses: sample_perfect_tile, sample_categorical",
+        seen=f"only {', '.join(dict.fromkeys(kinds)) or 'no calls at all'}",
+        look="the factors of the splits",
+    )
+    _expect_sampled_factors(schedule)
+    _expect_choices(metaschedule_space, module)
+    _expect_fused_tiles(schedule)
+    nests = [loop_nest(each["main"]) for each in _sampled_modules(metaschedule_space, module)]
+    expect_different(
+        nests,
+        "loops that differ from sample to sample",
+        "whether the splits use the sampled factors",
+    )
+    expect_vectorized_and_parallel(nests)
+    loops = [loop for nest in nests for loop in all_loops(nest)]
+    wrong = [loop for loop in loops if loop.name[0] == "k" and loop.kind in _AT_ONCE]
+    expect_loops(
+        not wrong,
+        wrong,
+        "no loop over k is parallel or vectorized: its iterations add to the same elements",
+        "the loops that are fused and run in parallel",
+    )
+    for rows, columns, steps in ((m, n, k), (37, 41, 29)):
+        odd = tvm.IRModule({"main": matmul_function(rows, columns, steps)})
+        sampled = _sampled_modules(metaschedule_space, odd)[0]
+        expect_product(
+            build_module(sampled),
+            (rows, steps),
+            (steps, columns),
+            look="the calls on the schedule",
+        )
+
+
+_AT_ONCE = ("parallel", "vectorized")
+
+
+def _expect_sampled_factors(schedule: Any) -> None:
+    """The splits of i, j and k take factors that were sampled."""
+    fixed = [
+        int(factor)
+        for instruction in schedule.trace.insts
+        if str(instruction.kind.name) == "Split"
+        for factor in instruction.inputs[1:]
+        if isinstance(getattr(factor, "value", factor), int)
+    ]
+    expect(
+        not fixed,
+        expected="factors of the splits that the search chooses",
+        seen=f"{', '.join(map(str, fixed))}, whatever is sampled",
+        look="schedule.sample_perfect_tile for each loop that is split",
+    )
+    sampled = [each for each in schedule.trace.insts if "SamplePerfectTile" in str(each.kind.name)]
+    factors = {each.inputs[0]: list(each.outputs) for each in sampled}
+    foreign = [
+        str(split.inputs[0])
+        for split in schedule.trace.insts
+        if str(split.kind.name) == "Split"
+        and not all(
+            any(each.same_as(own) for own in factors.get(split.inputs[0], ()))
+            for each in split.inputs[1:]
+            if each is not None
+        )
+    ]
+    expect(
+        not foreign,
+        expected="each loop split by the factors that sample_perfect_tile gives for it",
+        seen=f"{len(foreign)} loop{'s' * (len(foreign) > 1)} split by others",
+        look="schedule.split(loop, schedule.sample_perfect_tile(loop, …)): those of another loop, "
+        "or of sample_categorical, need not divide it",
+    )
+    expect(
+        len(sampled) > 1,
+        expected="sampled factors for rows and for columns",
+        seen=f"{len(sampled)} sample_perfect_tile",
+        look="schedule.sample_perfect_tile of i and of j",
+    )
+
+
+def _expect_choices(metaschedule_space: Callable[..., None], module: Any) -> None:
+    """No loop is cut in the same way each time."""
+    import tvm
+
+    decided: dict[int, set[str]] = {}
+    for seed in range(1, 13):
+        schedule = tvm.s_tir.Schedule(module, seed=seed)
+        metaschedule_space(schedule)
+        trace = schedule.trace
+        sampled = [each for each in trace.insts if "SamplePerfectTile" in str(each.kind.name)]
+        for at, each in enumerate(sampled):
+            decided.setdefault(at, set()).add(str(trace.decisions[each]))
+    same = [", ".join(each) for each in decided.values() if len(each) == 1]
+    expect(
+        not same,
+        expected="factors that differ from sample to sample",
+        seen=f"{' and '.join(same)} in each of 12 samples",
+        look="decision= and max_innermost_factor= of sample_perfect_tile",
+    )
+
+
+def _expect_fused_tiles(schedule: Any) -> None:
+    """A loop that runs in parallel is one that was fused."""
+    calls = schedule.trace.insts
+    fused = [loop for each in calls if str(each.kind.name) == "Fuse" for loop in each.outputs]
+    parallel = [each.inputs[0] for each in calls if str(each.kind.name) == "Parallel"]
+    expect(
+        not parallel or any(loop.same_as(each) for loop in parallel for each in fused),
+        expected="the outer tile loops fused, and the fused loop parallel",
+        seen=f"{len(fused)} calls of schedule.fuse, {len(parallel)} of schedule.parallel",
+        look="schedule.parallel(schedule.fuse(i_outer, j_outer))",
+    )
+
+
+def _sampled_modules(space: Callable[..., None], module: Any) -> list[Any]:
+    """Modules that the search would measure first, its own rewriting of them included."""
+    from tvm_practice.tvm_export.tuners.metaschedule import make_context
+
+    context = make_context(module, host_target(), space=space)
+    try:
+        context.pre_tuning(max_trials=8, num_trials_per_iter=8)
+        candidates = context.generate_measure_candidates()
+    except RuntimeError as error:
+        raise fail(
+            "calls that the search can replay with other samples",
+            str(error).strip().splitlines()[-1],
+            "get_loops after compute_at: without preserve_unit_loops=True their number depends "
+            "on the samples",
+        ) from error
+    expect(
+        bool(candidates),
+        expected="a space with schedules that build",
+        seen="none of the samples was valid",
+        look="vectorize of long loops, and other steps that TVM's verifiers refuse",
+    )
+    return [candidate.sch.mod for candidate in candidates]
+
+
+def _demonstrate_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> str:
+    from tvm_practice.tvm_export.tuners.metaschedule import make_context
+    from tvm_practice.tvm_export.tuners.search import Search, searching
+
+    with searching(Search(), most=2):
+        context = make_context(matmul_function(32, 32, 32), host_target())
+    with tempfile.TemporaryDirectory() as folder:
+        database = tune_metaschedule([context], [1.0], trials=2, work_dir=folder)
+        files = sorted(path.name for path in Path(folder).glob("database_*.json"))
+    return f"a database of {len(database)} records in {' and '.join(files)}"
+
+
+@PHASE.exercise(
+    "tune_metaschedule",
+    engine=CURRENT,
+    title="search with MetaSchedule",
+    hints=(
+        "One call, ms.tune.tune_tasks, takes tasks, weights, a folder, numbers of trials, a "
+        "builder and a runner; it returns the database. The file's table has its options.",
+        "tune_tasks(tasks=contexts, task_weights=weights, work_dir=work_dir, "
+        "max_trials_global=trials, …). "
+        "with measuring(contexts, trials, work_dir) as measure: gives builder=measure.builder and "
+        "runner=measure.runner. num_trials_per_iter=trials_per_round(trials, len(contexts)).",
+        "measure_callbacks=[*ms.measure_callback.MeasureCallback.create('default'), "
+        "measure.callback]: the default ones write the database and train the model; "
+        "cost_model=cost_model().",
+    ),
+    looks_like="a database of 2 records in database_tuning_record.json and database_workload.json",
+    demonstrate=_demonstrate_tune_metaschedule,
+)
+def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners.metaschedule import history, make_context
+    from tvm_practice.tvm_export.tuners.search import Search, searching
+
+    target, trials = host_target(), 4
+    m, n, k = draw_distinct(3, [16, 24, 32, 40, 48])
+    shapes = [(m, n, k), (m + 8, k, n)]
+    with searching(Search(), most=trials):  # a search for as few takes a fraction of the time
+        contexts = [
+            make_context(matmul_function(*shape), target, name=f"matmul_{index}")
+            for index, shape in enumerate(shapes)
+        ]
+    with tempfile.TemporaryDirectory() as folder:
+        with calls_of(ms.tune, "tune_tasks") as calls:
+            database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
+        expect_type(
+            database,
+            ms.database.Database,
+            "tune_metaschedule returns the database",
+            look="return the result of ms.tune.tune_tasks",
+        )
+        expect_records(
+            Path(folder) / "database_tuning_record.json",
+            "work_dir=, and the default measure callbacks, which write the database",
+        )
+        expect_trials(
+            history(folder), trials, "max_trials_global= and num_trials_per_iter= of tune_tasks"
+        )
+        _expect_tune_tasks(calls, trials)
+        _expect_search_goes_on(tune_metaschedule, contexts, database, folder)
+    _expect_other_searches(tune_metaschedule, contexts, database)
+    for context, shape in zip(contexts, shapes, strict=True):
+        record = database.query_tuning_record(context.mod, target, "main")
+        expect(
+            record is not None,
+            expected="records of both tasks, for their target",
+            seen=f"none of the matmul {'x'.join(str(size) for size in shape)}",
+            look="tasks=contexts: all of them, as they came",
+        )
+
+
+@contextmanager
+def _not_searching(database: Any) -> Iterator[Called]:
+    """Calls of MetaSchedule's search, none of which is carried out: they return `database`."""
+    from tvm.s_tir import meta_schedule as ms
+
+    with (
+        calls_of(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
+        contextlib.suppress(NothingMeasured),
+    ):
+        yield calls
+
+
+def _expect_search_goes_on(
+    tune_metaschedule: Callable[..., Any], contexts: Sequence[Any], database: Any, folder: str
+) -> None:
+    """A further call keeps the records of `folder` and searches on from them."""
+
+    def records() -> dict[str, str]:
+        return {path.name: path.read_text() for path in Path(folder).glob("database_*.json")}
+
+    before = records()
+    with _not_searching(database) as calls:
+        tune_metaschedule(contexts, [1.0, 3.0], trials=4, work_dir=folder)
+    kept = records() == before
+    expect(
+        kept and bool(calls) and str(calls[-1]["work_dir"]) == folder,
+        expected="a later call that goes on from the database of work_dir",
+        seen="another folder" if kept else "its files were changed before",
+        look="work_dir= of tune_tasks, and statements that remove files",
+    )
+
+
+def _expect_other_searches(
+    tune_metaschedule: Callable[..., Any], contexts: Sequence[Any], database: Any
+) -> None:
+    """Other tasks, weights and numbers of trials reach tune_tasks as they are."""
+    for given, weights, many in (
+        (contexts[:1], [7.0], 1),
+        (contexts, [0.5, 2.0], 100),
+        (contexts[::-1], [9.0, 2.0], 1000),
+    ):
+        with tempfile.TemporaryDirectory() as folder, _not_searching(database) as calls:
+            tune_metaschedule(given, weights, trials=many, work_dir=folder)
+        _expect_tune_tasks(calls, many, weights)
+        expect(
+            all(a is b or a.same_as(b) for a, b in zip(calls[-1]["tasks"], given, strict=True)),
+            expected="the tasks as they came, in their order",
+            seen="other ones",
+            look="tasks=contexts",
+        )
+
+
+def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0, 3.0)) -> None:
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    expect(
+        bool(calls),
+        expected="ms.tune.tune_tasks called",
+        seen="it was not",
+        look="from tvm.s_tir import meta_schedule as ms; ms.tune.tune_tasks(...)",
+    )
+    options = calls[-1]
+    weights = [float(each) for each in options["task_weights"]]
+    expect(
+        weights == list(given) and len(options["tasks"]) == len(given),
+        expected=f"the tasks weighted as given, {list(given)}, all {len(given)} of them",
+        seen=f"{len(options['tasks'])} weighted {weights}",
+        look="task_weights=weights",
+    )
+    expect(
+        options["max_trials_global"] == trials,
+        expected=f"max_trials_global={trials}, as many as asked for in total",
+        seen=f"{options['max_trials_global']}",
+        look="max_trials_global=trials of tune_tasks",
+    )
+    size = trials_per_round(trials, len(given))
+    expect(
+        options["num_trials_per_iter"] <= size and (options["num_trials_per_iter"] > 1 or size < 4),
+        expected=f"rounds of {size}: trials_per_round(trials, len(contexts))",
+        seen=f"{options['num_trials_per_iter']}",
+        look="num_trials_per_iter=",
+    )
+    callbacks = [type(each).__name__ for each in options["measure_callbacks"] or ()]
+    expect(
+        "AddToDatabase" in callbacks[:-1] and not hasattr(ms.measure_callback, callbacks[-1]),
+        expected="MetaSchedule's default measure callbacks, and after them one that shows progress",
+        seen=", ".join(callbacks) or "none",
+        look='measure_callbacks=[*MeasureCallback.create("default"), measure.callback]',
+    )
+    model = options["cost_model"]
+    expect(
+        "random" not in str(type(model) if not isinstance(model, str) else model).lower()
+        and not isinstance(model, str),
+        expected="a cost model set for few trials",
+        seen=f"{model if isinstance(model, str) else type(model).__name__}",
+        look="cost_model=cost_model() of tvm_practice.tvm_export.tuners.metaschedule",
+    )
+
+
+def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> str:
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    function, target = matmul_function(64, 64, 64), host_target()
+    database = ms.database.MemoryDatabase()
+    committed(database, function, target, [4, 16, 8], [0.003, 0.001, 0.002])
+    applied = apply_metaschedule(tvm.IRModule({"main": function}), database, target)
+    return format_nest(loop_nest(applied["main"]))
+
+
+@PHASE.exercise(
+    "apply_metaschedule",
+    engine=CURRENT,
+    title="MetaSchedule's best records in a module",
+    hints=(
+        "There is a pass for it, which works on one matmul as on a model. It has no argument "
+        "for the database: where does it find it?",
+        "relax.transform.MetaScheduleApplyDatabase() takes the target and the database from the "
+        "context: `with target, database:`.",
+        "with target, database: return relax.transform.MetaScheduleApplyDatabase()(mod), after "
+        "`from tvm import relax`.",
+    ),
+    looks_like="""
+        for i_0 in serial(4):
+            for i_1 in serial(16):
+                for j in serial(64):
+                    for k in serial(64):
+                        C: C <- A, B, C
+    """,
+    demonstrate=_demonstrate_apply_metaschedule,
+)
+def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    target = host_target()
+    m, n, k = draw_distinct(3, range(33, 64))
+    shapes = {"first": (m, n, k), "second": (n, k, m), "untuned": (k, m, n)}
+    functions = {name: matmul_function(*shape, name=name) for name, shape in shapes.items()}
+    database = ms.database.MemoryDatabase()
+    records = {
+        name: committed(
+            database, functions[name], target, draw_distinct(4, range(2, 16)), draw_seconds(4)
+        )
+        for name in ("first", "second")
+    }
+    given = tvm.IRModule(functions)
+    applied = apply_metaschedule(given, database, target)
+    expect_type(applied, tvm.IRModule, "apply_metaschedule returns an IRModule")
+    for name, function in functions.items():
+        expect(
+            format_nest(loop_nest(given[name])) == format_nest(loop_nest(function)),
+            expected="the module given as it was",
+            seen=f"its function {name} was changed",
+            look="assigning to mod[...] changes mod itself",
+        )
+    names = sorted(variable.name_hint for variable in applied.get_global_vars())
+    expect(
+        names == sorted(functions),
+        expected=f"a module with the functions {', '.join(sorted(functions))}",
+        seen=", ".join(names) or "none",
+        look="the pass changes the functions of `mod` and keeps their names",
+    )
+    for name, found in records.items():
+        expect_best(
+            loop_nest(applied[name]),
+            found,
+            f"MetaScheduleApplyDatabase on the whole module; this is its function {name}",
+        )
+        m, n, k = shapes[name]
+        main = tvm.IRModule({"main": applied[name].with_attr("global_symbol", "main")})
+        expect_product(
+            build_module(main),
+            (m, k),
+            (k, n),
+            what=f"C of {name}",
+            look="the module that is returned",
+        )
+    expect(
+        format_nest(loop_nest(applied["untuned"])) == format_nest(loop_nest(functions["untuned"])),
+        expected="the function without a record as it was",
+        seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C")),
+        look="apply only the database's records",
+    )
+    _expect_asked_for(apply_metaschedule, functions["untuned"])
+
+
+def _expect_asked_for(apply_metaschedule: Callable[..., Any], function: Any) -> None:
+    """A database is asked for records in the context of the target given, or of none."""
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    target = tvm.target.Target({"kind": "llvm", "num-cores": 3})
+    asked: list[str] = []
+
+    def schedule_fn(_: Any) -> bool:
+        asked.append(str(tvm.target.Target.current(allow_none=True) or target))
+        return False  # there is no record
+
+    apply_metaschedule(
+        tvm.IRModule({"untuned": function}), ms.database.ScheduleFnDatabase(schedule_fn), target
+    )
+    expect(
+        set(asked) <= {str(target)},
+        expected=f"records looked up for the target given, {target}",
+        seen=f"for {', '.join(sorted(set(asked)))}",
+        look="`with target, database:`; the argument, not this machine's target",
+    )
