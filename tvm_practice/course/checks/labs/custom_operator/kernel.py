@@ -1,0 +1,332 @@
+"""The operator as a tensor expression, and its schedule."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_practice.course.checks.labs.custom_operator.common import (
+    LANES,
+    MISTAKES,
+    PHASE,
+    declared_by,
+    declared_by_reference,
+    draw_inputs,
+    right_values,
+)
+from tvm_practice.course.expect import (
+    draw_distinct,
+    expect,
+    expect_close,
+    fail,
+    fresh_rng,
+    show,
+    statements,
+)
+from tvm_practice.course.lowering import build_expressions, lower_expression, stages_of
+from tvm_practice.engines import CURRENT
+from tvm_practice.viz.loop_nest import Loop, Statement, format_nest, loop_nest, paths
+
+
+@PHASE.exercise(
+    "rms_norm_gate",
+    engine=CURRENT,
+    title="declare the operator in TOPI's form, for tensors of any rank",
+    hints=(
+        "Three calls of te.compute: H like the worked example's, S with a te.reduce_axis over the "
+        "last dimension, Y of X's shape. A lambda of *i gets all the indices as a tuple.",
+        "X[i] reads at a tuple of indices, and H[(*i, c)] at one index more, the reduced c; "
+        "i[:-1] are the indices of the row, i[-1] is that of the column.",
+        "S = te.compute(X.shape[:-1], lambda *i: te.sum(H[(*i, c)] * H[(*i, c)], axis=c), "
+        'name="S"); Y is W[i[-1]] * H[i] * te.rsqrt(S[i[:-1]] / int(X.shape[-1]) + eps).',
+    ),
+    looks_like="""
+        for i0 in serial(2):
+            for i1 in serial(3):
+                for i2 in serial(8):
+                    H: H <- X, Z
+        for i0 in serial(2):
+            for i1 in serial(3):
+                for c in serial(8):
+                    S: S <- H, S
+        for i0 in serial(2):
+            for i1 in serial(3):
+                for i2 in serial(8):
+                    Y: Y <- H, S, W
+    """,
+    demonstrate=lambda rms_norm_gate: format_nest(
+        loop_nest(lower_expression(declared_by(rms_norm_gate, (2, 3, 8), 1e-5)))
+    ),
+)
+def check_rms_norm_gate(rms_norm_gate: Callable[..., Any]) -> None:
+    from tvm import te
+
+    rng = fresh_rng()
+    drawn = [
+        tuple(int(each) for each in rng.choice([2, 3, 5, 7, 11], rank, replace=False))
+        for rank in (2, 4, 3)
+    ]
+    drawn[2] = (*drawn[2][:2], 1)  # rows of one element
+    for shape in (*drawn, (4, 4), (1, 64), (2, 2, 2, 2, 2)):
+        rank = len(shape)
+        eps = float(rng.uniform(0.2, 0.9) * (1e-7 if rank == 4 else 1)) * (shape != (4, 4))
+        try:
+            tensors = declared_by(rms_norm_gate, shape, eps)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            if rank == 2:
+                raise
+            raise fail(
+                f"a function of tensors of any rank, here {rank}",
+                f"{type(error).__name__}: {(str(error).strip().splitlines() or ['?'])[-1]}",
+                "lambda *i takes any number of indices; shapes come from X.shape",
+            ) from error
+        Y = tensors[-1]
+        expect(
+            isinstance(Y, te.Tensor),
+            expected="the te.Tensor Y",
+            seen=type(Y).__name__,
+            look="the return statement: TOPI's functions return the tensor, not a list",
+        )
+        seen = tuple(int(extent) for extent in Y.shape)
+        expect(
+            seen == shape,
+            expected=f"Y of X's shape {shape}",
+            seen=f"shape {seen}",
+            look="the shape given to te.compute: X.shape",
+        )
+        stages = {each.name: each for each in statements(loop_nest(lower_expression(tensors)))}
+        expect(
+            set(stages) == {"H", "S", "Y"},
+            expected="three stages, named H, S and Y",
+            seen=f"stages named {', '.join(stages)}",
+            look="the name= of each te.compute, and H as a stage of its own: otherwise the gate "
+            "is computed twice, for the sum and for Y",
+        )
+        expect(
+            all("H" in stages[name].reads for name in "SY"),
+            expected="S and Y read H",
+            seen="; ".join(f"{name} reads {', '.join(stages[name].reads)}" for name in "SY"),
+            look="the gate: without reading H, a stage computes it again",
+        )
+        _expect_stage_values(tensors, shape, eps)
+
+
+def _expect_stage_values(tensors: list[Any], shape: tuple[int, ...], eps: float) -> None:
+    """H, S and Y for common values, large ones, and a row of zeros; exp(z) may be infinite."""
+    stages = stages_of(tensors[-1])
+    seen = {name: tuple(int(extent) for extent in each.shape) for name, each in stages.items()}
+    expect(
+        seen == {"H": shape, "S": shape[:-1], "Y": shape},
+        expected=f"H of shape {shape} and S of shape {shape[:-1]}, without the last dimension",
+        seen=str(seen),
+        look="the shapes given to te.compute",
+    )
+    run = build_expressions(tensors[:3], [stages["H"], stages["S"], stages["Y"]])
+    for scale in (1.0, 30.0, 1e-3):
+        arrays = draw_inputs(shape)
+        x, z = arrays[:2]
+        x *= np.float32(scale)
+        if eps:
+            x[(0,) * (x.ndim - 1)] = 0
+        z.flat[-2:] = -100, 100
+        gated, summed, got = run(*arrays)
+        _expect_formula(got, arrays, eps)
+        want = x * z / (1 + np.exp(-z.astype("float64")))
+        for name, found, expected in (("H", gated, want), ("S", summed, (want**2).sum(-1))):
+            expect_close(
+                found,
+                expected,
+                what=f"{name} of {found.shape}",
+                look="H = X · silu(Z); S is the sum of H² over a row",
+                atol=1e-4 * scale**2,
+            )
+
+
+def _expect_formula(got: np.ndarray, arrays: Sequence[np.ndarray], eps: float) -> None:
+    """`got` is the operator's result; a usual mistake is called by its name."""
+    x, z, weight = arrays
+    infinite = "the gate: exp(z) is infinite in float32 for z above 88; te.sigmoid(z) is 1"
+    look = (
+        infinite
+        if np.isnan(got).any()
+        else next(
+            (
+                text
+                for mistake, text in MISTAKES.items()
+                if np.allclose(got, right_values(x, z, weight, eps, **{mistake: True}), 1e-4, 1e-4)
+            ),
+            f"the formula, the index of the sum, and eps, which is {eps:.2g} here",
+        )
+    )
+    expect_close(got, right_values(x, z, weight, eps), what=f"Y of {got.shape}", look=look)
+
+
+@PHASE.exercise(
+    "schedule_rms_norm_gate",
+    engine=CURRENT,
+    title="schedule it: rows in parallel, the sum of a row in vector lanes",
+    hints=(
+        "Fuse the loops of Y but the last to `row`, run it in parallel, and bring the other "
+        "blocks into it with compute_at, beginning with the block nearest to Y.",
+        "lane = schedule.split(S's last loop, [None, lanes])[1]; partial = schedule.rfactor(lane, "
+        "factor_axis=the number of row dimensions) makes the block of partial sums. Split and "
+        "vectorize the last loop of H and of Y.",
+        "for block in (S, partial, H): schedule.compute_at(block, row). Then lane, rounds = "
+        "schedule.get_loops(partial)[-2:]; schedule.reorder(rounds, lane); vectorize lane; "
+        "decompose_reduction(partial, rounds), and that of S with its last loop.",
+    ),
+    looks_like="""
+        for i0_i1_fused in parallel(6):
+            for ax0_0 in serial(3):
+                for ax0_1 in vectorized(16):
+                    H: H <- X, Z
+            for ax0_init in vectorized(16):
+                S_rf_init: S.rf <- constant
+            for ax1 in serial(3):
+                for ax0 in vectorized(16):
+                    S_rf_update: S.rf <- H, S.rf
+            S_init: S <- constant
+            for ax0 in serial(16):
+                S_update: S <- S, S.rf
+            for i2_0 in serial(3):
+                for i2_1 in vectorized(16):
+                    Y: Y <- H, S, W
+    """,
+    demonstrate=lambda schedule_rms_norm_gate: format_nest(
+        _scheduled_nest(schedule_rms_norm_gate, (2, 3, 48))
+    ),
+)
+def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> None:
+    import tvm
+
+    from tvm_practice.engines import host_target
+
+    few, more = *draw_distinct(1, [4, 8, 16]), *draw_distinct(1, [24, 32])
+    rounds, rows = draw_distinct(2, [2, 3, 5])
+    for shape, lanes in (
+        ((rows, more * rounds), more),
+        ((2, rows, 2, few * 5), few),
+        ((rows, few), few),  # all of a row in one vector
+        ((3, 6), 1),
+    ):
+        schedule = _schedule(schedule_rms_norm_gate, shape, lanes)
+        expect(
+            isinstance(schedule, tvm.s_tir.Schedule),
+            expected="the tvm.s_tir.Schedule",
+            seen=type(schedule).__name__,
+            look="the return statement",
+        )
+        function = schedule.mod["main"]
+        _expect_row_by_row(function, shape, lanes)
+        built = tvm.compile(function.with_attr("global_symbol", "main"), host_target())["main"]
+        x, z, weight = draw_inputs(shape)
+        output = tvm.runtime.tensor(np.full(shape, np.nan, "float32"))
+        built(*map(tvm.runtime.tensor, (x, z, weight)), output)
+        want = right_values(x, z, weight, 1e-5)
+        expect_close(
+            output.numpy(), want, what=f"Y of {shape}, {lanes} lanes", look="the primitives"
+        )
+    for lanes in (2, 4, 8, 16):
+        shape = (2, 3 * lanes)
+        schedule = _schedule(schedule_rms_norm_gate, shape, lanes)
+        _expect_row_by_row(schedule.mod["main"], shape, lanes)
+
+
+def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> None:
+    """Rows in parallel; H, Y and the partial sums of a row in vectors of `lanes`."""
+    around = list(paths(loop_nest(function)))
+    _expect_by_rows(around, math.prod(shape[:-1]))
+    inside = {id(each): loops[1:] for loops, each in around}
+    for name in ("H", "Y") if 1 < lanes < shape[-1] else ():  # else loops may be dropped
+        stage = next(each for _, each in around if each.name == name)
+        _expect_vectors(name, inside[id(stage)], shape[-1], lanes)
+    if 1 < lanes < shape[-1]:
+        _expect_lanes(around, inside, shape[-1], lanes)
+
+
+def _schedule(function: Callable[..., Any], shape: tuple[int, ...], lanes: int) -> Any:
+    from tvm import te
+
+    return function(te.create_prim_func(declared_by_reference(shape)), lanes=lanes)
+
+
+def _scheduled_nest(function: Callable[..., Any], shape: tuple[int, ...]) -> list[Any]:
+    return loop_nest(_schedule(function, shape, LANES).mod["main"])
+
+
+_Paths = Sequence[tuple[tuple[Loop, ...], Statement]]
+
+
+def _expect_by_rows(around: _Paths, rows: int) -> None:
+    """All statements are inside one parallel loop over the rows."""
+    first = around[-1][0][0] if around[-1][0] else None
+    expect(
+        first is not None and first.kind == "parallel" and first.extent == rows,
+        expected=f"the outermost loop is parallel({rows}), over all rows",
+        seen=show(around[-1][0]),
+        look="schedule.fuse of every loop of Y but the last, and schedule.parallel of that",
+    )
+    outside = [each.name for loops, each in around if not loops or loops[0] is not first]
+    expect(
+        not outside,
+        expected="H and the sums of a row computed inside the loop over rows",
+        seen=f"outside it: {', '.join(outside)}",
+        look="compute_at(block, row): otherwise a whole tensor goes through memory and is gone "
+        "from the cache when it is read again. Move a consumer before its producers",
+    )
+
+
+def _longer(loops: Sequence[Loop]) -> list[Loop]:
+    """Those of more than one iteration: compute_at may keep the others."""
+    return [loop for loop in loops if loop.extent != 1]
+
+
+def _expect_vectors(name: str, loops: Sequence[Loop], columns: int, lanes: int) -> None:
+    good = [loop.extent for loop in _longer(loops)] == [columns // lanes, lanes]
+    expect(
+        good and loops[-1].kind == "vectorized",
+        expected=f"{name} of a row in serial({columns // lanes}) > vectorized({lanes})",
+        seen=show(loops),
+        look=f"split the last loop of {name} by [None, lanes], vectorize the inner one",
+    )
+
+
+def _expect_lanes(
+    around: _Paths, inside: Mapping[int, Sequence[Loop]], columns: int, lanes: int
+) -> None:
+    """The sum: partial sums in lanes, joined, each set to zero before its loop."""
+    adding = [each for _, each in around if each.writes in each.reads]
+    expect(
+        len(adding) == 2,
+        expected="two sums: the `lanes` partial ones, and the one that adds them up",
+        seen=f"{len(adding)}: {', '.join(each.name for each in adding) or 'none'}",
+        look="schedule.rfactor of the inner loop, after the sum's loop is split in two",
+    )
+    partial, joined = adding
+    loops = inside[id(partial)]
+    expect(
+        [(loop.extent, loop.kind) for loop in _longer(loops)]
+        == [(columns // lanes, "serial"), (lanes, "vectorized")],
+        expected=f"the partial sums in serial({columns // lanes}) > vectorized({lanes})",
+        seen=f"{partial.name} in {show(loops)}",
+        look="rfactor of the inner loop of `lanes` iterations, and schedule.vectorize of the last "
+        "loop of the block that rfactor returns",
+    )
+    for each in (partial, joined):
+        zeroed = [
+            inside[id(other)]
+            for _, other in around
+            if other.writes == each.writes and other is not each
+        ]
+        own = {id(loop) for loop in inside[id(each)]}
+        expect(
+            len(zeroed) == 1 and not own & {id(loop) for loop in zeroed[0]},
+            expected=f"{each.writes} set to zero by a statement before the loop that adds to it",
+            seen=f"it is in {show(zeroed[0])}"
+            if zeroed
+            else "no such statement: the loop tests at every step whether it is the first",
+            look="decompose_reduction(block, its loop of the sum), the last primitive",
+        )
