@@ -87,7 +87,7 @@ def _chain() -> Any:
     """Products and ReLUs of _CHAIN's widths, n rows, fused; its symbol is n."""
     import numpy as np
 
-    from tvm_practice.course.checks.labs.dynamic_shapes import dense_chain
+    from tvm_practice.course.checks.labs.dynamic_shapes.memory import dense_chain
 
     return dense_chain([np.zeros(each, "float32") for each in itertools.pairwise(_CHAIN)])
 

@@ -1,0 +1,233 @@
+"""A model imported with a symbolic extent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tvm_practice.course.checks.labs.dynamic_shapes.common import (
+    PHASE,
+    Function,
+    as_tuple,
+    compiled,
+    expect_module,
+    extents_of,
+)
+from tvm_practice.course.expect import (
+    draw_distinct,
+    expect,
+    expect_close,
+    fail,
+    fresh_rng,
+    seed_torch,
+)
+from tvm_practice.course.imported_models import expect_only_read, state
+from tvm_practice.engines import CURRENT
+from tvm_practice.tvm_export.quiet import quiet_frontends
+from tvm_practice.tvm_export.rules.cpu.loops import constant
+
+
+def _network(width: int, features: int) -> Any:
+    """A linear layer over tokens scaled by a weight for each sequence."""
+    import torch
+
+    seed_torch()
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(width, features)
+
+        def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+            scaled: torch.Tensor = torch.relu(self.fc(x)) * scale[:, None, :]
+            return scaled
+
+    return Network().eval()
+
+
+@PHASE.exercise(
+    "import_dynamic",
+    engine=CURRENT,
+    title="import a PyTorch model with named extents",
+    hints=(
+        "torch.export has an object for a named extent, and takes one for each axis that may "
+        "vary. How do you declare that two axes have the same extent?",
+        "torch.export.Dim(name, min=1, max=bound), one object for each name; dynamic_shapes has a "
+        "{axis: Dim} for each argument. "
+        "torch.export.export(model, tensors, dynamic_shapes=shapes), then from_exported_program("
+        "exported, unwrap_unit_return_tuple=True).",
+        "Before it: where tensor.shape[axis] == 1 for an axis that may vary, "
+        "tensor.repeat_interleave(2, dim=axis).",
+    ),
+    looks_like="""
+        x (batch, length, 4), scale (batch, 3) -> (batch, length, 3)
+        at most: batch 6, length 10
+    """,
+    demonstrate=lambda import_dynamic: _demonstrated_import(import_dynamic),
+)
+def check_import_dynamic(import_dynamic: Function) -> None:
+    import torch
+
+    rng = fresh_rng()
+    width, features = (int(each) for each in rng.choice([3, 5, 7, 9], 2, replace=False))
+    first, second = draw_distinct(2, ["batch", "length", "rows", "tokens", "sequences"])
+    bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(600, 3000))}
+    axes = ({0: first, 1: second}, {0: first})
+    for batch, length in ((3, 4), (1, 4), (1, 1)):
+        model = _network(width, features)  # each with weights of its own
+        before = state(model)
+        example = (torch.randn(batch, length, width), torch.randn(batch, features))
+        copies = [each.clone() for each in example]
+        try:
+            with quiet_frontends():
+                mod = import_dynamic(model, example, axes, bounds)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise fail(
+                f"an import from an example of batch {batch} and length {length}",
+                reason,
+                "an extent of 1 is a constant to PyTorch: repeat_interleave(2, dim=axis) first"
+                if batch == 1
+                else "dynamic_shapes: a {axis: Dim} for each argument",
+            ) from error
+        expect_only_read(before, model)
+        for given, copied in zip(example, copies, strict=True):
+            expect(
+                given.shape == copied.shape and bool((given == copied).all()),
+                expected="the example's tensors stay as they were",
+                seen=f"one of shape {tuple(copied.shape)} was changed",
+                look="repeat_interleave returns another tensor",
+            )
+        _expect_symbols(mod, axes, bounds, [(width,), (features,)])
+    _expect_one_symbol(import_dynamic, first, 3)
+    _expect_integers(import_dynamic, first)
+    run = compiled(mod)
+    for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
+        x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
+        with torch.inference_mode():
+            want = model(x, scale).numpy()
+        got = run(x.numpy(), scale.numpy())
+        expect_close(
+            got, want, what=f"the output for batch {batch}, length {length}", look="the export"
+        )
+
+
+def _expect_integers(import_dynamic: Function, name: str) -> None:
+    """Tensors of whole numbers stay what they are."""
+    import torch
+
+    table = torch.nn.Embedding(10, 4).eval()
+    with quiet_frontends():
+        mod = import_dynamic(table, (torch.arange(6).reshape(2, 3),), ({1: name},), {name: 9})
+    (ids,) = mod["main"].params
+    expect(
+        str(ids.ty.dtype) == "int64",
+        expected="main of an embedding, which is called with int64, takes int64",
+        seen=str(ids.ty.dtype),
+        look="the example's tensors: repeat them, and change nothing else",
+    )
+
+
+def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
+    """Axes of one name share a symbol, also a first axis and a second one."""
+    import torch
+
+    class Turned(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x + y.transpose(0, 1)
+
+    example = (torch.ones(3, 4), torch.ones(4, 3))
+    try:
+        with quiet_frontends():
+            mod = import_dynamic(Turned().eval(), example, ({0: name}, {1: name}), {name: most})
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise fail(
+            f"an import of x ({name}, 4) + the transposed y (4, {name})",
+            reason,
+            "one torch.export.Dim for each name, on each of its axes",
+        ) from error
+    x, y = (extents_of(each.ty) for each in mod["main"].params)
+    expect(
+        x[0].same_as(y[1]) and [constant(each) for each in (*x, *y)] == [None, 4, 4, None],
+        expected=f"main takes tensors of shapes ({name}, 4), (4, {name}), one symbol",
+        seen=f"{as_tuple(x)}, {as_tuple(y)}",
+        look="one torch.export.Dim for each name, on each of its axes",
+    )
+
+
+def _expect_symbols(
+    mod: Any,
+    axes: Sequence[Mapping[int, str]],
+    bounds: Mapping[str, int],
+    constants: Sequence[tuple[int, ...]],
+) -> None:
+    """main has a symbol for each name, constants elsewhere, the bounds, and returns a tensor."""
+    main = expect_module(mod, "import_dynamic")
+    shapes = [extents_of(each.ty) for each in main.params]
+    wanted = [
+        "({})".format(", ".join([*named.values(), *map(str, rest)]))
+        for named, rest in zip(axes, constants, strict=True)
+    ]
+    symbols: dict[str, Any] = {}
+    right = len(shapes) == len(axes)
+    for shape, named, rest in zip(shapes, axes, constants, strict=False):
+        right = right and len(shape) == len(named) + len(rest)
+        for axis, extent in enumerate(shape if right else ()):
+            if axis in named:
+                known = symbols.setdefault(named[axis], extent)
+                right = right and constant(extent) is None and known.same_as(extent)
+            else:
+                right = right and constant(extent) == rest[axis - len(named)]
+    right = right and len({str(each) for each in symbols.values()}) == len(bounds)
+    expect(
+        right,
+        expected=f"main takes tensors of shapes {', '.join(wanted)}, a symbol for each name",
+        seen=", ".join(map(as_tuple, shapes)),
+        look="dynamic_shapes, one torch.export.Dim for each name, and keep_params_as_input=False",
+    )
+    given = (main.attrs or {}).get("tir_var_upper_bound") or {}
+    limits = {str(name): int(value) for name, value in given.items()}
+    expect(
+        all(limits.get(str(symbols[name])) == most for name, most in bounds.items()),
+        expected=f"the attribute tir_var_upper_bound with {dict(bounds)}",
+        seen=f"{limits or 'none'}, where {', '.join(f'{v} is {k}' for k, v in symbols.items())}",
+        look="torch.export.Dim(name, min=1, max=bound)",
+    )
+    given = (main.attrs or {}).get("tir_var_lower_bound") or {}
+    least = {str(name): int(value) for name, value in given.items()}
+    expect(
+        all(least.get(str(each), 0) <= 1 for each in symbols.values()),
+        expected="extents from 1 to the bounds",
+        seen=f"the attribute tir_var_lower_bound with {least}",
+        look="torch.export.Dim(name, min=1, max=bound)",
+    )
+    expect(
+        bool(extents_of(main.ret_ty)),
+        expected="main returns a tensor",
+        seen=f"a {type(main.ret_ty).__name__}",
+        look="unwrap_unit_return_tuple=True",
+    )
+
+
+def _demonstrated_import(import_dynamic: Function) -> str:
+    import torch
+
+    bounds = {"batch": 6, "length": 10}
+    axes = ({0: "batch", 1: "length"}, {0: "batch"})
+    with quiet_frontends():
+        mod = import_dynamic(_network(4, 3), (torch.ones(2, 5, 4), torch.ones(2, 3)), axes, bounds)
+    main = mod["main"]
+    names = {
+        str(extents_of(each.ty)[axis]): name
+        for each, named in zip(main.params, axes, strict=True)
+        for axis, name in named.items()
+    }
+
+    def text(type_: Any) -> str:
+        return as_tuple([names.get(str(each), each) for each in extents_of(type_)])
+
+    inputs = ", ".join(f"{each.name} {text(each.ty)}" for each in main.params)
+    most = {names[str(name)]: int(n) for name, n in main.attrs["tir_var_upper_bound"].items()}
+    limits = ", ".join(f"{name} {most[name]}" for name in bounds)
+    return f"{inputs} -> {text(main.ret_ty)}\nat most: {limits}"
