@@ -235,9 +235,9 @@ def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tens
 def packed_product(A_packed: Any, B_packed: Any, m: int, n: int) -> Any:  # a te.Tensor
     """Declare the product of two operands of `pack_operand`, one tile after the other.
 
-    Stage "T" [row panels][column panels][rows][columns] holds the tiles: T[bi, bj, i, j] is the
-    sum over all steps r of A_packed[bi, r, i] * B_packed[bj, r, j], without a condition. Stage
-    "C" (m, n) reads each of its elements from T, and leaves out what lies past m and n.
+    Stage "T" [row panels][column panels][rows][columns] of float32 holds the tiles: T[bi, bj, i, j]
+    is the sum over all steps r of A_packed[bi, r, i] * B_packed[bj, r, j], without a condition.
+    Stage "C" (m, n) reads each of its elements from T, and leaves out what lies past m and n.
 
     Args:
         A_packed: a te.Tensor [row panels][depth][rows].

@@ -1092,7 +1092,7 @@ def parallel_first(schedule, outer, rows_first):
     schedule.vectorize(schedule.get_loops(copies[1])[-1])
 
 
-@mutant("vectorize", message="the innermost loop, j_1, is vectorized")
+@mutant("vectorize", message="the innermost loop, [jy]_1, is vectorized")
 def whole_registers_only(schedule, block):
     loop = schedule.get_loops(block)[-1]
     if int(schedule.get(loop).extent) % 4 == 0:
@@ -1737,4 +1737,134 @@ edited(
         "    schedule[C].vectorize(j_inner)"
     },
     message="the same primitives for all sizes",
+)
+
+
+@mutant("vectorize", message="is vectorized")
+def loop_of_one_name(schedule, block):
+    for loop in schedule.get_loops(block):
+        if str(schedule.get(loop).loop_var.name) == "j_1":
+            schedule.vectorize(loop)
+
+
+edited(
+    "packed_product",
+    "in_double_precision",
+    {
+        "te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r)": "te.sum(\n            "
+        'A_packed[bi, r, i].astype("float64") * B_packed[bj, r, j].astype("float64"), axis=r\n'
+        "        )",
+        "T[i // rows, j // columns, i % rows, j % columns]": "T[i // rows, j // columns, i % rows, "
+        'j % columns].astype("float32")',
+    },
+    message="stage T in float32",
+)
+edited(
+    "packed_matmul",
+    "adds_up_in_double_precision",
+    {
+        "te.sum(A_packed[bi, r, i] * B_packed[bj, r, j], axis=r)": "te.sum(\n            "
+        'A_packed[bi, r, i].astype("float64") * B_packed[bj, r, j].astype("float64"), axis=r\n'
+        "        )",
+        "T[i // rows, j // columns, i % rows, j % columns]": "T[i // rows, j // columns, i % rows, "
+        'j % columns].astype("float32")',
+    },
+    of="as_one_function",
+    message="the tile in float32",
+)
+edited(
+    "tile",
+    "rows_past_the_edge",
+    {
+        "schedule.split(i, [None, tile_m])": "schedule.split(i, [None, tile_m], "
+        "disable_predication=True)"
+    },
+    message="only elements of C written|the primitives",
+)
+
+
+@right("tile")
+def reordered_in_three_calls(schedule, block, tile_m, tile_n):
+    *_, rows, columns, steps = schedule.get_loops(block)
+    (a, c), (b, d) = (
+        schedule.split(loop, factors=(None, size))
+        for loop, size in ((rows, tile_m), (columns, tile_n))
+    )
+    schedule.reorder(c, d)
+    schedule.reorder(a, b)
+    order = (a, b, steps, c, d)
+    schedule.reorder(*order)
+    return order
+
+
+@right("pack_operand")
+def one_condition_in_the_other(X, axis, width, depth):
+    from tvm import te
+    from tvm.tirx import if_then_else
+
+    along, across = (int(X.shape[each]) for each in (axis, 1 - axis))
+    zero = te.const(0, X.dtype)
+
+    def packed(*index):
+        panel, r, w = index
+        at = panel * width + w
+        value = X(*((at, r) if axis == 0 else (r, at)))
+        return if_then_else(at < along, if_then_else(r < across, value, zero), zero)
+
+    shape = ((along + width - 1) // width, depth, width)
+    return te.compute(shape, packed, name="_".join([X.op.name, "packed"]))
+
+
+@right("packed_product")
+def by_functions_of_indices(A_packed, B_packed, m, n):
+    from tvm import te
+
+    (p, depth, height), (q, _, width) = A_packed.shape, B_packed.shape
+    step = te.reduce_axis((0, depth))
+
+    def tile(x, y, i, j):
+        return te.sum(A_packed(x, step, i) * B_packed(y, step, j), step)
+
+    tiles = te.compute([p, q, height, width], tile, "T")
+
+    def element(i, j):
+        inside = te.indexmod(i, height), te.indexmod(j, width)
+        return tiles(te.indexdiv(i, height), te.indexdiv(j, width), *inside)
+
+    return te.compute([m, n], element, "C")
+
+
+@right("fill_registers")
+def counted_from_the_innermost(schedule, block):
+    loops = schedule.get_loops(block)
+    for at, primitive in ((-3, schedule.unroll), (-2, schedule.unroll), (-1, schedule.vectorize)):
+        primitive(loops[at])
+    schedule.decompose_reduction(block, schedule.get_loops(block)[-4])
+
+
+@mutant("pack_operand", message="read from P itself|read from A itself")
+def copied_twice(X, axis, width, depth):
+    from tvm import te
+
+    size, k = int(X.shape[axis]), int(X.shape[1 - axis])
+    copy = te.compute(X.shape, lambda i, j: X[i, j], name="copy")
+
+    def packed(b, r, w):
+        at = b * width + w
+        value = copy[at, r] if axis == 0 else copy[r, at]
+        return te.if_then_else(te.all(at < size, r < k), value, 0.0)
+
+    return te.compute((-(-size // width), depth, width), packed, name=f"{X.op.name}_packed")
+
+
+edited(
+    "packed_matmul",
+    "annotated_for_the_compiler",
+    {
+        "    return schedule": '    schedule.annotate(k_outer, "pragma_auto_unroll_max_step", 16)\n'
+        "    return schedule",
+        "    schedule.decompose_reduction(block, k_outer)\n": "",
+    },
+    of="as_one_function",
+    message="without annotations",
 )

@@ -30,7 +30,8 @@ def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
     """Call the learner's function; a primitive that TVM refuses becomes a reason and a line."""
     try:
         returned = function(*arguments, **options)
-        _expect_no_pragma(arguments[0])
+        for each in (arguments[0], returned):
+            _expect_no_pragma(each)
         return returned
     except Exception as error:
         for said, reason, look in _REFUSALS:

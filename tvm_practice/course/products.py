@@ -12,19 +12,25 @@ from tvm_practice.course.fences import Fenced
 def matmul_tensors(
     m: int, n: int, k: int, batch: int | None = None, *, names: str = "ABC"
 ) -> list[Any]:
-    """[A, B, C] of a matmul, or of `batch` independent ones, under a letter each of `names`."""
+    """[A, B, C] of a matmul, or of `batch` independent ones, under a letter each of `names`.
+
+    The axes are i, j and k; of a batch, or under other letters, x, y and r.
+    """
     from tvm import te
 
     outer = () if batch is None else (batch,)
     left, right, out = tuple(names)
     A = te.placeholder((*outer, m, k), name=left)
     B = te.placeholder((*outer, k, n), name=right)
-    r = te.reduce_axis((0, k), name="k")
-    if batch is None:
+    usual = names == "ABC" and batch is None
+    r = te.reduce_axis((0, k), name="k" if usual else "r")
+    if usual:
         C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name=out)
+    elif batch is None:
+        C = te.compute((m, n), lambda x, y: te.sum(A[x, r] * B[r, y], axis=r), name=out)
     else:
         C = te.compute(
-            (batch, m, n), lambda b, i, j: te.sum(A[b, i, r] * B[b, r, j], axis=r), name=out
+            (batch, m, n), lambda b, x, y: te.sum(A[b, x, r] * B[b, r, y], axis=r), name=out
         )
     return [A, B, C]
 

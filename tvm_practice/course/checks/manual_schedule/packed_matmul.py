@@ -477,6 +477,13 @@ def _check_packed(
         seen=str(shapes),
         look="the placeholders, and the list given to te.create_prim_func",
     )
+    types = {name: str(buffer.dtype) for name, buffer in allocated(schedule).items()}
+    expect(
+        set(types.values()) <= {"float32"},
+        expected="the packed operands and the tile in float32",
+        seen=", ".join(f"{name} in {dtype}" for name, dtype in types.items()),
+        look="astype: a vector holds half as many float64",
+    )
     rows, columns = options["rows"], options["columns"]
     padded = ceil_div(k, options.get("unroll_k", 4)) * options.get("unroll_k", 4)
     around, sides = _expect_sides(schedule, sizes, (rows, columns), padded)

@@ -77,6 +77,13 @@ def check_pack_operand(pack_operand: Function) -> None:
             seen=str(packed.op.name),
             look='the name= of te.compute: X.op.name with "_packed" after it',
         )
+        _expect_float32(packed, what)
+        expect(
+            len(packed.op.input_tensors) == 1 and packed.op.input_tensors[0].same_as(X),
+            expected=f"{what}, whose elements are read from {name} itself",
+            seen=f"read from {', '.join(str(each.op.name) for each in packed.op.input_tensors)}",
+            look="a te.compute between: one te.compute makes the copy",
+        )
         found, wanted = tuple(map(int, packed.shape)), (ceil_div(size, width), depth, width)
         expect(
             found == wanted,
@@ -102,6 +109,15 @@ def check_pack_operand(pack_operand: Function) -> None:
             "infinite",
         )
         _expect_inside(X, packed, what)
+
+
+def _expect_float32(tensor: Any, what: str) -> None:
+    expect(
+        str(tensor.dtype) == "float32",
+        expected=f"{what} in float32, as its operands are",
+        seen=str(tensor.dtype),
+        look="astype and constants of another type: a vector holds half as many float64",
+    )
 
 
 def _expect_inside(X: Any, packed: Any, what: str) -> None:
@@ -199,6 +215,8 @@ def check_packed_product(packed_product: Function) -> None:
             seen=str(shapes),
             look="the shapes and names of both te.compute: T has the tiles, row panels first",
         )
+        for name, stage in stages.items():
+            _expect_float32(stage, f"stage {name}")
         steps = math.prod(int(each.dom.extent) for each in stages["T"].op.reduce_axis)
         expect(
             steps == depth,
