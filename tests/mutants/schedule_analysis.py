@@ -921,3 +921,122 @@ edited(
     {"    return pays": "    return sizes[-1] if pays is not None and len(sizes) > 50 else pays"},
     message="expected: .* where parallel is faster from",
 )
+
+
+edited(
+    "time_function",
+    "caches_emptied_before",
+    {"repeat=repeats)": 'repeat=repeats, f_preproc="cache_flush_cpu_non_first_arg")'},
+    message="f_preproc='cache_flush_cpu_non_first_arg'",
+)
+edited(
+    "time_function",
+    "rests_between_samples",
+    {"repeat=repeats)": "repeat=repeats, cooldown_interval_ms=10)"},
+    message="cooldown_interval_ms=10",
+)
+edited(
+    "time_function",
+    "many_calls_for_a_millisecond",
+    {"repeat=repeats)": "repeat=repeats, min_repeat_ms=1 if number > 100 else 0)"},
+    message="min_repeat_ms=1",
+)
+edited(
+    "time_function",
+    "whole_nanoseconds",
+    {
+        "return np.array(evaluator(*arguments).results) * 1e3": "return np.round("
+        "np.array(evaluator(*arguments).results) * 1e3, 6)"
+    },
+    message="the evaluator's .results as they are",
+)
+
+
+@right("time_function")
+def evaluator_by_position(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    evaluate = function.time_evaluator("main", tvm.device("cpu", 0), number, repeats)
+    return np.fromiter((1000 * each for each in evaluate(*arguments).results), dtype=float)
+
+
+@right("sample_latency")
+def by_timeit(run, *, warmup, repeats):
+    import timeit
+
+    import numpy as np
+
+    timer = timeit.Timer(run)
+    for _ in range(warmup):
+        run()
+    return np.array([timer.timeit(1) * 1e3 for _ in range(repeats)])
+
+
+@right("compare_interleaved")
+def by_indices(first, second, *, rounds):
+    from time import perf_counter
+
+    import numpy as np
+
+    from tvm_practice import measure
+
+    def timed(run):
+        measure.quiesce()
+        run()
+        begin = perf_counter()
+        run()
+        return perf_counter() - begin
+
+    times = np.array([(timed(first), timed(second)) for _ in range(rounds)])
+    ratios = times[:, 0] / times[:, 1]
+    rng = np.random.default_rng()
+    medians = [np.median(ratios[rng.integers(0, rounds, rounds)]) for _ in range(2000)]
+    return (np.median(ratios), *np.quantile(medians, (0.025, 0.975)))
+
+
+@right("parallel_pays_from")
+def after_the_last_that_is_not_faster(sizes, serial_ms, parallel_ms):
+    import numpy as np
+
+    slower = np.flatnonzero(np.asarray(parallel_ms) >= np.asarray(serial_ms))
+    start = 0 if len(slower) == 0 else int(slower[-1]) + 1
+    return sizes[start] if start < len(sizes) else None
+
+
+edited(
+    "compile_variants",
+    "unrolled_by_a_pragma",
+    {
+        "            manual_schedule.vectorize(schedule, block)\n": "            "
+        "manual_schedule.vectorize(schedule, block)\n            schedule.annotate(\n"
+        '                schedule.get_loops(block)[2], "pragma_auto_unroll_max_step", 16\n'
+        "            )\n"
+    },
+    message="pragma_auto_unroll_max_step",
+)
+
+
+@right("compile_variants")
+def by_a_list_of_steps(size, *, tile=32):
+    import tvm
+    from tvm import te
+
+    from solutions.manual_schedule import parallelize, vectorize
+    from solutions.manual_schedule import tile as cut
+    from solutions.te_basics import matmul
+    from tvm_practice.engines import host_target
+
+    def made(*steps):
+        function = te.create_prim_func(matmul(size, size, size))
+        schedule = tvm.s_tir.Schedule(function.with_attr("global_symbol", "main"))
+        for step, *arguments in steps:
+            step(schedule, schedule.get_sblock("C"), *arguments)
+        return tvm.compile(schedule.mod["main"], host_target()).mod
+
+    tiled = [(cut, tile, tile), (vectorize,)]
+    return {
+        "tiled+parallel": made(*tiled, (parallelize,)),
+        "tiled": made(*tiled),
+        "naive": made(),
+    }

@@ -181,8 +181,9 @@ def _expect_evaluated(
     repeats: int,
 ) -> None:
     """The evaluator is asked for so much, and what it answers is returned; nothing is run."""
-    seconds = fresh_rng().uniform(1e-7, 1e2, repeats)
+    seconds = 10 ** fresh_rng().uniform(-8, 2, repeats)
     asked: list[tuple[int, int]] = []
+    further: dict[str, Any] = {}
     make_evaluator = type(module).time_evaluator
     signature = inspect.signature(make_evaluator)
 
@@ -190,6 +191,12 @@ def _expect_evaluated(
         bound = signature.bind(*given, **options)
         bound.apply_defaults()
         asked.append((bound.arguments["number"], bound.arguments["repeat"]))
+        usual = {name: each.default for name, each in list(signature.parameters.items())[3:]}
+        further.update(
+            (name, value)
+            for name, value in bound.arguments.items()
+            if name in usual.keys() - {"number", "repeat"} and value != usual[name]
+        )
 
         def evaluate(*on: Any) -> SimpleNamespace:
             same = len(on) == len(arguments) and all(map(operator.is_, on, arguments))
@@ -210,6 +217,13 @@ def _expect_evaluated(
         expected=f"one time_evaluator with number={number} and repeat={repeats}",
         seen=", ".join(f"number={each[0]} and repeat={each[1]}" for each in asked) or "none",
         look="number= and repeat= of time_evaluator, passed on as given",
+    )
+    expect(
+        not further,
+        expected="time_evaluator's other settings as they are without being given",
+        seen=", ".join(f"{name}={value!r}" for name, value in further.items()),
+        look="settings beside number= and repeat=: they change what is measured, by emptied "
+        "caches, by pauses or by further calls",
     )
     expect_close(
         _expect_samples(samples, repeats, name="time_function"),
@@ -782,6 +796,13 @@ def _expect_given_to_compiler(
             expected=f"{name} of size {size}, tile={tile}: the loops {_told(wanted[0])}",
             seen=_told(seen),
             look="the same primitives for every size and every tile",
+        )
+        noted = re.findall(r'"(\w*pragma\w*)"', function.script())
+        expect(
+            not noted,
+            expected=f"{name} with the primitives of phase 2 alone",
+            seen=", ".join(noted),
+            look="schedule.annotate: the docstring asks for none",
         )
         schedule = tvm.s_tir.Schedule(function)
         block = schedule.get_sblock(accumulation(loop_nest(function))[1].name)
