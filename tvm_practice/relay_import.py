@@ -205,7 +205,7 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
     Raises:
         ValueError: the number of outputs differs (or is zero), a shape differs, or an element is
             wrong. The message names the output's index, its largest absolute and largest relative
-            error (infinite for NaN) and the worst element's position.
+            error (infinite for NaN) and the position of the worst of its wrong elements.
     """
     raise NotImplementedError("compare count, shapes and elements; raise where they differ")
 

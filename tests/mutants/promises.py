@@ -224,7 +224,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the number of outputs differs (or is zero)": "compares_as_many_as_there_are",
         "a shape differs": "trusts_the_shapes",
         "its largest absolute and largest relative error": "names_the_mean_error",
-        "the worst element's position": "position_in_the_flat_array",
+        "the position of the worst of its wrong elements": "worst_of_all_elements",
     },
     "auto_tune.matmul_template": {
         "define a knob for each number": "no_knobs",

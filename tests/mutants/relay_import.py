@@ -661,10 +661,12 @@ def by_numpys_isclose(outputs, reference, *, atol, rtol):
             error[a == b] = 0
             error[np.isnan(error)] = np.inf
             relative = np.nan_to_num(error / np.abs(b), nan=np.inf, posinf=np.inf)
-        if not np.isclose(a, b, atol=atol, rtol=rtol).all():
-            worst = tuple(map(int, np.unravel_index(np.argmax(error), error.shape)))
+        right = np.isclose(a, b, atol=atol, rtol=rtol)
+        if not right.all():
+            worst = np.unravel_index(np.argmax(np.where(right, -1, error)), error.shape)
             raise ValueError(
-                f"output {number} is off by {error.max()} ({relative.max()} relative) at {worst}"
+                f"output {number} is off by {error.max()} ({relative.max()} relative) at "
+                f"{tuple(map(int, worst))}"
             )
         errors.append(error.max(initial=0))
     return np.max(errors)
@@ -1036,3 +1038,179 @@ edited(
     {"params=params)": "params={k: v for k, v in params.items() if v.numpy().any()})"},
     message="relay.build given all",
 )
+
+
+edited(
+    "verify",
+    "worst_of_all_elements",
+    {"int((error - allowed).argmax())": "int(error.argmax())"},
+    message="the worst element's position",
+)
+edited(
+    "verify",
+    "largest_error_so_far",
+    {"absolute error {error.max():.3g}": "absolute error {max(largest, error.max()):.3g}"},
+    message="the largest absolute error, 0.75",
+)
+edited(
+    "verify",
+    "worst_but_for_nan",
+    {"int((error - allowed).argmax())": "int((np.nan_to_num(error, posinf=0) - allowed).argmax())"},
+    message="the worst element's position",
+)
+edited(
+    "verify",
+    "ends_at_an_empty_output",
+    {"            continue\n": "            return largest\n"},
+    message="after one without elements",
+)
+edited(
+    "verify",
+    "asks_for_equal_types",
+    {"if got.shape != want.shape": "if (got.shape, got.dtype) != (want.shape, want.dtype)"},
+    message="in int32 for 7 in int64 accepted",
+)
+edited(
+    "verify",
+    "first_ten_thousand_elements",
+    {
+        "        wrong = error > allowed\n": "        wrong = error > allowed\n"
+        "        wrong.reshape(-1)[10_000:] = False\n"
+    },
+    message="near the end of 20011",
+)
+edited(
+    "verify",
+    "rounds_to_a_millionth",
+    {"max(largest, float(error.max()))": "round(max(largest, float(error.max())), 6)"},
+    message="not rounded|the largest absolute error of all outputs",
+)
+
+
+@right("verify")
+def element_by_element(outputs, reference, *, atol, rtol):
+    import math
+
+    import numpy
+
+    if not 0 < len(outputs) == len(reference):
+        raise ValueError(f"{len(outputs)} outputs, {len(reference)} references")
+    top = 0.0
+    for at, pair in enumerate(zip(outputs, reference, strict=True)):
+        a, b = (numpy.asarray(each, dtype=numpy.float64) for each in pair)
+        if a.shape != b.shape:
+            raise ValueError(f"output number {at} is {a.shape}, not {b.shape}")
+        absolute = relative = 0.0
+        worst, excess = None, 0.0
+        for index in numpy.ndindex(a.shape):
+            x, y = float(a[index]), float(b[index])
+            error = 0.0 if x == y else abs(x - y)
+            error = math.inf if math.isnan(error) else error
+            absolute = max(absolute, error)
+            if error:
+                share = error / abs(y) if y and math.isfinite(y) else math.inf
+                relative = max(relative, share)
+            limit = atol + rtol * abs(y) if math.isfinite(y) else 0.0
+            if error - limit > excess:
+                worst, excess = [int(each) for each in index], error - limit
+        if worst is not None:
+            raise ValueError(
+                f"output {at} is wrong at {worst}: {absolute:.4g} off, {relative:.4g} relative"
+            )
+        top = max(top, absolute)
+    return top
+
+
+edited(
+    "optimize_relax",
+    "keeps_the_bindings_between",
+    {"            relax.transform.CanonicalizeBindings(),\n": ""},
+    message="CanonicalizeBindings after DecomposeOpsForInference",
+)
+edited(
+    "optimize_relax",
+    "keeps_the_batch_normalization",
+    {"            relax.transform.DecomposeOpsForInference(),\n": ""},
+    message="DecomposeOpsForInference before LegalizeOps",
+)
+edited(
+    "optimize_relax",
+    "annotates_before_there_are_loops",
+    {
+        "            relax.transform.LegalizeOps(),\n"
+        "            relax.transform.AnnotateTIROpPattern(),\n": "            "
+        "relax.transform.AnnotateTIROpPattern(),\n            relax.transform.LegalizeOps(),\n"
+    },
+    message="AnnotateTIROpPattern before FuseOps",
+)
+
+
+@right("optimize_relax")
+def pass_after_pass(mod):
+    from tvm.relax import transform
+
+    first = ("DecomposeOpsForInference", "CanonicalizeBindings", "FoldConstant", "LegalizeOps")
+    for name in (*first, "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"):
+        mod = getattr(transform, name)()(mod)
+    return transform.DeadCodeElimination()(mod)
+
+
+@right("import_relax")
+def without_gradients(model, example, *, converters=None):
+    import torch
+    import tvm.relax.frontend.torch as frontend
+
+    with torch.no_grad():
+        program = torch.export.export(model, args=tuple(example), strict=False)
+    options = {"keep_params_as_input": False, "unwrap_unit_return_tuple": True}
+    if converters:
+        options["custom_convert_map"] = converters
+    return frontend.from_exported_program(program, **options)
+
+
+edited(
+    "build_relay",
+    "with_approximate_functions",
+    {"opt_level=3, config=config": 'opt_level=3, config=config, required_pass=["FastMath"]'},
+    message="FastMath switched on or off",
+)
+edited(
+    "build_relay",
+    "without_a_pass_of_level_3",
+    {"opt_level=3, config=config": 'opt_level=3, config=config, disabled_pass=["FoldScaleAxis"]'},
+    message="FoldScaleAxis switched on or off",
+)
+
+
+@right("import_relay")
+def types_of_inputs_as_well(model, example, *, converters=None):
+    import torch
+    from tvm.relay.frontend import from_pytorch
+
+    traced = torch.jit.trace(model, example_inputs=example, check_trace=False)
+    described: list[tuple[str, tuple[list[int], str]]] = []
+    for tensor in example:
+        kind = str(tensor.dtype).removeprefix("torch.")
+        described.append((f"input_{len(described)}", (list(tensor.shape), kind)))
+    return from_pytorch(traced.eval(), described, converters)
+
+
+@right("optimize_relay")
+def from_the_bound_expression(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = relay.build_module.bind_params_by_name(mod["main"], params)
+    module = tvm.IRModule.from_expr(bound)
+    names = ("InferType", "SimplifyInference", "FoldConstant", "FoldScaleAxis", "FoldConstant")
+    with tvm.transform.PassContext(opt_level=4):
+        for name in names:
+            module = getattr(relay.transform, name)()(module)
+    return module
+
+
+@right("build_relax")
+def by_relaxs_own_build(mod, target):
+    from tvm import relax
+
+    return relax.build(mod, target=target)

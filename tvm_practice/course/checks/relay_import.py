@@ -429,10 +429,13 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     # A bias may be zero, and is a weight like the others.
     params = {**params, "zero": tvm.nd.array(np.zeros(3, "float32"))}
     given: list[Any] = []
+    switched: list[str] = []
 
     def recording(*arguments: Any, **options: Any) -> object:
+        context = tvm.transform.PassContext.current()
         given[:] = [each for each in (*arguments, *options.values()) if isinstance(each, dict)]
-        seen.update(tvm.transform.PassContext.current().config.items())
+        seen.update(context.config.items())
+        switched[:] = map(str, (*context.required_pass, *context.disabled_pass))
         built.append(object())
         return built[-1]
 
@@ -451,6 +454,12 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 expected=f"relay.build given all {len(params)} weights",
                 seen=f"{len(given[0]) if given else 'none'} of them",
                 look="params= of relay.build: all of them",
+            )
+            expect(
+                not switched,
+                expected="the passes of level 3, all of them and no others",
+                seen=f"{', '.join(switched)} switched on or off",
+                look="required_pass= and disabled_pass= of tvm.transform.PassContext",
             )
             told = {str(key): int(value) for key, value in seen.items()}
             expect(
@@ -654,7 +663,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         expected="one PrimFunc from convolution to ReLU, one for the linear layer and its bias",
         seen=f"{len(operators.calls)} operators became {len(shown.calls)} calls: "
         f"{', '.join(shown.kernels)}",
-        look="AnnotateTIROpPattern before FuseOps: without patterns nothing is fused",
+        look=_unfused(together),
     )
     expect_as_pytorch(
         _run_relax(optimized, example), by_pytorch(model, example), look="the order of the passes"
@@ -663,6 +672,21 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         lambda mod: _run_relax(optimize_relax(mod), example), model, example, "optimize_relax"
     )
     _check_mask(optimize_relax)
+
+
+def _unfused(together: Sequence[Sequence[str]]) -> str:
+    """Why a convolution and its ReLU are in different PrimFuncs, or a product and its bias."""
+    if any("batch_norm" in names for names in together):
+        return (
+            "DecomposeOpsForInference before LegalizeOps: one kernel for a whole batch "
+            "normalization has three results, and the convolution before it stays apart"
+        )
+    if any(len(names) > 1 for names in together):
+        return (
+            "CanonicalizeBindings after DecomposeOpsForInference, which leaves a tuple between "
+            "the batch normalization and the ReLU"
+        )
+    return "AnnotateTIROpPattern before FuseOps: without patterns nothing is fused"
 
 
 def _check_made_anew(
@@ -869,6 +893,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
     )
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / abs(float(want[0][at])))
     _check_further_messages(verify)
+    _check_named_element(verify)
     got[0][at] = np.nan
     message = _expect_rejected(verify, got, want, case="NaN", look="comparisons with NaN are false")
     expect(
@@ -877,6 +902,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
         seen=message,
         look="the text of the ValueError: report an error of NaN as infinite",
     )
+    _check_message(message, index=0, at=at)
     for before, after in zip(kept, want, strict=True):
         expect_unchanged(before, after, "reference")
 
@@ -944,6 +970,47 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
         seen=f"{returned!r}",
         look="the maximum of an empty array",
     )
+    _expect_rejected(
+        verify, [empty, wrong], [empty, right], case="a wrong output after one without elements",
+        look="what the loop does with an output that has no elements: it goes on to the next one",
+    )  # fmt: skip
+    returned = verify([right + 3e-9], [right], atol=1e-6, rtol=0.0)
+    expect(
+        bool(np.isclose(float(returned), 3e-9, rtol=1e-3, atol=0)),
+        expected="the largest absolute error, 3e-09, for 1.000000003 within atol=1e-6",
+        seen=f"{returned!r}",
+        look="the return statement: the error itself, not rounded",
+    )
+
+
+def _check_named_element(verify: Callable[..., Any]) -> None:
+    """The message is of the wrong output alone, and names an element that is wrong."""
+    reference = np.full((5, 7), 8.0)
+    reference[0, 0], reference[1, 2] = 1e6, 1e-9
+    near = reference.copy()
+    near[0, 0] += 40  # within rtol
+    near[1, 2] += 5e-5  # within atol
+    wrong, at = near.copy(), (3, 4)
+    wrong[at] += 0.75
+    message = _expect_rejected(
+        verify, [wrong], [reference], case="8.75 for 8 beside larger errors that are allowed",
+        look="the loop",
+    )  # fmt: skip
+    _check_message(message, index=0, at=at)
+    alone, other = np.full((5, 7), 8.0), np.full((5, 7), 8.0)
+    other[at] += 0.75
+    message = _expect_rejected(
+        verify, [near, other], [reference, alone], look="the loop",
+        case="8.75 for 8 after an output with a larger error that is allowed",
+    )  # fmt: skip
+    _check_message(message, index=1, at=at, error=0.75, relative=0.75 / 8)
+    many, last = np.ones(20_011), 20_009
+    late = many.copy()
+    late[last] = 2.5
+    message = _expect_rejected(
+        verify, [late], [many], case="an element near the end of 20011", look="all elements count"
+    )
+    _check_message(message, index=0, at=(last,), error=1.5, relative=1.5)
 
 
 def _check_tolerances(verify: Callable[..., Any]) -> None:
@@ -968,6 +1035,8 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (np.uint8(250), np.uint8(3), 10.0, 0.0, False, "250 for 3, both uint8, with atol=10"),
         (np.int64(-5), np.int64(-5), 0.0, 0.0, True, "-5 for -5, both int64"),
         (np.float16(6e4), np.float16(-6e4), 1.0, 0.1, False, "60000 for -60000 in float16"),
+        (np.int32(7), np.int64(7), 0.0, 0.0, True, "7 in int32 for 7 in int64"),
+        (np.float64(0.5), np.float32(0.5), 0.0, 0.0, True, "0.5 in float64 for 0.5 in float32"),
     )
     _expect_rejected(
         verify,
@@ -1017,9 +1086,14 @@ def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[
 
 
 def _check_message(
-    message: str, *, index: int, error: float, relative: float, at: tuple[int, ...] = ()
+    message: str,
+    *,
+    index: int,
+    error: float | None = None,
+    relative: float | None = None,
+    at: tuple[int, ...] = (),
 ) -> None:
-    """The message names all of them; `at`, if it is given, is the worst element."""
+    """The message names all of them that are given; `at` is the worst element."""
     message = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", message)  # how numpy writes its scalars
     numbers = [float(each) for each in re.findall(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?", message)]
 
@@ -1028,20 +1102,20 @@ def _check_message(
 
     # Digits that stand together: not the end of one number and the beginning of another.
     position = r"\D{1,12}".join(str(i) for i in at)
-    for told, what in (
-        (f"{index}" in re.findall(r"\d+", message), f"the output's index, {index}"),
-        (names(error), f"the largest absolute error, {error:.3g}"),
-        (
-            names(relative) or names(100 * relative),
-            f"the largest relative error, {relative:.3g}",
-        ),
-        (
-            not at or re.search(rf"(?<![\d.]){position}(?![\d.])", message),
-            f"the worst element's position, {list(at)}",
-        ),
-    ):
+    found: list[tuple[object, str]] = [
+        (f"{index}" in re.findall(r"\d+", message), f"the output's index, {index}")
+    ]
+    if error is not None:
+        found.append((names(error), f"the largest absolute error, {error:.3g}"))
+    if relative is not None:
+        told = names(relative) or names(100 * relative)
+        found.append((told, f"the largest relative error, {relative:.3g}"))
+    if at:
+        told = re.search(rf"(?<![\d.]){position}(?![\d.])", message) is not None
+        found.append((told, f"the worst element's position, {list(at)}"))
+    for named, what in found:
         expect(
-            bool(told),
+            bool(named),
             expected=f"a message that names {what}",
             seen=message or "an empty message",
             look="the text of the ValueError: the user sees nothing else",
