@@ -274,8 +274,8 @@ def metaschedule_space(schedule: Any) -> None:
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
     phase 2, but take the factors of the splits from `schedule.sample_perfect_tile`: the search
-    replays your calls with other samples. The innermost loop is vectorized, the outer tile loops
-    are fused and parallel, k is neither.
+    replays your calls with other samples, so which calls you make must not depend on a sample. The
+    innermost loop is vectorized, the outer tile loops are fused and parallel, k is neither.
 
     Args:
         schedule: a tvm.s_tir.Schedule of the matmul, changed in place.
@@ -309,7 +309,8 @@ def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRMod
     """MetaSchedule: a module with the fastest valid record of each of its functions applied.
 
     Args:
-        mod: an IRModule of PrimFuncs: one matmul, or all operators of a Relax model.
+        mod: an IRModule: the PrimFunc of one matmul, or a Relax model, whose main calls the
+            PrimFuncs of its operators.
         database: a meta_schedule.Database.
         target: the tvm.target.Target used for tuning.
 

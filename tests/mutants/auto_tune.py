@@ -729,7 +729,7 @@ edited(
     "matmul_template",
     "one_thread_for_few_rows",
     {"    schedule[C].parallel(tiles)": "    if m >= 64:\n        schedule[C].parallel(tiles)"},
-    message="a parallel loop for",
+    message="a parallel loop in every configuration",
 )
 edited(
     "matmul_template",
@@ -1070,3 +1070,393 @@ edited(
     {"num_measure_trials=trials": "num_measure_trials=max(1, trials // round_size) * round_size"},
     message="num_measure_trials=",
 )
+
+
+edited(
+    "matmul_template",
+    "one_thread_for_sixteen_rows",
+    {
+        "    schedule[C].parallel(tiles)": '    if cfg["rows"].val != 16:\n'
+        "        schedule[C].parallel(tiles)"
+    },
+    message="a parallel loop in every configuration",
+)
+edited(
+    "matmul_template",
+    "one_thread_for_tiles_of_one_size",
+    {
+        "    schedule[C].parallel(tiles)": '    size = cfg["rows"].val, cfg["columns"].val, '
+        'cfg["unroll_k"].val\n    if size != (12, 64, 4):\n        schedule[C].parallel(tiles)'
+    },
+    message="a parallel loop in every configuration",
+)
+edited(
+    "matmul_template",
+    "no_vectors_for_sixteen_rows",
+    {
+        "    schedule[C].vectorize(j_inner)": '    if cfg["rows"].val != 16:\n'
+        "        schedule[C].vectorize(j_inner)",
+        "    schedule[tile].vectorize(column)": '    if cfg["rows"].val != 16:\n'
+        "        schedule[tile].vectorize(column)",
+    },
+    message="a vectorized loop in every configuration|the innermost loop is vectorized",
+)
+edited(
+    "tune_task",
+    "shows_progress_of_64",
+    {"measuring([task], trials, log)": "measuring([task], 64, log)"},
+    message="the second argument of measuring",
+)
+edited(
+    "tune_task",
+    "recovers_another_log",
+    {"measuring([task], trials, log)": 'measuring([task], trials, f"{log}.tmp")'},
+    message="the last argument of measuring",
+)
+edited(
+    "tune_autotvm",
+    "shows_progress_of_64_trials",
+    {"measuring(task, trials, log)": "measuring(task, 64, log)"},
+    message="the second argument of measuring",
+)
+edited(
+    "tune_autotvm",
+    "recovers_another_log_of_autotvm",
+    {"measuring(task, trials, log)": 'measuring(task, trials, f"{log}.tmp")'},
+    message="the last argument of measuring",
+)
+edited(
+    "tune_autotvm",
+    "a_loss_that_xgboost_refuses",
+    {'loss_type="reg"': 'loss_type="rank"'},
+    message="loss_type= of XGBTuner",
+)
+edited(
+    "tune_ansor",
+    "shows_progress_of_64_schedules",
+    {"measuring(tasks, trials, log)": "measuring(tasks, 64, log)"},
+    message="the second argument of measuring",
+)
+edited(
+    "tune_ansor",
+    "weights_of_other_tasks",
+    {"            tasks, weights, load": "            tasks[::-1], weights, load"},
+    message="the tasks as they came",
+)
+edited(
+    "tune_metaschedule",
+    "shows_progress_of_64_samples",
+    {"measuring(contexts, trials, work_dir)": "measuring(contexts, 64, work_dir)"},
+    message="the second argument of measuring",
+)
+edited(
+    "tune_metaschedule",
+    "recovers_another_folder",
+    {"measuring(contexts, trials, work_dir)": 'measuring(contexts, trials, f"{work_dir}-tmp")'},
+    message="the last argument of measuring",
+)
+edited(
+    "tune_metaschedule",
+    "sixteen_trials_for_a_task_at_most",
+    {
+        "            max_trials_global=trials,\n": "            max_trials_global=trials,\n"
+        "            max_trials_per_task=16,\n"
+    },
+    message="max_trials_per_task=",
+)
+edited(
+    "tune_metaschedule",
+    "task_after_task",
+    {
+        "            max_trials_global=trials,\n": "            max_trials_global=trials,\n"
+        '            task_scheduler="round-robin",\n'
+    },
+    message="task_scheduler=",
+)
+edited(
+    "tune_metaschedule",
+    "the_runner_of_metaschedule",
+    {"            runner=measure.runner,\n": ""},
+    message="TVM's own runner",
+)
+edited(
+    "metaschedule_space",
+    "vectors_where_the_sample_is_long",
+    {
+        "    schedule.vectorize(j_inner)\n": "    if int(schedule.get(j_inner).extent) >= 4:\n"
+        "        schedule.vectorize(j_inner)\n"
+    },
+    message="the same calls whatever is sampled|the innermost loop is vectorized",
+)
+edited(
+    "metaschedule_space",
+    "threads_where_the_sample_has_many_tiles",
+    {
+        "    schedule.parallel(schedule.fuse(i_outer, j_outer))": "    tiles = schedule.fuse("
+        "i_outer, j_outer)\n    if int(schedule.get(tiles).extent) >= 8:\n"
+        "        schedule.parallel(tiles)"
+    },
+    message="the same calls whatever is sampled",
+)
+
+
+@mutant("apply_autotvm", message="none of the log's records")
+def applies_the_best_of_another_template(task, log):
+    import numpy as np
+    from tvm import autotvm
+
+    mine = [
+        (np.mean(result.costs), measured.config)
+        for measured, result in autotvm.record.load_from_file(log)
+        if result.error_no == 0 and measured.task.args == task.args
+    ]
+    if not mine:
+        raise ValueError(f"{log} has no record of {task.args}")
+    with task.target:
+        return task.instantiate(min(mine, key=lambda each: each[0])[1])
+
+
+@mutant("apply_ansor", message="none of the log's records")
+def applies_the_best_of_another_workload(task, log):
+    import json
+
+    import numpy as np
+    from tvm import auto_scheduler
+
+    sizes = json.loads(task.workload_key)[1:]
+    mine = [
+        (np.mean([float(each) for each in result.costs]), measured.state)
+        for measured, result in auto_scheduler.RecordReader(log)
+        if result.error_no == 0 and json.loads(measured.task.workload_key)[1:] == sizes
+    ]
+    if not mine:
+        raise RuntimeError(f"{log} has no record of {sizes}")
+    best = min(mine, key=lambda each: each[0])[1]
+    schedule, tensors = task.compute_dag.apply_steps_from_state(best)
+    return schedule, tensors
+
+
+@right("apply_autotvm")
+def from_the_records(task, log):
+    import numpy as np
+    from tvm import autotvm
+
+    mine = {
+        float(np.mean(result.costs)): measured.config
+        for measured, result in autotvm.record.load_from_file(log)
+        if result.error_no == 0 and measured.task.workload == task.workload
+    }
+    if not mine:
+        raise ValueError(f"{log} has no valid record of {task.name}")
+    with task.target:
+        return task.instantiate(mine[min(mine)])
+
+
+@right("apply_metaschedule")
+def operator_after_operator(mod, database, target):
+    import tvm
+
+    applied = tvm.IRModule(dict(mod.functions.items()))
+    for variable, function in mod.functions.items():
+        if isinstance(function, tvm.tirx.PrimFunc):
+            name = variable.name_hint
+            found = database.query_schedule(tvm.IRModule({"main": function}), target, name)
+            if found is not None:
+                scheduled = found.mod["main"].with_attr("global_symbol", name)
+                applied.update_func(variable, scheduled)
+    return applied
+
+
+@mutant("apply_metaschedule", message="apply_metaschedule to run")
+def schedules_main_as_well(mod, database, target):
+    import tvm
+    import tvm_ffi
+
+    applied = tvm.IRModule(dict(mod.functions.items()))
+    for variable, function in mod.functions.items():
+        workload = tvm.IRModule({"main": function})
+        schedule = tvm.s_tir.Schedule(workload)
+        found = [
+            each
+            for each in database.get_all_tuning_records()
+            if tvm_ffi.structural_equal(each.workload.mod, workload)
+        ]
+        if found:
+            best = min(found, key=lambda each: float(each.run_secs[0]))
+            best.trace.apply_to_schedule(schedule, remove_postproc=False)
+            applied.update_func(variable, schedule.mod["main"])
+    return applied
+
+
+@right("apply_metaschedule")
+def functions_by_their_names(mod, database, target):
+    import tvm
+    from tvm import relax
+
+    with target, database:
+        applied = relax.transform.MetaScheduleApplyDatabase()(mod)
+    names = [variable.name_hint for variable in applied.get_global_vars()]
+    return tvm.IRModule({name: applied[name] for name in names})
+
+
+@right("tune_metaschedule")
+def by_the_shorter_name(contexts, weights, *, trials, work_dir):
+    from tvm.s_tir import meta_schedule as ms
+
+    from tvm_practice.tvm_export.tuners import budget, metaschedule
+
+    callbacks = list(ms.measure_callback.MeasureCallback.create("default"))
+    with metaschedule.measuring(contexts, trials, work_dir) as measure:
+        return ms.tune_tasks(
+            tasks=contexts,
+            task_weights=weights,
+            work_dir=work_dir,
+            max_trials_global=trials,
+            max_trials_per_task=trials,
+            num_trials_per_iter=budget.trials_per_round(trials, len(contexts)),
+            builder=measure.builder,
+            runner=measure.runner,
+            database="json",
+            cost_model=metaschedule.cost_model(),
+            measure_callbacks=[*callbacks, measure.callback],
+            task_scheduler="gradient",
+        )
+
+
+@right("tune_autotvm")
+def by_position(task, *, trials, log):
+    from tvm.autotvm import callback
+    from tvm.autotvm.tuner import XGBTuner
+
+    from tvm_practice.tvm_export.tuners import autotvm, budget
+
+    tuner = XGBTuner(task, budget.plan_size(trials), "knob", "reg", 1)
+    with autotvm.measuring(task, trials, log) as measure:
+        tuner.tune(trials, measure.option, None, (callback.log_to_file(log), measure.callback))
+
+
+@right("tune_ansor")
+def options_by_position(tasks, weights, *, trials, log):
+    from pathlib import Path
+
+    from tvm.auto_scheduler import RecordToFile, TaskScheduler, TuningOptions
+
+    from tvm_practice.tvm_export.tuners import ansor, budget
+
+    known = {"load_log_file": log} if Path(log).is_file() else {}
+    scheduler = TaskScheduler(tasks, weights, callbacks=[], **known)
+    size = budget.trials_per_round(trials, len(tasks))
+    with ansor.measuring(tasks, trials, log) as measure:
+        callbacks = [RecordToFile(log), measure.callback]
+        scheduler.tune(
+            TuningOptions(trials, None, size, 0, measure.builder, measure.runner, callbacks),
+            search_policy_params=ansor.fast_search_params(),
+        )
+
+
+@right("tune_task")
+def in_whole_rounds(task, *, trials, log):
+    from tvm import auto_scheduler as search
+
+    from tvm_practice.tvm_export.tuners import ansor, budget
+
+    size = budget.trials_per_round(trials, 1)
+    rounded = -(-trials // size) * size
+    model = search.XGBModel(verbose_eval=0, num_warmup_sample=size)
+    policy = search.SketchPolicy(task, model, params=ansor.fast_search_params(), verbose=0)
+    with ansor.measuring([task], rounded, log) as measure:
+        options = search.TuningOptions(
+            rounded,
+            early_stopping=-1,
+            num_measures_per_round=size,
+            verbose=0,
+            builder=measure.builder,
+            runner=measure.runner,
+            measure_callbacks=[search.RecordToFile(log), measure.callback],
+        )
+        task.tune(options, search_policy=policy)
+
+
+@right("metaschedule_space")
+def columns_outermost(schedule):
+    def cut(loop):
+        return schedule.split(loop, schedule.sample_perfect_tile(loop, n=2))
+
+    rows, columns, steps = schedule.get_loops(schedule.get_sblock("C"))
+    (i_0, i_1), (j_0, j_1), (k_0, k_1) = map(cut, (rows, columns, steps))
+    schedule.reorder(j_0, i_0, k_0, k_1, i_1, j_1)
+    schedule.vectorize(j_1)
+    schedule.parallel(schedule.fuse(j_0, i_0))
+
+
+@right("search_task")
+def below_the_decorator(name, m, n, k, target):
+    from tvm import auto_scheduler, te
+
+    @auto_scheduler.register_workload(name, override=True)
+    def product(rows, columns, depth):
+        X = te.placeholder((rows, depth), name="X")
+        Y = te.placeholder((depth, columns), name="Y")
+        r = te.reduce_axis((0, depth))
+        Z = te.compute((rows, columns), lambda x, y: te.sum(X[x, r] * Y[r, y], r), "Z")
+        return [X, Y, Z]
+
+    return auto_scheduler.SearchTask(func=name, args=[m, n, k], target=target)
+
+
+edited(
+    "matmul_template",
+    "two_rows_where_a_tile_does_not_divide",
+    {'factor=cfg["rows"].val': 'factor=cfg["rows"].val if m % cfg["rows"].val == 0 else 2'},
+    message="the same schedule for .*rows.* and .*rows|each value of the knob rows",
+)
+edited(
+    "matmul_template",
+    "columns_of_half_the_matrix_at_most",
+    {'factor=cfg["columns"].val': 'factor=min(cfg["columns"].val, n // 4 + 1)'},
+    message="the same schedule for .*columns.* and .*columns",
+)
+
+
+@right("matmul_template")
+def three_levels_of_rows(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), "k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), "C")
+    schedule = te.create_schedule(C.op)
+    i, j = C.op.axis
+    cfg = autotvm.get_config()
+    cfg.define_split("rows", i, num_outputs=3, policy="verbose")
+    cfg.define_split("columns", j, num_outputs=2, filter=lambda each: each.size[-1] <= 64)
+    i_0, i_1, i_2 = cfg["rows"].apply(schedule, C, i)
+    j_0, j_1 = cfg["columns"].apply(schedule, C, j)
+    schedule[C].reorder(i_0, j_0, i_1, r, i_2, j_1)
+    schedule[C].vectorize(j_1)
+    schedule[C].parallel(schedule[C].fuse(i_0, j_0))
+    return schedule, [A, B, C]
+
+
+@right("matmul_template")
+def unrolled_by_an_annotation(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), "k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), "C")
+    schedule = te.create_schedule(C.op)
+    cfg = autotvm.get_config()
+    for name, values in (("rows", [2, 4, 8]), ("columns", [8, 16, 32]), ("steps", [2, 4])):
+        cfg.define_knob(name, values)
+    stage = schedule[C]
+    i_0, j_0, i_1, j_1 = stage.tile(*C.op.axis, cfg["rows"].val, cfg["columns"].val)
+    k_0, k_1 = stage.split(r, cfg["steps"].val)
+    stage.reorder(i_0, j_0, k_0, k_1, i_1, j_1)
+    cfg.define_annotate("unrolled", [k_1, i_1], policy="try_unroll")
+    cfg["unrolled"].apply(schedule, C, [k_1, i_1])
+    stage.vectorize(j_1)
+    stage.parallel(stage.fuse(i_0, j_0))
+    return schedule, [A, B, C]

@@ -34,18 +34,18 @@ def _template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:
     return schedule, tensors
 
 
-def autotvm_task(arguments: Sequence[int]) -> Any:
-    """The matmul (m, n, k) in a template of two knobs."""
+def autotvm_task(arguments: Sequence[int], name: str = "graded.template") -> Any:
+    """The matmul (m, n, k) in a template of two knobs, which is registered under `name`."""
     from tvm_practice.tvm_export.tuners.autotvm import make_task
 
-    return make_task(_template, arguments, host_target(), name="graded.template")
+    return make_task(_template, arguments, host_target(), name=name)
 
 
-def ansor_task(arguments: Sequence[int]) -> Any:
-    """The matmul (m, n, k)."""
+def ansor_task(arguments: Sequence[int], name: str = "graded.matmul") -> Any:
+    """The matmul (m, n, k), a workload registered under `name`."""
     from tvm_practice.tvm_export.tuners.ansor import make_task
 
-    return make_task(matmul_tensors, arguments, host_target(), name="graded.matmul")
+    return make_task(matmul_tensors, arguments, host_target(), name=name)
 
 
 def classic_nest(schedule: Any) -> list[Node]:
@@ -118,7 +118,11 @@ def autotvm_log(task: Any, log: Path, costs: list[float], *, seed: int | None = 
     m, n, k = task.args
     space = len(task.config_space)
     *picked, failed = (int(each) for each in rng.choice(space, len(costs) + 1, replace=False))
-    others = [autotvm_task((m + 1, n, k)), autotvm_task((m, n, k + 1))]
+    others = [
+        autotvm_task((m + 1, n, k)),
+        autotvm_task((m, n, k + 1)),
+        autotvm_task((m, n, k), name="graded.another_template"),
+    ]
     results = [(task, index, runs, 0) for index, runs in zip(picked, _runs(costs), strict=True)]
     middle = len(results) // 2
     results.insert(middle, (task, failed, (1e-5,), 4))
@@ -148,12 +152,13 @@ def ansor_log(task: Any, log: Path, costs: list[float]) -> Records:
                 states.append(state)
     failed = states[len(costs)]
     m, n, k = json.loads(task.workload_key)[1:]
-    other = ansor_task((m + 1, n, k))
-    other_policy = auto_scheduler.SketchPolicy(other, params=few, verbose=0)
+    others = [ansor_task((m + 1, n, k)), ansor_task((m, n, k), name="graded.another_matmul")]
     results = [(task, state, runs, 0) for state, runs in zip(states, _runs(costs), strict=False)]
     middle = len(results) // 2
     results.insert(middle, (task, failed, (1e-5,), 4))
-    results.insert(middle, (other, other_policy.sample_initial_population()[0], (1e-5,), 0))
+    for other in others:
+        other_policy = auto_scheduler.SketchPolicy(other, params=few, verbose=0)
+        results.insert(middle, (other, other_policy.sample_initial_population()[0], (1e-5,), 0))
     auto_scheduler.save_records(
         str(log),
         [auto_scheduler.MeasureInput(of, state) for of, state, _, _ in results],

@@ -160,7 +160,8 @@ def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRMod
     """MetaSchedule: a module with the fastest valid record of each of its functions applied.
 
     Args:
-        mod: an IRModule of PrimFuncs: one matmul, or all operators of a Relax model.
+        mod: an IRModule: the PrimFunc of one matmul, or a Relax model, whose main calls the
+            PrimFuncs of its operators.
         database: a meta_schedule.Database.
         target: the tvm.target.Target used for tuning.
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -12,9 +13,11 @@ from tvm_practice.course.checks.auto_tune.common import (
     Called,
     calls_of,
     check_apply,
+    expect_measuring,
     expect_progress,
     expect_records,
     expect_trials,
+    measuring_calls,
     new_log,
 )
 from tvm_practice.course.expect import draw_distinct, expect, expect_type, varied
@@ -165,7 +168,7 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
     tasks = [ansor_task((m, n, k)), ansor_task((n, m, k))]
     trials = 4
     with new_log() as log:
-        with _ansor_calls() as calls:
+        with _ansor_calls() as calls, measuring_calls() as measuring:
             tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
         expect_records(log, "measure_callbacks=[auto_scheduler.RecordToFile(log), ...]")
         expect_trials(
@@ -175,30 +178,31 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
         )
         text = log.read_text()
         records = [json.loads(line)["i"][0] for line in text.splitlines()]
-        _expect_ansor(calls, trials)
+        for task in tasks:
+            expect(
+                any(record[0] == task.workload_key for record in records),
+                expected=f"trials of both tasks, {' and '.join(t.workload_key for t in tasks)}",
+                seen=f"none of {task.workload_key}",
+                look="auto_scheduler.TaskScheduler(tasks, weights) takes all of them",
+            )
+        for record in records:
+            expect(
+                record[1] == str(tasks[0].target),
+                expected=f"measured for the tasks' target, {tasks[0].target}",
+                seen=record[1],
+                look="the target: the tasks carry it",
+            )
+        _expect_ansor(calls, tasks, [1.0, 3.0], trials)
+        _expect_measuring(measuring, trials, len(tasks), log)
         # What there is to go on from, is gone on from; the search itself need not be.
         with _ansor_calls(searching=False) as again, contextlib.suppress(NothingMeasured):
             tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
         loaded = again["made"][-1].get("load_log_file") if again["made"] else None
         expect(
-            loaded is not None and log.read_text().startswith(text),
+            str(loaded) == str(log) and log.read_text().startswith(text),
             expected="a search that goes on from the log, if it exists",
             seen="its records were removed" if loaded else f"load_log_file={loaded}",
             look="load_log_file=log of TaskScheduler",
-        )
-    for task in tasks:
-        expect(
-            any(record[0] == task.workload_key for record in records),
-            expected=f"trials of both tasks, {' and '.join(t.workload_key for t in tasks)}",
-            seen=f"none of {task.workload_key}",
-            look="auto_scheduler.TaskScheduler(tasks, weights) takes all of them",
-        )
-    for record in records:
-        expect(
-            record[1] == str(tasks[0].target),
-            expected=f"measured for the tasks' target, {tasks[0].target}",
-            seen=record[1],
-            look="the target: the tasks carry it",
         )
     third = ansor_task((m, n, k + 1))
     for given, weights, trials in (
@@ -207,9 +211,22 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
         (tasks, [2, 9], 1000),
     ):
         with new_log() as log:
-            with _ansor_calls(searching=False) as calls, contextlib.suppress(NothingMeasured):
+            with (
+                _ansor_calls(searching=False) as calls,
+                measuring_calls() as measuring,
+                contextlib.suppress(NothingMeasured),
+            ):
                 tune_ansor(given, weights, trials=trials, log=str(log))
-            _expect_ansor(calls, trials, weights)
+            _expect_ansor(calls, given, weights, trials)
+            _expect_measuring(measuring, trials, len(given), log)
+
+
+def _expect_measuring(measuring: dict[str, Called], trials: int, tasks: int, log: Path) -> None:
+    """See `expect_measuring`; the number of trials may be that of whole rounds."""
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    size = trials_per_round(trials, tasks)
+    expect_measuring(measuring, trials, log, rounded_up_to=-(-trials // size) * size)
 
 
 @contextmanager
@@ -229,7 +246,7 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
 
 
 def _expect_ansor(
-    calls: dict[str, Called], trials: int, given: Sequence[float] = (1.0, 3.0)
+    calls: dict[str, Called], tasks: Sequence[Any], given: Sequence[float], trials: int
 ) -> None:
     expect(
         all(calls.values()),
@@ -243,6 +260,13 @@ def _expect_ansor(
         weights == list(given),
         expected=f"the tasks weighted as given, {list(given)}",
         seen=f"{weights or 'no weights'}",
+        look="auto_scheduler.TaskScheduler(tasks, weights)",
+    )
+    expect(
+        len(made["tasks"]) == len(tasks)
+        and all(one.same_as(other) for one, other in zip(made["tasks"], tasks, strict=True)),
+        expected="the tasks as they came, in the order of their weights",
+        seen="other ones, or in another order",
         look="auto_scheduler.TaskScheduler(tasks, weights)",
     )
     strategy = made.get("strategy", "gradient")
@@ -290,7 +314,7 @@ def _expect_options(options: dict[str, Any], trials: int, tasks: int) -> None:
     )
     early = options["early_stopping"]
     expect(
-        early is None or early >= trials,
+        early is None or early < 0 or early >= trials,
         expected=f"{trials} trials, whatever they measure",
         seen=f"a search that ends after {early} trials without a faster one",
         look="early_stopping= of TuningOptions",
@@ -372,7 +396,7 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
         log = log.with_name("trials")  # of no suffix
         ansor_log(task, log, [0.001])
         before = log.read_text()
-        with _task_calls() as calls:
+        with _task_calls() as calls, measuring_calls() as measuring:
             tune_task(task, trials=trials, log=str(log))
         expect(
             log.read_text().startswith(before),
@@ -388,6 +412,7 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
             "num_measure_trials= of TuningOptions, and auto_scheduler.RecordToFile(log)",
         )
     _expect_task_search(calls, trials)
+    _expect_measuring(measuring, trials, 1, log)
     for key, target in (each[:2] for each in records):
         expect(
             (key, target) == (task.workload_key, str(task.target)),
@@ -400,10 +425,12 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
         for trials in (1, 2, 33, 37, 1000):
             with (
                 _task_calls(searching=False) as calls,
+                measuring_calls() as measuring,
                 contextlib.suppress(NothingMeasured),
             ):
                 tune_task(task, trials=trials, log=str(log))
             _expect_task_search(calls, trials)
+            _expect_measuring(measuring, trials, 1, log)
 
 
 @contextmanager

@@ -10,8 +10,10 @@ from tvm_practice.course.checks.auto_tune.common import (
     Called,
     calls_of,
     check_apply,
+    expect_measuring,
     expect_progress,
     expect_trials,
+    measuring_calls,
     new_log,
 )
 from tvm_practice.course.expect import draw_distinct, expect
@@ -62,7 +64,11 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
         )
         log.write_text(kept + "\n")
         tuner = autotvm.tuner.XGBTuner
-        with calls_of(tuner, "__init__") as made, calls_of(tuner, "tune") as searches:
+        with (
+            calls_of(tuner, "__init__") as made,
+            calls_of(tuner, "tune", like=autotvm.tuner.Tuner.tune) as searches,
+            measuring_calls() as measuring,
+        ):
             tune_autotvm(task, trials=trials, log=str(log))
         lines = log.read_text().splitlines()
         expect(
@@ -80,6 +86,7 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
         expect_trials(history(log)[1:], trials, "n_trial= of tune()")
         records = [json.loads(line) for line in lines[1:]]
     _expect_xgb_tuner(made, searches, trials)
+    expect_measuring(measuring, trials, log)
     for trials in (1, 2, 33, 1000):
         _expect_search_of(tune_autotvm, task, trials)
     for record in records:
@@ -112,11 +119,15 @@ def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int)
     with (
         new_log() as log,
         calls_of(tuner, "__init__") as made,
-        calls_of(tuner, "tune", instead=lambda *_, **__: None) as searches,
+        calls_of(
+            tuner, "tune", instead=lambda *_, **__: None, like=autotvm.tuner.Tuner.tune
+        ) as searches,
+        measuring_calls() as measuring,
         contextlib.suppress(NothingMeasured),
     ):
         tune_autotvm(task, trials=trials, log=str(log))
     _expect_xgb_tuner(made, searches, trials)
+    expect_measuring(measuring, trials, log)
     seen = searches[-1].get("n_trial")
     expect(
         seen == trials and len(searches) == 1,
@@ -142,6 +153,14 @@ def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
         expected=f"a tuner that plans after {plan_size(trials)} trials, budget.plan_size(trials)",
         seen=f"plan_size={size}",
         look="plan_size= of XGBTuner: by default it learns nothing before 64 trials",
+    )
+    loss = made[-1].get("loss_type")
+    expect(
+        loss != "rank",
+        expected="a model that can be fitted: loss_type='reg'",
+        seen=f"loss_type={loss!r}",
+        look="loss_type= of XGBTuner: XGBoost 2 and later refuse 'rank', and the search ends when "
+        "the model is first fitted",
     )
     early = searches[-1].get("early_stopping")
     expect(

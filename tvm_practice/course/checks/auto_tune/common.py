@@ -1,5 +1,6 @@
 """Phase 5, and what checks of several tuners expect: logs, calls, loops, records applied."""
 
+import contextlib
 import inspect
 import json
 import tempfile
@@ -16,6 +17,8 @@ from tvm_practice.course.nests import accumulation, expect_loops
 from tvm_practice.course.products import expect_product
 from tvm_practice.course.tuning_logs import Records, classic_nest, draw_seconds, expect_best
 from tvm_practice.engines import CLASSIC, CURRENT
+from tvm_practice.tvm_export.tuners.journal import Journal
+from tvm_practice.tvm_export.tuners.progress import Progress
 from tvm_practice.viz.loop_nest import Loop, Node, format_nest, paths
 
 PHASE = Phase(
@@ -131,13 +134,16 @@ Called = list[dict[str, Any]]
 
 
 @contextmanager
-def calls_of(owner: Any, name: str, *, instead: Any = None) -> Iterator[Called]:
+def calls_of(
+    owner: Any, name: str, *, instead: Any = None, also: Sequence[Any] = (), like: Any = None
+) -> Iterator[Called]:
     """The arguments of each call of `owner`'s function `name`, by their names.
 
-    With `instead`, that is what a call does.
+    With `instead`, that is what a call does. Modules in `also` have the function under that name
+    as well. `like` has its signature, where it hands all its arguments on.
     """
     function, seen = getattr(owner, name), []
-    signature = inspect.signature(function)
+    signature = inspect.signature(like or function)
 
     def call(*arguments: Any, **options: Any) -> Any:
         bound = signature.bind(*arguments, **options)
@@ -145,8 +151,44 @@ def calls_of(owner: Any, name: str, *, instead: Any = None) -> Iterator[Called]:
         seen.append({**bound.arguments, **bound.arguments.get("kwargs", {})})
         return (instead or function)(*arguments, **options)
 
-    with mock.patch.object(owner, name, call):
+    with contextlib.ExitStack() as patches:
+        for each in (owner, *also):
+            patches.enter_context(mock.patch.object(each, name, call))
         yield seen
+
+
+@contextmanager
+def measuring_calls() -> Iterator[dict[str, Called]]:
+    """What the `measuring` of a tuner is asked for: its displays of progress, and its journals."""
+    with calls_of(Progress, "__init__") as displays, calls_of(Journal, "__init__") as journals:
+        yield {"displays": displays, "journals": journals}
+
+
+def expect_measuring(
+    calls: dict[str, Called], trials: int, log: str | Path, *, rounded_up_to: int | None = None
+) -> None:
+    """`measuring`, if it is called, is given the number of trials and the log, or the folder.
+
+    With `rounded_up_to`, its number may be as large: that of whole rounds.
+    """
+    most = max(trials, rounded_up_to or 0)
+    for display in calls["displays"]:
+        expect(
+            trials <= display["trials"] <= most,
+            expected=f"progress shown of {trials} trials, as many as asked for",
+            seen=f"of {display['trials']}",
+            look="the second argument of measuring: it is the end of the progress bar, and the "
+            "time left is worked out from it",
+        )
+    for journal in calls["journals"]:
+        files = Path(journal["log"]), Path(journal["log"]).parent
+        expect(
+            Path(log) in files,
+            expected=f"measuring(…, {Path(log).name}): the records are kept there",
+            seen=str(files[0]),
+            look="the last argument of measuring: a search that is killed loses no trial, because "
+            "the next one recovers them from a journal beside the log",
+        )
 
 
 def expect_progress(callbacks: Any, look: str) -> None:

@@ -13,17 +13,29 @@ from tvm_practice.course.checks.auto_tune.common import (
     all_loops,
     calls_of,
     expect_different,
+    expect_measuring,
     expect_records,
     expect_trials,
     expect_vectorized_and_parallel,
+    measuring_calls,
 )
-from tvm_practice.course.expect import draw_distinct, expect, expect_type, fail, path_to, show
+from tvm_practice.course.expect import (
+    draw_distinct,
+    draw_normal,
+    expect,
+    expect_close,
+    expect_type,
+    fail,
+    path_to,
+    show,
+)
 from tvm_practice.course.lowering import build_module
 from tvm_practice.course.nests import expect_loops
 from tvm_practice.course.products import expect_product, matmul_function
 from tvm_practice.course.tuning_logs import committed, draw_seconds, expect_best
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import NothingMeasured
+from tvm_practice.tvm_export.running import run_relax
 from tvm_practice.viz.loop_nest import format_nest, loop_nest
 
 
@@ -158,6 +170,7 @@ def _expect_choices(metaschedule_space: Callable[..., None], module: Any) -> Non
     import tvm
 
     decided: dict[int, set[str]] = {}
+    made: set[tuple[str, ...]] = set()
     for seed in range(1, 13):
         schedule = tvm.s_tir.Schedule(module, seed=seed)
         metaschedule_space(schedule)
@@ -165,12 +178,20 @@ def _expect_choices(metaschedule_space: Callable[..., None], module: Any) -> Non
         sampled = [each for each in trace.insts if "SamplePerfectTile" in str(each.kind.name)]
         for at, each in enumerate(sampled):
             decided.setdefault(at, set()).add(str(trace.decisions[each]))
+        made.add(tuple(str(each.kind.name) for each in trace.insts))
     same = [", ".join(each) for each in decided.values() if len(each) == 1]
     expect(
         not same,
         expected="factors that differ from sample to sample",
         seen=f"{' and '.join(same)} in each of 12 samples",
         look="decision= and max_innermost_factor= of sample_perfect_tile",
+    )
+    expect(
+        len(made) == 1,
+        expected="the same calls whatever is sampled: the search makes them once, and replays "
+        "them with other samples",
+        seen=f"{len(made)} different lists of calls in 12 samples",
+        look="an `if` on the extent of a loop whose split is sampled",
     )
 
 
@@ -256,7 +277,7 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             for index, shape in enumerate(shapes)
         ]
     with tempfile.TemporaryDirectory() as folder:
-        with calls_of(ms.tune, "tune_tasks") as calls:
+        with calls_of(ms.tune, "tune_tasks", also=[ms]) as calls, measuring_calls() as measuring:
             database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
         expect_type(
             database,
@@ -272,6 +293,7 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             history(folder), trials, "max_trials_global= and num_trials_per_iter= of tune_tasks"
         )
         _expect_tune_tasks(calls, trials)
+        expect_measuring(measuring, trials, folder)
         _expect_search_goes_on(tune_metaschedule, contexts, database, folder)
     _expect_other_searches(tune_metaschedule, contexts, database)
     for context, shape in zip(contexts, shapes, strict=True):
@@ -290,7 +312,7 @@ def _not_searching(database: Any) -> Iterator[Called]:
     from tvm.s_tir import meta_schedule as ms
 
     with (
-        calls_of(ms.tune, "tune_tasks", instead=lambda *_, **__: database) as calls,
+        calls_of(ms.tune, "tune_tasks", instead=lambda *_, **__: database, also=[ms]) as calls,
         contextlib.suppress(NothingMeasured),
     ):
         yield calls
@@ -325,9 +347,14 @@ def _expect_other_searches(
         (contexts, [0.5, 2.0], 100),
         (contexts[::-1], [9.0, 2.0], 1000),
     ):
-        with tempfile.TemporaryDirectory() as folder, _not_searching(database) as calls:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _not_searching(database) as calls,
+            measuring_calls() as measuring,
+        ):
             tune_metaschedule(given, weights, trials=many, work_dir=folder)
         _expect_tune_tasks(calls, many, weights)
+        expect_measuring(measuring, many, folder)
         expect(
             all(a is b or a.same_as(b) for a, b in zip(calls[-1]["tasks"], given, strict=True)),
             expected="the tasks as they came, in their order",
@@ -360,6 +387,28 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
         expected=f"max_trials_global={trials}, as many as asked for in total",
         seen=f"{options['max_trials_global']}",
         look="max_trials_global=trials of tune_tasks",
+    )
+    least = options["max_trials_per_task"]
+    expect(
+        least is None or least >= trials,
+        expected="trials divided by what the tasks gain: all of them for one, if need be",
+        seen=f"at most {least} for each",
+        look="max_trials_per_task= of tune_tasks, which need not be given",
+    )
+    scheduler = options["task_scheduler"]
+    expect(
+        "round"
+        not in str(type(scheduler) if not isinstance(scheduler, str) else scheduler).lower(),
+        expected="a task scheduler that counts the weights: tune_tasks' own",
+        seen=f"{scheduler if isinstance(scheduler, str) else type(scheduler).__name__}",
+        look="task_scheduler= of tune_tasks: in turn, each task gets as many trials",
+    )
+    default = [each for each in ("builder", "runner") if isinstance(options[each], str)]
+    expect(
+        not default,
+        expected="a builder and a runner that start quickly",
+        seen=f"TVM's own {' and '.join(default)}, whose processes import for seconds",
+        look="builder= and runner= of tune_tasks: those of metaschedule.measuring",
     )
     size = trials_per_round(trials, len(given))
     expect(
@@ -471,6 +520,34 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         look="apply only the database's records",
     )
     _expect_asked_for(apply_metaschedule, functions["untuned"])
+    _expect_model_runs(apply_metaschedule, shapes["first"])
+
+
+def _expect_model_runs(apply_metaschedule: Callable[..., Any], sizes: Sequence[int]) -> None:
+    """A Relax model still calls its operators after the record of one was applied."""
+    import tvm
+    from tvm import relax
+    from tvm.s_tir import meta_schedule as ms
+
+    m, n, k = sizes
+    target = host_target()
+    A, B, C = (relax.TensorType(shape, "float32") for shape in ((m, k), (k, n), (m, n)))
+    builder = relax.BlockBuilder()
+    arguments = [relax.Var("A", A), relax.Var("B", B)]
+    with builder.function("main", arguments):
+        kernel = builder.add_func(matmul_function(m, n, k, name="matmul"), "matmul")
+        builder.emit_func_output(builder.emit(relax.call_tir(kernel, arguments, out_ty=C)))
+    model = builder.get()
+    database = ms.database.MemoryDatabase()
+    records = committed(
+        database, model["matmul"], target, draw_distinct(4, range(2, 16)), draw_seconds(4)
+    )
+    applied = apply_metaschedule(model, database, target)
+    look = "MetaScheduleApplyDatabase on the whole module, here a Relax model of one operator"
+    expect_best(loop_nest(applied["matmul"]), records, look)
+    inputs = draw_normal((m, k), (k, n))
+    (got,) = run_relax(tvm.compile(applied, target), inputs)
+    expect_close(got, inputs[0] @ inputs[1], what="the model's result", look=look)
 
 
 def _expect_asked_for(apply_metaschedule: Callable[..., Any], function: Any) -> None:
