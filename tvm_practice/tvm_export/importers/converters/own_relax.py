@@ -220,7 +220,12 @@ def _batch_norm(node: Any, importer: Any) -> Any:
 
 
 def _max_pool(axes: int, node: Any, importer: Any) -> Any:
-    """TVM's; where the positions of the maxima are used, both by a reduction of pairs."""
+    """TVM's; where the positions of the maxima are used, both by a reduction of pairs.
+
+    Pairs of bfloat16 are reduced in float32: TVM has no isnan of bfloat16.
+    """
+    from tvm import relax
+
     if not _uses_more(node):
         return getattr(importer, f"_max_pool{axes}d_with_indices")(node)
     given = settings_of(node)
@@ -233,7 +238,13 @@ def _max_pool(axes: int, node: Any, importer: Any) -> Any:
     compute = functools.partial(
         _largest, shape=shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
     )
-    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="max_pool_with_indices")
+    builder, hint = importer.block_builder, "max_pool_with_indices"
+    if str(x.ty.dtype) != "bfloat16":
+        return builder.emit_te(compute, x, primfunc_name_hint=hint)
+    wide = builder.emit(relax.op.astype(x, "float32"))
+    found = builder.emit_te(compute, wide, primfunc_name_hint=hint)
+    largest = builder.emit(relax.op.astype(builder.emit(relax.TupleGetItem(found, 0)), "bfloat16"))
+    return builder.emit(relax.Tuple([largest, builder.emit(relax.TupleGetItem(found, 1))]))
 
 
 def _per_axis(given: Any, axes: int) -> list[int]:
