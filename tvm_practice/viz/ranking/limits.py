@@ -144,8 +144,8 @@ class Costs:
         return (
             f"In ns: cycle {cycle}; multiply-add of vectors {vector}, through memory {memory};\n"
             f"gathered element {scattered}; vector read from L1 {read}, copied {copied};\n"
-            f"longer for a line from beyond L1 {lines[0]}, beyond L2 {lines[1]}; "
-            f"on another page {lines[2]}, {lines[3]}"
+            f"longer for a line from beyond L1 {lines[0]}, beyond L2 {lines[1]};\n"
+            f"and on another page {lines[2]}, {lines[3]}"
         )
 
 
