@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_practice.tvm_export.fused_padding import read_once
-
-_BYTE = 0.0, 255.0
+from tvm_practice.tvm_export.requantization import BYTE, operator_name
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def with_bytes_kept(module: Any) -> Any:
                 super().visit_var_binding_(binding)
                 return
             value, emit = binding.value, self.builder_.emit
-            if _name(value) == "nn.max_pool2d" and value.args[0] in self.once:
+            if operator_name(value) == "nn.max_pool2d" and value.args[0] in self.once:
                 image = _in_bytes(emit, self.visit_expr(value.args[0]), known)
                 made = emit(relax.Call(value.op, [image], value.attrs))
             else:
@@ -77,7 +76,7 @@ def with_bytes_kept(module: Any) -> Any:
                 self.floats[binding.var] = _in_float32(emit, made, known)
 
         def visit_call_(self, call: Any) -> Any:
-            if _name(call) != "add" or not any(each in self.floats for each in call.args):
+            if operator_name(call) != "add" or not any(each in self.floats for each in call.args):
                 return super().visit_call_(call)
             floats = self.floats
             return relax.op.add(
@@ -104,7 +103,7 @@ def _found(function: Any, once: set[Any]) -> dict[Any, _Bytes]:
                     readers[var] = list(users)
     found = {}
     for var, value in bound.items():
-        if _name(value) != "astype" or str(value.ty.dtype) != "uint8":
+        if operator_name(value) != "astype" or str(value.ty.dtype) != "uint8":
             continue
         way = _way(var, bound, once)
         if way is None:
@@ -113,8 +112,10 @@ def _found(function: Any, once: set[Any]) -> dict[Any, _Bytes]:
         others = [each for each in readers.get(x, ()) if not each.same_as(known.steps[0])]
         if x not in bound or len(readers.get(x, ())) != len(others) + 1:
             continue
-        is_maximum = _name(bound[x]) == "nn.max_pool2d" and bound[x].args[0] in once
-        if (others or is_maximum) and all(_name(bound.get(each)) == "add" for each in others):
+        is_maximum = operator_name(bound[x]) == "nn.max_pool2d" and bound[x].args[0] in once
+        if (others or is_maximum) and all(
+            operator_name(bound.get(each)) == "add" for each in others
+        ):
             found[x] = _Bytes(known.steps, known.inverse, known.zero, bool(others))
     return found
 
@@ -125,9 +126,9 @@ def _way(var: Any, bound: dict[Any, Any], once: set[Any]) -> tuple[Any, _Bytes] 
     numbers = []
     for name in ("astype", "astype", "clip", "add", "round", "multiply"):
         value = bound.get(steps[-1])
-        if value is None or _name(value) != name:
+        if value is None or operator_name(value) != name:
             return None
-        if name == "clip" and tuple(float(each.value) for each in value.args[1:]) != _BYTE:
+        if name == "clip" and tuple(float(each.value) for each in value.args[1:]) != BYTE:
             return None
         if name in ("add", "multiply"):
             number = _number(value.args[1])
@@ -148,7 +149,7 @@ def _in_bytes(emit: Any, x: Any, known: _Bytes) -> Any:
 
     scaled = emit(op.multiply(x, relax.const(known.inverse, "float32")))
     moved = emit(op.add(emit(op.round(scaled)), relax.const(known.zero, "float32")))
-    whole = emit(op.astype(emit(op.clip(moved, *_BYTE)), "int32"))
+    whole = emit(op.astype(emit(op.clip(moved, *BYTE)), "int32"))
     return emit(op.astype(whole, "uint8"))
 
 
@@ -167,7 +168,3 @@ def _number(expression: Any) -> float | None:
     if not isinstance(expression, tvm.ir.GenericConst) or expression.value.shape:
         return None
     return float(expression.value.numpy())
-
-
-def _name(value: Any) -> str:
-    return str(getattr(getattr(value, "op", None), "name", "")).removeprefix("relax.")

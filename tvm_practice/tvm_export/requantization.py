@@ -15,7 +15,8 @@ import numpy as np
 
 from tvm_practice.tvm_export.fused_padding import read_once
 
-_BYTE = 0.0, 255.0
+BYTE = 0.0, 255.0
+"""The limits of a byte."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def with_short_requantization(module: Any) -> Any:
     @mutator
     class Shortening(PyExprMutator):  # type: ignore[misc]
         def visit_call_(self, call: Any) -> Any:
-            if _name(call) != "clip" or (known := found.get(call.args[0])) is None:
+            if operator_name(call) != "clip" or (known := found.get(call.args[0])) is None:
                 return super().visit_call_(call)
             emit, op = self.builder_.emit, relax.op
             wide = emit(op.astype(self.visit_expr(known.total), "float32"))
@@ -73,7 +74,7 @@ def _requantizations(function: Any) -> dict[Any, _Affine]:
     once = read_once(function)
     found = {}
     for value in bound.values():
-        if _name(value) != "clip" or _limits(value) != _BYTE:
+        if operator_name(value) != "clip" or _limits(value) != BYTE:
             continue
         known = _rounded(value.args[0], bound, once)
         if known is not None:
@@ -84,7 +85,7 @@ def _requantizations(function: Any) -> dict[Any, _Affine]:
 def _rounded(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
     """What round(inverse * x) + zero comes to, the rounding left out, from zero to 255."""
     parts = _step(var, "add", bound, once)
-    if parts is None or (value := bound.get(parts[0])) is None or _name(value) != "round":
+    if parts is None or (value := bound.get(parts[0])) is None or operator_name(value) != "round":
         return None
     if parts[0] not in once:
         return None
@@ -97,7 +98,7 @@ def _rounded(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
         return None
     inverse = scaled[1]
     low, high = (
-        float(np.clip(np.rint(each * inverse) + zero, *_BYTE)) for each in (known.low, known.high)
+        float(np.clip(np.rint(each * inverse) + zero, *BYTE)) for each in (known.low, known.high)
     )
     offset = known.offset * inverse + zero
     return _Affine(known.total, known.factor * inverse, offset, low, high)
@@ -108,7 +109,7 @@ def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
     value = bound.get(var)
     if value is None or var not in once:
         return None
-    name = _name(value)
+    name = operator_name(value)
     if name in ("nn.relu", "clip"):
         known = _affine(value.args[0], bound, once)
         if known is None or (known.low, known.high) != (-np.inf, np.inf):
@@ -122,7 +123,7 @@ def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
         return _Affine(known.total, known.factor, known.offset + parts[1], -np.inf, np.inf)
     if name == "multiply" and (parts := _step(var, name, bound, once)):
         moved = bound.get(parts[0])
-        if moved is None or _name(moved) != "astype" or parts[0] not in once:
+        if moved is None or operator_name(moved) != "astype" or parts[0] not in once:
             return None
         shifted = _step(moved.args[0], "subtract", bound, once)
         if shifted is None or str(shifted[0].ty.dtype) != "int32":
@@ -137,7 +138,7 @@ def _step(var: Any, name: str, bound: dict[Any, Any], once: set[Any]) -> tuple[A
     from tvm import relax
 
     value = bound.get(var)
-    if value is None or _name(value) != name or var not in once:
+    if value is None or operator_name(value) != name or var not in once:
         return None
     first, second = value.args
     if not isinstance(first, relax.Var) or not isinstance(second, tvm.ir.GenericConst):
@@ -150,5 +151,6 @@ def _limits(clip: Any) -> tuple[float, float]:
     return low, high
 
 
-def _name(value: Any) -> str:
+def operator_name(value: Any) -> str:
+    """The name of the Relax operator that a value is a call of; empty for anything else."""
     return str(getattr(getattr(value, "op", None), "name", "")).removeprefix("relax.")
