@@ -143,14 +143,20 @@ def _way(var: Any, bound: dict[Any, Any], once: set[Any]) -> tuple[Any, _Bytes] 
     return x, _Bytes(tuple(reversed(steps)), inverse, zero, added=False)
 
 
-def _in_bytes(emit: Any, x: Any, known: _Bytes) -> Any:
+def steps_of(emit: Any, x: Any, inverse: float, zero: float) -> Any:
+    """The variable, of int32, of clip(round(inverse * x) + zero, 0, 255)."""
     from tvm import relax
     from tvm.relax import op
 
-    scaled = emit(op.multiply(x, relax.const(known.inverse, "float32")))
-    moved = emit(op.add(emit(op.round(scaled)), relax.const(known.zero, "float32")))
-    whole = emit(op.astype(emit(op.clip(moved, *BYTE)), "int32"))
-    return emit(op.astype(whole, "uint8"))
+    scaled = emit(op.multiply(x, relax.const(inverse, "float32")))
+    moved = emit(op.add(emit(op.round(scaled)), relax.const(zero, "float32")))
+    return emit(op.astype(emit(op.clip(moved, *BYTE)), "int32"))
+
+
+def _in_bytes(emit: Any, x: Any, known: _Bytes) -> Any:
+    from tvm.relax import op
+
+    return emit(op.astype(steps_of(emit, x, known.inverse, known.zero), "uint8"))
 
 
 def _in_float32(emit: Any, made: Any, known: _Bytes) -> Any:

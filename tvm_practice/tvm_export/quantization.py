@@ -25,7 +25,7 @@ from tvm_practice.tvm_export.calibration import Range
 from tvm_practice.tvm_export.channels_last import FIRST
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.fused_padding import padded
-from tvm_practice.tvm_export.kept_bytes import with_bytes_kept
+from tvm_practice.tvm_export.kept_bytes import steps_of, with_bytes_kept
 from tvm_practice.tvm_export.requantization import with_short_requantization
 
 STEPS, LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
@@ -219,11 +219,7 @@ def _convolution(builder: Any, call: Any, seen: Range, lookup: Any) -> Any:
     scale = max((largest - smallest) / STEPS, SMALLEST_SCALE)
     zero = round(-smallest / scale)
 
-    def number(value: float) -> Any:
-        return relax.const(value, "float32")
-
-    steps = op.add(op.round(op.multiply(x, number(1 / scale))), number(zero))
-    steps = emit(op.astype(emit(op.clip(steps, 0, STEPS)), "int32"))
+    steps = steps_of(emit, x, 1 / scale, zero)
     padding = [int(each) for each in attributes.padding]
     groups, values = int(attributes.groups), matrix.T.reshape(weight.shape)
     more = -weight.shape[1] % _AT_ONCE if groups == 1 else 0  # channels of weight 0
