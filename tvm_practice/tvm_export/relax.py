@@ -10,6 +10,7 @@ from typing import Any
 
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
+from tvm_practice.tvm_export.batched_products import without_repeated_operands
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
@@ -342,6 +343,7 @@ def optimized(
         CannotImport: as `with_index_checks`.
     """
     compute_with_zeros()
+    module = without_repeated_operands(module)
     folded = with_products_in(fold_batch_normalization(module), precision)
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
