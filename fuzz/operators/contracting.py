@@ -141,7 +141,9 @@ def _attention(drawn: Drawn, name: str) -> None:
         shape = (*(given.shape[:-2] if drawn.chance() else ()), rows, rows)
         more = f"attn_mask={drawn.weight(shape, 'bool' if kind == 'bool' else given.dtype)}"
     if drawn.chance():
-        more += f", scale={drawn.among((1.0, 0.125, -0.5))}"
+        # PyTorch masks before it scales: -inf times a negative scale is inf.
+        scales = (1.0, 0.125) if kind == "causal" else (1.0, 0.125, -0.5)
+        more += f", scale={drawn.among(scales)}"
     operands = f"{given.name}, {given.name} * 0.5, {given.name}"
     code = f"F.scaled_dot_product_attention({operands}, {more})"
     drawn.take(name, code, of=[given], exact=False)

@@ -304,6 +304,15 @@ _CLASSIC_RARE = {
     "logarithm of the sum of all": "torch.logsumexp(x.tanh(), (0, 1), keepdim=True)",
     "elu": "F.elu(x, 0.5)",
     "selu": "F.selu(x)",
+    "relu": "F.relu(x)",
+    "relu6 of a sum": "F.relu6(x + n)",
+    "less itself": "x - x",
+    "less what was added": "(x + 3) - x",
+    "largest of windows": "F.max_pool2d(x[None, None], 2, 2, 1)",
+    "largest of windows of pairs": "F.max_pool1d(x.double()[None], 2, 1, 0, dilation=3)",
+    "largest of infinite windows": "F.max_pool2d((x - n.float().exp())[None, None], 3, 2, 1)",
+    "largest of adaptive windows": "F.adaptive_max_pool2d(x[None, None], (2, 7))",
+    "convolved and cut": "F.relu(F.conv1d(x[None], torch.ones(4, 5, 3)) + n[:4, :31])",
 }
 
 

@@ -13,6 +13,7 @@ from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.relay_lowering import keeping_floats
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelayRunner
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
@@ -221,6 +222,8 @@ def _built(export: Export) -> Any:
     level = export.settings.opt_level
     is_ansors = export.tuner == "ansor" and export.records is not None
     config = {"relay.backend.use_auto_scheduler": True} if is_ansors else {}
+    if str(export.target.kind.name) in ("llvm", "c"):
+        config |= keeping_floats()
     if level == 3:  # the step builds at no other
         return export.steps.build_relay(export.module, {}, export.target, config=config)
     with tvm.transform.PassContext(opt_level=level, config=config):
