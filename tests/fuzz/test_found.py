@@ -137,6 +137,12 @@ _RULES = {
     "sort of NaN": graph(
         "torch.sort(x0, 1, descending=True).values", x0="rare((9, 33), 'float32', 0, 'any')"
     ),
+    # PyTorch's rule adds a part of the difference of infinities; its kernel has a weight for each.
+    "between infinities": graph(
+        "F.interpolate(x0, scale_factor=(0.7, 2.0), recompute_scale_factor=True, mode='bilinear', "
+        "align_corners=True)",
+        x0="rare((8, 2, 5, 7), 'float32', 0, 'any')",
+    ),
     "dilated transposed convolution": graph(
         "F.conv_transpose1d(x0, self.c0, self.c1, stride=2, groups=3, dilation=2)",
         ("weights((6, 8, 3), 'float32', 0)", "weights((24,), 'float32', 1)"),
@@ -259,6 +265,8 @@ _CLASSIC = {
     "mish": "F.mish(x * 16)",
     "norm without an epsilon": "F.rms_norm(x, (33,))",
     "norm with a weight": "F.rms_norm(x, (3, 33), torch.sin(x), 0.1)",
+    "several filters for a channel": "F.conv3d(x.reshape(1, 3, 3, 1, 11), "
+    "torch.arange(24.0).reshape(6, 1, 2, 1, 2) / 16, torch.arange(6.0), groups=3)",
 }
 
 

@@ -87,7 +87,23 @@ def _by_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any
     return inputs
 
 
+def _repeated(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::_convolution` over three axes, with a channel for each filter where it has several.
+
+    Run, TVM's own is called with a buffer of another shape.
+    """
+    from tvm import relay
+
+    filters, channels, *window = shape_of(inputs[1])
+    transposed, groups = inputs[6], int(inputs[8])
+    if len(window) == 3 and channels == 1 and 1 < groups < filters and not transposed:
+        inputs[0] = relay.repeat(inputs[0], filters // groups, axis=1)
+        inputs[8] = filters
+    return inputs
+
+
 _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
+    "aten::_convolution": _repeated,
     "aten::add": _scaled,
     "aten::avg_pool2d": _without_divisor,
     "aten::avg_pool3d": _without_divisor,

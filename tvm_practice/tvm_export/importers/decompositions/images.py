@@ -1,4 +1,4 @@
-"""Images made smaller with a filter, which the frontend leaves out, and sampled volumes."""
+"""Images made larger or smaller, with a filter or without, and sampled volumes."""
 
 import functools
 import itertools
@@ -13,11 +13,54 @@ def rules() -> dict[Any, Rule]:
     import torch
 
     aten = torch.ops.aten
+    linear = (aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d)
     return {
+        **{each.default: _interpolated for each in linear},
+        **{each.vec: _interpolated_by for each in linear},
         aten._upsample_bilinear2d_aa.default: functools.partial(_filtered, _triangle, 1.0),
         aten._upsample_bicubic2d_aa.default: functools.partial(_filtered, _cubic, 2.0),
         aten.grid_sampler_3d.default: _sampled,
     }
+
+
+def _interpolated_by(
+    x: Any, size: Sequence[int] | None, align_corners: bool, factors: Sequence[float] | None
+) -> Any:
+    """As `_interpolated`, to a size or by factors."""
+    if size is None:
+        assert factors is not None
+        size = [int(each * by) for each, by in zip(x.shape[2:], factors, strict=True)]
+    return _interpolated(x, size, align_corners, *(factors or ()))
+
+
+def _interpolated(x: Any, size: Sequence[int], align_corners: bool, *factors: float | None) -> Any:
+    """One axis after the other, each of two neighbours by its weight.
+
+    PyTorch's rule adds a part of their difference, which is NaN between infinities.
+    """
+    import torch
+
+    if not x.is_floating_point():
+        return NotImplemented
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    for axis in reversed(range(len(size))):
+        extent, out = x.shape[axis + 2], size[axis]
+        step = _step(extent, out, align_corners, factors[axis] if factors else None)
+        place = torch.arange(out, device=x.device).to(wide.dtype)
+        place = place * step if align_corners else ((place + 0.5) * step - 0.5).clamp(min=0)
+        low = place.to(torch.int64).clamp(max=extent - 1)
+        high = low if extent == out else (low + 1).clamp(max=extent - 1)
+        weight = (place - low).clamp(max=1).reshape([-1] + [1] * (len(size) - 1 - axis))
+        lower, upper = (torch.index_select(wide, axis + 2, each) for each in (low, high))
+        wide = lower * (1 - weight) + upper * weight
+    return wide.to(x.dtype)
+
+
+def _step(extent: int, out: int, align_corners: bool, factor: float | None) -> float:
+    """Elements of an axis from one element of the output to the next."""
+    if align_corners:
+        return (extent - 1) / (out - 1) if out > 1 else 0.0
+    return 1 / factor if factor else extent / out
 
 
 def _triangle(x: Any) -> Any:
@@ -56,10 +99,7 @@ def _weights(
     """Of each output element, the weight of every input element."""
     import torch
 
-    if align_corners:
-        scale = (extent - 1) / (out - 1) if out > 1 else 0.0
-    else:
-        scale = 1 / given if given else extent / out
+    scale = _step(extent, out, align_corners, given)
     stretch = max(scale, 1.0)
     centre = (torch.arange(out, dtype=torch.float32) + 0.5) * scale
     places = torch.arange(extent, dtype=torch.float32)
