@@ -421,9 +421,10 @@ def _expect_copy_loops(loops: Sequence[Loop], last: tuple[str, int], name: str) 
 def check_packed_matmul(packed_matmul: Function) -> None:
     rows, columns = draw_distinct(2, [3, 5, 6, 8, 16])
     (steps,) = draw_distinct(1, [2, 3, 4])
-    # Wide, wide and tall: which loop is outermost depends on rows_first alone.
+    # Wide, wide and tall: which loop is outermost depends on rows_first alone. There are four row
+    # panels, and five column panels or more: which of them a loop counts is seen.
     m, k = 3 * rows + 2, 4 * steps + 1
-    n = (ceil_div(m, columns) + 1) * columns + 1
+    n = (max(3, ceil_div(m, columns)) + 1) * columns + 1
     tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
     _check_packed(packed_matmul, (m, n, k), tiles)
     _check_packed(packed_matmul, (m, n, k), {**tiles, "rows_first": True})
