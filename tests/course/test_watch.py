@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.browser import is_blank, opened
 from tests.course.conftest import Tree
 from tvm_practice.course import watch
 from tvm_practice.course.catalog import exercises, find
@@ -112,6 +114,43 @@ def test_a_save_is_checked_at_once(tree: Tree) -> None:
         assert terminal.process.wait(REACTION_SECONDS) == 0
         assert termios.tcgetattr(terminal.theirs) == terminal.before
         assert "Traceback" not in terminal.text
+
+
+@pytest.mark.pages
+def test_the_page_is_redrawn_at_each_save(tree: Tree) -> None:
+    """In Chromium, without a reload by hand: to do, wrong, broken, and right with its pictures."""
+    tile, file = find("tile"), tree.file("manual_schedule")
+    stub, right = file.read_text(), reference(tile)
+    wrong = right.replace("[None, tile_n]", "[None, tile_m]")
+    assert wrong != right
+    with _terminal("tile", "--page") as terminal:
+        terminal.until("Page: ")
+        terminal.until("checking")
+        found = re.search(r"http://127\.0\.0\.1:\d+/", terminal.text)
+        assert found
+        with opened(found[0]) as (page, errors):
+            page.set_default_timeout(REACTION_SECONDS * 1000)
+
+            def until(facts: str) -> None:
+                page.wait_for_function(
+                    "words => document.querySelector('.facts')?.innerText === words", arg=facts
+                )
+                assert page.title() == tile.id
+
+            until("is to do")
+            _rename_into_place(file, replace_function(stub, "tile", wrong))
+            until("is wrong")
+            page.wait_for_selector(".gone")
+            assert "j_inner serial" in page.locator("#message").inner_text()
+            file.write_text(stub.replace("def tile(", "def tile((", 1))
+            page.wait_for_selector("#message:has-text('SyntaxError')")
+            assert page.locator(".gone").count() == 0
+            _rename_into_place(file, replace_function(stub, "tile", right))
+            until("passes")
+            page.wait_for_selector("figure svg")
+            pictures = page.locator("figure > svg").all()
+            assert not any(is_blank(each.screenshot()) for each in pictures)
+            assert not errors, errors
 
 
 def test_ctrl_c_gives_the_terminal_back(tree: Tree) -> None:

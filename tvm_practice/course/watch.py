@@ -152,6 +152,8 @@ class Watch:
         self._screen.say(f"{time.strftime('%H:%M:%S')} checking {name} …", "bold")
         if problem := file_problem(self._file):
             self._screen.say(problem, "red")
+            if self._page is not None:
+                self._page.show(Verdict(self._exercise, "failed", problem))
             self._make_ready()
             return
         self._running = self._worker.submit(self._standing.grade, self._exercise)
