@@ -1460,3 +1460,28 @@ def unrolled_by_an_annotation(m, n, k):
     stage.vectorize(j_1)
     stage.parallel(stage.fuse(i_0, j_0))
     return schedule, [A, B, C]
+
+
+@right("apply_autotvm")
+def reads_the_log_itself(task, log):
+    import numpy as np
+    from tvm import autotvm
+
+    best, least = None, float("inf")
+    for given, result in autotvm.record.load_from_file(log):
+        of_task = given.task.workload == task.workload and str(given.target) == str(task.target)
+        if of_task and result.error_no == 0 and np.mean(result.costs) < least:
+            best, least = given.config, np.mean(result.costs)
+    if best is None:
+        raise ValueError(f"{log} has no valid record of {task.name}")
+    with task.target:
+        schedule, tensors = task.instantiate(best)
+    return schedule, tensors
+
+
+edited(
+    "search_task",
+    "sums_of_at_most_4096",
+    {"(0, k)": "(0, min(k, 4096))"},
+    message="the formula of the workload",
+)

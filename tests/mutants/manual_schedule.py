@@ -1868,3 +1868,24 @@ edited(
     of="as_one_function",
     message="without annotations",
 )
+
+
+edited(
+    "register_block",
+    "copies_narrow_tiles_one_by_one",
+    {
+        "    accumulate_locally(schedule, block, loops[1])  # once per step of j_outer\n": (
+            "    copy = schedule.cache_write(block, 0, 'local')\n"
+            "    schedule.reverse_compute_at(copy, loops[1], preserve_unit_loops=True)\n"
+            "    if columns >= 4:\n"
+            "        schedule.vectorize(schedule.get_loops(copy)[-1])\n"
+        )
+    },
+    message="columns vectorized",
+)
+edited(
+    "packed_product",
+    "takes_the_last_of_64_panels",
+    {"T[i // rows, ": "T[te.min(i // rows, 63), "},
+    message=r"T\[i // rows, j // columns",
+)

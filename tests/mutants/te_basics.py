@@ -144,7 +144,7 @@ edited(
     "matmul",
     "inner_size_capped_at_64",
     {"te.sum(A[i, r] * B[r, j], axis=r)": "te.sum(te.min(A[i, r], 1000.0) * B[r, j], axis=r)"},
-    message="A about 10000",
+    message="A about 16384",
 )
 edited("matmul", "named_out", {'name="C"': 'name="out"'}, message='named "C"')
 edited(
@@ -189,7 +189,7 @@ edited(
     "dense_bias_relu",
     "relu_up_to_six",
     {"te.max(biased[i, j], 0.0)": "te.min(te.max(biased[i, j], 0.0), 1000.0)"},
-    message="Y, values about 10000",
+    message="Y, values about 16384",
 )
 edited(
     "dense_bias_relu",
@@ -418,3 +418,44 @@ edited(
      "0.0)"},
     message="the maximum with 0",
 )  # fmt: skip
+
+
+edited(
+    "dense_bias_relu",
+    "lets_a_little_through",
+    {"te.max(biased[i, j], 0.0)": "te.max(biased[i, j], biased[i, j] * 1e-7)"},
+    message="exactly 0 below 0",
+)
+edited(
+    "dense_bias_relu",
+    "a_bias_of_at_most_1024",
+    {"bias[j], name": "bias[te.min(j, 1023)], name"},
+    message="the index of bias",
+)
+
+
+@mutant("softmax", message="row_max for values around -1000000.0")
+def begins_at_the_least_of_float16(rows, columns):
+    from tvm import te, tirx
+
+    X = te.placeholder((rows, columns), name="X")
+    m = te.reduce_axis((0, columns), name="m")
+    largest = te.comm_reducer(lambda a, b: te.max(a, b), lambda kind: tirx.const(-65504, kind))
+    row_max = te.compute((rows,), lambda i: largest(X[i, m], axis=m), name="row_max")
+    exponent = te.compute(X.shape, lambda i, j: te.exp(X[i, j] - row_max[i]), name="exponent")
+    s = te.reduce_axis((0, columns), name="s")
+    row_sum = te.compute((rows,), lambda i: te.sum(exponent[i, s], axis=s), name="row_sum")
+    return [X, te.compute(X.shape, lambda i, j: exponent[i, j] / row_sum[i], name="Y")]
+
+
+@right("softmax")
+def by_a_reducer_of_its_own(rows, columns):
+    from tvm import te
+
+    X = te.placeholder((rows, columns), name="scores")
+    a, b = (te.reduce_axis((0, columns), name=name) for name in "ab")
+    largest = te.comm_reducer(lambda x, y: te.if_then_else(x > y, x, y), te.min_value)
+    row_max = te.compute((rows,), lambda i: largest(X[i, a], axis=a), name="row_max")
+    exponent = te.compute(X.shape, lambda *at: te.exp(X(*at) - row_max(at[0])), name="exponent")
+    row_sum = te.compute((rows,), lambda i: te.sum(exponent[i, b], axis=[b]), name="row_sum")
+    return [X, te.compute(X.shape, lambda *at: exponent(*at) / row_sum(at[0]), name="Y")]

@@ -19,6 +19,7 @@ def test_conditions_on_sizes_are_met(name: str, seed: int) -> None:
     free = range(len(sizes[0]))
     for one in free:
         assert any(size[one] > 256 for size in sizes)
+        assert any(size[one] > 2000 for size in sizes)
         rest = [(*size[:one], *size[one + 1 :]) for size in sizes]
         assert len(set(rest)) < len(rest), "no two sizes that differ in one extent alone"
     for one, other in itertools.combinations(free, 2):

@@ -577,3 +577,11 @@ edited(
     {"TVMFFIAny arguments[{count}] = {{0}};": "TVMFFIAny arguments[4] = {{0}};"},
     message="the arrays: as many elements as there are shapes",
 )
+
+
+edited(
+    "vector_arithmetic",
+    "counts_what_adds_and_subtracts",
+    {r"v(fma)dd\d+ps": r"v(fma)dd(?:sub)?\d+ps"},
+    message="vfmaddsub",
+)

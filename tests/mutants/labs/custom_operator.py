@@ -949,3 +949,22 @@ edited(
     {"te.const(eps, X.dtype)": "te.const(eps or 1e-5, X.dtype)"},
     message="and eps, which is 0 here",
 )
+
+
+edited(
+    "rms_norm_gate",
+    "a_tiny_eps_for_an_eps_of_zero",
+    {"te.const(eps, X.dtype)": "te.const(eps or 1e-12, X.dtype)"},
+    message="and eps, which is 0 here",
+)
+
+edited(
+    "schedule_rms_norm_gate",
+    "a_single_row_on_one_thread",
+    {
+        "    schedule.parallel(row)\n": (
+            "    if int(schedule.get(row).extent) > 1:\n        schedule.parallel(row)\n"
+        )
+    },
+    message=r"the outermost loop is parallel\(1\)",
+)

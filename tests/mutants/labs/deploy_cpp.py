@@ -674,3 +674,15 @@ DLManagedTensor* wrap_buffer(float*, const std::vector<int64_t>&, void (*)(void*
 int main() { std::printf("own 1\\nsame_memory 1\\n"); }
 #define main other
 """
+
+
+edited(
+    "wrap_buffer",
+    "leaves_the_offset_unset",
+    {
+        "  tensor.byte_offset = 0;\n": "",
+        "new Borrowed{{}, shape, release, owner};": "new Borrowed;\n  borrowed->shape = shape;\n"
+        "  borrowed->release = release;\n  borrowed->owner = owner;",
+    },
+    message="byte_offset: set every field",
+)

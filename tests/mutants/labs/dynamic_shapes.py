@@ -855,3 +855,36 @@ edited(
     },
     message="the output for batch",
 )
+
+
+edited(
+    "verify_over_range",
+    "subtracts_in_float32",
+    {"np.abs(got - want).max()": "np.abs(got.astype('float32') - want.astype('float32')).max()"},
+    message="the arrays' own type",
+)
+edited(
+    "bucketed",
+    "takes_the_longest_from_64_on",
+    {"bucket = min(fitting)": "bucket = min(fitting) if min(fitting) < 64 else max(fitting)"},
+    message="however long that is",
+)
+
+edited(
+    "schedule_dynamic",
+    "pads_to_four_rows_at_least",
+    {"[rows, 1, 1]": "[max(rows, 4), 1, 1]"},
+    message="the sum runs without a condition",
+)
+edited(
+    "import_dynamic",
+    "from_two_on_if_the_bound_is_three",
+    {"min=1,": "min=1 if most > 3 else 2,"},
+    message="extents from 1 to the bounds",
+)
+edited(
+    "symbolic_matmul",
+    "sums_of_at_most_1024",
+    {"(0, k)": "(0, min(k, 1024))"},
+    message="the axis of te.sum",
+)

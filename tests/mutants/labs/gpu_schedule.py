@@ -345,7 +345,7 @@ edited(
     "pad_shared",
     "past_a_multiple_of_16",
     {"factor=32": "factor=16"},
-    message="past a multiple of 32",
+    message="multiple of 32",
 )
 edited(
     "bind_threads_classic",
@@ -1076,4 +1076,23 @@ edited(
     "classic_shares_what_is_scaled",
     {'"shared", [': '"shared" if str(tensor.op.name) in ("A", "B", "scale") else "local", ['},
     message='a buffer of scope "shared"',
+)
+
+edited(
+    "pad_shared",
+    "offsets_below_16",
+    {"offset=offset": "offset=offset % 16"},
+    message="padded to the next multiple of 32 plus offset",
+)
+edited(
+    "fragment_loops",
+    "leaves_a_single_fragment",
+    {
+        "    row_tiles, rows = schedule.split": (
+            "    if int(schedule.get(rows).extent) == int(schedule.get(columns).extent) == 16:\n"
+            "        return rows\n"
+            "    row_tiles, rows = schedule.split"
+        )
+    },
+    message="1 row tiles, 1 column tiles",
 )

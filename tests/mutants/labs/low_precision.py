@@ -1282,3 +1282,46 @@ edited(
     },
     message="four buffers",
 )
+
+edited(
+    "schedule_vnni",
+    "unrolls_few_rows",
+    {"    schedule.unroll(i_inner)\n": "    rows > 16 or schedule.unroll(i_inner)\n"},
+    message="unroll of i_inner",
+)
+edited(
+    "schedule_vnni",
+    "a_single_tile_on_one_thread",
+    {
+        "    schedule.parallel(schedule.fuse(i_outer, j_outer))\n": (
+            "    tiles = schedule.fuse(i_outer, j_outer)\n"
+            "    if int(schedule.get(tiles).extent) > 1:\n"
+            "        schedule.parallel(tiles)\n"
+        )
+    },
+    message="parallel of the fused outer loops",
+)
+edited(
+    "amx_product",
+    "strides_of_at_most_4096_bytes",
+    {"T.int64(2 * k)": "T.int64(min(2 * k, 4096))"},
+    message="the elements that a tile is loaded from",
+)
+edited(
+    "amx_product",
+    "sums_of_at_most_1024",
+    {"range(k // 32)": "range(min(k // 32, 32))"},
+    message="times 32 of k",
+)
+edited(
+    "quantize",
+    "a_zero_point_of_8_signed_bits",
+    {"+ zero_point\n": "+ np.asarray(zero_point).astype('int8')\n"},
+    message="a zero point above 127",
+)
+edited(
+    "round_to_bfloat16",
+    "looks_for_nans_in_arrays_alone",
+    {"np.isnan(x), quiet": "np.isnan(x) & (x.ndim > 0), quiet"},
+    message="is a NaN",
+)

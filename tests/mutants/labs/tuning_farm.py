@@ -663,3 +663,14 @@ edited(
     },
     message="those of this call, not of an earlier one",
 )
+
+
+edited(
+    "survive_lost_worker",
+    "gives_up_where_several_are_lost_again",
+    {
+        "        left = [index": "        before = left\n        left = [index",
+        "        if not left:": "        if not left or len(left) == len(before) > 1:",
+    },
+    message="when to stop",
+)

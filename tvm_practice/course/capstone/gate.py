@@ -26,20 +26,21 @@ _MOST_ELEMENTS = 2**23  # the product of a size's extents
 def gate_sizes(track: Track, seed: int) -> list[Size]:
     """The track's edges, and sizes that nobody knows before.
 
-    These are primes, what a condition on sizes meets, and one large extent after the other. The
-    filters and strides of depthwise convolutions are all tried.
+    These are primes, what a condition on sizes meets, and one extent after the other that is large,
+    and then huge. The filters and strides of depthwise convolutions are all tried.
     """
     rng = np.random.default_rng([seed, *b"gate"])
     primes = (2, 3, 13, 19, 29, 41, 47, 53, 61, 71)
     free = len(track.parameters) - 2 * (track.name == "depthwise")
     base = tuple(int(each) for each in rng.choice(primes if free < 4 else primes[:6], free, False))
-    large = int(rng.integers(150, 200)) * 2 + 1
+    large, huge = int(rng.integers(150, 200)) * 2 + 1, int(rng.integers(1000, 1500)) * 2 + 1
     few = [each % 7 + 1 for each in base]
     # Not four large extents at once: their windows, in float64, take more memory than there is.
     sizes = [
         *(each for each in varied(*base, alone=True) if math.prod(each) < _MOST_ELEMENTS),
         (2,) * free,
         *((*few[:at], large, *few[at + 1 :]) for at in range(free)),
+        *(tuple(huge if index == at else 2 for index in range(free)) for at in range(free)),
     ]
     if free < len(track.parameters):
         filters = itertools.cycle(((3, 2), (5, 1), (5, 2), (3, 1)))

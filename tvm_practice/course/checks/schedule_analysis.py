@@ -462,6 +462,8 @@ def check_compare_interleaved(compare_interleaved: Compare) -> None:
         ([1.0, 3.0, 3.0, 3.0, 3.0, 3.0], (2, 3)),  # three of six draws are the first: 1 in 19
     ):
         _check_few(compare_interleaved, rng.permutation(ratios).tolist(), ends)
+    for rounds in (9, 31):  # without any of those of 2, the median is 1.5
+        _check_few(compare_interleaved, [2.0 - i % 2 for i in range(rounds)], (1, 2))
     for rounds in (1, 2, 3, 130):
         _check_drifting(compare_interleaved, rounds, float(rng.uniform(0.2, 0.5)))
     _check_second_call(compare_interleaved)

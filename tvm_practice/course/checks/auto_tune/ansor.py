@@ -60,7 +60,7 @@ def check_search_task(search_task: Callable[..., Any]) -> None:
     from tvm.auto_scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY
 
     m, n, k = draw_distinct(3, range(3, 40))
-    number, large = draw_distinct(2, range(1_000, 3_000))
+    number, large = draw_distinct(2, range(5_000, 9_000))
     targets = host_target(), tvm.target.Target("llvm -mcpu=haswell -num-cores=3")
     # One large number among ones keeps the product small.
     every = [*varied(m, n, k), (large, 1, 1), (1, large, 1), (1, 1, large)]
@@ -118,7 +118,7 @@ def _expect_workload(schedule: Any, tensors: Sequence[Any], sizes: Sequence[int]
         (m, k),
         (k, n),
         look="the formula of the workload",
-        atol=2e-3,  # of thousands of float32
+        atol=5e-3,  # of thousands of float32
     )
 
 

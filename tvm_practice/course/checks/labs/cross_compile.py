@@ -535,6 +535,20 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
     ),
     (
         [
+            *(
+                f"vf{name}{order}ps %zmm1, %zmm0, %zmm2"
+                for name in ("maddsub", "msubadd", "msub", "nmadd", "nmsub")
+                for order in (132, 213, 231)
+            ),
+            "vaddph %zmm1, %zmm0, %zmm2",
+            "vfmadd231ph %zmm1, %zmm0, %zmm2",
+            "addpsx %xmm1, %xmm0",
+        ],
+        {},
+        "vfmaddsub, vfmsub and others, which subtract; ph: half precision",
+    ),
+    (
+        [
             "fmla v12.4s, v31.4s, v0.s[3]",
             "fadd v30.4s, v0.4s, v1.4s",
             "vaddps %zmm1, %zmm2, %zmm31",

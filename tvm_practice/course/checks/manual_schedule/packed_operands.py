@@ -199,6 +199,8 @@ def check_packed_product(packed_product: Function) -> None:
         (whole, (rows, columns), few),
         ((3 * rows - 1, 2 * rows), square, few),
         ((3 * rows - 1, 1), (rows, columns), few),
+        ((500 * rows - 1, 1), (rows, 1), few),  # many panels
+        ((1, 500 * columns - 1), (1, columns), few),
         (whole, (rows, columns), 1_000_003),
         ((7, 7), (6, 6), 64),
         ((64, 1), (16, 8), 1),

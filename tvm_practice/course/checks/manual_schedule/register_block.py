@@ -438,7 +438,8 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             look="preserve_unit_loops=True of reverse_compute_at: without it a loop of one "
             "iteration is dropped, and the last of get_loops is another",
         )
-    for m, n, k, *drawn in varied(41, 37, 29, *draw_distinct(3, [3, 5, 6, 7])):
+    narrow = [(41, 37, 29, 5, columns, 3) for columns in (2, 3)]
+    for m, n, k, *drawn in (*narrow, *varied(41, 37, 29, *draw_distinct(3, [3, 5, 6, 7]))):
         schedule, block = matmul_schedule(m, n, k)
         accepted(register_block, schedule, block, *drawn)
         _expect_in_registers(schedule, (m, n, k), drawn)

@@ -19,12 +19,14 @@
 static long living = 0;  // blocks of memory
 
 // Each block begins with its size, so that what is freed can be overwritten: nothing may read it.
+// A new block is full of 0xa5: a field that nobody sets is not 0 by chance.
 static constexpr size_t kHeader = alignof(std::max_align_t);
 
 void* operator new(size_t bytes) {
   auto* block = static_cast<char*>(std::malloc(kHeader + bytes));
   if (block == nullptr) throw std::bad_alloc();
   std::memcpy(block, &bytes, sizeof bytes);
+  std::memset(block + kHeader, 0xa5, bytes);
   ++living;
   return block + kHeader;
 }

@@ -45,6 +45,14 @@ class _Attention:
         return mixed.astype("float32")
 
 
+class _Copy(_Attention):
+    """An artifact that returns its tokens, so that they may be many."""
+
+    def __call__(self, x: np.ndarray, keep: np.ndarray) -> np.ndarray:
+        self._calls.append(self._length)
+        return x.copy()
+
+
 @PHASE.exercise(
     "bucketed",
     engine=CURRENT,
@@ -127,6 +135,19 @@ def _expect_other_buckets(bucketed: Function) -> None:
         seen=f"through {calls}",
         look="buckets that are kept from an earlier call",
     )
+    for most in (64, 256, 1024):  # buckets that each condition on a length would meet
+        sizes = [most, 8 * most, 2 * most, most // 2]
+        for bucket in (most, 2 * most):
+            calls = []
+            few = np.ones((1, bucket - int(fresh_rng().integers(most // 2)), 2), "float32")
+            bucketed({size: _Copy(size, calls) for size in sizes}, few)
+            expect(
+                calls == [bucket],
+                expected=f"length {few.shape[1]} goes once through bucket {bucket} of "
+                f"{sorted(sizes)}",
+                seen=f"through {calls}",
+                look="the smallest bucket that is at least as long as x, however long that is",
+            )
     for length in (1, 2, 3):  # a bucket of each length
         calls = []
         bucketed({size: _Attention(size, calls) for size in (2, 1, 64, 3)}, x[:, :length])

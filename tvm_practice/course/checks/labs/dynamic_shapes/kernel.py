@@ -57,6 +57,7 @@ def check_symbolic_matmul(symbolic_matmul: Function) -> None:
     k, m = (int(each) for each in rng.choice(np.arange(5, 40), 2, replace=False))
     for columns in (m, k):  # B is square as well
         _expect_symbolic(symbolic_matmul(k, columns), k, columns)
+    _expect_symbolic(symbolic_matmul(5003, 2), 5003, 2)
     for rows, columns in ((1, 6), (64, 3), *varied(k, m, alone=True)[1:]):
         _expect_symbolic(symbolic_matmul(rows, columns), rows, columns, run=rows == 1)
 
@@ -186,7 +187,7 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
     tiles = draw_distinct(2, [(4, 16), (6, 8), (3, 24), (5, 12)])
     tiles += draw_distinct(1, [(9, 4), (10, 4), (12, 2)])
     run = len(tiles)
-    tiles += [(2, 2), (17, 3), (32, 32), (2, 64)]  # these are not run
+    tiles += [(2, 2), (3, 4), (17, 3), (32, 32), (2, 64)]  # these are not run
     for at, (rows, columns) in enumerate(tiles):
         names = "PQR" if at == 1 else "ABC"
         k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))

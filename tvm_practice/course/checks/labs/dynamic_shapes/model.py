@@ -1,6 +1,6 @@
 """A model imported with a symbolic extent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tvm_practice.course.checks.labs.dynamic_shapes.common import (
@@ -154,6 +154,19 @@ def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
         seen=f"{as_tuple(x)}, {as_tuple(y)}",
         look="one torch.export.Dim for each name, on each of its axes",
     )
+    _expect_from_one(mod["main"], x[:1])
+
+
+def _expect_from_one(main: Any, symbols: Iterable[Any]) -> None:
+    """None of these symbols of main is said to be larger than 1: passes rely on it."""
+    given = (main.attrs or {}).get("tir_var_lower_bound") or {}
+    least = {str(name): int(value) for name, value in given.items()}
+    expect(
+        all(least.get(str(each), 0) <= 1 for each in symbols),
+        expected="extents from 1 to the bounds",
+        seen=f"the attribute tir_var_lower_bound with {least}",
+        look="torch.export.Dim(name, min=1, max=bound)",
+    )
 
 
 def _expect_symbols(
@@ -194,14 +207,7 @@ def _expect_symbols(
         seen=f"{limits or 'none'}, where {', '.join(f'{v} is {k}' for k, v in symbols.items())}",
         look="torch.export.Dim(name, min=1, max=bound)",
     )
-    given = (main.attrs or {}).get("tir_var_lower_bound") or {}
-    least = {str(name): int(value) for name, value in given.items()}
-    expect(
-        all(least.get(str(each), 0) <= 1 for each in symbols.values()),
-        expected="extents from 1 to the bounds",
-        seen=f"the attribute tir_var_lower_bound with {least}",
-        look="torch.export.Dim(name, min=1, max=bound)",
-    )
+    _expect_from_one(main, symbols.values())
     expect(
         bool(extents_of(main.ret_ty)),
         expected="main returns a tensor",

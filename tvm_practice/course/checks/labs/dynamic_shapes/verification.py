@@ -73,6 +73,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
             look="as many symbols as there are bounds",
         )
     _expect_tolerance(verify_over_range, bounds)
+    _expect_no_rounding(verify_over_range, bounds)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
     _expect_both_shapes(verify_over_range, bounds)
@@ -177,6 +178,23 @@ def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> N
         "a ValueError for values near 1000 with an error of 0.02, for tolerance=0.01",
         "it passed",
         "the error is absolute: it is not divided by the values",
+    )
+
+
+def _expect_no_rounding(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """The arrays are subtracted in their own type."""
+
+    def million(x: np.ndarray) -> np.ndarray:
+        return np.full(x.shape, 1e6)
+
+    try:
+        verify_over_range(lambda x: million(x) + 1e-3, million, _positive, bounds)
+    except ValueError:
+        return
+    raise fail(
+        "a ValueError for an error of 0.001 of float64 values near a million",
+        "it passed",
+        "the difference in the arrays' own type: float32 has no thousandths of a million",
     )
 
 

@@ -414,6 +414,7 @@ def check_stage_shared_classic(stage_shared_classic: Function) -> None:
     # A thread block of one warp, rows longer than a warp, one row, and many; whole warps.
     across, along, drawn = (draw_distinct(1, each)[0] for each in ((2, 3, 5), (32, 64), (1, 3, 6)))
     cases = [(4, 8, 4, 4, 8), (2, 48, 4, 2, 24), (1, 64, 8, 1, 16), (6, 32, 2, 4, 48)]
+    cases.append((8, 8, 4, 2, 16))  # as many threads down as across
     cases.insert(1, (across, along, drawn, across, along))
     for at, tile in enumerate(cases):
         schedule, tensors, fetched = _staged_in_both(stage_shared_classic, tile, a_first=at % 2 > 0)

@@ -99,8 +99,12 @@ def check_fragment_loops(fragment_loops: Function) -> None:
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
 
     names = _renamed()
-    for use, blocks in (("load_a", (2, 1)), ("load_b", (1, 4)), ("store", (2, 4))):
-        schedule, block = _to_split(use)
+    several, single = (2, 4), (1, 1)
+    for use, blocks, fragments in (
+        ("load_a", (2, 1), several), ("load_b", (1, 4), several), ("store", (2, 4), several),
+        ("load_a", (1, 1), single), ("store", (1, 1), single),
+    ):  # fmt: skip
+        schedule, block = _to_split(use, fragments)
         outside = len(schedule.get_loops(block)) - 2
         before = _kinds(schedule, block)[:outside]
         returned = fragment_loops(schedule, block)
@@ -146,9 +150,9 @@ def _kinds(schedule: Any, block: Any) -> list[str]:
     return [loop.thread or loop.kind for loop in path_to(nest_of(schedule), name, look="the block")]
 
 
-def _to_split(use: str) -> tuple[Any, Any]:
-    """A matmul whose copies are of several fragments: the schedule, the block of one copy."""
-    schedule, tiles = _fragments((1, 1), (2, 4))
+def _to_split(use: str, fragments: tuple[int, int] = (2, 4)) -> tuple[Any, Any]:
+    """A matmul whose copies are of so many fragments: the schedule, the block of one copy."""
+    schedule, tiles = _fragments((1, 1), fragments)
     return schedule, getattr(tiles, use)
 
 
