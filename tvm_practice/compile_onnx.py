@@ -166,7 +166,8 @@ def _print(metadata: dict[str, Any], out: Path, judge: str, *, cpp: bool) -> Non
     click.echo(f"target  {metadata['target']}")
     judged = metadata["check"]
     if judged["status"] == "ok":
-        click.echo(f"check   as {judge}, largest error {judged['max_error']:.2g}")
+        cosine = f", cosine {judged['cosine']:.6f}" if "cosine" in judged else ""
+        click.echo(f"check   as {judge}, largest error {judged['max_error']:.2g}{cosine}")
     elif judged["status"] == "off":
         click.echo(f"check   off: {judged['reason']}")
     else:

@@ -32,11 +32,12 @@ class _Bytes:
     added: bool
 
 
-def with_bytes_kept(module: Any) -> Any:
+def with_bytes_kept(module: Any, *, additions: bool = True) -> Any:
     """A Relax module in which additions and maxima read the bytes that a convolution reads.
 
     Args:
         module: of integer layers, each value made bytes once; it is left as it was.
+        additions: whether additions do, which changes values; else maxima alone.
     """
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
@@ -52,7 +53,8 @@ def with_bytes_kept(module: Any) -> Any:
 
         def keep(self, function: Any) -> Any:
             self.once = read_once(function)
-            self.found = _found(function, self.once)
+            found = _found(function, self.once)
+            self.found = {x: each for x, each in found.items() if additions or not each.added}
             self.steps = {step for each in self.found.values() for step in each.steps}
             return self.visit_expr(function)
 
@@ -73,7 +75,9 @@ def with_bytes_kept(module: Any) -> Any:
                 made = _in_bytes(emit, whole, known)
             self.set_var_remap(known.steps[-1], made)
             if known.added:
-                self.floats[binding.var] = _in_float32(emit, made, known)
+                self.floats[binding.var] = emit(
+                    in_float32(emit, made, 1 / known.inverse, known.zero)
+                )
 
         def visit_call_(self, call: Any) -> Any:
             if operator_name(call) != "add" or not any(each in self.floats for each in call.args):
@@ -143,14 +147,16 @@ def _way(var: Any, bound: dict[Any, Any], once: set[Any]) -> tuple[Any, _Bytes] 
     return x, _Bytes(tuple(reversed(steps)), inverse, zero, added=False)
 
 
-def steps_of(emit: Any, x: Any, inverse: float, zero: float) -> Any:
-    """The variable, of int32, of clip(round(inverse * x) + zero, 0, 255)."""
+def steps_of(
+    emit: Any, x: Any, inverse: float, zero: float, limits: tuple[float, float] = BYTE
+) -> Any:
+    """The variable, of int32, of clip(round(inverse * x) + zero), within limits."""
     from tvm import relax
     from tvm.relax import op
 
     scaled = emit(op.multiply(x, relax.const(inverse, "float32")))
     moved = emit(op.add(emit(op.round(scaled)), relax.const(zero, "float32")))
-    return emit(op.astype(emit(op.clip(moved, *BYTE)), "int32"))
+    return emit(op.astype(emit(op.clip(moved, *limits)), "int32"))
 
 
 def _in_bytes(emit: Any, x: Any, known: _Bytes) -> Any:
@@ -159,12 +165,13 @@ def _in_bytes(emit: Any, x: Any, known: _Bytes) -> Any:
     return emit(op.astype(steps_of(emit, x, known.inverse, known.zero), "uint8"))
 
 
-def _in_float32(emit: Any, made: Any, known: _Bytes) -> Any:
+def in_float32(emit: Any, made: Any, scale: float, zero: float) -> Any:
+    """The numbers that bytes stand for."""
     from tvm import relax
     from tvm.relax import op
 
-    moved = op.subtract(emit(op.astype(made, "float32")), relax.const(known.zero, "float32"))
-    return emit(op.multiply(emit(moved), relax.const(1 / known.inverse, "float32")))
+    moved = op.subtract(emit(op.astype(made, "float32")), relax.const(zero, "float32"))
+    return op.multiply(emit(moved), relax.const(scale, "float32"))
 
 
 def _number(expression: Any) -> float | None:

@@ -278,12 +278,15 @@ def check(
         values: of the inputs that were fixed.
 
     Returns:
-        {"status": "ok" | "failed", "reason", "max_error", "atol", "rtol"}.
+        {"status": "ok" | "failed", "reason", "max_error", "atol", "rtol"}; for a quantized model
+        beyond the tolerances, whose outputs can be a step of some layer apart, also "cosine" and
+        the "min_cosine" that it is judged by.
     """
     import numpy as np
     import tvm
 
-    from tvm_practice.tvm_export.config import ATOL, RTOL
+    from tvm_practice.tvm_export.accuracy import accuracy
+    from tvm_practice.tvm_export.config import ATOL, MIN_COSINE, RTOL
     from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.running import RelaxRunner
@@ -303,11 +306,33 @@ def check(
         runner = RelaxRunner.from_file(library, device=device_of(compiled_for))
     runner.set_inputs(list(feed.values()))
     runner.run()
+    outputs = runner.outputs()
     try:
-        largest = Steps().verify(runner.outputs(), reference, atol=ATOL, rtol=RTOL)
+        largest = Steps().verify(outputs, reference, atol=ATOL, rtol=RTOL)
     except ValueError as wrong:
-        return judged | {"status": "failed", "reason": str(wrong)}
+        failed = judged | {"status": "failed", "reason": str(wrong)}
+        if not _is_quantized(file) or [each.shape for each in outputs] != [
+            each.shape for each in reference
+        ]:
+            return failed
+        found = accuracy(outputs, reference)
+        limits = {"cosine": found["cosine"], "min_cosine": MIN_COSINE}
+        if found["cosine"] < MIN_COSINE:
+            return failed | limits
+        return judged | limits | {"max_error": found["max_error"]}
     return judged | {"max_error": largest}
+
+
+def _is_quantized(file: str) -> bool:
+    """Whether an ONNX model has quantized tensors."""
+    from tvm_practice.tvm_export.importers import onnx
+
+    if tflite.is_tflite(Path(file)):
+        return False
+    return any(
+        each.op_type.endswith("QuantizeLinear") or each.op_type.startswith(("QLinear", "QGemm"))
+        for each in onnx.read_model(file).graph.node
+    )
 
 
 def judge(file: Path | str) -> str:

@@ -22,18 +22,20 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.tvm_export.calibration import Range
-from tvm_practice.tvm_export.channels_last import FIRST
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.fused_padding import padded
+from tvm_practice.tvm_export.integer_operators import (
+    LARGEST,
+    MOST_TERMS,
+    STEPS,
+    constant_matrix,
+    convolution,
+    product,
+    suits,
+)
 from tvm_practice.tvm_export.kept_bytes import steps_of, with_bytes_kept
 from tvm_practice.tvm_export.requantization import with_short_requantization
 
-STEPS, LARGEST = 255, 127  # of a row's uint8, and of a weight's int8
-# The sum's magnitude is less than STEPS * LARGEST * terms, and z sum_k v's no more: 32 bits.
-MOST_TERMS = (2**31 - 1) // (2 * STEPS * LARGEST)
 SMALLEST_SCALE = 2.0**-100  # of rows of zeros
-FEWEST_CHANNELS = 3  # of a convolution without groups: the instruction takes _AT_ONCE at a time
-_AT_ONCE = 4
 _ROWS = 16  # of a weight that its layer is found by
 
 
@@ -162,21 +164,6 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
     return with_short_requantization(kept)
 
 
-def constant_matrix(expression: Any, lookup: Any) -> np.ndarray | None:
-    """A constant matrix or a transposed one as an array; None for anything else."""
-    import tvm
-    from tvm import relax
-
-    if isinstance(expression, relax.Var):
-        expression = lookup(expression)
-    if str(getattr(getattr(expression, "op", None), "name", "")) == "relax.permute_dims":
-        inner = constant_matrix(expression.args[0], lookup)
-        return None if inner is None else inner.T
-    if not isinstance(expression, tvm.ir.GenericConst) or len(expression.value.shape) != 2:
-        return None
-    return np.asarray(expression.value.numpy())
-
-
 def _suits(call: Any) -> bool:
     """Whether a convolution is one that integers gain by, of constant float32 weights."""
     import tvm
@@ -185,21 +172,7 @@ def _suits(call: Any) -> bool:
     return (
         isinstance(weight, tvm.ir.GenericConst)
         and {str(each.ty.dtype) for each in call.args} == {"float32"}
-        and str(call.attrs.data_layout) == "NCHW"
-        and gains(weight.value.shape, int(call.attrs.groups))
-        and int(np.prod(weight.value.shape[1:])) <= MOST_TERMS
-    )
-
-
-def gains(weight: Sequence[int], groups: int) -> bool:
-    """Whether a convolution gains by integers: by arithmetic, or a depthwise one by its bytes.
-
-    Args:
-        weight: the shape of its weight.
-        groups: of its channels.
-    """
-    return (
-        weight[1] == 1 if groups == weight[0] > 1 else groups == 1 and weight[1] >= FEWEST_CHANNELS
+        and suits(call.attrs, [int(each) for each in weight.value.shape])
     )
 
 
@@ -211,7 +184,7 @@ def _convolution(builder: Any, call: Any, seen: Range, lookup: Any) -> Any:
     from tvm import relax
     from tvm.relax import op
 
-    attributes, emit = call.attrs, builder.emit
+    emit = builder.emit
     x, outside = _before_padding(call.args[0], lookup)
     weight = np.asarray(call.args[1].value.numpy())
     matrix, scales = in_bytes(weight.reshape(len(weight), -1).T)
@@ -219,74 +192,12 @@ def _convolution(builder: Any, call: Any, seen: Range, lookup: Any) -> Any:
     scale = max((largest - smallest) / STEPS, SMALLEST_SCALE)
     zero = round(-smallest / scale)
 
-    steps = steps_of(emit, x, 1 / scale, zero)
-    padding = [int(each) for each in attributes.padding]
-    groups, values = int(attributes.groups), matrix.T.reshape(weight.shape)
-    more = -weight.shape[1] % _AT_ONCE if groups == 1 else 0  # channels of weight 0
-    top, left, bottom, right = padding
-    inside = [0, 0, 0, more, top, bottom, left, right]
-    around = [one + other for one, other in zip(outside, inside, strict=True)]
-    if weight.shape[1] + more == _AT_ONCE and groups == 1 and _is_closed(x):
-        image = _pixels(builder, steps, zero, around)
-    else:
-        image = emit(op.astype(steps, "uint8"))
-        if not (more or any(outside) or (zero and any(padding))):
-            around = []  # the convolution's own zeros do
-        if around:
-            image = emit(op.nn.pad(image, around, "constant", zero))
-    if around:
-        padding = [0, 0, 0, 0]
-        values = np.pad(values, [(0, 0), (0, more), (0, 0), (0, 0)])
-    total = op.nn.conv2d(
-        image,
-        relax.const(np.ascontiguousarray(values)),
-        strides=[int(each) for each in attributes.strides],
-        padding=padding,
-        dilation=[int(each) for each in attributes.dilation],
-        groups=groups,
-        out_dtype="int32",
-    )
-    per_channel = 1, -1, 1, 1
-    shift = (zero * matrix.astype("int32").sum(0, dtype="int32")).reshape(per_channel)
-    exact = emit(op.astype(op.subtract(emit(total), relax.const(shift)), "float32"))
-    return op.multiply(exact, relax.const((scales * scale).astype("float32").reshape(per_channel)))
-
-
-def _pixels(builder: Any, steps: Any, zero: int, around: list[int]) -> Any:
-    """Bytes (images, 4, height, width), those of a pixel side by side, made as one word a pixel.
-
-    A store of single bytes with others between them is no store of a vector.
-
-    Args:
-        builder: of the function.
-        steps: the bytes as int32, of at most 4 channels.
-        zero: of the bytes around, and of the channels that are not there.
-        around: pads the bytes.
-    """
-    from tvm import relax
-    from tvm.relax import op
-
-    emit = builder.emit
-
-    def word(*values: int) -> Any:
-        return relax.const(int.from_bytes(bytes(values), "little", signed=True), "int32")
-
-    images, channels, height, width = (int(each) for each in steps.ty.shape)
-    whole = word(*([0] * channels + [zero] * (_AT_ONCE - channels)))
-    for channel in range(channels):
-        plane = emit(op.strided_slice(steps, [1], [channel], [channel + 1]))
-        shifted = emit(op.left_shift(plane, relax.const(8 * channel, "int32")))
-        whole = emit(op.bitwise_or(shifted, whole))
-    edges = [*around[:2], 0, 0, *around[4:]]
-    filled = int(word(*[zero] * _AT_ONCE).value.numpy())
-    words = emit(padded(whole, edges, filled, builder)) if any(edges) else whole
-    shape = [images, height + sum(around[4:6]), width + sum(around[6:]), _AT_ONCE]
-    return emit(op.permute_dims(emit(op.memory.view(words, shape, "uint8")), FIRST))
-
-
-def _is_closed(tensor: Any) -> bool:
-    """Whether all extents are known."""
-    return all(hasattr(each, "value") for each in tensor.ty.shape)
+    image = emit(op.astype(steps_of(emit, x, 1 / scale, zero), "uint8"))
+    values = matrix.T.reshape(weight.shape)
+    total = convolution(builder, call.attrs, image, zero, values, outside=outside)
+    exact = emit(op.astype(emit(total), "float32"))
+    factors = (scales * scale).astype("float32").reshape(1, -1, 1, 1)
+    return op.multiply(exact, relax.const(factors))
 
 
 def _before_padding(x: Any, lookup: Any) -> tuple[Any, list[int]]:
@@ -318,7 +229,6 @@ def _layer(emit: Any, x: Any, weight: np.ndarray) -> Any:
         return relax.const(value, "float32")
 
     values, scales = in_bytes(weight)
-    sums = values.astype("int32").sum(0, dtype="int32")
     smallest = op.minimum(op.min(x, -1, keepdims=True), number(0.0))
     largest = op.maximum(op.max(x, -1, keepdims=True), number(0.0))
     smallest = emit(smallest)
@@ -329,7 +239,5 @@ def _layer(emit: Any, x: Any, weight: np.ndarray) -> Any:
     steps = op.add(op.round(op.multiply(x, inverse)), zero)
     whole = op.astype(op.clip(steps, 0, STEPS), "int32")  # in one instruction, unlike to uint8
     rows = emit(op.astype(emit(whole), "uint8"))
-    total = emit(op.matmul(rows, relax.const(values), out_dtype="int32"))
-    shift = emit(op.multiply(op.astype(zero, "int32"), relax.const(sums)))
-    exact = emit(op.astype(op.subtract(total, shift), "float32"))
+    exact = emit(op.astype(product(emit, rows, zero, values), "float32"))
     return op.multiply(emit(op.multiply(exact, scale)), relax.const(scales))

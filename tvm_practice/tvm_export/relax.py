@@ -26,6 +26,7 @@ from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
 from tvm_practice.tvm_export.precision import with_products_in
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quantization import Quantization, with_integer_layers
+from tvm_practice.tvm_export.quantized_models import with_quantized_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
@@ -343,7 +344,7 @@ def optimized(
         CannotImport: as `with_index_checks`.
     """
     compute_with_zeros()
-    module = without_repeated_operands(module)
+    module = without_repeated_operands(with_quantized_operators(module, target))
     folded = with_products_in(fold_batch_normalization(module), precision)
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)

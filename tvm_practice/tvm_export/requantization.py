@@ -74,16 +74,18 @@ def _requantizations(function: Any) -> dict[Any, _Affine]:
     once = read_once(function)
     found = {}
     for value in bound.values():
-        if operator_name(value) != "clip" or _limits(value) != BYTE:
+        if operator_name(value) != "clip":
             continue
-        known = _rounded(value.args[0], bound, once)
+        known = _rounded(value.args[0], limits_of(value), bound, once)
         if known is not None:
             found[value.args[0]] = known
     return found
 
 
-def _rounded(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
-    """What round(inverse * x) + zero comes to, the rounding left out, from zero to 255."""
+def _rounded(
+    var: Any, limits: tuple[float, float], bound: dict[Any, Any], once: set[Any]
+) -> _Affine | None:
+    """What round(inverse * x) + zero comes to, the rounding left out, within limits."""
     parts = _step(var, "add", bound, once)
     if parts is None or (value := bound.get(parts[0])) is None or operator_name(value) != "round":
         return None
@@ -91,14 +93,14 @@ def _rounded(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
         return None
     zero = parts[1]
     scaled = _step(value.args[0], "multiply", bound, once)
-    if scaled is None or zero.ndim or scaled[1].ndim:
+    if scaled is None or zero.ndim or scaled[1].ndim or zero != np.rint(zero) or scaled[1] <= 0:
         return None
     known = _affine(scaled[0], bound, once)
     if known is None:
         return None
     inverse = scaled[1]
     low, high = (
-        float(np.clip(np.rint(each * inverse) + zero, *BYTE)) for each in (known.low, known.high)
+        float(np.clip(np.rint(each * inverse) + zero, *limits)) for each in (known.low, known.high)
     )
     offset = known.offset * inverse + zero
     return _Affine(known.total, known.factor * inverse, offset, low, high)
@@ -114,7 +116,7 @@ def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
         known = _affine(value.args[0], bound, once)
         if known is None or (known.low, known.high) != (-np.inf, np.inf):
             return None
-        low, high = (0.0, np.inf) if name == "nn.relu" else _limits(value)
+        low, high = (0.0, np.inf) if name == "nn.relu" else limits_of(value)
         return _Affine(known.total, known.factor, known.offset, low, high)
     if name == "add" and (parts := _step(var, name, bound, once)):
         known = _affine(parts[0], bound, once)
@@ -125,8 +127,8 @@ def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
         moved = bound.get(parts[0])
         if moved is None or operator_name(moved) != "astype" or parts[0] not in once:
             return None
-        shifted = _step(moved.args[0], "subtract", bound, once)
-        if shifted is None or str(shifted[0].ty.dtype) != "int32":
+        shifted = _step(moved.args[0], "subtract", bound, once) or (moved.args[0], np.zeros(()))
+        if str(shifted[0].ty.dtype) != "int32":
             return None
         return _Affine(shifted[0], parts[1], -shifted[1] * parts[1], -np.inf, np.inf)
     return None
@@ -141,12 +143,15 @@ def _step(var: Any, name: str, bound: dict[Any, Any], once: set[Any]) -> tuple[A
     if value is None or operator_name(value) != name or var not in once:
         return None
     first, second = value.args
+    if name in ("add", "multiply") and isinstance(second, relax.Var):
+        first, second = second, first
     if not isinstance(first, relax.Var) or not isinstance(second, tvm.ir.GenericConst):
         return None
     return first, np.asarray(second.value.numpy(), "float64")
 
 
-def _limits(clip: Any) -> tuple[float, float]:
+def limits_of(clip: Any) -> tuple[float, float]:
+    """The limits of a call of relax.clip."""
     low, high = (float(getattr(each, "value", each)) for each in clip.args[1:])
     return low, high
 

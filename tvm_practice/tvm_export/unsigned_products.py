@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.tvm_export.quantization import MOST_TERMS, constant_matrix
+from tvm_practice.tvm_export.integer_operators import MOST_TERMS, constant_matrix
 from tvm_practice.tvm_export.rules.cpu.dot_products import takes_unsigned
 
 _OFFSET = 128

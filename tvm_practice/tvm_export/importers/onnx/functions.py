@@ -1,9 +1,10 @@
-"""Operators that ONNX defines as functions of others, replaced by their bodies."""
+"""Operators that are functions of others, most by ONNX's definition, replaced by their bodies."""
 
 import importlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from tvm_practice.tvm_export.importers.onnx import quantized_functions
 from tvm_practice.tvm_export.importers.onnx.graphs import STANDARD, opset, renamed_nodes
 
 
@@ -23,13 +24,24 @@ def expand(model: Any, converted: Collection[str]) -> bool:
     nodes: list[Any] = []
     changed = False
     for node in model.graph.node:
-        stays = node.domain in STANDARD and node.op_type in converted
-        body = None if stays else _body(node, model.graph, version_of(node))
-        nodes.extend([node] if body is None else _called(body, node, version_of(node)))
-        changed |= body is not None
+        made = _replacement(node, model.graph, version_of(node), converted)
+        nodes.extend([node] if made is None else made)
+        changed |= made is not None
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     return changed
+
+
+def _replacement(
+    node: Any, graph: Any, version: int, converted: Collection[str]
+) -> list[Any] | None:
+    """The nodes that a node stands for; None where it stays."""
+    if node.domain == quantized_functions.DOMAIN:
+        return quantized_functions.body_of(node)
+    if node.domain in STANDARD and node.op_type in converted:
+        return None
+    body = _body(node, graph, version)
+    return None if body is None else _called(body, node, version)
 
 
 def _body(node: Any, graph: Any, version: int) -> Any | None:

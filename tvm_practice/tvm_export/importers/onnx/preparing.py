@@ -25,6 +25,7 @@ from tvm_practice.tvm_export.importers.onnx.unrolling import unroll
 
 # A larger tensor is a weight: it takes no part in shapes, and folding it would only cost time.
 _LARGEST = 4096
+_BYTES = ("int8", "uint8")  # that stay what a quantized weight is
 _ROUNDS = 12  # functions are made of functions
 _IMPURE = frozenset(
     ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -176,6 +177,8 @@ def _values(
     if any(each.HasField("g") or each.ref_attr_name for each in node.attribute):
         return None
     if any(name and name not in known for name in node.input):
+        return None
+    if node.op_type == "DequantizeLinear" and known[node.input[0]].dtype in _BYTES:
         return None
     if any(_size(types.get(name)) > _LARGEST for name in node.output):
         return None

@@ -1,0 +1,139 @@
+"""ONNX Runtime's operators on quantized tensors, as ONNX's own on dequantized ones.
+
+ONNX Runtime's quantizer writes them where a model is not to have pairs of QuantizeLinear and
+DequantizeLinear. Each reads tensors with their scales and zero points and quantizes what its
+operator makes of their numbers. `quantized_models` turns most of these into integer operators.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_practice.tvm_export.importers.onnx.graphs import attributes
+
+DOMAIN = "com.microsoft"
+_FIRST = 0, 1, 2  # the inputs of a tensor, its scale and its zero point
+_SECOND = 3, 4, 5
+
+
+@dataclass(frozen=True)
+class _Function:
+    """An operator of quantized tensors.
+
+    Attributes:
+        operator: what it computes of their numbers.
+        reads: the inputs of each tensor, its scale and its zero point.
+        writes: those of its result's scale and zero point.
+        given: the inputs before, that are as they are.
+    """
+
+    operator: str
+    reads: tuple[tuple[int, int, int], ...]
+    writes: tuple[int, int]
+    given: tuple[int, ...] = ()
+
+
+_FUNCTIONS = {
+    "QLinearAdd": _Function("Add", (_FIRST, _SECOND), (6, 7)),
+    "QLinearAveragePool": _Function("AveragePool", (_FIRST,), (3, 4)),
+    "QLinearGlobalAveragePool": _Function("GlobalAveragePool", (_FIRST,), (3, 4)),
+    "QLinearLeakyRelu": _Function("LeakyRelu", (_FIRST,), (3, 4)),
+    "QLinearMul": _Function("Mul", (_FIRST, _SECOND), (6, 7)),
+    "QLinearSigmoid": _Function("Sigmoid", (_FIRST,), (3, 4)),
+    "QLinearSoftmax": _Function("Softmax", (_FIRST,), (3, 4)),
+    "QLinearWhere": _Function("Where", ((1, 2, 3), (4, 5, 6)), (7, 8), given=(0,)),
+}
+_OWN = ("channels_last", "opset")  # attributes that ONNX's operators do not have
+
+
+def body_of(node: Any) -> list[Any] | None:
+    """The nodes that compute the same as a node of this domain; None for an unknown one."""
+    if (make := _SPECIAL.get(node.op_type)) is not None:
+        return make(node)
+    function, given = _FUNCTIONS.get(node.op_type), attributes(node)
+    if function is None or given.get("channels_last") or given.get("opset", 13) < 13:
+        return None
+    body = _Body(node)
+    tensors = [node.input[place] for place in function.given]
+    tensors += [body.numbers(places) for places in function.reads]
+    kept = {name: value for name, value in given.items() if name not in _OWN}
+    return body.ended(body.add(function.operator, tensors, **kept), function.writes)
+
+
+def _concatenation(node: Any) -> list[Any]:
+    """QLinearConcat: the result's scale and zero point come first, any number of tensors after."""
+    body = _Body(node)
+    places = range(2, len(node.input), 3)
+    tensors = [body.numbers((place, place + 1, place + 2)) for place in places]
+    return body.ended(body.add("Concat", tensors, axis=attributes(node)["axis"]), (0, 1))
+
+
+def _product(node: Any) -> list[Any]:
+    """QGemm: the bias is int32, of the product's scale; a result without a scale is no integer."""
+    body, given = _Body(node), attributes(node)
+    tensors = [body.numbers(_FIRST), body.numbers(_SECOND, axis=0 if given.get("transB") else 1)]
+    if bias := body.input(6):
+        factors = body.add("Mul", [node.input[1], node.input[4]])
+        if given.get("alpha", 1.0) != 1:
+            alpha = body.add("Constant", [], value_float=given["alpha"])
+            factors = body.add("Mul", [factors, alpha])
+        wide = body.add("Cast", [bias], to=_float32())
+        tensors.append(body.add("Mul", [wide, factors]))
+    return body.ended(body.add("Gemm", tensors, **given), (7, 8))
+
+
+_SPECIAL: dict[str, Callable[[Any], list[Any]]] = {
+    "QGemm": _product,
+    "QLinearConcat": _concatenation,
+}
+
+
+class _Body:
+    """The nodes that replace a node."""
+
+    def __init__(self, node: Any):
+        self._node = node
+        self._nodes: list[Any] = []
+        self._names = _names(node)
+
+    def input(self, place: int) -> str:
+        """The name of an input; empty where it is left out."""
+        return str(self._node.input[place]) if place < len(self._node.input) else ""
+
+    def numbers(self, places: Sequence[int], axis: int | None = None) -> str:
+        """The numbers that a tensor, its scale and its zero point stand for.
+
+        Args:
+            places: of the three inputs.
+            axis: of a scale for each index of it.
+        """
+        given = [name for name in map(self.input, places) if name]
+        return self.add("DequantizeLinear", given, **({} if axis is None else {"axis": axis}))
+
+    def add(self, operator: str, inputs: Sequence[str], **given: Any) -> str:
+        """Another node's output."""
+        helper: Any = importlib.import_module("onnx.helper")
+        name = next(self._names)
+        self._nodes.append(helper.make_node(operator, list(inputs), [name], **given))
+        return name
+
+    def ended(self, made: str, places: Sequence[int]) -> list[Any]:
+        """All nodes, of which the last quantizes `made`, if there is a scale."""
+        given = [name for name in map(self.input, places) if name]
+        if given:
+            self.add("QuantizeLinear", [made, *given])
+        self._nodes[-1].output[0] = self._node.output[0]
+        return self._nodes
+
+
+def _names(node: Any) -> Iterator[str]:
+    number = 0
+    while True:
+        yield f"{node.output[0]}/{node.op_type}/{number}"
+        number += 1
+
+
+def _float32() -> int:
+    onnx: Any = importlib.import_module("onnx")
+    return int(onnx.TensorProto.FLOAT)
