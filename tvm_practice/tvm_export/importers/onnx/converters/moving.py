@@ -199,21 +199,23 @@ def old_slice(node: Node) -> Any:
 
 
 def pad(node: Node) -> Any:
-    """With a value that is known only at run time; negative pads crop."""
-    import tvm
-    from tvm import te
+    """As Relax's operator; with a value that is known only at run time, as a function of its own.
 
-    value = node.input(2) if node.opset >= 11 else None
-    constant_mode = node.get("mode", "constant") == "constant"
-    if value is None or not constant_mode or isinstance(value, tvm.ir.GenericConst):
+    TVM's converter always makes a function, which passes on the graph do not know.
+    """
+    import tvm
+    from tvm import relax, te
+
+    if node.opset < 11 or node.get("mode", "constant") != "constant":
         return node.default()
-    given, extents = node.known(1), node.shape(0)
-    assert given is not None  # an input that is not optional
-    chosen = node.known(3)
-    axes = range(len(extents)) if chosen is None else chosen
-    amounts = np.zeros((len(extents), 2), int)
-    for place, axis in enumerate(axes):
-        amounts[int(axis)] = given[place], given[place + len(given) // 2]
+    value = node.input(2)
+    if value is None or isinstance(value, tvm.ir.GenericConst):
+        if dtype_of(node.inputs[0]) != "float32" or ((amounts := _amounts(node)) < 0).any():
+            return node.default()
+        number = 0.0 if value is None else float(value.value.numpy().item())
+        width = [int(each) for each in amounts.ravel()]
+        return relax.op.nn.pad(node.inputs[0], width, "constant", number)
+    extents, amounts = node.shape(0), _amounts(node)
     shape = [extent + int(sum(each)) for extent, each in zip(extents, amounts, strict=True)]
 
     def padded(x: Any, value: Any) -> Any:
@@ -228,6 +230,18 @@ def pad(node: Node) -> Any:
         return te.compute(shape, of, name="padded")
 
     return node.compute(padded, node.inputs[0], value, name="pad")
+
+
+def _amounts(node: Node) -> np.ndarray:
+    """By how much a node pads, (axes, 2): before and after; less than 0 where it crops."""
+    given, rank = node.known(1), int(node.inputs[0].ty.ndim)
+    assert given is not None  # an input that is not optional
+    chosen = node.known(3)
+    axes = range(rank) if chosen is None else chosen
+    amounts = np.zeros((rank, 2), int)
+    for place, axis in enumerate(axes):
+        amounts[int(axis)] = given[place], given[place + len(given) // 2]
+    return amounts
 
 
 CONVERTERS = {
