@@ -316,6 +316,9 @@ _CLASSIC_RARE = {
     "relu6 of a sum": "F.relu6(x + n)",
     "less itself": "x - x",
     "less what was added": "(x + 3) - x",
+    "less another": "x - y",
+    "less the other way": "(x.tanh() - y.tanh()) - (y.tanh() - x.tanh())",
+    "less the same expression": "x.exp() * y - x.exp() * y",
     "largest of windows": "F.max_pool2d(x[None, None], 2, 2, 1)",
     "largest of windows of pairs": "F.max_pool1d(x.double()[None], 2, 1, 0, dilation=3)",
     "largest of infinite windows": "F.max_pool2d((x - n.float().exp())[None, None], 3, 2, 1)",
@@ -326,7 +329,11 @@ _CLASSIC_RARE = {
 
 def test_the_classic_engine_orders_nan_and_infinities_as_pytorch(process_of: Processes) -> None:
     steps = [Step(f"v{i}", code, "any", False) for i, code in enumerate(_CLASSIC_RARE.values())]
-    inputs = {"x": "rare((5, 33), 'float32', 0, 'any')", "n": "values((5, 33), 'int64', 0)"}
+    inputs = {
+        "x": "rare((5, 33), 'float32', 0, 'any')",
+        "y": "rare((5, 33), 'float32', 1, 'any')",
+        "n": "values((5, 33), 'int64', 0)",
+    }
     together = Graph(inputs, {}, steps, [each.name for each in steps])
     found = process_of("classic").call(JUDGE, {"graph": together.to_dict(), "mode": "classic"})
     assert found["verdict"] == "right" or "not installed" in found["reason"], found

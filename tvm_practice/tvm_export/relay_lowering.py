@@ -108,17 +108,34 @@ def _kept_value(node: Any) -> Any:
 
 def _difference(node: Any) -> Any:
     """a - b, of which neither TVM nor LLVM takes anything for 0."""
-    import tvm
     from tvm import tir
 
     one, other, dtype = node.a, node.b, str(node.dtype)
     bits = _bits(dtype)
-    if tvm.ir.structural_equal(one, other):
+    if _are_equal(one, other):
         nan = tir.reinterpret(dtype, tir.max_value(bits))
         return tir.Select(_size(one) < _infinity(dtype), tir.const(0.0, dtype), nan)
     if _loaded(one) & _loaded(other):
         return one - tir.reinterpret(dtype, tir.reinterpret(bits, other))
     return node
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Whether two expressions are the same one, of the same buffers.
+
+    TVM takes two buffers of the same shape for the same one.
+    """
+    import tvm
+    from tvm import tir
+
+    names: dict[Any, Any] = {}
+
+    def named(load: Any) -> Any:
+        name = names.setdefault(load.buffer, tir.Var(load.buffer.name, "handle"))
+        return tir.call_extern(load.dtype, "load", name, *load.indices)
+
+    one, other = (_transformed(each, named, ["tir.BufferLoad"]) for each in (one, other))
+    return bool(tvm.ir.structural_equal(one, other))
 
 
 def _size(number: Any) -> Any:

@@ -47,8 +47,14 @@ _SPILLS = 4
 # What lies beyond the last column, or row where those are written back as vectors, costs bounds
 # checks at write-back beside wasted arithmetic.
 _INEXACT = 1.1
-# Parts of a sum that are tried first, and what their sums' way through memory is taken for.
-_CHUNKS, _APART = 4, 1.1
+# Parts of a sum that are tried, and bytes of sums that may wait in memory while other tiles take the
+# same part of a sum.
+_CHUNKS, WAITING = (1, 2, 4, 8), 1 << 16
+# A panel of the packed operand is read by one row tile after the other. One that does not fit the
+# first cache comes from the second, so many bytes a cycle; one that leaves no room there for the
+# other operand comes from beyond it in part.
+_FIRST_CACHE, _ROOM = 1 << 15, 0.25
+_FROM_SECOND, _FROM_BEYOND = 256, 128
 # What packing the other operand at every call is taken for.
 _COPIED = 1.05
 # Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
@@ -303,7 +309,7 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
     packings = (False, True) if found.windowless and found.rows else (False,)
-    for vectors, chunks, both in itertools.product(VECTORS, (1, _CHUNKS), packings):
+    for vectors, chunks, both in itertools.product(VECTORS, _CHUNKS, packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
             choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
             try:
@@ -344,22 +350,41 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     if found.of_group and width != columns:
         raise NotApplicable("the write-back would reach into the next group")
     rows, tiles, exact_rows = _row_tile(found, choice.rows)
-    steps = constant(found.extents[found.reduced[0]]) or 1
-    if choice.chunks > 1 and (tiles == 1 or steps % choice.chunks):
-        raise NotApplicable("no two tiles share a part of the sum")
     size = math.prod(rows.values())
+    steps = constant(found.extents[found.reduced[0]]) or 1
+    panels = math.ceil(columns / width)
+    if choice.chunks > 1:
+        if tiles == 1 or steps % choice.chunks:
+            raise NotApplicable("no two tiles share a part of the sum")
+        if tiles * size * width * 4 > WAITING or panels < 2 * cpu.threads:
+            raise NotApplicable("the sums of a part do not fit, or too few panels busy the threads")
     exact_columns = extent is not None and columns % width == 0
-    tiles *= math.ceil(columns / width)
     step = max(size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, _LATENCY)
     step += (size + choice.vectors) * _A_LOAD
-    step *= 1 if choice.chunks == 1 else _APART
+    if tiles > 1:
+        step += _waits_for_panel(found, cpu, choice, size)
     step *= _COPIED if choice.both else 1
+    tiles *= panels
     cost = tiles * step * (1 if exact_columns else _INEXACT)
     if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
         cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
         cost *= 1 if exact_rows else _INEXACT
     return cost, Tile(rows, width, exact_rows, exact_columns)
+
+
+def _waits_for_panel(found: Contraction, cpu: Cpu, choice: TileChoice, rows: int) -> float:
+    """Cycles of a step of the sum in which its part of a panel, or the sums themselves, come."""
+    steps = math.prod(constant(found.extents[each]) or UNKNOWN for each in found.reduced)
+    width = choice.vectors * cpu.vector_bits // 8
+    panel = width * steps / choice.chunks
+    waits = 0.0
+    if panel > _FIRST_CACHE:
+        is_large = panel > _ROOM * cpu.cache_bytes
+        waits = width / (_FROM_BEYOND if is_large else _FROM_SECOND)
+    if choice.chunks > 1:  # every sum is loaded and stored once for each part
+        waits += 2 * rows * choice.vectors * choice.chunks / steps
+    return waits
 
 
 def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, bool]:

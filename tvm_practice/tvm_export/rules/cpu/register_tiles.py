@@ -8,6 +8,7 @@ from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.contraction import (
     UNKNOWN,
     VECTORS,
+    WAITING,
     Contraction,
     Tile,
     TileChoice,
@@ -57,8 +58,6 @@ CHOICES: dict[str, list[int]] = {
     "chunks": [1, 2, 4, 8],
     "both": [0, 1],
 }
-# Bytes of sums that may wait in memory while other tiles take the same part of a sum.
-_WAITING = 1 << 16
 
 
 class Rewriter:
@@ -521,8 +520,8 @@ def _tiles_together(
     for count, loop in enumerate(reversed(around[panels:]), start=1):
         extent = extent_of(schedule, loop)
         tasks = iterations(schedule, around[:-count])
-        size *= extent or _WAITING
-        if size > _WAITING or tasks is None or tasks < 2 * cpu.threads:
+        size *= extent or WAITING
+        if size > WAITING or tasks is None or tasks < 2 * cpu.threads:
             return count - 1
     return len(around) - panels
 
