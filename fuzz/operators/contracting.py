@@ -113,6 +113,9 @@ def _transposed(drawn: Drawn, name: str) -> None:
     output_padding = drawn.integer(0, stride - 1)
     groups = drawn.among([1, *(each for each in (2, channels) if not channels % each)])
     filters = drawn.among((1, 2, 3, 8, 16))
+    added = dilation * (kernel - 1) + output_padding + 1 - 2 * padding
+    if any((each - 1) * stride + added < 1 for each in given.shape[2:]):
+        raise Unsuitable  # PyTorch makes nothing of it in some types alone
     terms = channels // groups * kernel**axes
     _affordable(given, filters * groups * terms)
     shape = (channels, filters, *[kernel] * axes)

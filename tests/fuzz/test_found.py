@@ -83,7 +83,22 @@ _RULES = {
         ("weights((7, 17), 'float64', 1)",),
         x0="values((), 'int64', 0)",
     ),
-    # TVM's simplification of an index that falls and is divided gives another one.
+    "quotient of a negative remainder": graph(
+        "torch.remainder(x0, -3) // 3 + torch.remainder(x0, -7)", x0="values((70,), 'int64', 0)"
+    ),
+    # TVM's simplification of an index that falls and is divided gives another one; of a block's
+    # iterator as well, which stands for such an index.
+    "stacked and flipped": Graph(
+        {"x0": "values((3, 7, 8, 8), 'float32', 1)"},
+        {"c0": "weights((1344,), 'bfloat16', 0, 1)"},
+        [
+            Step("v0", "torch.flatten(x0, 0)", "flatten", True),
+            Step("v1", "(v0 > 0).to(torch.bfloat16)", "cast", False),
+            Step("v2", "torch.stack((v1, self.c0), 1)", "stack", False),
+            Step("v3", "F.gelu(v2, approximate='tanh').flip((0, 1))", "gelu tanh", False),
+        ],
+        ["v3"],
+    ),
     "repeated and flipped": Graph(
         {"x0": "values((7,), 'float32', 0)", "x1": "values((7, 4), 'int64', 0)"},
         {},

@@ -7,9 +7,10 @@ and remainders of rising numbers stay right, and those of falling ones can be wr
     module = with_rising_dividends(module)  # scheduled
 """
 
+import functools
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.loops import constant, variables
+from tvm_practice.tvm_export.rules.cpu.loops import constant
 
 
 def with_rising_dividends(module: Any) -> Any:
@@ -22,13 +23,14 @@ def with_rising_dividends(module: Any) -> Any:
     from tvm import tirx
     from tvm.ir.expr import TensorLoad
 
-    def rising(expression: Any) -> Any:
+    def rising(bound: dict[Any, Any], expression: Any) -> Any:
+        divided = functools.partial(_of_what_rises, bound)
         return tvm_ffi.structural_map(
-            expression, ((tirx.FloorDiv, tirx.FloorMod), _of_what_rises), order="post"
+            expression, ((tirx.FloorDiv, tirx.FloorMod), divided), order="post"
         )
 
-    def accessed(node: Any) -> Any:
-        indices = [rising(each) for each in node.indices]
+    def accessed(bound: dict[Any, Any], node: Any) -> Any:
+        indices = [rising(bound, each) for each in node.indices]
         if all(one.same_as(other) for one, other in zip(indices, node.indices, strict=True)):
             return node
         if isinstance(node, TensorLoad):
@@ -39,18 +41,34 @@ def with_rising_dividends(module: Any) -> Any:
     for name, func in module.functions_items():
         if isinstance(func, tirx.PrimFunc):
             kinds = (TensorLoad, tirx.BufferStore)
-            body = tvm_ffi.structural_map(func.body, (kinds, accessed), order="post")
+            written = functools.partial(accessed, _bound(func.body))
+            body = tvm_ffi.structural_map(func.body, (kinds, written), order="post")
             if not body.same_as(func.body):
                 changed[name] = func.with_body(body)
     return changed
 
 
-def _of_what_rises(node: Any) -> Any:
+def _bound(body: Any) -> dict[Any, Any]:
+    """What the iterators of blocks stand for: expressions of loops' variables."""
+    import tvm_ffi
+    from tvm.s_tir import SBlockRealize
+
+    found: dict[Any, Any] = {}
+
+    def look(realize: Any) -> None:
+        iterators = [each.var for each in realize.block.iter_vars]
+        found.update(zip(iterators, realize.iter_values, strict=True))
+
+    tvm_ffi.structural_walk(body, (SBlockRealize, look))
+    return found
+
+
+def _of_what_rises(bound: dict[Any, Any], node: Any) -> Any:
     """a // n as -((n - 1 - a) // n), a % n as n - 1 - (n - 1 - a) % n, where a falls."""
     from tvm import tirx
 
     divisor = constant(node.b) or 0
-    if divisor <= 0 or not _falls(node.a):
+    if divisor <= 0 or not _falls(node.a, bound):
         return node
     last = tirx.const(divisor - 1, str(node.ty))
     if isinstance(node, tirx.FloorMod):
@@ -58,19 +76,27 @@ def _of_what_rises(node: Any) -> Any:
     return tirx.const(0, str(node.ty)) - tirx.floordiv(last - node.a, node.b)
 
 
-def _falls(dividend: Any) -> bool:
-    """Whether something with a variable is taken away in it."""
-    import tvm_ffi
+def _falls(expression: Any, bound: dict[Any, Any], *, sign: int = 1) -> bool:
+    """Whether it falls where some variable rises; with a negative `sign`, whether it rises."""
     from tvm import tirx
 
-    found: list[bool] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, tirx.Sub):
-            found.append(bool(variables(node.b)))
-        else:
-            negative = any((constant(each) or 0) < 0 for each in (node.a, node.b))
-            found.append(negative and bool(variables(node)))
-
-    tvm_ffi.structural_walk(dividend, ((tirx.Sub, tirx.Mul), look))
-    return any(found)
+    falls = functools.partial(_falls, bound=bound)
+    if isinstance(expression, tirx.Var):
+        return falls(bound[expression], sign=sign) if expression in bound else sign < 0
+    if isinstance(expression, tirx.Add | tirx.Max | tirx.Min):
+        return falls(expression.a, sign=sign) or falls(expression.b, sign=sign)
+    if isinstance(expression, tirx.Sub):
+        return falls(expression.a, sign=sign) or falls(expression.b, sign=-sign)
+    if isinstance(expression, tirx.Mul):
+        one, other = expression.a, expression.b
+        if constant(one) is not None:
+            one, other = other, one
+        factor = constant(other)
+        if factor is None:
+            return any(falls(each, sign=by) for each in (one, other) for by in (1, -1))
+        return falls(one, sign=sign if factor > 0 else -sign)
+    if isinstance(expression, tirx.FloorDiv | tirx.FloorMod):
+        return falls(expression.a, sign=sign)
+    if isinstance(expression, tirx.Cast):
+        return falls(expression.value, sign=sign)
+    return False

@@ -185,6 +185,14 @@ def _remainder(x: Any, y: Any) -> Any:
     return torch.where((left != 0) & ((y < 0) != (left < 0)), left + y, left)
 
 
+def _negative_remainder(x: Any, y: int) -> Any:
+    """Of whole numbers by a negative one, which TVM takes for positive where it is divided."""
+    import torch
+
+    left = torch.fmod(x, -y)
+    return torch.where(left > 0, left + y, left)
+
+
 def _floor_divided(x: Any, y: Any) -> Any:
     """As PyTorch computes it: from the remainder, so that the two fit each other."""
     import torch
@@ -301,6 +309,8 @@ def _promoted(operator: Any, kind: Any) -> Rule:
                 for each in args
             )
             return _in_float32(_DIVIDING.get(name, torch.fmod), x, y)
+        if name == "remainder" and isinstance(args[1], int) and args[1] < 0:
+            return _negative_remainder(args[0].to(dtype), args[1])
         if all(each.dtype == dtype for each in tensors) and alpha == 1:
             return NotImplemented
         cast = [

@@ -47,14 +47,19 @@ _SPILLS = 4
 # What lies beyond the last column, or row where those are written back as vectors, costs bounds
 # checks at write-back beside wasted arithmetic.
 _INEXACT = 1.1
-# Parts of a sum that are tried, and bytes of sums that may wait in memory while other tiles take the
-# same part of a sum.
-_CHUNKS, WAITING = (1, 2, 4, 8), 1 << 16
-# A panel of the packed operand is read by one row tile after the other. One that does not fit the
-# first cache comes from the second, so many bytes a cycle; one that leaves no room there for the
-# other operand comes from beyond it in part.
+# Parts of a sum that are tried first, and what their sums' way through memory is taken for.
+_CHUNKS, _APART = (1, 4), 1.1
+# Bytes of sums that may wait in memory while other tiles take the same part of a sum.
+WAITING = 1 << 16
+# A panel of a matrix is read by one row tile after the other. With vectors of so many bits, one
+# that does not fit the first cache keeps sums waiting: it comes from the second, so many bytes a
+# cycle; one that leaves no room there for the other operand comes from beyond it in part. Narrower
+# vectors take longer to compute with than to come; windows and batches were slower in parts.
+_WIDE, _WIDE_CHUNKS = 512, (1, 2, 4, 8)
 _FIRST_CACHE, _ROOM = 1 << 15, 0.25
 _FROM_SECOND, _FROM_BEYOND = 256, 128
+# What a step takes where LLVM has no register left to load ahead.
+_TIGHT = 1.1
 # What packing the other operand at every call is taken for.
 _COPIED = 1.05
 # Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
@@ -309,9 +314,12 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
     packings = (False, True) if found.windowless and found.rows else (False,)
-    for vectors, chunks, both in itertools.product(VECTORS, _CHUNKS, packings):
+    parts = _WIDE_CHUNKS if _streams(found, cpu) else _CHUNKS
+    for vectors, chunks, both in itertools.product(VECTORS, parts, packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
             choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
+            if chunks > 1 and _streams(found, cpu) and not _can_wait(found, cpu, choice):
+                continue
             try:
                 cost, tile = _tile(found, cpu, choice)
             except NotApplicable:
@@ -352,25 +360,38 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     rows, tiles, exact_rows = _row_tile(found, choice.rows)
     size = math.prod(rows.values())
     steps = constant(found.extents[found.reduced[0]]) or 1
-    panels = math.ceil(columns / width)
-    if choice.chunks > 1:
-        if tiles == 1 or steps % choice.chunks:
-            raise NotApplicable("no two tiles share a part of the sum")
-        if tiles * size * width * 4 > WAITING or panels < 2 * cpu.threads:
-            raise NotApplicable("the sums of a part do not fit, or too few panels busy the threads")
+    if choice.chunks > 1 and (tiles == 1 or steps % choice.chunks):
+        raise NotApplicable("no two tiles share a part of the sum")
     exact_columns = extent is not None and columns % width == 0
     step = max(size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, _LATENCY)
     step += (size + choice.vectors) * _A_LOAD
-    if tiles > 1:
+    if not _streams(found, cpu):
+        step *= 1 if choice.chunks == 1 else _APART
+    elif tiles > 1:
         step += _waits_for_panel(found, cpu, choice, size)
+        held = (size + 1) * choice.vectors  # and two elements of the other operand
+        step *= _TIGHT if held + 2 >= cpu.registers else 1
     step *= _COPIED if choice.both else 1
-    tiles *= panels
+    tiles *= math.ceil(columns / width)
     cost = tiles * step * (1 if exact_columns else _INEXACT)
     if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
         cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
         cost *= 1 if exact_rows else _INEXACT
     return cost, Tile(rows, width, exact_rows, exact_columns)
+
+
+def _streams(found: Contraction, cpu: Cpu) -> bool:
+    """Whether sums may wait for a panel of the packed operand."""
+    return cpu.vector_bits >= _WIDE and found.windowless and not found.outer
+
+
+def _can_wait(found: Contraction, cpu: Cpu, choice: TileChoice) -> bool:
+    """Whether the sums of a panel's tiles fit the cache, and panels are enough for the threads."""
+    rows = math.prod(constant(found.extents[each]) or UNKNOWN for each in found.rows)
+    width = choice.vectors * cpu.lanes(found.block.body.buffer.dtype)
+    panels = math.ceil((constant(found.extents[found.column]) or UNKNOWN) / width)
+    return rows * width * 4 <= WAITING and panels >= 2 * cpu.threads
 
 
 def _waits_for_panel(found: Contraction, cpu: Cpu, choice: TileChoice, rows: int) -> float:
