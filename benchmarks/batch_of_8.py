@@ -8,6 +8,10 @@ def load_resnet18() -> Loaded:
     return models.load_resnet18(batch=8)
 
 
+def load_resnet50() -> Loaded:
+    return models.load_resnet50(batch=8)
+
+
 def load_mobilenet_v2() -> Loaded:
     return models.load_mobilenet_v2(batch=8)
 

@@ -37,7 +37,16 @@ MODELS = {
 # Those that are measured with eight examples a call as well, by the names of their own reports.
 EIGHT = {
     f"{name}-batch-8": (MODELS[name][0], MODELS[name][1].replace("1×", "8×", 1))
-    for name in ("resnet18", "mobilenet_v2", "bert_base", "gpt2", "vit", "lstm", "mamba")
+    for name in (
+        "resnet18",
+        "resnet50",
+        "mobilenet_v2",
+        "bert_base",
+        "gpt2",
+        "vit",
+        "lstm",
+        "mamba",
+    )
 }
 ALL = MODELS | EIGHT
 # Each engine's process measures PyTorch eager too. Apart by more than this, something else ran.

@@ -18,6 +18,7 @@ NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
     *("torch_compile", "low_precision", "low_precision_models"),
     *("trials", "busy_machine", "goals", "rivals", "compilers", "runtime_checks", "c_source"),
+    "runtimes",
 )
 
 
@@ -159,3 +160,34 @@ def test_a_row_that_misses_an_aim_has_a_profile(monkeypatch: pytest.MonkeyPatch)
     assert "0.50 of float32's time, the aim is 0.45." in text
     assert "`conv_of_mobilenet_v2` | 2 | 1.00 | 5%" in text and "| 8 others | 16 |" in text
     assert "conv_of_resnet18" not in text and "int8, OpenVINO: not installed" in text
+
+
+def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    runtimes = importlib.import_module("runtimes")
+
+    def row(**times: float) -> dict[str, object]:
+        ratios = {
+            each: {"value": time, "ci95": [time, time], "verdict": "slower"}
+            for each, time in times.items()
+        }
+        operator = {"name": "fused_conv2d_prepacked", "calls": 3, "milliseconds": 1.5, "share": 0.5}
+        return {
+            "ms": 3.0,
+            "ratios": ratios,
+            "missing": {"openvino": "not installed"},
+            "operators": [operator],
+            "onnx_operators": {"Conv": 1.25, "Add": 0.5},
+        }
+
+    one = {"processor": "one (znver5)", "threads": 2, "date": "2026-01-01"}
+    packages = {"torch": "2.13", "openvino": ""}
+    text = runtimes.page(
+        [{**one, "packages": packages, "models": {"lstm": row(onnx=1.25), "vit": row(onnx=0.8)}}]
+    )
+    assert "## one (znver5), 2 threads" in text and "torch 2.13; 2026-01-01." in text
+    assert "1.25 (1.25–1.25) | TVM, 0.80 |" in text
+    assert "0.80 (0.80–0.80) | ONNX Runtime, 0.80 |" in text
+    assert "OpenVINO: not installed" in text
+    assert "### ViT-B/16" in text and "### LSTM" not in text
+    assert "`fused_conv2d` | 3 | 1.50 | 50% |" in text and "Conv 1.25, Add 0.50" in text

@@ -23,6 +23,7 @@ from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
+from tvm_practice.tvm_export.one_at_a_time import apart, batch_of, in_turns, of_one
 from tvm_practice.tvm_export.precision import with_products_in
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quantization import Quantization, with_integer_layers
@@ -343,19 +344,26 @@ def optimized(
     Raises:
         CannotImport: as `with_index_checks`.
     """
+    from tvm.relax import transform
+
     compute_with_zeros()
     module = without_repeated_operands(with_quantized_operators(module, target))
     folded = with_products_in(fold_batch_normalization(module), precision)
+    count = 1
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
+    elif str(target.kind.name) == "llvm" and precision == "float32" and batch_of(folded) > 1:
+        ready = transform.DeadCodeElimination()(_with_constants_known(folded))
+        count = apart(ready)
+        folded = of_one(ready) if count > 1 else folded
     folded = with_unsigned_operands(folded, target)
     if str(target.kind.name) == "llvm" and precision == "float32":
         folded = with_channels_last(folded)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
     fused = with_padding_fused(steps.optimize_relax(_with_constants_known(folded)))
-    module = with_infinite_edges(truth_in_bytes(fused))
-    return mark_constants(without_empty_constants(module))
+    module = without_empty_constants(with_infinite_edges(truth_in_bytes(fused)))
+    return mark_constants(in_turns(module, count) if count > 1 else module)
 
 
 def _with_constants_known(module: Any) -> Any:

@@ -1,0 +1,263 @@
+"""Every model, untuned, beside ONNX Runtime and OpenVINO; docs/runtimes.md says who is first.
+
+    python benchmarks/runtimes.py                                # all, twenty minutes
+    python benchmarks/runtimes.py --model lstm --model lstm-batch-8 --seconds 30
+    python benchmarks/runtimes.py --rival compile-max            # minutes more for each model
+    python benchmarks/runtimes.py --table                        # only write the page again
+
+Each model is measured in a process of its own, all runtimes in turns on the same threads. What was
+measured is kept in benchmarks/runtimes.json: the page has a part for each kind of machine.
+"""
+
+import contextlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "runtimes.md"
+KEPT = ROOT / "benchmarks" / "runtimes.json"
+RIVALS = {
+    "onnx": "ONNX Runtime",
+    "openvino": "OpenVINO",
+    "eager": "PyTorch eager",
+    "compile-max": "torch.compile, max-autotune",
+}
+PACKAGES = ("apache-tvm", "torch", "onnxruntime", "openvino")
+_DEFAULT = ("onnx", "openvino", "eager")
+_SHOWN = 8  # functions of a profile
+_HEAD = """# Runtimes, model by model
+
+Made by `python benchmarks/runtimes.py`: float32 exports of the current engine, untuned, beside the
+other runtimes as their users run them. Each has as many threads as TVM, gets its inputs once, and
+is called in turns with the others in one process per model. OpenVINO has its latency hint. A ratio
+is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
+the fastest, and its time over that of the fastest other one. A model that a rival is faster on has
+the functions that take most of its time below.
+"""
+
+
+def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
+    """One model on all runtimes.
+
+    Args:
+        factory: "module:factory" of the model.
+        rivals: keys of `RIVALS`.
+        seconds: for measuring.
+
+    Returns:
+        {"ms": our median, "ratios": by rival, times over ours: see measure.Comparison.to_dict,
+        "missing": the reason by rival, "operators": of our build, see profiling.operators_of,
+        "onnx_operators": see rivals.onnx_operators, empty without ONNX Runtime}.
+    """
+    from importlib import import_module
+
+    import torch
+
+    from tvm_practice import engines
+    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.calling import as_array, as_call
+    from tvm_practice.tvm_export.errors import Missing
+    from tvm_practice.tvm_export.loading import describe, load
+    from tvm_practice.tvm_export.profiling import operators_of
+
+    torch.set_num_threads(engines.thread_count())
+    loaded = load(factory, example=None, seed=0)
+    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+    built = compile_pytorch_module(
+        call.module, ExportConfig(example_input=tuple(call.tensors)), verify=False
+    )
+    built(*map(as_array, call.tensors))
+    runs: dict[str, Any] = {"tvm": built.run}
+    missing: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for rival in rivals:
+            try:
+                runs[rival] = _run_of(rival, loaded, call, folder)
+            except Missing as error:
+                missing[rival] = str(error)
+            except Exception as error:  # another project's; the page says so
+                missing[rival] = describe(error)
+        compared = compare_interleaved(runs, baseline="tvm", rounds=300, time_limit=seconds)
+        found = compared.to_dict()
+        account: dict[str, float] = {}
+        if "onnx" in runs:
+            feed = dict(zip(call.names, map(as_array, call.tensors), strict=True))
+            account = import_module(f"{__package__}.rivals").onnx_operators(
+                folder / "model.onnx", feed
+            )
+    return {
+        "ms": found["latency"]["tvm"]["p50"],
+        "ratios": {rival: found["ratio"][rival] for rival in rivals if rival in runs},
+        "missing": missing,
+        "operators": operators_of(built)[:_SHOWN],
+        "onnx_operators": account,
+    }
+
+
+def processor() -> str:
+    """LLVM's name of this machine's processor."""
+    from tvm_practice import engines
+
+    return str(engines.host_target().attrs["mcpu"])
+
+
+def _run_of(rival: str, loaded: Any, call: Any, folder: Path) -> Any:
+    """A call of the model in a rival; the files that it reads are in `folder`."""
+    from tvm_practice.measure import Stopwatch
+    from tvm_practice.tvm_export import baselines
+
+    if rival == "eager":
+        return loaded.call
+    if rival == "compile-max":
+        return baselines.torch_compile(loaded, Stopwatch(), thorough=True)[0]
+    make = {"onnx": baselines.onnx_runtime, "openvino": baselines.openvino}[rival]
+    return make(call, folder, Stopwatch())[0]
+
+
+def page(machines: list[dict[str, Any]]) -> str:
+    """The page of what was measured on each machine."""
+    lines = [_HEAD]
+    for machine in machines:
+        lines += _table(machine)
+    return "\n".join(lines)
+
+
+def _table(machine: dict[str, Any]) -> list[str]:
+    from beside_torch import ratio_cell
+    from models import ALL
+
+    rows = {name: machine["models"][name] for name in ALL if name in machine["models"]}
+    rivals = [each for each in RIVALS if any(each in row["ratios"] for row in rows.values())]
+    versions = ", ".join(f"{name} {each}" for name, each in machine["packages"].items() if each)
+    heads = ["model", "TVM, ms", *(RIVALS[each] for each in rivals), "first"]
+    lines = [f"## {machine['processor']}, {machine['threads']} threads", ""]
+    lines += [f"{versions}; {machine['date']}.", ""]
+    lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    slower: list[str] = []
+    reasons: list[str] = []
+    for name, row in rows.items():
+        title = ", ".join(ALL[name])
+        ratios = row["ratios"]
+        cells = [title, f"{row['ms']:.2f}"]
+        cells += [ratio_cell(ratios[each]) if each in ratios else "–" for each in rivals]
+        lines.append(f"| {' | '.join([*cells, _first(ratios)])} |")
+        reasons += [f"- {title}, {RIVALS[each]}: {why}" for each, why in row["missing"].items()]
+        if any(each["value"] is not None and each["value"] < 1 for each in ratios.values()):
+            slower += _profile(title, row)
+    return [*lines, "", *(reasons + [""] if reasons else []), *slower]
+
+
+def _first(ratios: dict[str, Any]) -> str:
+    """The fastest, and its time over the fastest other one's."""
+    times = {RIVALS[each]: ratio["value"] for each, ratio in ratios.items()}
+    if not times or None in times.values():
+        return "–"
+    (first, best), (_, second), *_ = sorted({"TVM": 1.0, **times}.items(), key=lambda it: it[1])
+    return f"{first}, {best / second:.2f}"
+
+
+def _profile(title: str, row: dict[str, Any]) -> list[str]:
+    """Where the time goes of a model that some rival is faster on, in lines."""
+    lines = [f"### {title}", "", "| function | calls | ms | share |", "|---|---|---|---|"]
+    for each in row["operators"]:
+        name = each["name"].removesuffix("_prepacked")
+        lines.append(
+            f"| `{name}` | {each['calls']} | {each['milliseconds']:.2f} | {each['share']:.0%} |"
+        )
+    if account := row["onnx_operators"]:
+        most = sorted(account.items(), key=lambda each: -each[1])[:_SHOWN]
+        told = ", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in most)
+        lines += ["", f"ONNX Runtime's own account, ms: {told}."]
+    return [*lines, ""]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  python benchmarks/runtimes.py\n"
+    "  python benchmarks/runtimes.py --model lstm --seconds 30\n"
+    "  python benchmarks/runtimes.py --table"
+)
+@click.option("--model", "names", multiple=True, help="[all]")
+@click.option(
+    "--rival",
+    "rivals",
+    multiple=True,
+    type=click.Choice(list(RIVALS)),
+    help=f"[{', '.join(_DEFAULT)}]",
+)
+@click.option("--seconds", type=float, default=20, show_default=True, help="Seconds per model.")
+@click.option(
+    "--kept", type=click.Path(dir_okay=False, path_type=Path), default=KEPT, show_default="here"
+)
+@click.option("--table", is_flag=True, help="Write the page from what is kept.")
+def main(
+    names: tuple[str, ...], rivals: tuple[str, ...], seconds: float, kept: Path, table: bool
+) -> None:
+    """Compare untuned exports with other runtimes; write docs/runtimes.md.
+
+    Models of this kind of machine that are not asked for stay as they were measured.
+    """
+    from models import ALL, factory
+
+    from tvm_practice.tvm_export.writing import write_json
+
+    machines = json.loads(kept.read_text()) if kept.exists() else []
+    if table and not machines:
+        raise click.UsageError(f"there is no {kept}; run it without --table")
+    if unknown := [each for each in names if each not in ALL]:
+        raise click.UsageError(f"there is no {unknown[0]}; there are {', '.join(ALL)}")
+    if not table:
+        from tvm_practice import engines
+
+        machine = _this_machine(machines)
+        for name in names or ALL:
+            arguments = {
+                "factory": factory(name), "rivals": rivals or _DEFAULT, "seconds": seconds,
+            }  # fmt: skip
+            row = engines.call(engines.CURRENT, "benchmarks.runtimes:measure", arguments)
+            before = machine["models"].get(name, {"ratios": {}})
+            row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
+            machine["models"][name] = row
+            write_json(kept, machines)
+            click.echo(f"{name}: {row['ms']:.2f} ms; first: {_first(row['ratios'])}")
+    PAGE.write_text(page(machines))
+    click.echo(f"{PAGE} has {len(machines)} machines")
+
+
+def _this_machine(machines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The entry of this kind of machine, a new one if there is none, with today's versions."""
+    from tvm_practice import engines
+    from tvm_practice.measure import environment
+
+    own = environment()
+    # Kinds of processors share a name: the target tells them apart.
+    kind_of = engines.call(engines.CURRENT, "benchmarks.runtimes:processor", {})
+    name = f"{own['processor']} ({kind_of})"
+    kind = {"processor": name, "threads": engines.thread_count()}
+    [*found] = [each for each in machines if kind.items() <= each.items()]
+    if not found:
+        found = [{**kind, "models": {}}]
+        machines += found
+    found[0] |= {"packages": _versions(), "date": own["date"][:10]}
+    machine: dict[str, Any] = found[0]
+    return machine
+
+
+def _versions() -> dict[str, str]:
+    """Of the packages that take part; empty for one that is not installed."""
+    from importlib import metadata
+
+    found = dict.fromkeys(PACKAGES, "")
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+if __name__ == "__main__":
+    main()
