@@ -50,8 +50,8 @@ def with_channels_last(module: Any) -> Any:
     convolutions = calls(module, "relax.nn.conv2d")
     if not convolutions or not all(map(_is_usual, convolutions)):
         return module
-    windows = sum(_work(each) for each in convolutions if _is_window(each))
-    if windows > _MOST_WINDOWS * sum(map(_work, convolutions)):
+    windows = sum(work_of(each) for each in convolutions if _is_window(each))
+    if windows > _MOST_WINDOWS * sum(map(work_of, convolutions)):
         return module
     before = [
         relax.transform.DecomposeOpsForInference(),
@@ -139,7 +139,7 @@ def _with_last(call: Any, bound: Callable[[Any], Any], builder: Any) -> Any | No
         return None if (padded := _padding(call, operands[0], builder)) is None else first(padded)
     if name == "mean":
         return _mean(call, operands[0], first)
-    if name == "reshape" and _shape(operands[0])[1:3] == [1, 1]:
+    if name == "reshape" and shape_of(operands[0])[1:3] == [1, 1]:
         return relax.op.reshape(operands[0], call.args[1])
     if name == "permute_dims" and _permutes(call, LAST):
         return operands[0]
@@ -216,20 +216,22 @@ def _is_usual(call: Any) -> bool:
         layouts == ("NCHW", "OIHW")
         and _is_constant(call.args[1])
         and tuple(str(each.ty.dtype) for each in (*call.args, call)) in _TYPES
-        and None not in _shape(call.args[0])
+        and None not in shape_of(call.args[0])
     )
 
 
-def _work(convolution: Any) -> int:
+def work_of(convolution: Any) -> int:
     """The multiply-adds of a convolution."""
-    return _elements(convolution) * math.prod(each or 1 for each in _shape(convolution.args[1])[1:])
+    return _elements(convolution) * math.prod(
+        each or 1 for each in shape_of(convolution.args[1])[1:]
+    )
 
 
 def _is_window(convolution: Any) -> bool:
     """Whether a convolution in float32 is of 3x3 windows, without stride, dilation or groups."""
     attributes = convolution.attrs
     steps = {int(each) for each in (*attributes.strides, *attributes.dilation, attributes.groups)}
-    window = _shape(convolution.args[1])[2:] == [3, 3] and steps == {1}
+    window = shape_of(convolution.args[1])[2:] == [3, 3] and steps == {1}
     return window and str(convolution.ty.dtype) == "float32"
 
 
@@ -261,13 +263,15 @@ def _rank(expression: Any) -> int | None:
     return int(kind.ndim) if isinstance(kind, relax.TensorType) else None
 
 
-def _shape(tensor: Any) -> list[int | None]:
-    """A tensor's extents, None for an open one."""
-    return [getattr(each, "value", None) for each in tensor.ty.shape or ()]
+def shape_of(tensor: Any) -> list[int | None]:
+    """A tensor's extents, None for an open one; of anything else nothing."""
+    shape = getattr(getattr(tensor, "ty", None), "shape", None)
+    extents = [getattr(each, "value", None) for each in shape or ()]
+    return [None if each is None else int(each) for each in extents]
 
 
 def _elements(tensor: Any) -> int:
-    return math.prod(each or 1 for each in _shape(tensor))
+    return math.prod(each or 1 for each in shape_of(tensor))
 
 
 def _permutes(expression: Any, axes: tuple[int, ...]) -> bool:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+from tvm_practice.tvm_export.channels_last import calls, shape_of, work_of
 from tvm_practice.tvm_export.requantization import operator_name
 
 # Multiply-adds for each number written, below which layers wait for memory: MobileNetV2 has 45,
@@ -32,10 +33,10 @@ _OF_IMAGES = {"nn.adaptive_avg_pool2d", "nn.avg_pool2d", "nn.conv2d", "nn.max_po
 
 def batch_of(module: Any) -> int:
     """How many examples the one input of a model has, if its first axis counts them; else 1."""
-    shapes = [_shape(each) for each in module["main"].params]
+    shapes = [shape_of(each) for each in module["main"].params]
     if len(shapes) != 1 or not shapes[0] or None in shapes[0] or len(module.functions) > 1:
         return 1
-    return int(shapes[0][0])
+    return shapes[0][0] or 1
 
 
 def apart(module: Any) -> int:
@@ -47,23 +48,16 @@ def apart(module: Any) -> int:
     from tvm import relax
 
     count = batch_of(module)
-    calls = [each.value for block in module["main"].body.blocks for each in block.bindings]
-    tensors = [_shape(each) for each in calls if isinstance(each, relax.Call)]
-    convolutions = [each for each in calls if operator_name(each) == "nn.conv2d"]
+    values = [each.value for block in module["main"].body.blocks for each in block.bindings]
+    tensors = [shape_of(each) for each in values if isinstance(each, relax.Call)]
+    convolutions = calls(module, "relax.nn.conv2d")
     if count < 2 or not convolutions or any(None in each for each in tensors):
         return 1
-    products = sum(_products(each) for each in convolutions)
-    written = [math.prod(each) for each in tensors if each[:1] == [count]]
+    products = sum(map(work_of, convolutions))
+    written = [math.prod(e or 1 for e in each) for each in tensors if each[:1] == [count]]
     if products >= _FEW * sum(written) or 4 * max(written) < _LARGE:
         return 1
     return count if of_one(module) is not None else 1
-
-
-def _products(call: Any) -> int:
-    """Multiply-adds of a convolution; its weights are (filters, channels, …) or (…, filters)."""
-    shape = _shape(call.args[1])
-    filters = shape[str(call.attrs.kernel_layout).index("O")]
-    return int(math.prod(_shape(call)) * math.prod(shape) // max(filters, 1))
 
 
 def of_one(module: Any) -> Any | None:
@@ -81,7 +75,7 @@ def of_one(module: Any) -> Any | None:
     if batches is None or main.body.body not in batches:
         return None
     builder = relax.BlockBuilder()
-    one = relax.Var(str(given.name), relax.TensorType([1, *_shape(given)[1:]], given.ty.dtype))
+    one = relax.Var(str(given.name), relax.TensorType([1, *shape_of(given)[1:]], given.ty.dtype))
     known: dict[Any, Any] = {given: one}
     with builder.function("main", [one]):
         with builder.dataflow():
@@ -92,8 +86,8 @@ def of_one(module: Any) -> Any | None:
                 known[each.var] = made
             result = builder.emit_output(known[main.body.body])
         builder.emit_func_output(result)
-    expected = ([1, *_shape(each)[1:]] for each in batches)
-    alike = all(_shape(known[e]) == shape for e, shape in zip(batches, expected, strict=True))
+    expected = ([1, *shape_of(each)[1:]] for each in batches)
+    alike = all(shape_of(known[e]) == shape for e, shape in zip(batches, expected, strict=True))
     return builder.get() if alike else None
 
 
@@ -148,7 +142,7 @@ def in_turns(module: Any, count: int) -> Any:
     functions = {name: each for name, each in module.functions_items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(functions))
     dtype = str(given.ty.dtype)
-    batch = relax.Var(str(given.name), relax.TensorType([count, *_shape(given)[1:]], dtype))
+    batch = relax.Var(str(given.name), relax.TensorType([count, *shape_of(given)[1:]], dtype))
     bindings = [each for block in main.body.blocks for each in block.bindings]
     with builder.function("main", [batch]):
         with builder.dataflow():
@@ -183,24 +177,24 @@ def _called(call: Any, known: dict[Any, Any]) -> Any:
 
     given = [of(each) for each in call.args]
     first = given[0] if given else None
-    if isinstance(given[-1], relax.ShapeExpr) and first is not None and _shape(first)[:1] == [1]:
-        given[-1] = relax.ShapeExpr([1, *_shape(call)[1:]])
+    if isinstance(given[-1], relax.ShapeExpr) and first is not None and shape_of(first)[:1] == [1]:
+        given[-1] = relax.ShapeExpr([1, *shape_of(call)[1:]])
     return relax.Call(call.op, given, call.attrs, call.ty_args)
 
 
 def _keeps_apart(call: Any, examples: Collection[Any]) -> bool:
     """Whether an operator on a batch does the same with each example; of others it is not known."""
-    name, shape, attributes = operator_name(call), _shape(call), call.attrs
+    name, shape, attributes = operator_name(call), shape_of(call), call.attrs
     operands = _operands(call)
     batches = [each in examples for each in operands]
-    first = _shape(operands[0])
+    first = shape_of(operands[0])
     if name in _ELEMENTWISE or name == "concat":
         whole = [each for each, is_batch in zip(operands, batches, strict=True) if is_batch]
         beside = [each for each, is_batch in zip(operands, batches, strict=True) if not is_batch]
         if name == "concat" and (beside or int(attributes.axis) % len(shape) == 0):
             return False
-        return all(len(_shape(each)) == len(shape) for each in whole) and all(
-            len(_shape(each)) < len(shape) or _shape(each)[0] == 1 for each in beside
+        return all(len(shape_of(each)) == len(shape) for each in whole) and all(
+            len(shape_of(each)) < len(shape) or shape_of(each)[0] == 1 for each in beside
         )
     if not batches[0] or any(batches[1:]):
         return False
@@ -215,7 +209,7 @@ def _keeps_apart(call: Any, examples: Collection[Any]) -> bool:
     if name == "reshape":
         return bool(first[0] == shape[0])
     if name == "matmul":
-        return len(_shape(operands[1])) == 2 and len(first) >= 2
+        return len(shape_of(operands[1])) == 2 and len(first) >= 2
     if name == "nn.softmax":
         return int(attributes.axis) % len(shape) > 0
     if name == "nn.pad":
@@ -232,10 +226,3 @@ def _operands(call: Any) -> list[Any]:
         fields = each.fields if isinstance(each, relax.Tuple) else [each]
         found += [field for field in fields if isinstance(field.ty, relax.TensorType)]
     return found
-
-
-def _shape(tensor: Any) -> list[Any]:
-    """Extents of a tensor, None for open ones; empty where it is none, or has no axes."""
-    shape = getattr(getattr(tensor, "ty", None), "shape", None)
-    extents = getattr(shape, "values", None) or ()
-    return [None if not hasattr(each, "value") else int(each.value) for each in extents]
