@@ -106,6 +106,16 @@ def rates(comparison: dict[str, Any], multiply_adds: int) -> dict[str, float]:
     }
 
 
+def function_table(operators: Iterable[dict[str, Any]]) -> list[str]:
+    """The lines of a table of a build's functions; see profiling.operators_of."""
+    lines = ["| function | calls | ms | share |", "|---|---|---|---|"]
+    for each in operators:
+        name = each["name"].removesuffix("_prepacked")
+        time = f"{each['milliseconds']:.2f} | {each['share']:.0%}"
+        lines.append(f"| `{name}` | {each['calls']} | {time} |")
+    return lines
+
+
 def ratio_cell(ratio: dict[str, Any]) -> str:
     """A ratio with its interval: 0.95 (0.93–0.97)."""
     from tvm_practice.viz.tables import with_interval

@@ -240,6 +240,8 @@ def page(report: dict[str, Any]) -> str:
 
 def _profile(row: dict[str, Any]) -> list[str]:
     """Where the time of a row goes that misses an aim, in lines; none for any other row."""
+    from beside_torch import function_table
+
     missed = []
     for side, most in AIMS.get((row["model"], row["precision"]), {}).items():
         ratio = row["comparison"]["ratio"].get(side)
@@ -249,13 +251,7 @@ def _profile(row: dict[str, Any]) -> list[str]:
         return []
     name = MODELS[row["model"]][0].partition(",")[0]
     lines = ["", f"### Where the time of {name} in {row['precision']} goes", ""]
-    lines += [f"{'; '.join(missed)}.", "", "| function | calls | ms | share |", "|---|---|---|---|"]
-    shown = row["profile"][:PROFILED]
-    for each in shown:
-        function = f"`{each['name'].removesuffix('_prepacked')}`"
-        lines.append(
-            f"| {function} | {each['calls']} | {each['milliseconds']:.2f} | {each['share']:.0%} |"
-        )
+    lines += [f"{'; '.join(missed)}.", "", *function_table(row["profile"][:PROFILED])]
     rest = row["profile"][PROFILED:]
     if rest:
         ms, share = (sum(each[key] for each in rest) for key in ("milliseconds", "share"))

@@ -164,12 +164,9 @@ def _first(ratios: dict[str, Any]) -> str:
 
 def _profile(title: str, row: dict[str, Any]) -> list[str]:
     """Where the time goes of a model that some rival is faster on, in lines."""
-    lines = [f"### {title}", "", "| function | calls | ms | share |", "|---|---|---|---|"]
-    for each in row["operators"]:
-        name = each["name"].removesuffix("_prepacked")
-        lines.append(
-            f"| `{name}` | {each['calls']} | {each['milliseconds']:.2f} | {each['share']:.0%} |"
-        )
+    from beside_torch import function_table
+
+    lines = [f"### {title}", "", *function_table(row["operators"])]
     if account := row["onnx_operators"]:
         most = sorted(account.items(), key=lambda each: -each[1])[:_SHOWN]
         told = ", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in most)
