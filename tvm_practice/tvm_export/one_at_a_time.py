@@ -18,9 +18,9 @@ from typing import Any
 from tvm_practice.tvm_export.channels_last import calls, shape_of, work_of
 from tvm_practice.tvm_export.requantization import operator_name
 
-# Multiply-adds for each number written, below which layers wait for memory: MobileNetV2 has 45,
-# and ResNet-18 and ResNet-50, which are faster with all images at once, 720 and 370.
-_FEW = 100
+# Multiply-adds for each number written, as counted below, under which layers wait for memory:
+# MobileNetV2 has 11. ResNet-50 has 109 and ResNet-18 has 220: they gain little or nothing.
+_FEW = 35
 # Bytes of a tensor between two layers, of the batch, from which it does not stay in a cache.
 _LARGE = 1 << 24
 _ELEMENTWISE = {

@@ -53,8 +53,8 @@ _CHUNKS, _APART = (1, 4), 1.1
 WAITING = 1 << 16
 # A panel of a matrix is read by one row tile after the other. With vectors of so many bits, one
 # that does not fit the first cache keeps sums waiting: it comes from the second, so many bytes a
-# cycle; one that leaves no room there for the other operand comes from beyond it in part. Narrower
-# vectors take longer to compute with than to come; windows and batches were slower in parts.
+# cycle; one that leaves no room there for the other operand comes from beyond it in part. With
+# 256-bit vectors, and of windows and batches, sums taken in parts like that were slower.
 _WIDE, _WIDE_CHUNKS = 512, (1, 2, 4, 8)
 _FIRST_CACHE, _ROOM = 1 << 15, 0.25
 _FROM_SECOND, _FROM_BEYOND = 256, 128
