@@ -14,7 +14,7 @@ from typing import Any
 import click
 from beside_torch import geometric_mean, measure_all, options, rates, ratio_cell, write_page
 
-# Channels as many as filters, height as width, padding 1, one image: of ResNet-18 and VGG.
+# Channels as many as filters, height as width, one padded image: of ResNet and VGG.
 LAYERS = {
     "64x112x112": (64, 112),
     "64x56x56": (64, 56),
@@ -24,12 +24,12 @@ LAYERS = {
 _HEAD = """# Winograd's convolutions
 
 Made by `python benchmarks/winograd.py`. The layers are 3×3 convolutions of stride 1 with bias and
-ReLU, with as many filters as channels, for one image. Three versions run on the same threads,
-called in turns in one process: the exporter's default rule `winograd`
-(tvm_practice/tvm_export/rules/cpu/winograd.py), the rule that it replaces, `contraction`, and
-PyTorch eager. All rates count the operations of the direct algorithm. A ratio compares times: the
-median with its 95% interval; under 1, the first is faster. An error is the largest difference from
-PyTorch's float64 output.
+ReLU, with as many filters as channels, for one padded image whose channels are last in memory, as
+the exporter keeps them. Three versions run on the same threads, called in turns in one process: the
+exporter's default rule `winograd` (tvm_practice/tvm_export/rules/cpu/winograd/), the rule that it
+replaces, `contraction`, and PyTorch eager. All rates count the operations of the direct algorithm.
+A ratio compares times: the median with its 95% interval; under 1, the first is faster. An error is
+the largest difference from PyTorch's float64 output.
 """
 
 
@@ -46,23 +46,33 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
     """
     import torch
 
-    from solutions.relay_import import build_relax, import_relax, optimize_relax
+    from solutions.relay_import import build_relax, import_relax
     from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
     from tvm_practice.tvm_export.quiet import quiet_frontends
+    from tvm_practice.tvm_export.relax import optimized
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.rules.first_match import Decision
     from tvm_practice.tvm_export.running import RelaxRunner
+    from tvm_practice.tvm_export.steps import Steps
+
+    class ChannelsLast(torch.nn.Module):
+        """The layer on a tensor of height, width, channels."""
+
+        def __init__(self, channels: int):
+            super().__init__()
+            self.layer = torch.nn.Conv2d(channels, channels, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.layer(x.permute(0, 3, 1, 2))).permute(0, 2, 3, 1)
 
     channels, size = LAYERS[layer]
     torch.manual_seed(0)
-    module = torch.nn.Sequential(
-        torch.nn.Conv2d(channels, channels, 3, padding=1), torch.nn.ReLU()
-    ).eval()
-    x = torch.randn(1, channels, size, size)
-    with quiet_frontends():
-        imported = optimize_relax(import_relax(module, (x,)))
+    module = ChannelsLast(channels).eval()
+    x = torch.nn.functional.pad(torch.randn(1, size, size, channels), (0, 0, 1, 1, 1, 1))
     target = engines.host_target()
+    with quiet_frontends():
+        imported = optimized(import_relax(module, (x,)), Steps(), names=["x"], target=target)
     runs: dict[str, Any] = {}
     outputs = {}
     for side, without in (("winograd", ()), ("direct", ("winograd",))):

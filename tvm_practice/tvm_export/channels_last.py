@@ -21,9 +21,6 @@ LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 """The axes of a tensor whose channels go last, and back."""
 # Of the elements that convolutions read and write, how many transposes may move at most.
 _MOST_MOVED = 0.1
-# Of the multiply-adds, how many may be 3x3 windows without a stride in float32: Winograd's
-# algorithm, which takes fewer, is written for channels first.
-_MOST_WINDOWS = 0.6
 _UNARY = {"abs", "exp", "negative", "nn.gelu", "nn.relu", "nn.silu", "sigmoid", "sqrt", "tanh"}
 _UNARY |= {"astype", "clip", "nn.leakyrelu", "round"}
 _BINARY = {"add", "bitwise_xor", "divide", "maximum", "minimum", "multiply", "power", "subtract"}
@@ -41,17 +38,13 @@ def with_channels_last(module: Any) -> Any:
     Returns:
         The module as it was where it has no 2-D convolution, or one with an open extent, with
         weights that are no constant, or of types that are not in `_TYPES`. It also stays where
-        most of the work is Winograd's, and where transposes between the convolutions would move
-        much.
+        transposes between the convolutions would move much.
     """
     import tvm
     from tvm import relax
 
     convolutions = calls(module, "relax.nn.conv2d")
     if not convolutions or not all(map(_is_usual, convolutions)):
-        return module
-    windows = sum(work_of(each) for each in convolutions if _is_window(each))
-    if windows > _MOST_WINDOWS * sum(map(work_of, convolutions)):
         return module
     before = [
         relax.transform.DecomposeOpsForInference(),
@@ -225,14 +218,6 @@ def work_of(convolution: Any) -> int:
     return _elements(convolution) * math.prod(
         each or 1 for each in shape_of(convolution.args[1])[1:]
     )
-
-
-def _is_window(convolution: Any) -> bool:
-    """Whether a convolution in float32 is of 3x3 windows, without stride, dilation or groups."""
-    attributes = convolution.attrs
-    steps = {int(each) for each in (*attributes.strides, *attributes.dilation, attributes.groups)}
-    window = shape_of(convolution.args[1])[2:] == [3, 3] and steps == {1}
-    return window and str(convolution.ty.dtype) == "float32"
 
 
 def calls(module: Any, operator: str) -> list[Any]:

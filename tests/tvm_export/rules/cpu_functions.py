@@ -100,6 +100,30 @@ def _convolution_3x3(random: Random) -> Draw:
     )
 
 
+def _convolution_3x3_last(random: Random) -> Draw:
+    """Like `_convolution_3x3`, with the channels last, and up to three images."""
+    from tvm.relax import op
+
+    inputs, filters = (16 * int(random.integers(2, 5)) for _ in range(2))
+    residual, padded = bool(random.integers(2)), bool(random.integers(2))
+    images = int(random.integers(1, 4))
+    size = [int(random.integers(low, low + 3)) for low in random.choice([14, 30], 2)]
+
+    def build(x: Any, other: Any, weight: Any, bias: Any) -> Any:
+        if padded:
+            x = op.nn.pad(x, (0, 0, 1, 1, 1, 1, 0, 0))
+        out = op.nn.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO")
+        out = op.add(out, bias)
+        return op.nn.relu(op.add(out, other) if residual else op.multiply(out, other))
+
+    shape = (images, *(each + (0 if padded else 2) for each in size), inputs)
+    return (
+        build,
+        [shape, (images, *size, filters)],
+        [_normal(random, (3, 3, inputs, filters)), _normal(random, (filters,))],
+    )
+
+
 def _grouped(random: Random) -> Draw:
     return _convolution(random, group_filters=True)
 
@@ -284,6 +308,7 @@ FAMILIES = {
     "dense": _dense,
     "convolution": _convolution,
     "3x3 convolution": _convolution_3x3,
+    "3x3 convolution, channels last": _convolution_3x3_last,
     "grouped convolution": _grouped,
     "convolution, channels last": _convolution_nhwc,
     "convolution, by pixels": _by_pixels,
@@ -773,14 +798,16 @@ def winograd_cuts() -> dict[str, list[int] | str]:
 
     Returns:
         By the layer's name its tiles in a row, rows, tiles of a register tile, parts of filters;
-        or why the rule declines.
+        with the channels last its images and rows of tiles, parts of filters, tiles and vectors of
+        a register tile; or why the rule declines.
     """
     from tvm import te, topi
 
     from tvm_practice.tvm_export.errors import NotApplicable
     from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction
     from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
-    from tvm_practice.tvm_export.rules.cpu.winograd_layer import find_layer
+    from tvm_practice.tvm_export.rules.cpu.winograd import channels_first, channels_last
+    from tvm_practice.tvm_export.rules.cpu.winograd.convolution import find_convolution
 
     wide = Cpu(vector_bits=512, registers=32, threads=2, cache_bytes=2 << 20)
     narrow = Cpu(vector_bits=256, registers=16, threads=8, cache_bytes=1 << 18)
@@ -807,10 +834,22 @@ def winograd_cuts() -> dict[str, list[int] | str]:
             out = topi.nn.group_conv2d_nchw(x, weight, stride, kernel // 2, dilation, groups)
         func = te.create_prim_func([x, weight, out]).with_attr(CONSTANTS, [1] if constant else [])
         try:
-            layer = find_layer(find_contraction(func, cpu), cpu)
+            layer = channels_first.cut_of(find_convolution(find_contraction(func, cpu)), cpu)
         except NotApplicable as declined:
             return str(declined)
         return [layer.row, layer.rows, layer.block, layer.parts]
+
+    def cut_last(channels: int, size: int, cpu: Cpu = wide, *, images: int = 1) -> list[int] | str:
+        x = te.placeholder((images, size + 2, size + 2, channels))
+        weight = te.placeholder((3, 3, channels, channels))
+        out = topi.nn.conv2d(x, weight, 1, 0, 1, "NHWC", "HWIO")
+        func = te.create_prim_func([x, weight, out]).with_attr(CONSTANTS, [1])
+        try:
+            layer = find_convolution(find_contraction(func, cpu))
+            cut = channels_last.gaining_cut(func, layer, cpu)
+        except NotApplicable as declined:
+            return str(declined)
+        return [cut.together, cut.rows, cut.parts, cut.size, cut.vectors]
 
     return {
         "64x56": cut(64, 56),
@@ -829,6 +868,13 @@ def winograd_cuts() -> dict[str, list[int] | str]:
         "groups": cut(64, 56, groups=2),
         "weights given": cut(64, 56, constant=False),
         "float64": cut(64, 56, dtype="float64"),
+        "64x56, channels last": cut_last(64, 56),
+        "256x14, channels last": cut_last(256, 14),
+        "512x7, channels last, 8 images": cut_last(512, 7, images=8),
+        "64x56, channels last, AVX2": cut_last(64, 56, narrow),
+        "few pixels, channels last": cut_last(512, 7),
+        "odd channels, channels last": cut_last(24, 56),
+        "few channels, channels last": cut_last(8, 56, narrow),
     }
 
 

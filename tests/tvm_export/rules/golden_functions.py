@@ -11,7 +11,7 @@ from tests.tvm_export.rules.cpu_functions import _module
 Case = tuple[Callable[..., Any], list[tuple[int, ...]], list[tuple[int, ...]]]
 
 # Of TVM's names for stages: without them a line of a nest fits a docstring.
-_PREFIXES = ("conv2d_nchw_", "T_softmax_")
+_PREFIXES = ("conv2d_nchw_", "conv2d_nhwc_", "T_softmax_")
 
 
 def _dense(x: Any, weight: Any, bias: Any) -> Any:
@@ -41,6 +41,10 @@ def _cases() -> dict[str, dict[str, Case]]:
     def depthwise(x: Any, weight: Any) -> Any:
         return op.nn.relu(op.nn.conv2d(x, weight, padding=1, groups=64))
 
+    def convolution_last(x: Any, weight: Any, bias: Any) -> Any:
+        out = op.nn.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO")
+        return op.nn.relu(op.add(out, bias))
+
     def norm(x: Any, scale: Any, shift: Any) -> Any:
         return op.nn.layer_norm(x, scale, shift, axes=-1)
 
@@ -50,6 +54,11 @@ def _cases() -> dict[str, dict[str, Case]]:
                 _convolution,
                 [(1, 64, 56, 56)],
                 [(64, 64, 3, 3), (1, 64, 1, 1)],
+            ),
+            "3x3 convolution, channels last": (
+                convolution_last,
+                [(1, 58, 58, 64)],
+                [(3, 3, 64, 64), (64,)],
             ),
         },
         "contraction": {

@@ -19,6 +19,7 @@ RULES = {
     "dense": {"contraction"},
     "convolution": {"contraction", "reduction"},
     "3x3 convolution": {"winograd"},
+    "3x3 convolution, channels last": {"winograd", "injective"},
     "grouped convolution": {"contraction", "reduction"},
     "convolution, channels last": {"contraction"},
     "convolution, by pixels": {"contraction", "injective"},
@@ -102,6 +103,7 @@ def test_values_with_a_tuners_tiles(session: engines.Session, family: str, seed:
         "convolution",
         "convolution, by pixels",
         "3x3 convolution",
+        "3x3 convolution, channels last",
         "softmax",
         "depthwise convolution",
         "depthwise convolution, channels last",
@@ -198,6 +200,13 @@ def test_winograd_where_it_gains(session: engines.Session) -> None:
         "groups": shaped,
         "weights given": "the weights are no constant",
         "float64": "the output is not float32, or of another layout",
+        "64x56, channels last": [1, 1, 1, 4, 4],
+        "256x14, channels last": [1, 7, 2, 7, 2],  # every thread reads its weights once
+        "512x7, channels last, 8 images": [4, 4, 1, 8, 2],
+        "64x56, channels last, AVX2": [1, 1, 2, 4, 2],
+        "few pixels, channels last": "16 tiles of 2x2 outputs are too few to gain",
+        "odd channels, channels last": "the channels or the filters do not fill vectors",
+        "few channels, channels last": "the transforms would take what the products save",
     }
 
 

@@ -363,14 +363,12 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     if choice.chunks > 1 and (tiles == 1 or steps % choice.chunks):
         raise NotApplicable("no two tiles share a part of the sum")
     exact_columns = extent is not None and columns % width == 0
-    step = max(size * choice.vectors / _A_CYCLE, (size + choice.vectors) / _A_CYCLE, _LATENCY)
-    step += (size + choice.vectors) * _A_LOAD
-    if not _streams(found, cpu):
-        step *= 1 if choice.chunks == 1 else _APART
-    elif tiles > 1:
-        step += _waits_for_panel(found, cpu, choice, size)
-        held = (size + 1) * choice.vectors  # and two elements of the other operand
-        step *= _TIGHT if held + 2 >= cpu.registers else 1
+    if _streams(found, cpu) and tiles > 1:
+        extents = (constant(found.extents[each]) or UNKNOWN for each in found.reduced)
+        step = _step_in_parts(size, choice, math.prod(extents), cpu)
+    else:
+        apart = choice.chunks > 1 and not _streams(found, cpu)
+        step = _step(size, choice.vectors) * (_APART if apart else 1)
     step *= _COPIED if choice.both else 1
     tiles *= math.ceil(columns / width)
     cost = tiles * step * (1 if exact_columns else _INEXACT)
@@ -394,18 +392,36 @@ def _can_wait(found: Contraction, cpu: Cpu, choice: TileChoice) -> bool:
     return rows * width * 4 <= WAITING and panels >= 2 * cpu.threads
 
 
-def _waits_for_panel(found: Contraction, cpu: Cpu, choice: TileChoice, rows: int) -> float:
-    """Cycles of a step of the sum in which its part of a panel, or the sums themselves, come."""
-    steps = math.prod(constant(found.extents[each]) or UNKNOWN for each in found.reduced)
-    width = choice.vectors * cpu.vector_bits // 8
-    panel = width * steps / choice.chunks
-    waits = 0.0
-    if panel > _FIRST_CACHE:
-        is_large = panel > _ROOM * cpu.cache_bytes
-        waits = width / (_FROM_BEYOND if is_large else _FROM_SECOND)
+def _step(rows: int, vectors: int) -> float:
+    """Cycles of a step of a tile's sum, with all operands in the first cache."""
+    step = max(rows * vectors / _A_CYCLE, (rows + vectors) / _A_CYCLE, _LATENCY)
+    return step + (rows + vectors) * _A_LOAD
+
+
+def step_of_panel(rows: int, vectors: int, panel_bytes: float, cpu: Cpu) -> float:
+    """Cycles of a step of a tile's sum, where one row tile after the other reads a panel.
+
+    Args:
+        rows, vectors: of the tile.
+        panel_bytes: of the packed operand, as much as is read again.
+        cpu: the processor.
+    """
+    step = _step(rows, vectors)
+    if panel_bytes > _FIRST_CACHE:
+        is_large = panel_bytes > _ROOM * cpu.cache_bytes
+        width = vectors * cpu.vector_bits // 8
+        step += width / (_FROM_BEYOND if is_large else _FROM_SECOND)
+    held = (rows + 1) * vectors  # and two elements of the other operand
+    return step * (_TIGHT if held + 2 >= cpu.registers else 1)
+
+
+def _step_in_parts(rows: int, choice: TileChoice, steps: int, cpu: Cpu) -> float:
+    """Cycles of a step of a sum of so many, that is taken in as many parts as were chosen."""
+    panel_bytes = choice.vectors * cpu.vector_bits // 8 * steps / choice.chunks
+    step = step_of_panel(rows, choice.vectors, panel_bytes, cpu)
     if choice.chunks > 1:  # every sum is loaded and stored once for each part
-        waits += 2 * rows * choice.vectors * choice.chunks / steps
-    return waits
+        step += 2 * rows * choice.vectors * choice.chunks / steps
+    return step
 
 
 def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, bool]:
