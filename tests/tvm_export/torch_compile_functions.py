@@ -182,10 +182,11 @@ def without_inputs() -> dict[str, Any]:
     return {"error": max(errors), "counted": counted()}
 
 
-def _order(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _order(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     _, upwards = torch.sort(x * 2)
     _, downwards = torch.sort(x + 1, 0, descending=True)
-    return upwards, downwards
+    first = torch.topk(x * 2, 3, largest=False).indices.view(-1)  # contiguous, PyTorch says
+    return upwards, downwards, first
 
 
 def ties() -> dict[str, Any]:
@@ -195,6 +196,7 @@ def ties() -> dict[str, Any]:
     wanted = (
         torch.argsort(x, stable=True),
         torch.argsort(x, dim=0, descending=True, stable=True),
+        torch.argsort(x, stable=True)[:, :3].reshape(-1),
     )
     return {"error": differences(got, wanted), "counted": counted()}
 

@@ -48,13 +48,14 @@ def _argsort(x: torch.Tensor, dim: int = -1, descending: bool = False) -> torch.
 def _topk(x: torch.Tensor, k: int, dim: int = -1, largest: bool = True, *_: bool) -> Any:
     if x.ndim == 0:
         return _aten.topk.default(x, k, dim, largest)
-    return tuple(each.narrow(dim, 0, k) for each in _sort(x, dim, largest))
+    # Contiguous as PyTorch's own: what comes next may view it.
+    return tuple(each.narrow(dim, 0, k).contiguous() for each in _sort(x, dim, largest))
 
 
 def _kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if x.ndim == 0:
         return _aten.kthvalue.default(x, k, dim, keepdim)
-    found = [each.narrow(dim, k - 1, 1) for each in _sort(x, dim)]
+    found = [each.narrow(dim, k - 1, 1).contiguous() for each in _sort(x, dim)]
     return tuple(each if keepdim else each.squeeze(dim) for each in found)
 
 

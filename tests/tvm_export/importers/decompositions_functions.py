@@ -44,6 +44,19 @@ def _numbers(x: torch.Tensor, n: torch.Tensor, b: torch.Tensor) -> Outputs:
         torch.linspace(-7.9, x[0, 1] * 9, 12, dtype=torch.int16),
         torch.linspace(4.3, 50.7, 50, dtype=torch.int64) + n[0, 0],
         torch.linspace(4.3, 50.7, 1, dtype=torch.int64) + n[0, 0],
+        7 // (n.abs() + 1),
+        -7 % (x.abs() + 1),
+        torch.cat([b, n, x]),
+    )
+
+
+def _bytes(x: torch.Tensor, n: torch.Tensor) -> Outputs:
+    """Of 8 bits without a sign and with one: numbers beyond the type are taken modulo."""
+    return (
+        *(-x, x.abs(), x.sign(), x - 30, x * -1, x + 300, x == -3, x > -1, x.clamp(min=-9)),
+        *(torch.div(x, 3, rounding_mode="trunc"), x // 5, x % 7),
+        *(*x.sort(descending=True), *x.topk(3, 0), x.kthvalue(2).values),
+        *(n + 300, n * 1000, n < 300, n & 511, torch.cat([x, n])),
     )
 
 
@@ -80,6 +93,10 @@ def _gammas(a: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Outputs:
     )
 
 
+# A row of them ends before its first -1.
+_LABELS = torch.tensor([[1, 2, -1, 0, 0], [4, 3, 2, 1, 0], [-1, 0, 1, 2, 2], [3, 0, -1, -1, 1]])
+
+
 def _losses(
     x: torch.Tensor, w: torch.Tensor, n: torch.Tensor, bias: torch.Tensor, weight: torch.Tensor
 ) -> Outputs:
@@ -92,6 +109,8 @@ def _losses(
         loss(x, w, n, linear_bias=bias, ignore_index=1, reduction="none", options=options),
         loss(x[0], w, n[0], weight=weight, reduction="sum", options=options),
         loss(x[:1], w, n[:1], ignore_index=0, options=options),  # of no row
+        *(F.multilabel_margin_loss(x, _LABELS, reduction=r) for r in ("none", "mean", "sum")),
+        F.multilabel_margin_loss(x[0], _LABELS[0]),
     )
 
 
@@ -102,6 +121,7 @@ def _asking(
     loss = F.gaussian_nll_loss
     one: Any = x[:1]
     often = (x[0] > 0).to(torch.int64) + 1
+    bag = torch.tensor([[1], [2], [1]])
     return (
         *(loss(x, x.flip(0), var, reduction=r, full=True) for r in ("none", "mean", "sum")),
         loss(x, x.flip(0), var[:, 0], eps=0.5),
@@ -118,6 +138,12 @@ def _asking(
         torch.cov(x, fweights=often, aweights=var[0]),
         torch.cov(x, correction=0, aweights=var[0]),
         x[1].cov(fweights=often),
+        *(
+            F.embedding_bag(often.expand(3, 5) * bag, a[0], mode=mode, padding_idx=place)
+            for mode in ("sum", "mean", "max")
+            for place in (None, 2, -4)
+        ),
+        F.embedding_bag(often.expand(4, 5), a[0], per_sample_weights=var, mode="sum"),
         torch.cov(x[:, :2], correction=9, fweights=often[:2]),
     )
 
@@ -456,6 +482,10 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
     wide = torch.randn(8, 384), torch.randn(1, 48, 9, 9), torch.randn(48, 8, 3, 3)
     return {
         "numbers": (_numbers, (x, _whole(4, 5), x > 0)),
+        "bytes": (
+            _bytes,
+            tuple(torch.randperm(40).reshape(5, 8).to(t) * 7 for t in (torch.uint8, torch.int8)),
+        ),
         "special": (_special, (x * 4, torch.tanh(x))),
         "recurrences": (
             _recurrences,
@@ -626,3 +656,21 @@ def loss_of_a_negative_variance() -> list[float]:
     before = compiled(x, var)[0]
     var[1, 2] = -0.1
     return [float(before), float(compiled(x, var)[0])]
+
+
+def bags_at_other_lengths() -> list[float]:
+    """The errors of a compiled embedding bag, numbers and lengths of whose bags are open."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = torch.nn.EmbeddingBag(10, 8, mode="mean", padding_idx=2).eval()
+    config = ExportConfig(
+        example_input=(torch.randint(0, 10, (3, 6)),), input_shapes={"input": ("bags", "length")}
+    )
+    compiled = compile_pytorch_module(model, config)
+    errors = []
+    for shape in ((1, 1), (2, 7), (9, 3)):
+        bags = torch.randint(0, 10, shape)
+        with torch.inference_mode():
+            difference = torch.from_numpy(compiled(bags)[0]) - model(bags)
+        errors.append(float(difference.abs().max()))
+    return errors

@@ -18,6 +18,7 @@ _LARGE = (
 _FAMILIES = (
     *(
         "numbers",
+        "bytes",
         "norms",
         "recurrences",
         "repetitions",

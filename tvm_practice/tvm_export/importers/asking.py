@@ -2,6 +2,7 @@
 
 PyTorch cannot trace past such a question. Some functions ask only in order to raise an error, and
 others although the shapes of their results are known. What PyTorch raises an error for gives NaN.
+Embedding bags of one length ask where each bag begins, which their shape says.
 """
 
 import functools
@@ -41,6 +42,7 @@ def _functions() -> dict[Any, _Function]:
 
     return {
         torch.nn.functional.gaussian_nll_loss: _gaussian_nll_loss,
+        torch.nn.functional.embedding_bag: _bags_of_one_length,
         torch.linalg.lstsq: _lstsq,
         torch.cov: _cov,
         torch.Tensor.cov: _cov,
@@ -72,6 +74,40 @@ def _gaussian_nll_loss(
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _bags_of_one_length(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """A bag in each row of `input`; 16-bit sums in float32, as PyTorch's."""
+    import torch
+
+    if input.ndim != 2 or max_norm is not None or input.shape[1] == 0:
+        return NotImplemented
+    rows = torch.nn.functional.embedding(input, weight)
+    padding = None if padding_idx is None else padding_idx % weight.shape[0]
+    kept = None if padding is None else (input != padding).unsqueeze(2)
+    if mode == "max":
+        if kept is None:
+            return rows.amax(1)
+        return torch.where(kept.any(1), torch.where(kept, rows, -math.inf).amax(1), 0)
+    wide = rows.to(torch.promote_types(rows.dtype, torch.float32))
+    if per_sample_weights is not None:
+        wide = wide * per_sample_weights.to(wide.dtype).unsqueeze(2)
+    total = (wide if kept is None else torch.where(kept, wide, 0)).sum(1)
+    if mode == "mean":
+        total = total / (input.shape[1] if kept is None else kept.sum(1).clamp(min=1))
+    return total.to(weight.dtype)
 
 
 def _lstsq(a: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:

@@ -18,6 +18,7 @@ _DEFAULT = [
     "minimum.default",
     "remainder.Tensor",
     "remainder.Scalar",
+    "remainder.Scalar_Tensor",
     "fmod.Tensor",
     "fmod.Scalar",
     "floor_divide.default",
@@ -99,6 +100,10 @@ def rules() -> dict[Any, Rule]:
             for short, name in (("l", "left"), ("r", "right"))
             for overload in ("Scalar", "Tensor")
         },
+        aten.abs.default: _abs,
+        aten.neg.default: _neg,
+        aten.sign.default: _sign,
+        aten.cat.default: _cat,
         aten.isnan.default: _isnan,
         aten.isinf.default: _isinf,
         aten.isfinite.default: _isfinite,
@@ -161,11 +166,10 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         return x / y
     dtype = torch.result_type(x, y)
     real = dtype.is_floating_point
-    if not is_tensor(x):  # of a shape
-        x = torch.scalar_tensor(x, dtype=dtype)
-    if is_tensor(y) and x.dtype == y.dtype == dtype and rounding_mode == "floor" and not real:
+    typed = all(is_tensor(each) and each.dtype == dtype for each in (x, y))
+    if typed and rounding_mode == "floor" and not real:
         return NotImplemented
-    x = x.to(dtype)
+    x = x.to(dtype) if is_tensor(x) else torch.scalar_tensor(x, dtype=dtype)
     y = y.to(dtype) if is_tensor(y) else torch.scalar_tensor(y, dtype=dtype, device=x.device)
     if rounding_mode == "floor" and real:
         return _in_float32(_floor_divided, x, y)
@@ -173,6 +177,8 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         return torch.div(x, y, rounding_mode="floor")
     if dtype.is_floating_point:
         return torch.trunc(x / y)
+    if dtype == torch.uint8:
+        return torch.div(x, y, rounding_mode="floor")
     size = torch.div(torch.abs(x), torch.abs(y), rounding_mode="floor")
     return torch.where((x < 0) == (y < 0), size, -size)
 
@@ -212,6 +218,35 @@ def _in_float32(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     if x.dtype not in (torch.float16, torch.bfloat16):
         return function(x, y)
     return function(x.to(torch.float32), y.to(torch.float32)).to(x.dtype)
+
+
+def _abs(x: Any) -> Any:
+    """Of bytes, which TVM would ask whether they are negative; so in `_neg` and `_sign`."""
+    import torch
+
+    return x.clone() if x.dtype == torch.uint8 else NotImplemented
+
+
+def _neg(x: Any) -> Any:
+    import torch
+
+    return torch.zeros_like(x) - x if x.dtype == torch.uint8 else NotImplemented
+
+
+def _sign(x: Any) -> Any:
+    import torch
+
+    return (x > 0).to(x.dtype) if x.dtype == torch.uint8 else NotImplemented
+
+
+def _cat(tensors: Any, dim: int = 0) -> Any:
+    """Of tensors of several types: of their common one."""
+    import torch
+
+    common = functools.reduce(torch.promote_types, (each.dtype for each in tensors))
+    if all(each.dtype == common for each in tensors):
+        return NotImplemented
+    return torch.ops.aten.cat.default([each.to(common) for each in tensors], dim)
 
 
 def _isnan(x: Any) -> Any:
@@ -287,6 +322,10 @@ def _promoted(operator: Any, kind: Any) -> Rule:
         _, dtype = elementwise_dtypes(*operands, type_promotion_kind=kind)
         tensors = [each for each in operands if isinstance(each, torch.Tensor)]
         name = operator.__name__.partition(".")[0]
+        if operator.__name__ == "remainder.Scalar_Tensor":
+            return torch.remainder(torch.scalar_tensor(args[0], dtype=dtype), args[1].to(dtype))
+        if name != "pow" and (wrapped := _wrapped(args, dtype)) != args:
+            return operator(*wrapped, **kwargs)
         if dtype in (torch.float32, torch.float64) and (root := _root(name, args)):
             return getattr(torch, root)(args[0].to(dtype))
         if dtype == torch.bool and name != "where":
@@ -324,6 +363,21 @@ def _promoted(operator: Any, kind: Any) -> Rule:
         return operator(*cast, **kwargs)
 
     return rule
+
+
+def _wrapped(args: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
+    """Arguments of whom whole numbers beyond an integer type are taken modulo, as PyTorch does."""
+    import torch
+
+    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
+        return args
+    limits = torch.iinfo(dtype)
+    return tuple(
+        (each - limits.min) % (1 << limits.bits) + limits.min
+        if type(each) is int and not limits.min <= each <= limits.max
+        else each
+        for each in args
+    )
 
 
 def is_operand(value: Any) -> bool:

@@ -32,6 +32,8 @@ def rules() -> dict[Any, Rule]:
         aten.index_reduce.default: _index_reduce,
         aten.put.default: _put,
         aten.as_strided.default: _as_strided,
+        aten.view.default: _view,
+        aten._unsafe_view.default: _view,
         aten.sort.stable: _sort,
         aten.sort.default: _sort_default,
         aten.topk.default: _topk,
@@ -64,6 +66,15 @@ def _select(x: Any, dim: int, index: int) -> Any:
     if not isinstance(index, int) or index >= 0:
         return NotImplemented
     return torch.ops.aten.select.int(x, dim, index + x.shape[dim])
+
+
+def _view(x: Any, shape: Sequence[Any]) -> Any:
+    """Of elements in a row: a rule's result may have other strides than PyTorch's own."""
+    import torch
+
+    if x.is_contiguous():
+        return NotImplemented
+    return torch.ops.aten.view.default(x.contiguous(), shape)
 
 
 def _counted(index: Any, extent: Any) -> Any:
@@ -396,8 +407,9 @@ def _sort_default(x: Any, dim: int = -1, descending: bool = False) -> Any:
 
     if x.ndim == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    wide = {torch.bool: torch.int32, torch.bfloat16: torch.float32}.get(x.dtype)
-    if wide is None:  # TVM sorts bfloat16 by its bits
+    # TVM sorts bfloat16 by its bits, and no bytes.
+    narrow = {torch.bool: torch.int32, torch.bfloat16: torch.float32, torch.uint8: torch.int32}
+    if (wide := narrow.get(x.dtype)) is None:
         return NotImplemented
     values, order = torch.ops.aten.sort.default(x.to(wide), dim, descending)
     return values.to(x.dtype), order

@@ -1,4 +1,7 @@
-"""Losses that PyTorch computes in parts, to spare memory: here, the whole of their formulas."""
+"""Losses that PyTorch computes in parts, to spare memory: here, the whole of their formulas.
+
+And one whose rule PyTorch has wrong.
+"""
 
 import math
 from collections.abc import Callable
@@ -14,9 +17,30 @@ def rules() -> dict[Any, Rule]:
 
     ops = torch.ops.torch_nn
     return {
+        torch.ops.aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         ops._linear_cross_entropy_batch_chunked.default: _linear_cross_entropy,
         ops._linear_cross_entropy_batch_chunked_no_reduction.default: _each_linear_cross_entropy,
     }
+
+
+def _multilabel_margin_loss(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
+    """Each row's labels end before its first -1; PyTorch's rule counts those after it, too."""
+    import torch
+
+    rows, labels = ((each[None] if each.ndim < 2 else each) for each in (x, target))
+    classes = torch.arange(rows.shape[1], device=x.device)
+    is_label = torch.cumsum((labels == -1).to(torch.int64), 1) == 0
+    named = is_label.unsqueeze(2) & (labels.unsqueeze(2) == classes)
+    is_target = named.any(1)
+    score = torch.gather(rows, 1, torch.where(is_label, labels, 0))
+    margin = (1 - score.unsqueeze(2) + rows.unsqueeze(1)).clamp(min=0)
+    counted = is_label.unsqueeze(2) & torch.logical_not(is_target).unsqueeze(1)
+    loss = torch.where(counted, margin, 0).sum((1, 2)) / rows.shape[1]
+    if reduction:  # 1 is the mean, 2 the sum
+        loss = loss.mean() if reduction == 1 else loss.sum()
+    elif x.ndim < 2:
+        loss = loss[0]
+    return loss, is_target.to(x.dtype).reshape(target.shape)
 
 
 def _linear_cross_entropy(
