@@ -2,8 +2,9 @@
 
 Its maximum of a and b is `a > b ? a : b`, which loses a NaN in `a`; its maxima of windows begin
 with the least finite number, and have it around; and `x - x` is 0. It tells LLVM that no number is
-NaN, so what must see one compares bits. `extremes` and `folding` do the same for current TVM, and
-say more.
+NaN, so what must see one compares bits: where loops are not vectorized, and always of 16 bits, a
+comparison with NaN is true, and NaN is no truth. `extremes` and `folding` do the same for current
+TVM, and say more.
 """
 
 import math
@@ -13,6 +14,8 @@ from typing import Any
 _INFINITY = {"float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF << 52}
 # The row maxima of TVM's softmax, which is NaN all the same: its sum has the NaN of its row.
 _PLAIN = "T_softmax_maxelem"
+_COMPARED = ("EQ", "NE", "LT", "LE", "GT", "GE")
+_CHANGED = ("Max", "Min", "Sub", "Cast", *_COMPARED)
 # Before TVM simplifies anything.
 _FIRST = 0
 
@@ -40,7 +43,7 @@ def _kept(body: Any) -> Any:
     def stored(store: Any) -> Any:
         if str(store.buffer.name).startswith(_PLAIN):
             return store
-        value = _transformed(store.value, _kept_value, ["tir.Max", "tir.Min", "tir.Sub"])
+        value = _transformed(store.value, _kept_value, [f"tir.{each}" for each in _CHANGED])
         if kind := gathered.get(store.buffer):
             value = _from_infinity(value, kind)
         return tir.BufferStore(store.buffer, value, store.indices)
@@ -94,9 +97,14 @@ def _kept_value(node: Any) -> Any:
     from tvm import tir
 
     dtype = str(node.dtype)
+    if isinstance(node, tir.Cast):
+        is_truth = dtype == "bool" and str(node.value.dtype) in _INFINITY
+        return _size(node.value) != 0 if is_truth else node
+    kind, one, other = type(node), node.a, node.b
+    if kind.__name__ in _COMPARED:
+        return _compared(node) if str(one.dtype) in _INFINITY else node
     if dtype not in _INFINITY:
         return node
-    kind, one, other = type(node), node.a, node.b
     if isinstance(node, tir.Sub):
         return _difference(node)
     if isinstance(other, tir.FloatImm):
@@ -104,6 +112,21 @@ def _kept_value(node: Any) -> Any:
     if isinstance(one, tir.FloatImm):  # the second operand is chosen where it is NaN
         return kind(one, other)
     return tir.Select(_size(one) <= _infinity(dtype), kind(one, other), one)
+
+
+def _compared(node: Any) -> Any:
+    """A comparison, which NaN is in none of but "not equal"."""
+    from tvm import tir
+
+    unknown = [
+        _size(each) > _infinity(str(each.dtype))
+        for each in (node.a, node.b)
+        if not (isinstance(each, tir.FloatImm) and each.value == each.value)
+    ]
+    is_unequal = isinstance(node, tir.NE)
+    for each in unknown:
+        node = tir.any(node, each) if is_unequal else tir.all(node, tir.Not(each))
+    return node
 
 
 def _difference(node: Any) -> Any:

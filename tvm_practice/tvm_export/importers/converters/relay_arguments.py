@@ -1,5 +1,6 @@
 """Arguments that classic TVM's converters drop or cannot do without: changed here, or refused."""
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +33,42 @@ def _without_divisor(operator: str, inputs: list[Any], types: Sequence[str]) -> 
     """`aten::avg_pool2d(input, kernel, stride, padding, ceil, count_include_pad, divisor)`."""
     if inputs[6] is not None:
         raise Refused(f"{operator} with divisor_override={inputs[6]}")
+    return _in_a_batch(operator, inputs, types)
+
+
+def _in_a_batch(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::max_pool2d(input, …)` and its like, of one example as of a batch of one."""
+    from tvm import relay
+
+    axes = re.search(r"pool(\d)d", operator)
+    rank = int(axes[1]) + 2 if axes else 4
+    if len(shape_of(inputs[0])) == rank - 1:
+        inputs[0] = relay.expand_dims(inputs[0], 0)
     return inputs
+
+
+def _from_the_first(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::index(input, indices)`: TVM takes negative ones for places before the tensor."""
+    inputs[1] = counted(inputs[0], inputs[1])
+    return inputs
+
+
+def counted(data: Any, indices: Sequence[Any]) -> list[Any]:
+    """Indices of a tensor's first axes, of which none is negative; masks and None as they are."""
+    from tvm import relay
+    from tvm.relay.frontend.common import infer_type
+
+    extents, axis, found = shape_of(data), 0, []
+    for each in indices:
+        dtype = None if each is None else infer_type(each).checked_type.dtype
+        if dtype is None or dtype == "bool":
+            axis += 1 if dtype is None else len(shape_of(each))
+            found.append(each)
+            continue
+        after = each + relay.const(extents[axis], dtype)
+        found.append(relay.where(relay.less(each, relay.const(0, dtype)), after, each))
+        axis += 1
+    return found
 
 
 def _corrected(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
@@ -108,6 +144,19 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::avg_pool2d": _without_divisor,
     "aten::avg_pool3d": _without_divisor,
     "aten::group_norm": _with_weights,
+    "aten::index": _from_the_first,
+    "aten::pixel_shuffle": _in_a_batch,
+    "aten::avg_pool1d": _in_a_batch,
+    **{
+        f"aten::{kind}_pool{axes}d{more}": _in_a_batch
+        for kind, more in (
+            ("max", ""),
+            ("max", "_with_indices"),
+            ("adaptive_avg", ""),
+            ("adaptive_max", ""),
+        )
+        for axes in (1, 2, 3)
+    },
     "aten::slice": _within,
     "aten::std": _corrected,
     "aten::unflatten": _of_known_sizes,

@@ -1,9 +1,11 @@
-"""Converters for classic TVM of operators that it has none for."""
+"""Converters for classic TVM of operators that it has none for, or for few of their arguments."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm_practice.tvm_export.importers.converters.relay import shape_of
+from tvm_practice.tvm_export.importers.converters.relay_arguments import counted
+from tvm_practice.tvm_export.importers.refusals import Refused
 
 Converter = Callable[[Sequence[Any], Sequence[str]], Any]
 
@@ -16,6 +18,7 @@ def converters() -> dict[str, Converter]:
         "aten::expm1": expm1,
         "aten::frac": frac,
         "aten::index_add": index_add,
+        "aten::index_put": index_put,
         "aten::mish": mish,
         "aten::pixel_unshuffle": pixel_unshuffle,
         "aten::rms_norm": rms_norm,
@@ -111,6 +114,33 @@ def index_add(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     if alpha != 1:
         source = source * relay.const(alpha, types[3])
     return relay.scatter_elements(data, relay.broadcast_to(index, shape), source, axis, "add")
+
+
+def index_put(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::index_put(input, indices, values, accumulate)`, of the first axes or one number.
+
+    Raises Refused for other axes, and where a mask takes several values.
+    """
+    import numpy as np
+    from tvm import relay
+    from tvm.relay.frontend.common import infer_type
+
+    data, places, values, adds = inputs[:4]
+    shape = shape_of(data)
+    if any(each is None for each in places):
+        raise Refused("aten::index_put with a slice before an index")
+    if any(infer_type(each).checked_type.dtype == "bool" for each in places):
+        if len(places) > 1 or adds or any(extent != 1 for extent in shape_of(values)):
+            raise Refused("aten::index_put with a mask and several values")
+        mask = shape_of(places[0])
+        wide = relay.reshape(places[0], (*mask, *(1 for _ in shape[len(mask) :])))
+        return relay.where(wide, relay.reshape(values, ()), data)
+    common = np.broadcast_shapes(*map(shape_of, places))
+    places = [
+        relay.broadcast_to(relay.cast(each, "int64"), common) for each in counted(data, places)
+    ]
+    values = relay.broadcast_to(values, (*common, *shape[len(places) :]))
+    return relay.scatter_nd(data, relay.stack(places, 0), values, "add" if adds else "update")
 
 
 def expm1(inputs: Sequence[Any], types: Sequence[str]) -> Any:
