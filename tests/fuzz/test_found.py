@@ -286,6 +286,15 @@ _CLASSIC = {
     "averages of images of one": f"F.avg_pool2d({_IMAGE}[0], 2, 1)",
     "averages of volumes of one": f"F.avg_pool3d({_IMAGE}, 2, 1)",
     "channels as pixels": "F.pixel_shuffle(x[:, :32].reshape(24, 2, 2), 2)",
+    "averages along one axis": f"F.adaptive_avg_pool2d({_IMAGE}, (None, 3))",
+    "cross entropy": "F.cross_entropy(x, n[:, 0] & 7)",
+    "smoothed cross entropy": "F.cross_entropy(x, n[:, 0] & 7, x[0].exp(), ignore_index=3, "
+    "label_smoothing=0.25)",
+    "each cross entropy of pixels": f"F.cross_entropy({_IMAGE}, n[:2, :8].reshape(2, 2, 4) & 3, "
+    "reduction='none', label_smoothing=0.25)",
+    "cross entropy with probabilities": "F.cross_entropy(x, x.softmax(1), x[0].exp(), "
+    "label_smoothing=0.25)",
+    "cross entropy of one": "F.cross_entropy(x[0], n[0, 0] & 7, reduction='sum')",
     "running product": "torch.tanh(x).cumprod(-1)",
     "running product of integers": "(m & 1).cumprod(0)",
     "part behind the point": "torch.frac(x)",

@@ -47,6 +47,7 @@ def _numbers(x: torch.Tensor, n: torch.Tensor, b: torch.Tensor) -> Outputs:
         7 // (n.abs() + 1),
         -7 % (x.abs() + 1),
         torch.cat([b, n, x]),
+        F.rrelu(x, 0.1, 0.4),
     )
 
 

@@ -44,7 +44,7 @@ def _in_a_batch(operator: str, inputs: list[Any], types: Sequence[str]) -> list[
     rank = int(axes[1]) + 2 if axes else 4
     if len(shape_of(inputs[0])) == rank - 1:
         inputs[0] = relay.expand_dims(inputs[0], 0)
-    return inputs
+    return _of_known_sizes(operator, inputs, types) if "adaptive" in operator else inputs
 
 
 def _from_the_first(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
@@ -105,10 +105,17 @@ def _within(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]
 
 
 def _of_known_sizes(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
-    """`aten::unflatten(input, dim, sizes)` with numbers for sizes that the model computes."""
+    """`aten::unflatten(input, dim, sizes)` with numbers for sizes that the model computes.
+
+    And `aten::adaptive_avg_pool2d(input, sizes)` and its like.
+    """
+    from tvm import relay
     from tvm.relay.frontend.common import try_infer_value
 
-    inputs[2] = [int(try_infer_value(each)[0]) for each in inputs[2]]
+    inputs[-1] = [
+        int(try_infer_value(each)[0]) if isinstance(each, relay.Expr) else each
+        for each in inputs[-1]
+    ]
     return inputs
 
 

@@ -1,5 +1,6 @@
 """Converters for classic TVM of operators that it has none for, or for few of their arguments."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ def converters() -> dict[str, Converter]:
     """By operator's name, for `import_relay`."""
     return {
         "aten::channel_shuffle": channel_shuffle,
+        "aten::cross_entropy_loss": cross_entropy,
         "aten::diagonal": diagonal,
         "aten::expm1": expm1,
         "aten::frac": frac,
@@ -36,6 +38,46 @@ def channel_shuffle(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     grouped = relay.reshape(data, (batch, groups, channels // groups, *rest))
     axes = [0, 2, 1, *range(3, 3 + len(rest))]
     return relay.reshape(relay.transpose(grouped, axes), (batch, channels, *rest))
+
+
+def cross_entropy(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)`.
+
+    TVM's own takes scores of two axes, and drops the smoothing.
+    """
+    import numpy as np
+    from tvm import relay
+
+    (data, target, weight), (reduction, ignored, smoothing) = inputs[:3], inputs[3:6]
+    dtype, shape = types[0], shape_of(data)
+    axis, rank = (0, 1) if len(shape) == 1 else (1, len(shape))
+    wide, classes = "float64" if dtype == "float64" else "float32", shape[axis]
+    along = [classes if each == axis else 1 for each in range(rank)]
+    scores = relay.nn.log_softmax(relay.cast(data, wide), axis)
+    scale = relay.const(np.ones(along), wide)
+    if weight is not None:
+        scale = relay.reshape(relay.cast(weight, wide), along)
+    scores, zero = scores * scale, relay.const(0.0, wide)
+    if "float" in types[1]:  # probabilities
+        kept = relay.const(1.0 - smoothing, wide)
+        parts = relay.cast(target, wide) * kept + relay.const(smoothing / classes, wide)
+        loss, count = -relay.sum(scores * parts, axis), relay.const(_places(shape, axis), wide)
+    else:
+        known = relay.expand_dims(relay.not_equal(target, relay.const(ignored, types[1])), axis)
+        numbers = relay.const(np.arange(classes).reshape(along), types[1])
+        meant = relay.logical_and(relay.equal(relay.expand_dims(target, axis), numbers), known)
+        spread = relay.where(known, scores * relay.const(smoothing / classes, wide), zero)
+        chosen = relay.where(meant, scores * relay.const(1.0 - smoothing, wide), zero)
+        loss = -relay.sum(chosen + spread if smoothing else chosen, axis)
+        count = relay.sum(relay.where(meant, scale, zero))
+    if reduction:  # 1 is the mean, 2 the sum
+        loss = relay.sum(loss) / count if reduction == 1 else relay.sum(loss)
+    return relay.cast(loss, dtype)
+
+
+def _places(shape: Sequence[int], axis: int) -> float:
+    """The number of elements of a tensor beside an axis."""
+    return float(math.prod(shape)) / shape[axis]
 
 
 def pixel_unshuffle(inputs: Sequence[Any], types: Sequence[str]) -> Any:

@@ -104,6 +104,7 @@ def rules() -> dict[Any, Rule]:
         aten.neg.default: _neg,
         aten.sign.default: _sign,
         aten.cat.default: _cat,
+        aten.rrelu_with_noise_functional.default: _rrelu,
         aten.isnan.default: _isnan,
         aten.isinf.default: _isinf,
         aten.isfinite.default: _isfinite,
@@ -247,6 +248,22 @@ def _cat(tensors: Any, dim: int = 0) -> Any:
     if all(each.dtype == common for each in tensors):
         return NotImplemented
     return torch.ops.aten.cat.default([each.to(common) for each in tensors], dim)
+
+
+def _rrelu(
+    x: Any,
+    noise: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Any:
+    """Without training, of the slope in the middle."""
+    import torch
+
+    if training:
+        return NotImplemented
+    return torch.nn.functional.leaky_relu(x, (lower + upper) / 2), noise.clone()
 
 
 def _isnan(x: Any) -> Any:
