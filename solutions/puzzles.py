@@ -144,6 +144,7 @@ def partial_sums(schedule: Any, factor: int) -> None:
 
     A sum's additions wait for each other; `factor` independent sums do not, and can become the
     lanes of a vector. Partial sum number s takes the elements s, s + factor, s + 2 factor, …
+    One element is added to each partial sum before the next is added to any.
 
     Args:
         schedule: of Y[i] = sum over k of X[i, k], changed in place.

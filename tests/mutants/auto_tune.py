@@ -1485,3 +1485,54 @@ edited(
     {"(0, k)": "(0, min(k, 4096))"},
     message="the formula of the workload",
 )
+
+
+edited(
+    "matmul_template",
+    "sums_of_at_most_1024",
+    {"te.reduce_axis((0, k)": "te.reduce_axis((0, min(k, 1024))"},
+    message="a sum over all",
+)
+
+
+edited(
+    "apply_autotvm",
+    "instantiates_without_the_target",
+    {("with task.target:\n        config"): ("if True:\n        config")},
+    message="in the context of the task's target",
+)
+
+
+edited(
+    "apply_metaschedule",
+    "prefers_the_current_target",
+    {"with target, database:": "with database, target.current(allow_none=True) or target:"},
+    message="records looked up for the target given",
+)
+
+
+edited(
+    "tune_metaschedule",
+    "one_default_callback_for_a_single_task",
+    {
+        '*ms.measure_callback.MeasureCallback.create("default"),': (
+            "*(ms.measure_callback.MeasureCallback.create('default') if "
+            "len(contexts) > 1 else [ms.measure_callback.AddToDatabase()]),"
+        )
+    },
+    message="default measure callbacks",
+)
+
+
+edited(
+    "metaschedule_space",
+    "does_not_sample_an_odd_k",
+    {
+        ("steps = schedule.sample_perfect_tile(k, n=2, max_innermost_factor=8)"): (
+            "steps = schedule.sample_perfect_tile(k, n=2, "
+            "max_innermost_factor=8) if int(schedule.get(k).extent) % 2 == 0 "
+            "else [None, 1]"
+        )
+    },
+    message="factors of the splits that the search chooses",
+)

@@ -1184,7 +1184,7 @@ edited(
     "packed_matmul",
     "rows_first_where_c_is_tall",
     {"    depth = ": "    rows_first = rows_first or m > n\n    depth = "},
-    message="the outermost loop is parallel",
+    message="the outermost loop is parallel|A packed before",
 )
 edited(
     "packed_matmul",
@@ -1227,7 +1227,7 @@ edited(
         "    outer = order_packed(": "    rows_first = rows_first or n <= columns\n"
         "    outer = order_packed("
     },
-    message="the outermost loop is parallel",
+    message="the outermost loop is parallel|A packed before",
 )
 edited(
     "packed_matmul",
@@ -1888,4 +1888,65 @@ edited(
     "takes_the_last_of_64_panels",
     {"T[i // rows, ": "T[te.min(i // rows, 63), "},
     message=r"T\[i // rows, j // columns",
+)
+
+
+edited(
+    "pack_operand",
+    "rows_of_a_square_as_wide_as_its_panel",
+    {"if axis == 0 else X[r, at]": "if axis == 0 or size == k == width else X[r, at]"},
+    message="pack_operand\\(",
+)
+
+
+edited(
+    "order_packed",
+    "copies_a_single_panel_outside",
+    {
+        "schedule.reverse_compute_at(write_back, inner)": (
+            "schedule.reverse_compute_at(write_back, inner if "
+            "int(schedule.get(inner).extent) > 1 else outer)"
+        )
+    },
+    message="C written inside the second loop",
+)
+
+
+edited(
+    "packed_matmul",
+    "ignores_rows_first_for_one_row_panel",
+    {
+        "outer = order_packed(schedule, unroll_k, rows_first)": (
+            "rows_first = rows_first and m >= rows\n"
+            "    outer = order_packed(schedule, unroll_k, rows_first)"
+        )
+    },
+    message="B packed before",
+)
+
+
+edited(
+    "packed_matmul",
+    "puts_rows_first_for_one_column",
+    {
+        "outer = order_packed(schedule, unroll_k, rows_first)": (
+            "rows_first = rows_first or n == 1\n"
+            "    outer = order_packed(schedule, unroll_k, rows_first)"
+        )
+    },
+    message="A packed before|row panels",
+)
+
+
+edited(
+    "tile_classic",
+    "unrolls_tiles_of_one_row",
+    {
+        "schedule[C].vectorize(j_inner)": (
+            "schedule[C].vectorize(j_inner)\n"
+            "    if tile_m == 1:\n"
+            "        schedule[C].unroll(i_inner)"
+        )
+    },
+    message="i.inner unrolled",
 )

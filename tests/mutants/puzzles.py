@@ -471,3 +471,23 @@ edited(
     {"    schedule.fuse(i, j)": "    schedule.split(schedule.fuse(i, j), [None, 1])"},
     message="line 2: ",
 )
+
+
+@mutant("split_loop", message="the factors of split")
+def at_most_64_iterations(schedule, factor):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.split(i, [None, min(factor, 64)])
+
+
+@mutant("columns_to_lanes", message="vectorized")
+def rows_of_a_single_column(schedule):
+    i, j = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.vectorize(j if int(schedule.get(j).extent) > 1 else i)
+
+
+@mutant("grid_of_threads", message="whatever the sizes are")
+def no_thread_for_a_single_column(schedule):
+    i, j = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.bind(i, "blockIdx.x")
+    if int(schedule.get(j).extent) > 1:
+        schedule.bind(j, "threadIdx.x")

@@ -1222,3 +1222,65 @@ edited(
     {"{relative.max():.3g}": "{relative[wrong].max():.3g}"},
     message="the largest relative error",
 )
+
+
+edited(
+    "import_relax",
+    "clears_the_gradients",
+    {"return from_exported_program(": ("model.zero_grad()\n    return from_exported_program(")},
+    message="which of its weights have gradients",
+)
+
+
+edited(
+    "import_relax",
+    "seeds_pytorch",
+    {"return from_exported_program(": ("torch.manual_seed(0)\n    return from_exported_program(")},
+    message="PyTorch's seed",
+)
+
+
+edited(
+    "import_relax",
+    "leaves_an_attribute",
+    {
+        "return from_exported_program(": (
+            "for each in model.modules():\n"
+            "        each.training = False\n"
+            "        each.__dict__['exported'] = True\n"
+            "    return from_exported_program("
+        )
+    },
+    message="which attributes it has",
+)
+
+
+edited(
+    "optimize_relax",
+    "gives_the_given_main_an_attribute",
+    {
+        "return passes(mod)": (
+            "mod['main'] = mod['main'].with_attr('optimized', True)\n    return passes(mod)"
+        )
+    },
+    message="the module given is left as it was",
+)
+
+
+edited(
+    "optimize_relax",
+    "folds_after_legalizing_alone",
+    {
+        (
+            "relax.transform.CanonicalizeBindings(),\n            relax.transform.FoldConstant(),"
+        ): "relax.transform.CanonicalizeBindings(),"
+    },
+    message="the passes in this order",
+)
+
+
+right_edited(
+    "build_relay",
+    "by_the_name_in_its_module",
+    {"return relay.build(": "return relay.build_module.build("},
+)

@@ -148,7 +148,8 @@ class Guard:
     @contextmanager
     def settings_kept(self) -> Iterator[None]:
         """Note the settings of the process that are left changed; labs may change some."""
-        before = {} if self._in_lab else _surroundings()
+        settings = _numpy_settings if self._in_lab else _surroundings
+        before = settings()
         drawn = {} if self._in_lab else _generators()
         try:
             yield
@@ -163,7 +164,7 @@ class Guard:
                         f"seeds {whose} shared generator", f"{look}changes nobody else's draws"
                     )
             for what, value in before.items():
-                if (now := _surroundings()[what]) != value:
+                if (now := settings()[what]) != value:
                     look = "what is set, or entered without `with`: it stays so for what follows"
                     self.note(f"leaves {what} at {now}, which was {value}", look)
 
@@ -356,9 +357,13 @@ def source_of(module: str) -> Path:
     return Path(spec.origin).resolve()
 
 
+def _numpy_settings() -> dict[str, Any]:
+    return {"NumPy's errstate": np.geterr()}
+
+
 def _surroundings() -> dict[str, Any]:
     """Settings of the process that an answer may use, and must leave as they are."""
-    found: dict[str, Any] = {"NumPy's errstate": np.geterr()}
+    found = _numpy_settings()
     tvm, torch = sys.modules.get("tvm"), sys.modules.get("torch")
     if tvm is not None and hasattr(tvm, "transform"):
         context = tvm.transform.PassContext.current()
@@ -370,6 +375,7 @@ def _surroundings() -> dict[str, Any]:
     if torch is not None and hasattr(torch, "get_num_threads"):
         found["PyTorch's number of threads"] = torch.get_num_threads()
         found["PyTorch's default type"] = str(torch.get_default_dtype())
+        found["PyTorch's seed"] = torch.initial_seed()
     return found
 
 

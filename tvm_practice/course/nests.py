@@ -31,7 +31,7 @@ def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
     try:
         returned = function(*arguments, **options)
         for each in (arguments[0], returned):
-            _expect_no_pragma(each)
+            expect_no_pragma(each)
         return returned
     except Exception as error:
         for said, reason, look in _REFUSALS:
@@ -49,7 +49,7 @@ def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
         raise
 
 
-def _expect_no_pragma(schedule: Any) -> None:
+def expect_no_pragma(schedule: Any) -> None:
     """Nothing in a schedule has an annotation, which the pictures of loops do not show."""
     trace = getattr(schedule, "trace", None)
     keys = [

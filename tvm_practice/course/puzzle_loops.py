@@ -106,10 +106,11 @@ class Puzzle:
         """Sizes for a check: large and wide, tall, small (narrower than `factor`), and square.
 
         `factor` divides `columns` in the first, and in the others if it must. Only the second is
-        run. The square ones have the smallest factors, and one above the lanes of any vector.
+        run. The square ones have the smallest factors, and one of hundreds.
         """
         rng = fresh_rng()
         factor, outer, rows = (int(rng.integers(*span)) for span in ((3, 7), (7, 13), (8, 18)))
+        many = int(rng.integers(17, 40))
         narrow = factor if self.divides else 2
         # Beyond whole parts, and so that two divides the columns: a prime can be cut in one way.
         few = int(
@@ -122,15 +123,16 @@ class Puzzle:
             Sizes(2, narrow, factor),
             Sizes(4, 4, 1),
             Sizes(4, 4, 2),
-            Sizes(4 * outer + 64, 4 * outer + 64, 2 * outer + 32),
+            Sizes(4 * outer + 16 * many, 4 * outer + 16 * many, 2 * outer + 8 * many),
         ]
 
     def edges(self) -> list[Sizes]:
-        """A single row, odd numbers of rows and columns, a factor that is the whole row."""
+        """A single row or column, odd numbers of both, a factor that is the whole row."""
         prime = int(fresh_rng().choice([7, 11, 13]))
         return [
             Sizes(1, 2 * prime, prime),
             Sizes(prime, 3, 3),
+            Sizes(prime, 1, 1),
             Sizes(prime, prime, 1 if self.divides else 2),
             Sizes(2 * prime + 1, 3 * prime, 3),
         ]

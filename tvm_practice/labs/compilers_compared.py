@@ -125,8 +125,8 @@ def count_lines(source: str) -> int:
     """The logical lines of Python source.
 
     A logical line is a statement, or the head of one that has a body (def, if, for, a decorator),
-    however many lines of the file it spans. Blank lines, comments and docstrings (any line that is
-    nothing but a string) do not count.
+    however many lines of the file it spans; statements joined by semicolons are one. Blank lines,
+    comments and docstrings (any line that is nothing but a string) do not count.
 
     Args:
         source: whole statements.

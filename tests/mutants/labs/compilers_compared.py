@@ -483,3 +483,29 @@ edited(
     {"median(seconds)": "median(seconds[1:] if runs > 4 else seconds)"},
     message="all of them",
 )
+
+
+edited(
+    "online_softmax",
+    "begins_with_a_tiny_sum",
+    {"tirx.const(0, types[1])": "tirx.const(1e-9, types[1])"},
+    message="a sum of 0",
+)
+
+
+edited(
+    "fuse_epilogue",
+    "takes_the_stages_out_of_the_list",
+    {
+        (
+            "for stage in stages:\n"
+            "        schedule.reverse_compute_inline(schedule.get_sblock(stage)"
+            ")"
+        ): (
+            "while stages:\n"
+            "        schedule.reverse_compute_inline(schedule.get_sblock(stages"
+            ".pop(0)))"
+        )
+    },
+    message="the stages given as they were|fuse_epilogue to run",
+)

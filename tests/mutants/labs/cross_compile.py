@@ -225,7 +225,7 @@ def returns_the_hosts_source(module, arch):
     return str(tvm.compile(module, target=target).mod.inspect_source())
 
 
-@mutant("cuda_source", message="compiled for sm_75")
+@mutant("cuda_source", message="compiled for sm_")
 def keeps_to_one_architecture(module, arch):
     import tvm
 
@@ -584,4 +584,64 @@ edited(
     "counts_what_adds_and_subtracts",
     {r"v(fma)dd\d+ps": r"v(fma)dd(?:sub)?\d+ps"},
     message="vfmaddsub",
+)
+
+
+edited(
+    "describe_target",
+    "looks_for_simd128_in_mattr",
+    {'has("simd128")': '("+simd128" in target.get("mattr", []))'},
+    message="wasm32",
+)
+
+
+edited(
+    "describe_target",
+    "looks_for_relaxed_simd_in_mattr",
+    {'has("relaxed-simd")': '"+relaxed-simd" in target.get("mattr", [])'},
+    message="wasm32",
+)
+
+
+edited(
+    "vector_arithmetic",
+    "counts_maxima",
+    {
+        'instruction.partition(" ")': 'instruction.strip().partition(" ")',
+        "v?(mul|add)ps|v(fma)dd": "v?(mul|add|max)ps|v(fma)dd",
+    },
+    message="which is not in the table",
+)
+
+
+edited(
+    "c_harness",
+    "at_most_four_dimensions",
+    {".ndim = {len(shape)}": ".ndim = {min(len(shape), 4)}"},
+    message="and the strides",
+)
+
+
+edited(
+    "cuda_source",
+    "compiles_sm_75_for_sm_70",
+    {
+        ('target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")'): (
+            "target = tvm.target.Target({'kind': 'cuda', 'arch': arch if arch "
+            "!= 'sm_75' else 'sm_70'}, host='llvm')"
+        )
+    },
+    message="compiled for sm_75",
+)
+
+
+edited(
+    "cuda_source",
+    "drops_empty_lines",
+    {
+        "str(device.inspect_source())": (
+            "'\\n'.join(each for each in str(device.inspect_source()).splitlines() if each.strip())"
+        )
+    },
+    message="as TVM wrote it",
 )

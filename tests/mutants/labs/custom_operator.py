@@ -968,3 +968,73 @@ edited(
     },
     message=r"the outermost loop is parallel\(1\)",
 )
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "annotates_the_rows",
+    {
+        "return schedule": (
+            "schedule.annotate(row, 'pragma_auto_unroll_max_step', 8)\n    return schedule"
+        )
+    },
+    message="without annotations",
+)
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "fuses_three_dimensions_at_most",
+    {"row = schedule.fuse(*rows)": "row = schedule.fuse(*rows) if len(rows) < 4 else rows[0]"},
+    message="the outermost loop is parallel",
+)
+
+
+edited(
+    "call_converter",
+    "takes_eps_out_of_the_list",
+    {"*tensors, eps = inputs": ("eps = inputs.pop()\n        tensors = list(inputs)")},
+    message="the list of inputs as it was",
+)
+
+
+edited(
+    "convert_relay",
+    "names_with_one_dot_alone",
+    {
+        "operator = register_operator(name)": (
+            "operator = register_operator(name if name.count('.') == 1 else name.replace('.', '_'))"
+        )
+    },
+    message="two calls of the Relay operator",
+)
+
+
+edited(
+    "extern_matmul",
+    "replaces_what_is_not_finite",
+    {"np.matmul(view(a), view(b), out=view(c))": "view(c)[:] = np.nan_to_num(view(a) @ view(b))"},
+    message="at the second call",
+)
+
+
+edited(
+    "offload_linear",
+    "marks_the_given_main",
+    {
+        "return tvm.ir.transform.Sequential(passes)(mod)": (
+            "mod.update_func(mod.get_global_var('main'), "
+            "mod['main'].with_attr('offloaded', backend))\n"
+            "    return tvm.ir.transform.Sequential(passes)(mod)"
+        )
+    },
+    message="the module given is left as it was",
+)
+
+
+edited(
+    "rms_norm_gate",
+    "means_of_1000_elements_at_most",
+    {"S[i[:-1]] / columns": "S[i[:-1]] * (1 / columns if columns < 1000 else 1e-3)"},
+    message="Y|H = X",
+)

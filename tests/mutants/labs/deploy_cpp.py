@@ -686,3 +686,46 @@ edited(
     },
     message="byte_offset: set every field",
 )
+
+
+edited(
+    "export_model",
+    "clears_the_gradients",
+    {
+        "imported = ends(imported)": (
+            "imported = ends(imported)\n"
+            "            ends(imported) if False else None\n"
+            "            model.eval()\n"
+            "            model.zero_grad(set_to_none=True)"
+        )
+    },
+    message="which of its weights have gradients",
+)
+
+
+edited(
+    "image_to_label",
+    "sorts_the_means_of_equal_deviations",
+    {"shift = -np.array(mean": "shift = -np.array(sorted(mean) if len(set(std)) == 1 else mean"},
+    message="the probability",
+)
+
+
+edited(
+    "call_on_threads",
+    "loses_the_exception_of_a_single_thread",
+    {
+        "if (failure) std::rethrow_exception(failure);": (
+            "if (failure && workers.size() > 1) std::rethrow_exception(failure);"
+        )
+    },
+    message="rethrow_exception, after the joins",
+)
+
+
+edited(
+    "wrap_buffer",
+    "refuses_a_null_address",
+    {"% 64 != 0": "% 64 != 0 || data == nullptr"},
+    message="at address 0",
+)

@@ -888,3 +888,38 @@ edited(
     {"(0, k)": "(0, min(k, 1024))"},
     message="the axis of te.sum",
 )
+
+
+edited(
+    "import_dynamic",
+    "weights_of_three_names_as_inputs",
+    {
+        "unwrap_unit_return_tuple=True": (
+            "unwrap_unit_return_tuple=True, keep_params_as_input=len(bounds) > 2"
+        )
+    },
+    message="one tensor of three symbols",
+)
+
+
+edited(
+    "verify_over_range",
+    "zeros_for_the_later_shapes",
+    {
+        "inputs = draw(*shape)": (
+            "inputs = draw(*shape)\n"
+            "        inputs = tuple(np.ascontiguousarray(each) for each in "
+            "inputs)\n"
+            "        inputs[0][...] = 0 if len(errors) > 12 else inputs[0]"
+        )
+    },
+    message="the arrays that draw",
+)
+
+
+edited(
+    "bucketed",
+    "the_longest_for_many_sequences",
+    {"bucket = min(fitting)": "bucket = min(fitting) if batch < 8 else max(fitting)"},
+    message="goes once through bucket",
+)

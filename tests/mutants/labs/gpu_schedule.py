@@ -1096,3 +1096,139 @@ edited(
     },
     message="1 row tiles, 1 column tiles",
 )
+
+
+edited(
+    "register_tile_gpu",
+    "copies_a_in_lanes_of_even_rows",
+    {
+        "schedule.unroll(j_inner)": (
+            "schedule.unroll(j_inner)\n"
+            "    if rows in (2, 4):\n"
+            "        schedule.vectorize(schedule.get_loops(a_registers)[-1])"
+        )
+    },
+    message="the loops of A's copy serial",
+)
+
+
+edited(
+    "register_tile_gpu",
+    "copies_a_at_k_outer_for_single_steps",
+    {
+        "schedule.compute_at(a_registers, k_inner)": (
+            "schedule.compute_at(a_registers, k_outer if step == 1 else k_inner)"
+        )
+    },
+    message="A is copied to registers at each k_inner",
+)
+
+
+edited(
+    "tensorize_product",
+    "zeroes_elsewhere_for_a_single_step",
+    {
+        "zero = schedule.decompose_reduction(product, k_outer)": (
+            "zero = schedule.decompose_reduction(product, k_outer if "
+            "int(schedule.get(k_outer).extent) > 1 else "
+            "schedule.get_loops(product)[-1])"
+        )
+    },
+    message="decompose_reduction",
+)
+
+
+edited(
+    "bind_threads_classic",
+    "splits_columns_in_parts",
+    {"split(j, factor=threads_x)": "split(j, nparts=-(-int(C.shape[1]) // threads_x))"},
+    message="the loops blockIdx.y",
+)
+
+
+edited(
+    "bind_threads_classic",
+    "unrolls_k_of_a_single_row",
+    {
+        "return schedule": (
+            "if int(C.shape[0]) == 1:\n        schedule[C].unroll(k)\n    return schedule"
+        )
+    },
+    message="the loops blockIdx.y",
+)
+
+
+edited(
+    "register_tile_classic",
+    "returns_k_inner_of_single_steps",
+    {"return schedule, local, k_outer": "return schedule, local, k_outer if step > 1 else k_inner"},
+    message="k_outer returned last",
+)
+
+
+edited(
+    "tensor_core_template",
+    "as_many_threads_as_rows",
+    {"bind_threads_classic([A, B, C], 8, 32)": "bind_threads_classic([A, B, C], min(8, m), 32)"},
+    message="bind_threads_classic\\(\\[A, B, C\\], 8, 32\\)",
+)
+
+
+edited(
+    "stage_shared",
+    "pads_the_third_input",
+    {
+        "schedule.compute_at(copy, k_outer)": (
+            "schedule.compute_at(copy, k_outer, preserve_unit_loops=False)\n"
+            "    if index > 1:\n"
+            "        schedule.storage_align(copy, 0, axis=-2, factor=32, "
+            "offset=8)"
+        )
+    },
+    message="of them padded",
+)
+
+
+edited(
+    "stage_shared",
+    "annotates_the_rounds",
+    {
+        "schedule.vectorize(vector)": (
+            "schedule.vectorize(vector)\n    schedule.annotate(_, 'pragma_unroll_explicit', 1)"
+        )
+    },
+    message="without annotations",
+)
+
+
+edited(
+    "stage_shared_classic",
+    "pads_the_copy",
+    {
+        "tile = schedule[copy].fuse": (
+            "schedule[copy].storage_align(copy.op.axis[0], 32, 4)\n    tile = schedule[copy].fuse"
+        )
+    },
+    message="storage_align",
+)
+
+
+edited(
+    "stage_shared_classic",
+    "doubles_the_buffer",
+    {"return copy": ("schedule[copy].double_buffer()\n    return copy")},
+    message="double_buffer",
+)
+
+
+edited(
+    "register_tile_classic",
+    "a_pragma_on_k",
+    {
+        "schedule[local].unroll(j)": (
+            "schedule[local].unroll(j)\n"
+            "    schedule[local].pragma(k_outer, 'auto_unroll_max_step', 8)"
+        )
+    },
+    message="pragma .?auto_unroll",
+)

@@ -1325,3 +1325,57 @@ edited(
     {"np.isnan(x), quiet": "np.isnan(x) & (x.ndim > 0), quiet"},
     message="is a NaN",
 )
+
+
+edited(
+    "round_to_bfloat16",
+    "rounds_negative_halves_up_in_three_dimensions",
+    {
+        "last = (bits >> 16) & 1": (
+            "last = np.where(bits >> 31 == 1, 1 - ((bits >> 16) & 1), (bits >> "
+            "16) & 1).astype('uint32') if x.ndim > 2 else (bits >> 16) & 1"
+        )
+    },
+    message="the bfloat16 of",
+)
+
+
+edited(
+    "quantize",
+    "zero_points_along_the_last_axis_of_a_matrix",
+    {
+        "moved = np.moveaxis(x, axis, -1)": (
+            "moved = np.moveaxis(x, axis if x.ndim > 2 or np.ndim(scale) or "
+            "not np.ndim(zero_point) else -1, -1)"
+        )
+    },
+    message="a zero point per index of axis",
+)
+
+
+edited(
+    "quantize",
+    "leaves_errstate_changed",
+    {"shifted = np.rint": ("np.seterr(all='ignore')\n    shifted = np.rint")},
+    message="NumPy's errstate",
+)
+
+
+edited(
+    "amx_product",
+    "drops_a_step_of_large_products",
+    {
+        "for s in range(k // 32):": (
+            "for s in range((k if k > 32 else 32) // 32 if rows < 64 else k // 32 - (k > 512)):"
+        )
+    },
+    message="times 32 of k",
+)
+
+
+edited(
+    "tile_configuration",
+    "a_row_at_least",
+    {"configuration[48 + tile] = rows": "configuration[48 + tile] = max(rows, 1)"},
+    message="the configuration of",
+)

@@ -416,4 +416,21 @@ def _expect_transposed(schedule: Any) -> None:
     ),
 )
 def check_grid_of_threads(grid_of_threads: Function) -> None:
-    _check("grid_of_threads", grid_of_threads, _expect_row_by_row)
+    _check("grid_of_threads", grid_of_threads, _expect_grid)
+
+
+def _expect_grid(schedule: Any) -> None:
+    """A thread block for each row and a thread for each column, even if there is one of them."""
+    _expect_row_by_row(schedule)
+    bound = {
+        str(each.thread_binding.thread_tag): int(each.extent)
+        for each in map(schedule.get, schedule.get_loops("Y"))
+        if each.thread_binding is not None
+    }
+    rows, columns = (int(extent) for extent in schedule.mod["main"].params[1].shape)
+    expect(
+        bound == {"blockIdx.x": rows, "threadIdx.x": columns},
+        expected=f"blockIdx.x of {rows} and threadIdx.x of {columns}",
+        seen=", ".join(f"{tag} of {extent}" for tag, extent in bound.items()) or "no threads",
+        look="schedule.bind of both loops, whatever the sizes are",
+    )

@@ -26,6 +26,7 @@ from tvm_practice.course.imported_models import (
     expect_operators,
     expect_own_converters,
     expect_target_used,
+    given_module,
     other_target,
     other_weights,
     state,
@@ -234,7 +235,7 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
 
     model, example = draw_model(outputs=2)
     mod, params = _imported_relay(model, example)
-    before, kept = format_graph(mod), {name: each.numpy() for name, each in params.items()}
+    before, kept = given_module(mod), {name: each.numpy() for name, each in params.items()}
     optimized = optimize_relay(mod, params)
     expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
     expect_left_alone(before, mod)
@@ -421,7 +422,6 @@ def _check_settings(
 def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[str, Any]) -> None:
     """relay.build is called anew with every setting; what it returns is returned."""
     import tvm
-    from tvm import relay
 
     settings = {"relay.backend.use_auto_scheduler": True, "relay.FuseOps.max_depth": 3}
     built, seen = list[object](), dict[str, Any]()
@@ -439,7 +439,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
         built.append(object())
         return built[-1]
 
-    with mock.patch.object(relay, "build", recording):
+    with _relay_build(recording):
         for count, config in enumerate((settings, None, None), start=1):
             seen.clear()
             returned = build_relay(mod, params, any_llvm(), config=config)
@@ -483,8 +483,20 @@ def _levels() -> Iterator[list[int]]:
         seen.append(int(tvm.transform.PassContext.current().opt_level))
         return build(*arguments, **options)
 
-    with mock.patch.object(relay, "build", recording):
+    with _relay_build(recording):
         yield seen
+
+
+@contextlib.contextmanager
+def _relay_build(recording: Callable[..., Any]) -> Iterator[None]:
+    """In place of relay.build, under each of its names."""
+    from tvm import relay
+
+    with (
+        mock.patch.object(relay, "build", recording),
+        mock.patch.object(relay.build_module, "build", recording),
+    ):
+        yield
 
 
 def _optimized_relay(mod: Any, params: dict[str, Any]) -> Any:
@@ -637,8 +649,9 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
 
     model, example = draw_model(outputs=2)
     mod = _imported_relax(model, example)
-    before = format_graph(mod)
-    optimized = optimize_relax(mod)
+    before = given_module(mod)
+    with _passes_run() as passes:
+        optimized = optimize_relax(mod)
     expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
     expect_left_alone(before, mod)
     operators, shown = graph(mod), graph(optimized)
@@ -672,6 +685,51 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         lambda mod: _run_relax(optimize_relax(mod), example), model, example, "optimize_relax"
     )
     _check_mask(optimize_relax)
+    _expect_passes_in_order(passes)
+
+
+# The eight passes of optimize_relax as TVM's instruments call them.
+_PASSES = (
+    "DecomposeOps",
+    "CanonicalizeBindings",
+    "FoldConstant",
+    "LegalizeOps",
+    "AnnotateTIROpPattern",
+    "FoldConstant",
+    "FuseOps",
+    "FuseTIR",
+)
+
+
+@contextlib.contextmanager
+def _passes_run() -> Iterator[list[str]]:
+    """The passes that begin within it, by name, unless they run in a context of their own."""
+    import tvm
+    from tvm.ir.instrument import pass_instrument
+
+    seen: list[str] = []
+
+    @pass_instrument
+    class Names:
+        def run_before_pass(self, mod: Any, info: Any) -> None:
+            seen.append(str(info.name))
+
+    with tvm.transform.PassContext(instruments=[Names()]):
+        yield seen
+
+
+def _expect_passes_in_order(seen: Sequence[str]) -> None:
+    """The passes of the docstring are among those seen, in its order; others may be between."""
+    if not set(_PASSES) & set(seen):
+        return  # the answer has a pass context of its own
+    rest = iter(seen)
+    missing = next((each for each in _PASSES if each not in rest), None)
+    expect(
+        missing is None,
+        expected=f"the passes in this order: {', '.join(_PASSES)}",
+        seen=", ".join(each for each in seen if each in _PASSES) + f": no {missing} in its place",
+        look="the list given to tvm.transform.Sequential, and FoldConstant, which is in it twice",
+    )
 
 
 def _unfused(together: Sequence[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ from tvm_practice.course.checks.auto_tune.common import (
     new_log,
 )
 from tvm_practice.course.expect import draw_distinct, expect
-from tvm_practice.course.tuning_logs import autotvm_log, autotvm_task, classic_nest
+from tvm_practice.course.tuning_logs import autotvm_log, autotvm_task, classic_nest, draw_seconds
 from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.viz.loop_nest import format_nest
@@ -213,4 +213,28 @@ def check_apply_autotvm(apply_autotvm: Callable[..., Any]) -> None:
         best="autotvm.apply_history_best(log) picks the record; query it with the task's workload",
         refused="raise ValueError if config.is_fallback",
         error=ValueError,
+    )
+    _expect_target_around(apply_autotvm)
+
+
+def _expect_target_around(apply_autotvm: Callable[..., Any]) -> None:
+    """The template is called in the context of the task's target, as it is in a search."""
+    import tvm
+
+    task = autotvm_task(draw_distinct(3, range(33, 64)))
+    template, around = task.func, list[str]()
+
+    def noting(*arguments: Any) -> Any:
+        around.append(str(tvm.target.Target.current(allow_none=True)))
+        return template(*arguments)
+
+    with new_log() as log:
+        autotvm_log(task, log, draw_seconds(3))
+        task.func = noting
+        apply_autotvm(task, str(log))
+    expect(
+        set(around) == {str(task.target)},
+        expected=f"the template called in the context of the task's target, {task.target}",
+        seen=", ".join(sorted(set(around))) or "it was not called",
+        look="`with task.target:` around task.instantiate: a template may ask for the target",
     )

@@ -118,6 +118,10 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
             (steps, columns),
             look="the calls on the schedule",
         )
+    for sizes in ((37, 41, 29), (m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (1024, 1024, 1024)):
+        other = tvm.s_tir.Schedule(tvm.IRModule({"main": matmul_function(*sizes)}))
+        metaschedule_space(other)
+        _expect_sampled_factors(other)
 
 
 _AT_ONCE = ("parallel", "vectorized")
@@ -418,8 +422,11 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
         look="num_trials_per_iter=",
     )
     callbacks = [type(each).__name__ for each in options["measure_callbacks"] or ()]
+    default = [
+        type(each).__name__ for each in ms.measure_callback.MeasureCallback.create("default")
+    ]
     expect(
-        "AddToDatabase" in callbacks[:-1] and not hasattr(ms.measure_callback, callbacks[-1]),
+        set(default) <= set(callbacks[:-1]) and not hasattr(ms.measure_callback, callbacks[-1]),
         expected="MetaSchedule's default measure callbacks, and after them one that shows progress",
         seen=", ".join(callbacks) or "none",
         look='measure_callbacks=[*MeasureCallback.create("default"), measure.callback]',
@@ -520,6 +527,7 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         look="apply only the database's records",
     )
     _expect_asked_for(apply_metaschedule, functions["untuned"])
+    _expect_own_target(apply_metaschedule, functions["untuned"])
     _expect_model_runs(apply_metaschedule, shapes["first"])
 
 
@@ -548,6 +556,39 @@ def _expect_model_runs(apply_metaschedule: Callable[..., Any], sizes: Sequence[i
     inputs = draw_normal((m, k), (k, n))
     (got,) = run_relax(tvm.compile(applied, target), inputs)
     expect_close(got, inputs[0] @ inputs[1], what="the model's result", look=look)
+
+
+def _expect_own_target(apply_metaschedule: Callable[..., Any], function: Any) -> None:
+    """A database is asked for records of the target given, whatever target is current outside."""
+    import tvm
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir import meta_schedule as ms
+
+    asked: list[str] = []
+
+    @derived_object
+    class Noting(ms.database.PyDatabase):  # type: ignore[misc]
+        def has_workload(self, mod: Any) -> bool:
+            return False
+
+        def query_tuning_record(self, mod: Any, target: Any, workload_name: str) -> None:
+            asked.append(str(target))
+
+        def query_schedule(self, mod: Any, target: Any, workload_name: str) -> None:
+            asked.append(str(target))
+
+        def query_ir_module(self, mod: Any, target: Any, workload_name: str) -> None:
+            asked.append(str(target))
+
+    target = tvm.target.Target({"kind": "llvm", "num-cores": 3})
+    with tvm.target.Target({"kind": "llvm", "num-cores": 5}):
+        apply_metaschedule(tvm.IRModule({"untuned": function}), Noting(), target)
+    expect(
+        set(asked) <= {str(target)},
+        expected=f"records looked up for the target given, {target}",
+        seen=f"for {', '.join(sorted(set(asked)))}",
+        look="`with target, database:`; the argument, not the target that is current already",
+    )
 
 
 def _expect_asked_for(apply_metaschedule: Callable[..., Any], function: Any) -> None:

@@ -83,6 +83,11 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         seen=f"a space of {space}",
         look="cfg.define_knob or cfg.define_split on cfg = autotvm.get_config()",
     )
+    for large in ((7, 11, 500_009), (300_007, 5, 9), (3, 400_009, 8)):
+        with host_target(), autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
+            _, tensors = expect_schedule(matmul_template(*large), "matmul_template")
+        _expect_matmul_tensors(tensors, *large)
+        _expect_whole_sum(tensors[-1], large[-1])
     whole = _mine(matmul_template, (1024, 1024, 1024))
     _expect_knobs(whole)
     _expect_schedules_apart(whole)
@@ -141,6 +146,21 @@ def _expect_matmul_tensors(tensors: Sequence[Any], m: int, n: int, k: int) -> No
         expected="the tensors [A, B, C]",
         seen=f"{len(tensors)} tensors",
         look="the return statement",
+    )
+
+
+def _expect_whole_sum(C: Any, k: int) -> None:
+    """The sum that C is, or that one of its inputs is, has all steps of k."""
+    steps = [
+        math.prod(int(each.dom.extent) for each in op.reduce_axis)
+        for op in (C.op, *(each.op for each in C.op.input_tensors))
+        if getattr(op, "reduce_axis", None)
+    ]
+    expect(
+        math.prod(steps) == k,
+        expected=f"a sum over all {k} steps of k",
+        seen=f"over {math.prod(steps)}",
+        look="te.reduce_axis((0, k)), whatever k is",
     )
 
 

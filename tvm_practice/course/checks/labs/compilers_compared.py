@@ -158,6 +158,13 @@ def _expect_one_reduction(tensors: Sequence[Any]) -> None:
 def _expect_merge(read: Sequence[Any]) -> None:
     """Two states of several elements merge to that of all: the loops merge a state with one."""
     state = next(each.op for each in read if type(each.op).__name__ == "ComputeOp")
+    least = state.body[0].combiner.identity_element[1]
+    expect(
+        float(getattr(least, "value", 1)) == 0,
+        expected="the state of no elements with a sum of 0",
+        seen=f"a sum of {least}",
+        look="identity, the second number: tirx.const(0, type)",
+    )
     merge = _merger(state.body[0].combiner)
     rng = fresh_rng()
     for _ in range(4):
@@ -312,8 +319,15 @@ def check_fuse_epilogue(fuse_epilogue: Function) -> None:
     long = ["scaled", "biased", "scaled_again", "biased_again", "Y"]
     for names in (["Y"], ["biased", "Y"], ["scaled", "biased", "Y"], long):
         m, n, k = (int(rng.integers(3, 6)) * each for each in (6, 8, 4))
+        given = list(names)
         schedule = _tiled_product(m, n, k, names, 6, 8)
-        fuse_epilogue(schedule, list(names))
+        fuse_epilogue(schedule, names if len(names) % 2 else tuple(names))
+        expect(
+            names == given,
+            expected=f"the stages given as they were: {', '.join(given)}",
+            seen=", ".join(names) or "none left",
+            look="pop and remove of `stages`, which belong to the caller",
+        )
         nest = loop_nest(schedule.mod["main"])
         found = list(paths(nest))
         adds = [loops for loops, each in found if each.writes in each.reads]
@@ -394,6 +408,7 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     ("print('said')\n", 1, "a call with a string"),
     ("'a, b'.split(', ')\n", 1, "a call that begins with a string"),
     ("'%s' % name\n", 1, "an expression that begins with a string"),
+    ("a = 1; b = 2; c()\n", 1, "statements joined by semicolons"),
 )
 
 

@@ -288,7 +288,7 @@ def check_describe_target(describe_target: Function) -> None:
 
 
 def _drawn_targets(count: int) -> Iterator[tuple[dict[str, Any], str, int, bool, str]]:
-    """Processors of x86_64 with features added and taken away, as in `_DESCRIBED`."""
+    """Processors with features added and taken away, as in `_DESCRIBED`; so many of x86_64."""
     import tvm
 
     rng = fresh_rng()
@@ -301,6 +301,13 @@ def _drawn_targets(count: int) -> Iterator[tuple[dict[str, Any], str, int, bool,
             (bits for bits, each in ((512, "avx512f"), (256, "avx")) if _has(resolved, each)), 128
         )
         yield target, "x86_64", wide, _has(resolved, "fma"), "mcpu and mattr together"
+    for mcpu in ("mvp", "generic", "lime1", "bleeding-edge"):
+        for sign in "+-":
+            target = _with(_WASM, mcpu, f"{sign}{rng.choice(('simd128', 'relaxed-simd'))}")
+            for each in (target, _with(_WASM, mcpu)):
+                resolved = tvm.target.Target(each)
+                wide = 128 if _has(resolved, "simd128") else 32
+                yield each, "wasm32", wide, _has(resolved, "relaxed-simd"), "mcpu has some as well"
 
 
 @contextmanager
@@ -481,6 +488,27 @@ def _expect_assembly(assembly: Any, name: str, instruction: str, words: str) -> 
     )
 
 
+# Instructions with vectors of float32 that the table of the docstring has not.
+_NOT_COUNTED = (
+    *(
+        f"{each} %ymm1, %ymm0, %ymm0"
+        for each in (
+            *("vmaxps", "vminps", "vsubps", "vdivps", "vandps", "vandnps", "vorps", "vxorps"),
+            *("vunpcklps", "vhaddps", "vaddsubps", "vpaddd", "vpmulld", "vmulph", "vmulsd"),
+        )
+    ),
+    *(f"{each} %xmm1, %xmm0" for each in ("maxps", "minps", "subps", "xorps", "movaps", "dpps")),
+    *(f"{each} %zmm1, %zmm0" for each in ("vsqrtps", "vrcp14ps", "vrsqrt14ps", "vmovups")),
+    *(
+        f"{each} v0.4s, v1.4s, v2.4s"
+        for each in ("fmls", "fsub", "fmax", "fmaxnm", "fdiv", "fabd", "faddp", "fmulx", "add")
+    ),
+    *(
+        f"f32x4.{each}"
+        for each in ("sub", "max", "min", "pmax", "div", "neg", "relaxed_nmadd", "relaxed_max")
+    ),
+)
+
 _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
     (
         ["vbroadcastss (%rax), %zmm4", "vfmadd231ps (%rdx,%rcx,4){1to16}, %zmm1, %zmm0"],
@@ -623,6 +651,14 @@ def check_vector_arithmetic(vector_arithmetic: Function) -> None:
             expected=f"{wanted} of {times} times {'; '.join(loop)}",
             seen=repr(got),
             look=look,
+        )
+    for instruction in _NOT_COUNTED:
+        got = vector_arithmetic([instruction, "vaddps %ymm1, %ymm0, %ymm0"])
+        expect(
+            isinstance(got, dict) and dict(got) == {"add ymm": 1},
+            expected=f"{{'add ymm': 1}} of vaddps and {instruction}, which is not in the table",
+            seen=repr(got),
+            look="the names of the instructions: whole, and those of the table alone",
         )
 
 
@@ -860,7 +896,8 @@ def _expect_any_tensors(c_harness: Function) -> None:
     rng = fresh_rng()
     large = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
     many = [(int(each),) for each in rng.integers(1, 9, int(rng.integers(20, 60)))]
-    for shapes in ([(2,), (1, 3), large], many, []):
+    deep = tuple(int(each) for each in rng.integers(1, 4, int(rng.integers(5, 9))))
+    for shapes in ([(2,), (1, 3), large], [deep[1:], deep], many, []):
         inputs = draw_normal(*shapes)
         want = inputs[-1].ravel().copy() if inputs else np.array([7], "float32")
         for number, each in enumerate(inputs[:-1], 1):
@@ -954,11 +991,11 @@ def _kernel(source: str) -> str:
 )
 def check_cuda_source(cuda_source: Function) -> None:
     rng = fresh_rng()
-    older, newer = str(rng.choice(("sm_60", "sm_70", "sm_75"))), str(rng.choice(("sm_86", "sm_89")))
-    for arch in (older, newer, "sm_90a", "sm_120", older):  # twice the same, of different functions
+    known = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120")
+    for arch in (*known, "sm_75"):  # twice the same, of different functions
         name = f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9))
-        with _targets() as targets:
+        with _targets() as (targets, texts):
             source = cuda_source(_bound(size, name), arch)
         expect(
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
@@ -994,14 +1031,24 @@ def check_cuda_source(cuda_source: Function) -> None:
             seen=f"host {', '.join(map(str, hosts))}",
             look='tvm.target.Target({...}, host="llvm")',
         )
+        expect(
+            source in texts,
+            expected="the device's source as TVM wrote it, all of it",
+            seen=f"{len(source)} characters, of {' or '.join(str(len(each)) for each in texts)}",
+            look="the text of inspect_source(), which is returned as it is",
+        )
 
 
 @contextmanager
-def _targets() -> Iterator[list[Any]]:
-    """In this context, the targets of each compilation, given to it or around it."""
+def _targets() -> Iterator[tuple[list[Any], list[str]]]:
+    """In this context, the targets of each compilation, given to it or around it.
+
+    And the sources of the devices of each.
+    """
     import tvm
 
     seen: list[Any] = []
+    texts: list[str] = []
 
     def noting(compile_: Function) -> Function:
         def compiling(*given: Any, **named: Any) -> Any:
@@ -1009,7 +1056,10 @@ def _targets() -> Iterator[list[Any]]:
             for each in (*given[1:], *named.values(), around):
                 if isinstance(each, tvm.target.Target | dict):
                     seen.append(tvm.target.Target(each))
-            return compile_(*given, **named)
+            compiled = compile_(*given, **named)
+            module: Any = getattr(compiled, "mod", compiled)
+            texts.extend(str(each.inspect_source()) for each in module.imports)
+            return compiled
 
         return compiling
 
@@ -1017,4 +1067,4 @@ def _targets() -> Iterator[list[Any]]:
         mock.patch.object(tvm, "compile", noting(tvm.compile)),
         mock.patch.object(tvm.tirx, "build", noting(tvm.tirx.build)),
     ):
-        yield seen
+        yield seen, texts

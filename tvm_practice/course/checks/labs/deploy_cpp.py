@@ -14,7 +14,7 @@ import numpy as np
 
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, seed_torch
-from tvm_practice.course.imported_models import expect_only_read, state
+from tvm_practice.course.imported_models import expect_only_read, give_gradients, state
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.labs.native import run_exercise
 from tvm_practice.tvm_export.cpp import describe_main
@@ -186,6 +186,7 @@ def _expect_export(
             (folder / "notes.txt").write_text("kept")
             (folder / "model.so").write_text("old")
             kept = ["notes.txt"]
+        give_gradients(model)
         before = state(model)
         with _compiled() as compiled:
             mod = export_model(model, example, folder, **options)
@@ -319,9 +320,6 @@ def _features(target: Any) -> set[str]:
 def check_image_to_label(image_to_label: Function) -> None:
     import torch
 
-    from solutions.relay_import import build_relax, optimize_relax
-    from tvm_practice.tvm_export.running import RelaxRunner
-
     rng = fresh_rng()
     height, width = (int(size) for size in rng.choice(np.arange(6, 13), 2, replace=False))
     classes = int(rng.integers(5, 9))
@@ -345,6 +343,23 @@ def check_image_to_label(image_to_label: Function) -> None:
         seen="float16 in the module",
         look="the types given to astype",
     )
+    _expect_labels(wrapped, model, mean, std, (height, width))
+    falling, same = np.sort(mean)[::-1], np.full(3, std[0])
+    wrapped = image_to_label(mod, tuple(falling.tolist()), tuple(same.tolist()))
+    _expect_labels(wrapped, model, falling, same, (height, width))
+
+
+def _expect_labels(
+    wrapped: Any, model: Any, mean: np.ndarray, std: np.ndarray, image_shape: tuple[int, int]
+) -> None:
+    """The label and the probability are those that PyTorch's logits give."""
+    import torch
+
+    from solutions.relay_import import build_relax, optimize_relax
+    from tvm_practice.tvm_export.running import RelaxRunner
+
+    rng = fresh_rng()
+    height, width = image_shape
     runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
     for _ in range(3):
         image = rng.integers(0, 256, (1, height, width, 3), "uint8")
@@ -511,6 +526,12 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
             "reinterpret_cast<uintptr_t>(data) % 64",
         ),
         ("released_refused", "0", "a refused buffer is not released", "the order: check first"),
+        (
+            "empty",
+            "1",
+            "a tensor without elements, at address 0, which is a multiple of 64",
+            "conditions besides reinterpret_cast<uintptr_t>(data) % 64",
+        ),
         ("living", "0", "the deleter frees what wrap_buffer took", "a delete for each new"),
     ):
         expect(
@@ -562,9 +583,9 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     runs = (
         (many, threads, -1), (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
         (0, threads, -1), (5, 1, -1), (inputs, threads, -2), (inputs, threads, -3),
-        (inputs, threads, inputs - 1),
+        (inputs, threads, inputs - 1), (inputs, 1, failing), (1, threads, 0),
     )  # fmt: skip
-    crowd, said, few, failed, none, single, no_clone, number, late = _tried(
+    crowd, said, few, failed, none, single, no_clone, number, late, alone, only = _tried(
         "call_on_threads", call_on_threads, *runs
     )
     expect(
@@ -578,6 +599,8 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     _expect_few_clones(((said, inputs, threads), (few, 2, 2), (none, 0, 0), (single, 5, 1)))
     _expect_exceptions(failing, failed, number, no_clone)
     _expect_exceptions(inputs - 1, late, number, no_clone)
+    _expect_exceptions(failing, alone, number, no_clone)  # on a single thread
+    _expect_exceptions(0, only, number, no_clone)
     for each in _tried("call_on_threads", call_on_threads, (9, 4, -1), (9, 4, -4), races=True):
         expect(
             "race" not in each,

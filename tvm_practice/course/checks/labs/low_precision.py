@@ -156,7 +156,10 @@ def check_round_to_bfloat16(round_to_bfloat16: Function) -> None:
     many = fresh_rng().integers(0, 2**32, (3, 101_009), dtype="uint32").view("float32")
     nans = np.array([0x7FFFFFFF, 0xFF800001], "uint32").view("float32")
     single = (*(nans[at : at + 1].reshape(()) for at in range(2)), np.array(drawn[0, 0]))
-    for x in (drawn, drawn.T, drawn[:0], *single, drawn[::-1], many):
+    ties = np.array([0x3F808000, 0xBF808000, 0x3F818000, 0xBF818000], "uint32").view("float32")
+    shapes = ((4,), (2, 2), (1, 4, 1), (2, 1, 2, 1), (1, 2, 1, 2, 1))
+    deep = (*(ties.reshape(each) for each in shapes), drawn[:36].reshape(3, 4, 3, 11))
+    for x in (drawn, drawn.T, drawn[:0], *single, drawn[::-1], many, *deep):
         _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever that is")
 
 
@@ -355,6 +358,14 @@ def check_quantize(quantize: Function) -> None:
     square = rng.integers(-600, 600, (6, 6)).astype("float32") / 2
     both = {**per_row, "zero_point": np.arange(1, 13, 2), "signed": False, "axis": 0}
     _expect_quantized(quantize, square, "a scale and a zero point per row", both)
+    for axis, places in ((0, 6), (1, 6), (-2, 6)):  # one of them a number, the other an array
+        many = np.arange(places)
+        for what, part in (
+            ("zero point", {"scale": 2.0, "zero_point": 2 * many + 1}),
+            ("scale", {"scale": 2.0**many, "zero_point": zero}),
+        ):
+            along = {**part, "signed": False, "axis": axis}
+            _expect_quantized(quantize, square, f"a {what} per index of axis {axis}", along)
     for bits in (*range(2, 9), 1):
         for signed in (False, True):
             few = {"scale": 1.0, "zero_point": bits % 3, "signed": signed, "bits": bits}
@@ -925,7 +936,15 @@ def check_tile_configuration(tile_configuration: Function) -> None:
     every = [
         {at % 8: (at % 16 + 1, at + 1), (at + 3) % 8: (16 - at % 16, 64 - at)} for at in range(64)
     ]
-    for tiles in ({0: (16, 64)}, {}, drawn, again, dict.fromkeys(range(8), (16, 64)), *every):
+    for tiles in (
+        {0: (16, 64)},
+        {},
+        {2: (0, 0), 3: (1, 1)},
+        drawn,
+        again,
+        dict.fromkeys(range(8), (16, 64)),
+        *every,
+    ):
         want = np.zeros(64, "uint8")
         want[0] = 1
         for tile, (rows, row_bytes) in tiles.items():
@@ -1005,7 +1024,8 @@ def check_amx_product(amx_product: Function) -> None:
     drawn = 16 * int(rng.integers(2, 5)), 32 * int(rng.integers(2, 5))
     # Some differ in a step of one number alone.
     some, many = (32 * int(rng.integers(*each)) for each in ((9, 14), (130, 150)))
-    sizes = ((16, 32), drawn, (96, 32), (16, some), (64, 64), (64, 96), (16, many))
+    large = 16 * int(rng.integers(8, 12)), 32 * int(rng.integers(20, 30))
+    sizes = ((16, 32), drawn, (96, 32), (16, some), (64, 64), (64, 96), (16, many), large)
     for rows, k in (*sizes, (80, 96)):
         func = amx_product(rows, k)
         expect_type(func, tirx.PrimFunc, "amx_product returns a PrimFunc")

@@ -451,6 +451,14 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         seen=f"{len(calls)} calls" if calls else "time_evaluator alone called it",
         look='module["main"](*tensors, output)',
     )
+    with _sent() as library:
+        shutil.copy(_library(1, 1), library)
+        numbers = np.array([[[-3.5]], [[0.25]]], "float32")
+        with _session() as session:
+            output, _ = measure_remotely(
+                session, str(library), [*numbers], (1, 1), number=1, repeats=1
+            )
+    expect_close(output, np.array([[-6.75]]), what="the output of single numbers", look=look)
 
 
 def _expect_uploaded(upload: mock.Mock, library: Path) -> None:
@@ -506,7 +514,7 @@ def _expect_samples(
 def _sent() -> Iterator[Path]:
     """The path of a library to be sent."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder) / f"sent_{uuid.uuid4().hex}.so"
+        yield Path(folder) / f"Sent.{uuid.uuid4().hex}.V2.so"
 
 
 @contextmanager
@@ -877,6 +885,15 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     _expect_results_in_order(results, order, wrong, hopeless)
     _expect_attempts_counted(survive_lost_worker)
     _expect_a_result_each(survive_lost_worker)
+    many = int(rng.integers(60, 90))
+    runner = _Scripted([int(each) for each in rng.integers(0, 2, many)])
+    survive_lost_worker(runner, list(range(many)), attempts=2)
+    expect(
+        runner.runs == [1 + each for each in runner._losing],
+        expected=f"of {many} trials the lost ones run twice, all others once",
+        seen=f"{sum(runner.runs)} runs, where {many + sum(runner._losing)} are needed",
+        look="the trials that are given to runner.run, in its first call and in the next",
+    )
 
 
 def _expect_results_in_order(
@@ -976,6 +993,8 @@ def _drawn_stages() -> Iterator[tuple[dict[str, float], int]]:
         }
         if at % 3 == 0:
             seconds[str(rng.choice(list(seconds)))] = 0.01
+        elif at % 3 == 1:  # a farm that is fast at everything
+            seconds = {name: each * 1e-4 for name, each in seconds.items()}
         near = (1, 2, batch, max(1, batch - 1), batch + 1, -(-batch // 2), 3 * batch)
         workers = int(rng.choice(near)) if at % 2 else int(10 ** rng.uniform(0, 4))
         yield {**seconds, "batch": batch, "builders": int(10 ** rng.uniform(0, 2.5))}, workers

@@ -84,6 +84,10 @@ def check_tile_classic(tile_classic: Function) -> None:
         # Loops of one iteration are not in a classic nest, and a tile has no more rows than C.
         if 1 not in (rows, columns, steps) and rows <= m and columns <= n:
             _expect_tiled_classic(tile_classic, (m, n, steps), (rows, columns))
+        tensors = matmul_tensors(m, n, steps)
+        schedule = tile_classic(tensors, rows, columns)
+        _expect_stage_of(schedule, tensors[-1])
+        _expect_nothing_unrolled(schedule, tensors[-1])
 
 
 def _expect_tiled_classic(
@@ -139,4 +143,20 @@ def _expect_stage_of(schedule: Any, C: Any) -> None:
         expected="i_outer and j_outer fused, in this order",
         seen=f"fused with {fused[0].var.name} outside" if fused else "no loops fused",
         look="schedule[C].fuse(i_outer, j_outer), and the order given to reorder",
+    )
+
+
+def _expect_nothing_unrolled(schedule: Any, C: Any) -> None:
+    from tvm import tir
+
+    unrolled = [
+        str(axis.var.name)
+        for axis, each in schedule[C].iter_var_attrs.items()
+        if int(each.iter_type) == tir.IterVar.Unrolled
+    ]
+    expect(
+        not unrolled,
+        expected="only the fused loop parallel, only j_inner vectorized",
+        seen=f"{', '.join(unrolled)} unrolled",
+        look="schedule[C].unroll: the docstring asks for none, even of a loop of one iteration",
     )

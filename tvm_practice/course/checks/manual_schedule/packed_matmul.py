@@ -213,6 +213,12 @@ def check_order_packed(order_packed: Function) -> None:
         wanted = _ordered_loops(sizes, (rows, columns), steps, rows_first)
         look = "schedule.parallel of the outermost loop, even if it has one iteration"
         expect_nest(accumulation(nest_of(schedule))[0], wanted, look)
+    for sizes, rows_first in (((rows, 9, 5), False), ((7, columns, 5), True)):
+        schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is inside
+        accepted(order_packed, schedule, steps, rows_first)
+        nest = nest_of(schedule)
+        copied = next(path for path, each in paths(nest) if each.writes == "C")
+        _expect_tile_written(accumulation(nest)[0], copied, (rows, columns))
 
 
 def _expect_ordered(
@@ -442,6 +448,10 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     _check_packed(packed_matmul, (m, n, 3 * many["unroll_k"]), many, run=False)
     tall = (ceil_div(3 * columns, rows) + 1) * rows, 3 * columns, 12
     _check_packed(packed_matmul, tall, {"rows": rows, "columns": columns})
+    for first in (False, True):
+        for few in ((rows, n, k), (m, columns, k), (m, 1, k), (1, n, k), (rows - 1, columns, k)):
+            options = {**tiles, "rows_first": first}
+            _check_packed(packed_matmul, few, options, loops=False, run=False)
     for sizes, (rows, columns, steps) in (((1, 9, 3), (4, 8, 2)), ((5, 7, 3), (1, 1, 1))):
         tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
         _check_packed(packed_matmul, sizes, tiles, loops=False)
@@ -488,12 +498,14 @@ def _check_packed(
     rows, columns = options["rows"], options["columns"]
     padded = ceil_div(k, options.get("unroll_k", 4)) * options.get("unroll_k", 4)
     around, sides = _expect_sides(schedule, sizes, (rows, columns), padded)
-    if loops:
+    first = options.get("rows_first", False)
+    before, near = sides[::-1] if first else sides
+    if not loops:
+        _expect_packed_before(around, before, near, f"rows_first={first}")
+    else:
         steps = options.get("unroll_k", 4)
-        first = options.get("rows_first", False)
         expect_register_block(schedule, rows, columns, steps)
         expect_zeroed_alike(schedule)
-        before, near = sides[::-1] if first else sides
         _expect_parallel(around, near, before, f"rows_first={first}")
         expect_loops(
             [loop.extent for loop in around[1:3]] == [before.panels, ceil_div(k, steps)],
@@ -574,6 +586,23 @@ class _Side(NamedTuple):
     source: str
     panels: int
     packing: Sequence[Loop]
+
+
+def _expect_packed_before(loops: Sequence[Loop], before: _Side, near: _Side, when: str) -> None:
+    """`before` is packed outside the loops around the sum that have several iterations."""
+    shared = shared_loops(before.packing, loops)
+    inside = [loop for loop in loops[:shared] if loop.extent != 1]
+    outermost = next((loop for loop in before.packing[shared:] if loop.extent != 1), None)
+    alone = before.panels == 1 or (
+        outermost is not None and (outermost.kind, outermost.extent) == ("parallel", before.panels)
+    )
+    expect(
+        not inside and alone,
+        expected=f"{before.source} packed before, its {before.panels} {before.cut} panels in "
+        f"parallel, with {when} and {near.panels} {near.cut} panel{'s' * (near.panels != 1)}",
+        seen=f"packed in {show(before.packing)}, used in {show(loops)}",
+        look="rows_first alone decides which operand is packed before, whatever the sizes are",
+    )
 
 
 def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: str) -> None:

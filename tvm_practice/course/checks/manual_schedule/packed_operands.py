@@ -63,6 +63,8 @@ def check_pack_operand(pack_operand: Function) -> None:
             for at, (size, steps, width, depth) in enumerate(varied(m, k, rows, k + 1))
         ),
         ("P", 1, 2 * columns + 1, columns, columns, columns),  # all that may be equal is
+        ("P", 1, columns, columns, columns, columns),
+        ("Q", 0, rows, rows, rows, rows),
         ("Q", 0, 5, 420, 3, 420),  # a multiple of most small numbers
         ("Q", 1, 420, 5, 7, 6),
     ):
@@ -249,6 +251,22 @@ def check_packed_product(packed_product: Function) -> None:
         )
         flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * tile[0], tiles[1] * tile[1])
         expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look, atol=atol)
+        _expect_elements_apart(tensors, stages["C"], got_c)
+
+
+def _expect_elements_apart(tensors: list[Any], C: Any, before: np.ndarray) -> None:
+    """An infinity in the first row of A changes that row of C, and nothing in the others."""
+    a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
+    run = build_expressions(tensors[:2], [C])
+    (want,) = run(a, b)
+    a[0, 0, 0] = np.inf
+    (got,) = run(a, b)
+    expect(
+        np.array_equal(got[1:], want[1:]),
+        expected="an infinity in row 0 of A seen in row 0 of C alone",
+        seen="other rows of C change with it",
+        look="the formula of C: one element of T, as it is",
+    )
 
 
 def _product_of(

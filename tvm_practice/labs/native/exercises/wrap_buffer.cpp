@@ -118,6 +118,14 @@ int main(int count, char** arguments) {
       }
     }
     std::printf("refused %d\nreleased_refused %d\n", refused, released - 1);
+    bool empty = false;  // of a tensor without elements
+    try {
+      DLManagedTensor* none = wrap_buffer(nullptr, {0}, Release, &owner);
+      empty = none != nullptr && none->dl_tensor.data == nullptr && none->dl_tensor.ndim == 1;
+      if (none != nullptr) none->deleter(none);
+    } catch (...) {
+    }
+    std::printf("empty %d\n", empty);
     std::free(data);
     std::free(other);
   }

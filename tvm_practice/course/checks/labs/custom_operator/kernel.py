@@ -25,6 +25,7 @@ from tvm_practice.course.expect import (
     statements,
 )
 from tvm_practice.course.lowering import build_expressions, lower_expression, stages_of
+from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CURRENT
 from tvm_practice.viz.loop_nest import Loop, Statement, format_nest, loop_nest, paths
 
@@ -68,7 +69,8 @@ def check_rms_norm_gate(rms_norm_gate: Callable[..., Any]) -> None:
         for rank in (2, 4, 3)
     ]
     drawn[2] = (*drawn[2][:2], 1)  # rows of one element
-    for shape in (*drawn, (4, 4), (1, 64), (2, 2, 2, 2, 2)):
+    long = (2, int(rng.integers(5000, 9000)))
+    for shape in (*drawn, (4, 4), (1, 64), (2, 2, 2, 2, 2), long):
         rank = len(shape)
         eps = float(rng.uniform(0.2, 0.9) * (1e-7 if rank == 4 else 1)) * (shape != (4, 4))
         try:
@@ -229,10 +231,15 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
         expect_close(
             output.numpy(), want, what=f"Y of {shape}, {lanes} lanes", look="the primitives"
         )
-    for rows, lanes in ((2, 2), (2, 4), (2, 8), (2, 16), (1, 4)):
-        shape = (rows, 3 * lanes)
-        schedule = _schedule(schedule_rms_norm_gate, shape, lanes)
-        _expect_row_by_row(schedule.mod["main"], shape, lanes)
+    for many, lanes in (
+        *(((2,), each) for each in (2, 4, 8, 16)),
+        ((1,), 4),
+        ((2, 1, 3, 2), 4),
+        ((2, 3, 1, 2, 2), 4),
+    ):
+        whole = (*many, 3 * lanes)
+        schedule = _schedule(schedule_rms_norm_gate, whole, lanes)
+        _expect_row_by_row(schedule.mod["main"], whole, lanes)
 
 
 def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> None:
@@ -250,7 +257,9 @@ def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> Non
 def _schedule(function: Callable[..., Any], shape: tuple[int, ...], lanes: int) -> Any:
     from tvm import te
 
-    return function(te.create_prim_func(declared_by_reference(shape)), lanes=lanes)
+    schedule = function(te.create_prim_func(declared_by_reference(shape)), lanes=lanes)
+    expect_no_pragma(schedule)
+    return schedule
 
 
 def _scheduled_nest(function: Callable[..., Any], shape: tuple[int, ...]) -> list[Any]:

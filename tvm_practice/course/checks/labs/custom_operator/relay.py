@@ -350,7 +350,14 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
     rng = fresh_rng()
     arguments = [relay.var(each) for each in ("x", "z", "weight")]
     for eps in (0.25, float(rng.integers(1, 8)) / 16, float(rng.uniform(1e-7, 9e-6)), 0.0):
-        call = convert([*arguments, eps], ["float32", "float32", "float32", "float"])
+        given = [*arguments, eps]
+        call = convert(given, ["float32", "float32", "float32", "float"])
+        expect(
+            len(given) == 4 and given[3] == eps,
+            expected="the list of inputs as it was",
+            seen=f"{len(given)} inputs in it after the call",
+            look="pop and the like: the list belongs to the frontend",
+        )
         expect(
             isinstance(call, relay.Call) and call.op == operator,
             expected=f"a relay.Call of {name}",
@@ -434,7 +441,9 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
         return _unscheduled(outputs)
 
     eps = (0.0, float(rng.uniform(1e-7, 9e-7)))
-    name, later = (f"graded.rms_norm_gate_{next(fresh_numbers)}" for _ in range(2))
+    depth = "." * int(rng.integers(2, 5))
+    name = "graded" + depth.replace(".", ".a") + f".rms_norm_gate_{next(fresh_numbers)}"
+    later = f"rms_norm_gate_{next(fresh_numbers)}"
     with _registering(name):
         converters = convert_relay(name, compute, schedule)
     other = _Called()

@@ -19,7 +19,7 @@ from tvm_practice.course.expect import (
     fresh_rng,
     seed_torch,
 )
-from tvm_practice.course.imported_models import expect_only_read, state
+from tvm_practice.course.imported_models import expect_only_read, give_gradients, state
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.tvm_export.rules.cpu.loops import constant
@@ -73,6 +73,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     axes = ({0: first, 1: second}, {0: first})
     for batch, length in ((3, 4), (1, 4), (1, 1)):
         model = _network(width, features)  # each with weights of its own
+        give_gradients(model)
         before = state(model)
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
         copies = [each.clone() for each in example]
@@ -101,6 +102,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
     _expect_one_symbol(import_dynamic, first, 3)
     _expect_integers(import_dynamic, first)
+    _expect_three_symbols(import_dynamic)
     run = compiled(mod)
     for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
         x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
@@ -155,6 +157,27 @@ def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
         look="one torch.export.Dim for each name, on each of its axes",
     )
     _expect_from_one(mod["main"], x[:1])
+
+
+def _expect_three_symbols(import_dynamic: Function) -> None:
+    """Three names of one tensor's axes; the weights are constants."""
+    import torch
+
+    (width,) = draw_distinct(1, range(3, 9))
+    names = draw_distinct(3, ["batch", "rows", "columns", "heads", "tokens"])
+    bounds = {name: 3 + at for at, name in enumerate(names)}
+    example = (torch.ones(3, 1, 2, width),)
+    with quiet_frontends():
+        mod = import_dynamic(
+            torch.nn.Linear(width, 2).eval(), example, (dict(enumerate(names)),), bounds
+        )
+    extents = [extents_of(each.ty) for each in mod["main"].params]
+    expect(
+        [[constant(each) for each in of] for of in extents] == [[None, None, None, width]],
+        expected=f"main takes one tensor of three symbols and {width} columns",
+        seen=", ".join(str(as_tuple(of)) for of in extents),
+        look="a Dim for each name; keep_params_as_input=False, however many there are",
+    )
 
 
 def _expect_from_one(main: Any, symbols: Iterable[Any]) -> None:

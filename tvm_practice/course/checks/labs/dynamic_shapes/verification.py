@@ -72,12 +72,34 @@ def check_verify_over_range(verify_over_range: Function) -> None:
             seen=f"{sorted(missing)} are not",
             look="as many symbols as there are bounds",
         )
+    _expect_handed_on(verify_over_range)
     _expect_tolerance(verify_over_range, bounds)
     _expect_no_rounding(verify_over_range, bounds)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
     _expect_both_shapes(verify_over_range, bounds)
     _expect_no_failure_hidden(verify_over_range, bounds)
+
+
+def _expect_handed_on(verify_over_range: Function) -> None:
+    """`run` and `reference` take the arrays that `draw` returned, at every shape."""
+    bounds = tuple(int(each) for each in fresh_rng().integers(5, 9, 4))
+    drawn: list[np.ndarray] = []
+
+    def draw(*shape: int) -> tuple[np.ndarray, np.ndarray]:
+        drawn[:] = fresh_rng().uniform(0.5, 2, (2, *shape))
+        return drawn[0].copy(), drawn[1].copy()
+
+    def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        expect(
+            np.array_equal(x, drawn[0]) and np.array_equal(y, drawn[1]),
+            expected=f"the arrays that draw{x.shape} returned, in their order",
+            seen="others",
+            look="run(*inputs) and reference(*inputs), with what draw(*shape) returned just before",
+        )
+        return np.asarray(x - y)
+
+    verify_over_range(run, run, draw, bounds)
 
 
 def _expect_each_error(verify_over_range: Function, bounds: tuple[int, int]) -> None:

@@ -7,6 +7,7 @@ from tvm_practice.course.checks.labs.gpu_schedule.common import (
     PHASE,
     Function,
     expect_bound,
+    expect_nothing_besides_classic,
     reference_answers,
     shown_loops,
 )
@@ -62,9 +63,19 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
     threads = [(1, each) for each in draw_distinct(1, [40, 64, 96])]
     threads += [(each, 1) for each in draw_distinct(1, [16, 34, 40])]
     threads += [(each, each) for each in draw_distinct(1, [4, 8, 16])]  # the same along both
-    threads += [(7, 11), (2, 9), (2, 9)]
+    threads += [(7, 11), (2, 9), (2, 9), (4, 3), (3, 8), (5, 16)]
     for (m, n, k), (across, along) in zip(  # sizes that divide, sizes that do not
-        ((48, 192, 13), (26, 70, 13), (48, 80, 2), (35, 33, 5), (16, 27, 4), (8, 36, 3)),
+        (
+            (48, 192, 13),
+            (26, 70, 13),
+            (48, 80, 2),
+            (35, 33, 5),
+            (16, 27, 4),
+            (8, 36, 3),
+            (1, 7, 6),
+            (7, 1, 6),
+            (11, 35, 2),
+        ),
         threads,
         strict=True,
     ):
@@ -95,6 +106,7 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
             "the factors (threads_y for rows, threads_x for columns), the order of reorder, and "
             "the name given to each axis: columns are x",
         )
+        expect_nothing_besides_classic(schedule, [tensors[-1]])
         outer = _outer_threads(schedule[tensors[-1]])
         expect(
             not outer,
@@ -131,7 +143,7 @@ def _classic_nest(bind_threads_classic: Function) -> str:
 
 # A matmul of a thread's tile in registers: threads_y, threads_x, rows, columns, step.
 _CLASSIC_TILES = (
-    (4, 8, 3, 4, 9), (1, 36, 9, 2, 3), (8, 1, 1, 5, 2), (3, 5, 4, 1, 7),
+    (4, 8, 3, 4, 9), (1, 36, 9, 2, 3), (8, 1, 1, 5, 2), (3, 5, 4, 1, 7), (2, 4, 3, 2, 1),
     # Equal ones, and large ones: these are not run.
     (4, 4, 4, 4, 4), (16, 16, 2, 2, 16), (2, 2, 16, 16, 2), (9, 3, 2, 4, 64),
 )  # fmt: skip
@@ -199,13 +211,14 @@ def check_register_tile_classic(register_tile_classic: Function) -> None:
             _longer(reads_most(loops_of_classic(schedule))),
             [
                 *zip(BOUND, (2, 3, threads_y, threads_x), strict=True),
-                ("serial", 4), ("serial", step),
+                *(("serial", extent) for extent in (4, step) if extent > 1),
                 *(("unrolled", extent) for extent in (rows, columns) if extent > 1),
             ],
             "the factors of the splits of C, compute_at of the local stage, the order of its loops "
             "(k_outer, k_inner, rows, columns), and unroll of the last two",
         )  # fmt: skip
         _expect_copied_by_rows(schedule, rows, columns)
+        expect_nothing_besides_classic(schedule)
         _expect_axis(schedule, local, returned[2], step)
         if k < 64:
             _expect_classic_product(schedule, tensors)
@@ -504,6 +517,7 @@ def _expect_classic_stage(schedule: Any, copy: Any, name: str) -> None:
         seen=scope,
         look='schedule.cache_read(tensor, "shared", [reader]), and the return statement',
     )
+    expect_nothing_besides_classic(schedule, [copy])
     read = [str(each.op.name) for each in copy.op.input_tensors]
     expect(
         read == [name],

@@ -70,6 +70,9 @@ def check_tensor_core_template(tensor_core_template: Function) -> None:
     for each in odd:
         task = _expect_choices(tensor_core_template, each, {0})
         _expect_chosen(task, 0)
+    few, one = draw_distinct(2, range(1, 8))
+    for small in ((few, n, k), (m, one, k), (few, one, k)):
+        _expect_chosen(_expect_choices(tensor_core_template, small, {0}), 0)
     # Remainders that are equal, and some whose sum 16 divides; equal sizes.
     (rest,) = draw_distinct(1, range(1, 16))
     for rests in ((rest, rest, rest), (0, 8, 8), (8, 0, 8), (8, 8, 0), (rest, 16 - rest, 0)):

@@ -8,6 +8,7 @@ from tvm_practice.course.expect import (
     expect,
     expect_close,
 )
+from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.viz.loop_nest import (
     Loop,
@@ -52,6 +53,45 @@ def expect_product(schedule: Any, m: int, n: int, k: int, name: str = "C") -> No
 
     got, want = matmul_on_cpu(schedule, m, n, k, name=name)
     expect_close(got, want, what=f"{name} of {m}x{k} by {k}x{n}", look="the primitives")
+
+
+def expect_nothing_besides(schedule: Any) -> None:
+    """A schedule of current TVM has no annotation, and no padding of a buffer."""
+    expect_no_pragma(schedule)
+    padded = [each for each in schedule.trace.insts if each.kind.name == "StorageAlign"]
+    expect(
+        not padded,
+        expected="buffers as the primitives of the docstring make them",
+        seen=f"{len(padded)} of them padded",
+        look="schedule.storage_align: pad_shared is an exercise of its own",
+    )
+
+
+def expect_nothing_besides_classic(schedule: Any, copies: Sequence[Any] = ()) -> None:
+    """A schedule of classic TVM has no pragma, padding or double buffer.
+
+    The stages of the tensors `copies` have no vectorized or unrolled axis either.
+    """
+    from tvm import tir
+
+    for stage in schedule.stages:
+        name = str(stage.op.name)
+        # The field of the node: `double_buffer` of a Stage is the primitive.
+        found = ["double_buffer"] * bool(stage.__getattr__("double_buffer"))
+        plain = any(stage.origin_op.same_as(each.op) or stage.op.same_as(each.op)
+                    for each in copies)  # fmt: skip
+        for axis, each in stage.iter_var_attrs.items():
+            found += [f"pragma {key}" for key in map(str, each.pragma_keys)]
+            found += ["storage_align"] * (int(each.dim_align_factor) > 0)
+            kinds = {tir.IterVar.Unrolled: "unroll", tir.IterVar.Vectorized: "vectorize"}
+            if plain and int(each.iter_type) in kinds:
+                found.append(f"{kinds[int(each.iter_type)]} of {axis.var.name}")
+        expect(
+            not found,
+            expected=f"the stage {name} with the primitives of the docstring alone",
+            seen=", ".join(found),
+            look="primitives that the docstring does not ask for",
+        )
 
 
 def bindings_of(loops: Sequence[Loop]) -> list[tuple[str, int | str]]:

@@ -30,13 +30,17 @@ from tvm_practice.viz.loop_nest import (
 
 
 def _fragments(
-    warps: tuple[int, int] = (2, 1), fragments: tuple[int, int] = (1, 2), *, around: int = 0
+    warps: tuple[int, int] = (2, 1),
+    fragments: tuple[int, int] = (1, 2),
+    *,
+    around: int = 0,
+    k: int = 32,
 ) -> tuple[Any, Any]:
-    """A float16 matmul of 64x64x32 tiled for tensor cores, its inputs staged.
+    """A float16 matmul of 64x64xk tiled for tensor cores, its inputs staged.
 
     So many loops of one iteration as `around` are around all others.
     """
-    schedule, block = declare(64, 64, 32, "float16")
+    schedule, block = declare(64, 64, k, "float16")
     tiles = warp_tiles(schedule, block, warps=warps, tiles=fragments, step=16)
     for reader in (tiles.load_a, tiles.load_b):
         reference_answers().stage_shared(schedule, reader, 0, tiles.k_outer, tiles.warps, 32, 8)
@@ -259,6 +263,9 @@ def check_tensorize_product(tensorize_product: Function) -> None:
     _expect_instructions(schedule, names, "init", "compute")
     plain = untensorized(schedule, declare(64, 64, 32, "float16")[0].mod)
     _expect_zeroed_once(plain, around=around)
+    schedule, tiles = _fragments(k=16)  # a single step of k_outer
+    tensorize_product(schedule, tiles.product, tiles.k_outer, names)
+    _expect_zeroed_once(untensorized(schedule, declare(64, 64, 16, "float16")[0].mod), around=0)
 
 
 @PHASE.exercise(
@@ -321,6 +328,9 @@ def check_tensor_cores(tensor_cores: Function) -> None:
     )
     got, want = matmul_on_cpu(schedule, 64, 64, 32)
     expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
+    schedule, tiles = _fragments(k=16)  # a single step of k_outer
+    tensor_cores(schedule, *tiles[:5], names)
+    _expect_zeroed_once(untensorized(schedule, declare(64, 64, 16, "float16")[0].mod), around=0)
 
 
 def _expect_zeroed_once(plain: Any, *, around: int) -> None:

@@ -9,6 +9,7 @@ from tvm_practice.course.checks.labs.gpu_schedule.common import (
     counts_of,
     expect_bound,
     expect_no_waste,
+    expect_nothing_besides,
     expect_product,
     nest_of,
     reference_answers,
@@ -233,6 +234,7 @@ def _expect_staged(
     k_at: int = len(BOUND),
 ) -> None:
     """A tile of `tile` elements of the matrix is fetched by all threads, inside loop `k_at`."""
+    expect_nothing_besides(schedule)
     own = _expect_copied_at_k_outer(schedule, name, k_at)
     across, along = threads
     wanted = [
@@ -379,10 +381,12 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
         ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3), ("C", 8, 1, 1, 2, 2),
         # Equal ones, odd ones, and large ones: these are not run.
         ("C", 4, 4, 4, 4, 4), ("C", 16, 16, 2, 2, 16), ("C", 3, 5, 4, 2, 7), ("C", 9, 3, 2, 4, 64),
+        ("C", 2, 4, 2, 2, 1),
     ):  # fmt: skip
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         schedule, block = declare(m, n, k, name=name)
         returned = register_tile_gpu(schedule, block, threads_y, threads_x, rows, columns, step)
+        expect_nothing_besides(schedule)
         nest = nest_of(schedule)
         loops, update = _product(nest, name)
         _expect_registers(schedule, update)
@@ -449,6 +453,12 @@ def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], columns: int) -> N
         )
         assert own is not None
         last = own[-1]
+        expect(
+            name == "B" or all(loop.kind == "serial" for loop in own[k_inner:]),
+            expected="the loops of A's copy serial: a column's elements are not adjacent",
+            seen=shown_loops(own),
+            look="schedule.vectorize and schedule.unroll of loops that are not named",
+        )
         expect(
             name == "A" or (last.kind, last.extent) == ("vectorized", columns),
             expected="the last loop of B's copy is vectorized: one load for the row of the tile",
