@@ -115,7 +115,7 @@ def _runner() -> Any:
 
     search = going().search
     if search.tracker is None:
-        return auto_scheduler.LocalRunner(timeout=_RUN_SECONDS, **TIMING)
+        return auto_scheduler.LocalRunner(timeout=round(patient(_RUN_SECONDS)), **TIMING)
     host, port = search.tracker
     return auto_scheduler.RPCRunner(
         search.rpc_key, host, port, n_parallel=8, timeout=RPC_SECONDS, **TIMING

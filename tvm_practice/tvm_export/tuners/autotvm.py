@@ -152,7 +152,7 @@ def _runner(journal: Journal, target: Any) -> Iterator[Any]:
     from tvm.autotvm.record import encode
     from tvm.contrib.popen_pool import PopenWorker
 
-    timeout = 10
+    timeout = patient(10)
     kind = str(target.kind.name)
     worker = PopenWorker()
 
