@@ -645,3 +645,11 @@ edited(
     },
     message="as TVM wrote it",
 )
+
+
+edited(
+    "c_harness",
+    "prints_the_kind_to_standard_output",
+    {'fprintf(stderr, "%s: ", kind)': 'fprintf(stdout, "%s: ", kind)'},
+    message="nothing on standard output",
+)

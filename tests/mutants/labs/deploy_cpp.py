@@ -151,7 +151,7 @@ DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
 """
 
 
-@mutant("wrap_buffer", message="(?s)the deleter frees what wrap_buffer took.*living [12]")
+@mutant("wrap_buffer", message="(?s)the deleter frees what wrap_buffer took.*living [123]")
 def frees_the_extents_only():
     return r"""
 struct Borrowed {

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -666,7 +667,7 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
     """What the program of `source` and `module` writes; None where there is no C compiler.
 
     The module is an IRModule, or a function that was written in C.
-    RuntimeError for a program that does not compile or that fails.
+    RuntimeError for a program that does not compile or that fails, with what it wrote.
     """
     import tvm
 
@@ -686,7 +687,19 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
         except Missing:
             return None
         data = b"".join(each.tobytes() for each in inputs)
-        written = cross.run_program(folder / "program", triple, data)
+        ended: list[Any] = []
+
+        def run(*given: Any, **named: Any) -> Any:
+            ended.append(plain(*given, **named))
+            return ended[-1]
+
+        plain = subprocess.run
+        with mock.patch.object(subprocess, "run", run):
+            try:
+                written = cross.run_program(folder / "program", triple, data)
+            except RuntimeError as error:
+                wrote = f"; on its standard output: {ended[-1].stdout[:40]!r}"
+                raise RuntimeError(f"{error}{wrote * bool(ended[-1].stdout)}") from error
     return np.frombuffer(written, "float32") if len(written) % 4 == 0 else np.array([])
 
 
@@ -942,6 +955,12 @@ def _expect_promises(c_harness: Function) -> None:
             if "given twice" in said
             else f"a program that writes as many bytes ended: {said}",
             look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
+        )
+        expect(
+            "on its standard output" not in said,
+            expected="nothing on standard output of a function that fails: it has values alone",
+            seen=said[-80:],
+            look="the stream that TVMFFIErrorSetRaisedFromCStrParts prints to, all parts: stderr",
         )
         expect(
             "exit code 1" in said and f"memory is aligned{'.' * 5000}, as said" in said,

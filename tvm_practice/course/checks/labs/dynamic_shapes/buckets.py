@@ -4,6 +4,7 @@ import numpy as np
 
 from tvm_practice.course.checks.labs.dynamic_shapes.common import PHASE, Function
 from tvm_practice.course.expect import (
+    draw_distinct,
     draw_normal,
     expect,
     expect_close,
@@ -80,13 +81,14 @@ def check_bucketed(bucketed: Function) -> None:
     sizes = orders[int(rng.integers(len(orders)))]
     width = int(rng.integers(3, 9))
     longest = max(sizes)
-    several, many = int(rng.integers(2, 7)), int(rng.integers(9, 40))
-    for length, batch in (
-        (5, 2), (1, many), (4, several), (12, 1), (6, many), (31, 5), (13, 1), (30, several),
-    ):  # fmt: skip  # a shorter one after a longer one of its bucket
+    # As many sequences each time that a bucket is used; many in one that is not the longest.
+    batches = dict(zip(sizes, draw_distinct(3, (1, 2, 5)), strict=True))
+    batches[int(rng.choice(sorted(sizes)[:2]))] = int(rng.integers(9, 40))
+    for length in (5, 1, 4, 12, 6, 31, 13, 30):  # a shorter one after a longer one of its bucket
         calls: list[int | None] = []
         artifacts = {size: _Attention(size, calls) for size in sizes}
         fits = min(size for size in sizes if size >= length)
+        batch = batches[fits]
         x = rng.standard_normal((batch, length, width), dtype="float32")
         x[:, length // 2] = 0  # a token of zeros is a token
         x[0, 0, 0] = 1e-6  # is not zero
