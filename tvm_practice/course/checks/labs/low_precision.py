@@ -157,7 +157,10 @@ def check_round_to_bfloat16(round_to_bfloat16: Function) -> None:
     nans = np.array([0x7FFFFFFF, 0xFF800001], "uint32").view("float32")
     single = (*(nans[at : at + 1].reshape(()) for at in range(2)), np.array(drawn[0, 0]))
     ties = np.array([0x3F808000, 0xBF808000, 0x3F818000, 0xBF818000], "uint32").view("float32")
-    shapes = ((4,), (2, 2), (1, 4, 1), (2, 1, 2, 1), (1, 2, 1, 2, 1))
+    shapes = (
+        *((4,), (2, 2), (1, 4, 1), (2, 1, 2, 1)),
+        *((1, 2, 1, 2, 1), (2, 1, 1, 1, 2), (1, 1, 1, 1, 4)),
+    )
     deep = (*(ties.reshape(each) for each in shapes), drawn[:36].reshape(3, 4, 3, 11))
     for x in (drawn, drawn.T, drawn[:0], *single, drawn[::-1], many, *deep):
         _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever that is")
