@@ -715,6 +715,51 @@ def prefetches(rows: int, chunks: int) -> dict[str, Any]:
     return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
 
 
+def parts_of_blocks(rows: int) -> dict[str, Any]:
+    """Of a dense layer of so many rows and 768 inputs, its sum taken in four parts.
+
+    Returns:
+        The loops in which sums start, those around a tile's sum, and the error.
+    """
+    from unittest.mock import patch
+
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu import register_tiles, schedule_defaults
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice, tile_of
+    from tvm_practice.viz.loop_nest import format_nest, loop_nest
+
+    random = np.random.default_rng(3)
+    weight, bias = _normal(random, (768, 256)), _normal(random, (256,))
+
+    def build(x: Any, weight: Any, bias: Any) -> Any:
+        from tvm.relax import op
+
+        return op.add(op.matmul(x, weight), bias)
+
+    module, target = _module((build, [(rows, 768)], [weight, bias])), _target(None)
+
+    def chosen(found: Any, cpu: Any) -> list[Any]:
+        choice = TileChoice(4, 2, chunks=4)
+        return [(choice, tile_of(found, cpu, choice))]
+
+    with patch.object(register_tiles, "ranked_tiles", chosen):
+        scheduled = schedule_defaults(module, target)
+    (function,) = (
+        each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    )
+    lines = [each.strip() for each in format_nest(loop_nest(function)).splitlines()]
+    start = next(number for number, each in enumerate(lines) if each.startswith("matmul_tile_init"))
+    update = next(n for n, each in enumerate(lines) if each.startswith("matmul_tile_update"))
+    x = _normal(random, (rows, 768))
+    error = np.abs(_run(scheduled, target, [x]) - (x @ weight + bias)).max()
+    return {
+        "starting": lines[1:start],
+        "summing": lines[start + 1 : update],
+        "error": float(error),
+    }
+
+
 def blocks_of_rows() -> dict[str, int]:
     """Row tiles in a block of 1x1 convolutions on 256-bit vectors, 0 for no blocks, by the case."""
     import tvm

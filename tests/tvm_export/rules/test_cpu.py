@@ -1,5 +1,6 @@
 """The default schedules: right values at odd sizes, the rule meant, the loops meant, no crash."""
 
+import math
 import platform
 
 import pytest
@@ -176,6 +177,16 @@ def test_parts_that_differ_in_size_are_not_computed_at_a_loop(session: engines.S
 
 def test_a_rule_that_is_left_out(session: engines.Session) -> None:
     assert session.call(f"{FUNCTIONS}:left_out") == [["winograd"], ["contraction"], ["reduction"]]
+
+
+@pytest.mark.parametrize("rows", [128, 1024, 1003])
+def test_parts_of_a_sum_wait_for_a_block_of_rows(session: engines.Session, rows: int) -> None:
+    found = session.call(f"{FUNCTIONS}:parts_of_blocks", {"rows": rows})
+    assert found["error"] < 1e-3
+    part, tiles, *_ = [int(each.rpartition("(")[2][:-2]) for each in found["summing"]]
+    assert part == 4 and 4 <= tiles <= 64, found
+    waiting = math.prod(int(each.rpartition("(")[2][:-2]) for each in found["starting"])
+    assert 4 * waiting <= 1 << 16, found
 
 
 def test_winograd_where_it_gains(session: engines.Session) -> None:

@@ -385,11 +385,15 @@ def _streams(found: Contraction, cpu: Cpu) -> bool:
 
 
 def _can_wait(found: Contraction, cpu: Cpu, choice: TileChoice) -> bool:
-    """Whether the sums of a panel's tiles fit the cache, and panels are enough for the threads."""
+    """Whether the sums of a panel's tiles can wait, and panels are enough for the threads.
+
+    They fit the cache, or those of a block of rows do.
+    """
     rows = math.prod(constant(found.extents[each]) or UNKNOWN for each in found.rows)
     width = choice.vectors * cpu.lanes(found.block.body.buffer.dtype)
     panels = math.ceil((constant(found.extents[found.column]) or UNKNOWN) / width)
-    return rows * width * 4 <= WAITING and panels >= 2 * cpu.threads
+    waits = rows * width * 4 <= WAITING or (found.prepack and not found.transposed)
+    return waits and panels >= 2 * cpu.threads
 
 
 def _step(rows: int, vectors: int) -> float:

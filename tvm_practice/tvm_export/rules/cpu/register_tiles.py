@@ -439,16 +439,24 @@ def _nest_loops(
     if written.block:
         rows, others = _rows_outside(schedule, outside[panels:], written.block)
         schedule.reorder(*rows, outside[panels - 1])
-        return [*outside[: panels - 1], *rows, outside[panels - 1]], others, sums, tile
+        around_tiles = [*outside[: panels - 1], *rows, outside[panels - 1]]
+        if choice.chunks == 1:
+            return around_tiles, others, sums, tile
+        return around_tiles, [], _parts_outside(schedule, sums, others, choice.chunks), tile
     if choice.rows_first or choice.chunks == 1:
         return outside[:panels], outside[panels:], sums, tile
     together = _tiles_together(schedule, written, outside, panels, cpu)
     if together and (extent_of(schedule, sums[0]) or 1) % choice.chunks == 0:
-        part, step = schedule.split(sums[0], [choice.chunks, None])
         outside, inside = outside[:-together], outside[-together:]
-        schedule.reorder(part, *inside, step)
-        sums = [part, step, *sums[1:]]
+        sums = _parts_outside(schedule, sums, inside, choice.chunks)
     return outside[:panels], outside[panels:], sums, tile
+
+
+def _parts_outside(schedule: Any, sums: list[Any], tiles: list[Any], parts: int) -> list[Any]:
+    """Take a part of the sum of all tiles before the next part of any; the sum's loops."""
+    part, step = schedule.split(sums[0], [parts, None])
+    schedule.reorder(part, *tiles, step)
+    return [part, step, *sums[1:]]
 
 
 def _rows_outside(schedule: Any, loops: list[Any], tiles: int) -> tuple[list[Any], list[Any]]:

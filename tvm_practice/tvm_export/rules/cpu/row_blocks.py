@@ -3,13 +3,14 @@
 All row tiles take one panel of packed columns before any takes the next: a panel stays in the cache
 and the other operand is read once per panel. Where that operand is larger than the cache, it comes
 from memory every time, and of a row of the output a panel writes only a piece. Blocks of rows are
-then the outer loop: a block stays in the cache while all panels pass by.
+then the outer loop: a block stays in the cache while all panels pass by. Sums that are taken in
+parts have blocks too, where those of all rows are too many to wait in the cache.
 """
 
 import math
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.contraction import Contraction, Tile, TileChoice
+from tvm_practice.tvm_export.rules.cpu.contraction import WAITING, Contraction, Tile, TileChoice
 from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant
 
 # Of the second cache, the part that all rows may fill without blocks, and the part for a block.
@@ -35,7 +36,7 @@ def tiles_of_block(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu)
     extents = {each: constant(found.extents[each]) for each in (*found.rows, found.column)}
     if None in extents.values() or not found.prepack or found.transposed or choice.both:
         return 0
-    if choice.rows_first or choice.chunks > 1 or not found.rows:
+    if choice.rows_first or not found.rows:
         return 0
     columns = extents[found.column] or 1
     panels = math.ceil(columns / tile.columns)
@@ -43,12 +44,19 @@ def tiles_of_block(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu)
     tiles = math.prod(counts)
     other, packed = _bytes(found.other.source), _bytes(found.packed.source)
     room = int(cpu.cache_bytes * _PART)
-    if panels == 1 or other is None or packed is None or other <= _WHOLE * cpu.cache_bytes:
+    if panels == 1 or other is None or packed is None:
         return 0
     most = min(room * tiles // other, _MOST, tiles // (2 * cpu.threads))
+    if choice.chunks > 1:
+        sums = 4 * math.prod(tile.rows.values()) * tile.columns  # bytes
+        most = 0 if sums * tiles <= WAITING else min(most, WAITING // sums)
+    elif other <= _WHOLE * cpu.cache_bytes:
+        return 0
     if most < _FEWEST:
         return 0
     block = _divisor(counts, most)
+    if choice.chunks > 1:
+        return block if block >= _FEWEST else 0
     # What a thread reads from beyond its second cache.
     by_panels = other * max(panels / cpu.threads, 1) + packed / cpu.threads
     times = 1 if packed <= room else tiles / block / cpu.threads
