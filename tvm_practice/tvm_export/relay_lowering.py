@@ -2,9 +2,9 @@
 
 Its maximum of a and b is `a > b ? a : b`, which loses a NaN in `a`; its maxima of windows begin
 with the least finite number, and have it around; and `x - x` is 0. It tells LLVM that no number is
-NaN, so what must see one compares bits: where loops are not vectorized, and always of 16 bits, a
-comparison with NaN is true, and NaN is no truth. `extremes` and `folding` do the same for current
-TVM, and say more.
+NaN, so what must see one compares bits: in loops that are not vectorized, and in 16 bits always,
+comparisons with NaN come out true, and NaN itself comes out false. `extremes` and `folding` do the
+same for current TVM, and say more.
 """
 
 import math

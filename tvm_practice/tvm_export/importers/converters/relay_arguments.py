@@ -54,7 +54,7 @@ def _from_the_first(operator: str, inputs: list[Any], types: Sequence[str]) -> l
 
 
 def counted(data: Any, indices: Sequence[Any]) -> list[Any]:
-    """Indices of a tensor's first axes, of which none is negative; masks and None as they are."""
+    """Indices of a tensor's first axes, counted from its start; masks and None stay as they are."""
     from tvm import relay
     from tvm.relay.frontend.common import infer_type
 

@@ -222,7 +222,7 @@ def _in_float32(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 
 
 def _abs(x: Any) -> Any:
-    """Of bytes, which TVM would ask whether they are negative; so in `_neg` and `_sign`."""
+    """Of bytes: TVM's own compares them with 0 as if they had signs, as in `_neg` and `_sign`."""
     import torch
 
     return x.clone() if x.dtype == torch.uint8 else NotImplemented
@@ -383,7 +383,7 @@ def _promoted(operator: Any, kind: Any) -> Rule:
 
 
 def _wrapped(args: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
-    """Arguments of whom whole numbers beyond an integer type are taken modulo, as PyTorch does."""
+    """Arguments whose whole numbers wrap around where an integer type cannot hold them."""
     import torch
 
     if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:

@@ -1,6 +1,6 @@
 """Losses that PyTorch computes in parts, to spare memory: here, the whole of their formulas.
 
-And one whose rule PyTorch has wrong.
+One more replaces a decomposition of PyTorch's that gives other values than its operator.
 """
 
 import math
