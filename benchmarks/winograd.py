@@ -30,6 +30,10 @@ exporter's default rule `winograd` (tvm_practice/tvm_export/rules/cpu/winograd/)
 replaces, `contraction`, and PyTorch eager. All rates count the operations of the direct algorithm.
 A ratio compares times: the median with its 95% interval; under 1, the first is faster. An error is
 the largest difference from PyTorch's float64 output.
+
+The algorithm adds and subtracts the 4×4 inputs of each tile of 2×2 outputs. So an infinity or NaN
+makes all four outputs NaN, and a much larger number than its neighbours takes precision from all
+four, where a direct convolution changes only the outputs whose 3×3 window has it.
 """
 
 
