@@ -28,6 +28,7 @@ from tvm_practice.tvm_export.rules.cpu.winograd.stages import (
     Stages,
     inline_around,
     row_times,
+    tile_products,
     transform_ahead,
     vectorize_lanes,
 )
@@ -150,7 +151,7 @@ def schedule_first(func: Any, found: Contraction, convolution: Convolution, cpu:
     _schedule_transforms(schedule, blocks, epilogue, cpu)
 
     # Phase 5. Keep the products' sums in registers.
-    outer = _schedule_products(schedule, blocks["products"], cpu)
+    outer = tile_products(schedule, blocks["products"], cpu, UNROLL)
 
     # Phase 6. Run the tasks in parallel, and then what no tile stands for.
     parallelize(schedule, tasks, None if work is None else work // WORK_AN_ELEMENT)
@@ -196,18 +197,6 @@ def _schedule_transforms(
             schedule.unroll(loop)
         vectorize_lanes(schedule, blocks[name], cpu)
     schedule.vectorize(schedule.get_loops(blocks["phases"])[-1])
-
-
-def _schedule_products(schedule: Any, block: Any, cpu: Cpu) -> Any:
-    """Unroll a register tile inside the sum over the channels; the sum's outer loop."""
-    *_, filter_, tile, summed = schedule.get_loops(block)
-    outer, inner = schedule.split(summed, [None, UNROLL])
-    vectors, lanes = schedule.split(tile, [None, cpu.lanes("float32")])
-    schedule.reorder(outer, inner, filter_, vectors, lanes)
-    schedule.vectorize(lanes)
-    for each in (inner, filter_, vectors):
-        schedule.unroll(each)
-    return outer
 
 
 def cut_of(convolution: Convolution, cpu: Cpu) -> Layer:

@@ -37,6 +37,7 @@ from tvm_practice.tvm_export.rules.cpu.winograd.stages import (
     Stages,
     inline_around,
     row_times,
+    tile_products,
     transform_ahead,
     vectorize_lanes,
 )
@@ -183,13 +184,8 @@ def schedule_last(func: Any, found: Contraction, convolution: Convolution, cpu: 
     _unroll_matrix(schedule, channel, (i, j), cut.lanes, [])
 
     # Phase 5. Keep the products' sums in registers.
-    *_, size, filter_, summed = schedule.get_loops(blocks["products"])
-    outer, inner = schedule.split(summed, [None, _unrolled(convolution.channels)])
-    vectors, lanes = schedule.split(filter_, [None, cut.lanes])
-    schedule.reorder(outer, inner, size, vectors, lanes)
-    schedule.vectorize(lanes)
-    for each in (inner, size, vectors):
-        schedule.unroll(each)
+    steps = _unrolled(convolution.channels)
+    outer = tile_products(schedule, blocks["products"], cpu, steps)
 
     # Phase 6. Run the tasks in parallel, and then what no tile stands for.
     elements = None if work is None else work // WORK_AN_ELEMENT

@@ -164,3 +164,18 @@ def vectorize_lanes(schedule: Any, block: Any, cpu: Cpu) -> None:
     inner = split_lanes(schedule, block, cpu)
     if inner is not None:
         schedule.vectorize(inner)
+
+
+def tile_products(schedule: Any, block: Any, cpu: Cpu, steps: int) -> Any:
+    """Unroll a register tile, the block's last two axes, inside so many steps of the sum.
+
+    Returns the sum's outer loop.
+    """
+    *_, row, column, summed = schedule.get_loops(block)
+    outer, inner = schedule.split(summed, [None, steps])
+    vectors, lanes = schedule.split(column, [None, cpu.lanes("float32")])
+    schedule.reorder(outer, inner, row, vectors, lanes)
+    schedule.vectorize(lanes)
+    for each in (inner, row, vectors):
+        schedule.unroll(each)
+    return outer
