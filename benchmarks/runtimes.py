@@ -12,6 +12,7 @@ measured is kept in benchmarks/runtimes.json: the page has a part for each kind 
 import contextlib
 import json
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +136,9 @@ def _table(machine: dict[str, Any]) -> list[str]:
     rows = {name: machine["models"][name] for name in ALL if name in machine["models"]}
     rivals = [each for each in RIVALS if any(each in row["ratios"] for row in rows.values())]
     versions = ", ".join(f"{name} {each}" for name, each in machine["packages"].items() if each)
-    heads = ["model", "TVM, ms", *(RIVALS[each] for each in rivals), "first"]
+    heads = ["model", "TVM, ms", *(RIVALS[each] for each in rivals), "first", "date"]
     lines = [f"## {machine['processor']}, {machine['threads']} threads", ""]
-    lines += [f"{versions}; {machine['date']}.", ""]
+    lines += [f"{versions}.", ""]
     lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     slower: list[str] = []
     reasons: list[str] = []
@@ -146,7 +147,7 @@ def _table(machine: dict[str, Any]) -> list[str]:
         ratios = row["ratios"]
         cells = [title, f"{row['ms']:.2f}"]
         cells += [ratio_cell(ratios[each]) if each in ratios else "–" for each in rivals]
-        lines.append(f"| {' | '.join([*cells, _first(ratios)])} |")
+        lines.append(f"| {' | '.join([*cells, _first(ratios), row['date']])} |")
         reasons += [f"- {title}, {RIVALS[each]}: {why}" for each, why in row["missing"].items()]
         if any(each["value"] is not None and each["value"] < 1 for each in ratios.values()):
             slower += _profile(title, row)
@@ -219,7 +220,7 @@ def main(
             row = engines.call(engines.CURRENT, "benchmarks.runtimes:measure", arguments)
             before = machine["models"].get(name, {"ratios": {}})
             row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
-            machine["models"][name] = row
+            machine["models"][name] = row | {"date": datetime.now(UTC).date().isoformat()}
             write_json(kept, machines)
             click.echo(f"{name}: {row['ms']:.2f} ms; first: {_first(row['ratios'])}")
     PAGE.write_text(page(machines))
@@ -240,7 +241,7 @@ def _this_machine(machines: list[dict[str, Any]]) -> dict[str, Any]:
     if not found:
         found = [{**kind, "models": {}}]
         machines += found
-    found[0] |= {"packages": _versions(), "date": own["date"][:10]}
+    found[0] |= {"packages": _versions()}
     machine: dict[str, Any] = found[0]
     return machine
 
