@@ -12,7 +12,7 @@ measured is kept in benchmarks/runtimes.json: the page has a part for each kind 
 import contextlib
 import json
 import tempfile
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +220,7 @@ def main(
             row = engines.call(engines.CURRENT, "benchmarks.runtimes:measure", arguments)
             before = machine["models"].get(name, {"ratios": {}})
             row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
-            machine["models"][name] = row | {"date": datetime.now(UTC).date().isoformat()}
+            machine["models"][name] = row | {"date": datetime.now(timezone.utc).date().isoformat()}
             write_json(kept, machines)
             click.echo(f"{name}: {row['ms']:.2f} ms; first: {_first(row['ratios'])}")
     PAGE.write_text(page(machines))
