@@ -31,9 +31,8 @@ replaces, `contraction`, and PyTorch eager. All rates count the operations of th
 A ratio compares times: the median with its 95% interval; under 1, the first is faster. An error is
 the largest difference from PyTorch's float64 output.
 
-The algorithm adds and subtracts the 4×4 inputs of each tile of 2×2 outputs. So an infinity or NaN
-makes all four outputs NaN, and a much larger number than its neighbours takes precision from all
-four, where a direct convolution changes only the outputs whose 3×3 window has it.
+The algorithm adds inputs and subtracts them again. So an output whose 3×3 window has an infinity may
+be NaN, where a direct convolution gives an infinity.
 """
 
 
