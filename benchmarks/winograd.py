@@ -31,8 +31,8 @@ replaces, `contraction`, and PyTorch eager. All rates count the operations of th
 A ratio compares times: the median with its 95% interval; under 1, the first is faster. An error is
 the largest difference from PyTorch's float64 output.
 
-The algorithm adds inputs and subtracts them again. So an output whose 3×3 window has an infinity may
-be NaN, where a direct convolution gives an infinity.
+The algorithm adds inputs and subtracts them again. So an output whose 3×3 window has an infinity
+may be NaN, where a direct convolution gives an infinity.
 """
 
 
