@@ -50,6 +50,13 @@ _RULES = {
     "repeated bfloat16": graph(
         "x0.repeat_interleave(3, dim=3)", x0="values((3, 96, 11, 1), 'bfloat16', 1)"
     ),
+    # 16 bits hold the mean, not the sum.
+    "averages of large float16": graph(
+        "F.adaptive_avg_pool2d(x0, (1, 3))", x0="rare((16, 2, 8, 4), 'float16', 0, 'large')"
+    ),
+    "mean of all float16": graph(
+        "((x0 / 8 + 9) * 6000).mean()", x0="values((3, 33), 'float16', 0)"
+    ),
     # A value rounded on the way is in no buffer of that type.
     "exp of what was rounded to bfloat16": graph(
         "torch.exp(x0.to(torch.bfloat16).float())", x0="values((17,), 'float32', 0)"
@@ -283,6 +290,9 @@ _CLASSIC = {
     "largest of windows of one": "F.max_pool1d(x, 3, 2, 1)",
     "largest of images of one": f"F.adaptive_max_pool2d({_IMAGE}[0], (1, 3))",
     "averages of one": "F.adaptive_avg_pool1d(x, 5)",
+    "averages of float16": "F.adaptive_avg_pool1d((x.half().sign() + 9) * 6400, 2)",
+    "mean of all float16": "((x.half().sign() + 9) * 6400).mean()",
+    "sum of float16": "((x.half().sign() + 9) * 6400 * torch.tensor([[1], [-1], [0]])).sum()",
     "averages of images of one": f"F.avg_pool2d({_IMAGE}[0], 2, 1)",
     "averages of volumes of one": f"F.avg_pool3d({_IMAGE}, 2, 1)",
     "channels as pixels": "F.pixel_shuffle(x[:, :32].reshape(24, 2, 2), 2)",
@@ -350,6 +360,8 @@ _CLASSIC_RARE = {
     "elu": "F.elu(x, 0.5)",
     "selu": "F.selu(x)",
     "relu": "F.relu(x)",
+    "threshold": "F.threshold(x, 0.5, -1.0)",
+    "clamped again and again": "x.clamp(-1, 1).clamp(-0.5, 2).clamp(max=0.75)",
     "relu6 of a sum": "F.relu6(x + n)",
     "less itself": "x - x",
     "less what was added": "(x + 3) - x",

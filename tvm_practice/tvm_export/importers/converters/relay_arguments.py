@@ -8,14 +8,24 @@ from typing import Any
 from tvm_practice.tvm_export.importers.converters.relay import shape_of
 from tvm_practice.tvm_export.importers.refusals import Refused
 
+# What adds an input's elements up and does not look at its type.
+_SUMS = re.compile(r"aten::((adaptive_)?avg_pool\dd|mean|var|std)")
+
 
 def heeded(operator: str, inputs: Sequence[Any], types: Sequence[str]) -> list[Any]:
     """An operator's inputs, changed so that its converter needs no more than it heeds.
 
     Raises Refused where that cannot be.
     """
-    change = _CHANGES.get(operator.removesuffix("_"))
-    return change(operator, list(inputs), types) if change else list(inputs)
+    from tvm import relay
+
+    name = operator.removesuffix("_")
+    change = _CHANGES.get(name)
+    found = change(operator, list(inputs), types) if change else list(inputs)
+    # float16 does not hold a sum; a result of another width is cast back, see `results_as_traced`.
+    if types and types[0] == "float16" and _SUMS.fullmatch(name):
+        found[0] = relay.cast(found[0], "float32")
+    return found
 
 
 def _scaled(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:

@@ -36,6 +36,7 @@ def converters() -> dict[str, Converter]:
             [inputs[0], None, inputs[1]], [types[0], types[0], types[1]]
         ),
         "aten::hardtanh": clamp,
+        "aten::threshold": threshold,
         "aten::sum": _over_axes("sum"),
         "aten::prod": _over_axes("prod"),
         "aten::cumsum": _running("cumsum"),
@@ -206,12 +207,23 @@ def clamp(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     from tvm import relay
 
     data, dtype = inputs[0], types[0]
-    for place, is_beyond in ((1, relay.less), (2, relay.greater)):
+    for place, nearer in ((1, relay.maximum), (2, relay.minimum)):
         if len(inputs) > place and inputs[place] is not None:
             pair, kinds = (data, inputs[place]), (dtype, types[place])
             data, bound, dtype = promoted(pair, kinds)
-            data = relay.where(is_beyond(data, bound), bound, data)
+            # The bound first: of two numbers that do not compare, the second is kept. A `where`
+            # would read the data twice, and TVM takes a minute over two clamps in a row.
+            data = nearer(bound, data)
     return data
+
+
+def threshold(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::threshold(input, threshold, value)`; NaN stays."""
+    from tvm import relay
+
+    data = inputs[0]
+    limit, value = (relay.const(each, types[0]) for each in inputs[1:3])
+    return relay.where(relay.less_equal(data, limit), value, data)
 
 
 def _of_bits(name: str) -> Converter:
@@ -261,6 +273,6 @@ def _running(name: str) -> Converter:
 
 
 def _accumulated(data: Any, dtype: str, asked: int | None) -> Any:
-    """What is summed, in the type of the sum."""
-    own = dtype if "float" in dtype else "int64"
+    """What is summed, in the type of the sum; float16 does not hold one."""
+    own = "float32" if dtype == "float16" else dtype if "float" in dtype else "int64"
     return _cast(data, dtype, own if asked is None else _named(asked))

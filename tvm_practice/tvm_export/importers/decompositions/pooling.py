@@ -21,7 +21,23 @@ def rules() -> dict[Any, Rule]:
         found[largest] = _largest_of_windows(largest)
         adaptive = operator_of(f"adaptive_max_pool{axes}d.default")
         found[adaptive] = _largest_of_parts
+    for name in ("adaptive_avg_pool1d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"):
+        operator = operator_of(f"{name}.default")
+        found[operator] = _mean_of_parts(operator)
     return found
+
+
+def _mean_of_parts(operator: Any) -> Rule:
+    """Adaptive averages of 16-bit numbers, which do not hold a part's sum, by way of float32."""
+
+    def rule(x: Any, size: Sequence[int]) -> Any:
+        import torch
+
+        if x.dtype not in (torch.float16, torch.bfloat16):
+            return NotImplemented
+        return operator(x.to(torch.float32), size).to(x.dtype)
+
+    return rule
 
 
 def _largest_of_windows(operator: Any) -> Rule:

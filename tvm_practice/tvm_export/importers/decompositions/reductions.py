@@ -54,6 +54,7 @@ def rules() -> dict[Any, Rule]:
         aten.sum.dim_IntList: _accumulated(aten.sum.dim_IntList),
         aten.prod.dim_int: _accumulated(aten.prod.dim_int),
         aten.mean.dim: _in_float32(aten.mean.dim),
+        aten.mean.default: _in_float32(aten.mean.default),
         aten.var.correction: _variance,
         aten.var_mean.correction: _var_mean,
         aten.renorm.default: _renorm,

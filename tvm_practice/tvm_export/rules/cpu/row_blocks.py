@@ -13,8 +13,9 @@ from typing import Any
 from tvm_practice.tvm_export.rules.cpu.contraction import WAITING, Contraction, Tile, TileChoice
 from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant
 
-# Of the second cache, the part that all rows may fill without blocks, and the part for a block.
-_WHOLE, _PART = 0.8, 0.5
+# In second caches: what the other operand may be without blocks, as a third cache behind them is
+# quick enough for some more, and how much of one a block may fill.
+_WHOLE, _PART = 3.0, 0.5
 # Row tiles of a block: fewer take a panel from the second cache too often.
 _FEWEST, _MOST = 4, 64
 # Blocks have to save this part of what is read.
