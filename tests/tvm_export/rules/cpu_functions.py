@@ -789,7 +789,7 @@ def blocks_of_rows() -> dict[str, int]:
         "of one panel": tiles(1 << 19, 16),
         "that fits": tiles(1 << 25, 128),
         "with weights of the call": tiles(1 << 19, 128, prepack=False),
-        "with more weights": tiles(1 << 19, 4096, images=1),
+        "with more weights": tiles(1 << 19, 4096, images=2),
     }
 
 

@@ -17,6 +17,7 @@ again for those beyond it, and only what exists is written back.
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +66,9 @@ _COPIED = 1.05
 # Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
 _UNROLLED = (8, 4, 2, 1)
 # LLVM keeps sums in registers only in loops that access memory at most 250 times
-# (licm-mssa-max-acc-promotion). Eight steps of whole numbers do so more often, and their sums go
-# through memory: half as many stores as products.
-_UNROLLED_WHOLE = (4, 2, 1)
+# (licm-mssa-max-acc-promotion). Eight steps of whole numbers or of groups do so more often, and
+# their sums go through memory: half as many stores as products.
+_UNROLLED_LESS = (4, 2, 1)
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
 
@@ -104,8 +105,23 @@ class Contraction:
     @property
     def windowless(self) -> bool:
         """Whether every axis of `other` is one iterator, as in a matrix product."""
-        indices = [each for each in self.other.indices if constant(each) is None]
-        return all(each in self.extents for each in indices) and len(indices) == len(set(indices))
+        return self._is_of_iterators(self.other.indices)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether no window slides over `other`, which may be read in groups as it lies."""
+        from tvm import tirx
+
+        indices = list(self.other.indices)
+        if indices and isinstance(indices[-1], tirx.Ramp):
+            base = indices[-1].base
+            within = variables(base)
+            indices[-1] = within.pop() if len(within) == 1 else base
+        return self._is_of_iterators(indices)
+
+    def _is_of_iterators(self, indices: Iterable[Any]) -> bool:
+        known = [each for each in indices if constant(each) is None]
+        return all(each in self.extents for each in known) and len(known) == len(set(known))
 
     @property
     def of_group(self) -> bool:
@@ -341,8 +357,9 @@ def _unroll(found: Contraction, chunks: int) -> int:
     innermost = constant(found.extents[found.reduced[-1]]) or 1
     if len(found.reduced) == 1:  # it is what parts are made of
         innermost //= chunks
-    whole = str(found.block.body.buffer.dtype).startswith("int")
-    return next(s for s in (_UNROLLED_WHOLE if whole else _UNROLLED) if innermost % s == 0)
+    types = found.block.body.buffer.dtype, found.packed.source.dtype
+    less = any(str(each).startswith("int") for each in types)
+    return next(s for s in (_UNROLLED_LESS if less else _UNROLLED) if innermost % s == 0)
 
 
 def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:
@@ -381,7 +398,7 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
 
 def _streams(found: Contraction, cpu: Cpu) -> bool:
     """Whether sums may wait for a panel of the packed operand."""
-    return cpu.vector_bits >= _WIDE and found.windowless and not found.outer
+    return cpu.vector_bits >= _WIDE and found.is_matrix and not found.outer
 
 
 def _can_wait(found: Contraction, cpu: Cpu, choice: TileChoice) -> bool:
