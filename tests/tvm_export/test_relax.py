@@ -20,3 +20,14 @@ def test_convolutions_are_normalized_in_any_type() -> None:
     found = engines.call(engines.CURRENT, "tests.tvm_export.relax_functions:in_other_types", {})
     assert len(found) == 3
     assert max(found.values()) < 8, found
+
+
+def test_a_bias_is_added_before_float16_is_rounded() -> None:
+    found = engines.call(engines.CURRENT, "tests.tvm_export.relax_functions:rounded_twice", {})
+    assert len(found) == 6 and max(found.values()) < 0.1, found  # twice: 0.3
+
+
+def test_weights_need_not_be_contiguous() -> None:
+    name = "tests.tvm_export.relax_functions:channels_last_weights"
+    found = engines.call(engines.CURRENT, name, {})
+    assert len(found) == 4 and max(found.values()) < 8, found

@@ -121,6 +121,12 @@ def _checked(base: Any) -> Any:
                 }
             )
 
+        @staticmethod
+        def _convert_pytorch_tensor_to_tvm(tensor: Any) -> Any:
+            # What is not contiguous goes by way of NumPy, which has no bfloat16.
+            dense = tensor if tensor.is_contiguous() else tensor.to_dense().contiguous()
+            return base._convert_pytorch_tensor_to_tvm(dense)
+
         def _check_unsupported_func_type(self, nodes: Iterable[Any]) -> None:
             refuse_missing(nodes, self.convert_map)
 

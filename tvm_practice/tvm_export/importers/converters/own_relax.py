@@ -30,6 +30,8 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "bitwise_left_shift.Tensor": functools.partial(_shifted, False),
         "bitwise_right_shift.Tensor": functools.partial(_shifted, True),
         "convolution.default": _convolution,
+        "linear.default": _linear,
+        "addmm.default": _addmm,
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
         **recurrences(),
@@ -362,12 +364,52 @@ def _shifted(right: bool, node: Any, importer: Any) -> Any:
     return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint="shift")
 
 
+def _linear(node: Any, importer: Any) -> Any:
+    """TVM's; of float16 the bias is added before the sums are rounded, as PyTorch does it."""
+    from tvm import relax
+
+    given, emit = settings_of(node), importer.block_builder.emit
+    x, weight = importer.env[given["input"]], importer.env[given["weight"]]
+    if given["bias"] is None or str(x.ty.dtype) != "float16":
+        return importer._linear(node)
+    product = emit(relax.op.matmul(x, emit(relax.op.permute_dims(weight)), out_dtype="float32"))
+    return _rounded_sum(importer, product, importer.env[given["bias"]])
+
+
+def _addmm(node: Any, importer: Any) -> Any:
+    """Like `_linear`, of a sum with factors."""
+    from tvm import relax
+
+    given, emit = settings_of(node), importer.block_builder.emit
+    bias, x, y = (importer.env[given[name]] for name in ("self", "mat1", "mat2"))
+    if str(x.ty.dtype) != "float16" or not given["beta"]:
+        return importer._addmm(node)
+    product = emit(relax.op.matmul(x, y, out_dtype="float32"))
+    return _rounded_sum(importer, product, bias, beta=given["beta"], alpha=given["alpha"])
+
+
+def _rounded_sum(
+    importer: Any, product: Any, bias: Any, *, beta: float = 1, alpha: float = 1
+) -> Any:
+    """alpha * product + beta * bias, the product in float32, as float16."""
+    from tvm import relax
+
+    emit = importer.block_builder.emit
+    terms = []
+    for term, factor in ((product, alpha), (emit(relax.op.astype(bias, "float32")), beta)):
+        scaled = term if factor == 1 else relax.op.multiply(term, relax.const(factor, "float32"))
+        terms.append(emit(scaled))
+    return emit(relax.op.astype(emit(relax.op.add(*terms)), "float16"))
+
+
 def _convolution(node: Any, importer: Any) -> Any:
-    """TVM's, and the transposed ones of volumes."""
+    """TVM's, and the transposed ones of volumes; of float16 with the bias as in `_linear`."""
     from tvm import relax
 
     given = settings_of(node)
     x, weight = importer.env[given["input"]], importer.env[given["weight"]]
+    if not given["transposed"] and given["bias"] is not None and str(x.ty.dtype) == "float16":
+        return _biased_convolution(node, importer, given["bias"])
     if not given["transposed"] or x.ty.ndim != 5:
         return importer._convolution(node)
     emit = importer.block_builder.emit
@@ -386,3 +428,19 @@ def _convolution(node: Any, importer: Any) -> Any:
         return found
     bias = emit(relax.op.reshape(importer.env[given["bias"]], (1, -1, 1, 1, 1)))
     return emit(relax.op.add(found, bias))
+
+
+def _biased_convolution(node: Any, importer: Any, name: Any) -> Any:
+    """A convolution of float16, whose bias has this name."""
+    from tvm import relax
+
+    bias, axes = importer.env[name], node.meta["val"].ndim - 2
+    importer.env[name] = None
+    try:
+        rounded = importer._convolution(node)
+    finally:
+        importer.env[name] = bias
+    # `keeping_types` has it as float32's, rounded.
+    exact = importer.block_builder.lookup_binding(rounded).args[0]
+    bias = importer.block_builder.emit(relax.op.reshape(bias, (1, -1, *[1] * axes)))
+    return _rounded_sum(importer, exact, bias)
