@@ -262,6 +262,57 @@ def _systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
     )
 
 
+def _large_systems(a: torch.Tensor, b: torch.Tensor) -> Outputs:
+    """Of more rows than are unrolled: batches, one matrix for many, the right side, halves."""
+    a = a + 3 * torch.eye(a.shape[-1])
+    positive = a @ a.mT + torch.eye(a.shape[-1])
+    factors = torch.linalg.lu_factor(a)
+    one = torch.linalg.lu_factor(a[0])
+    return (
+        torch.linalg.solve(a, b),
+        torch.linalg.solve(a[0], b),
+        torch.linalg.solve(a, b.mT, left=False),
+        torch.linalg.solve(a[0], b[0, :, 0]),
+        *(torch.linalg.det(a / 4), *torch.linalg.slogdet(a), torch.linalg.inv(a)),
+        *(*torch.linalg.lu(a), *torch.linalg.lu(a[0, :, :19]), *torch.linalg.lu(a[:, :18])),
+        *(*factors, *torch.lu_unpack(*one)),
+        torch.lu_unpack(factors[0], factors[1], unpack_data=False)[0],
+        *torch.lu_unpack(factors[0], factors[1], unpack_pivots=False)[1:],
+        torch.linalg.lu_solve(*factors, b),
+        torch.linalg.lu_solve(*one, b.mT, left=False),
+        torch.linalg.lu_solve(*one, b, adjoint=True),
+        torch.linalg.cholesky(positive),
+        torch.linalg.cholesky(positive, upper=True),
+        torch.cholesky_solve(b, torch.linalg.cholesky(positive)),
+        torch.cholesky_inverse(torch.linalg.cholesky(positive[0], upper=True), upper=True),
+        torch.linalg.solve_triangular(a.triu(), b, upper=True),
+        torch.linalg.solve_triangular(a[0].tril(), b.mT, upper=False, left=False),
+        torch.linalg.solve_triangular(a.tril() / 9, b, upper=False, unitriangular=True),
+        torch.triangular_solve(b, a, upper=False, transpose=True)[0],
+        *(*torch.linalg.qr(a), *torch.linalg.qr(a[:, :, :18], mode="complete")),
+        *(*torch.linalg.qr(a[0, :19]), torch.linalg.qr(a, mode="r")[1]),
+        torch.ormqr(*torch.geqrf(a), b),
+        torch.ormqr(*torch.geqrf(a[0, :, :19]), b[0].mT, left=False, transpose=True),
+        torch.linalg.householder_product(*torch.geqrf(a[:, :, :17])),
+    )
+
+
+def _bits(x: torch.Tensor, y: torch.Tensor) -> Outputs:
+    """The numbers next to others, with the signs of zeros, in every type."""
+    found = [torch.nextafter(one, other) for one in (x, y) for other in (x, y, x[0])]
+    return *found, *(1 / each for each in found)
+
+
+def _bytes_in_products(x: torch.Tensor, n: torch.Tensor, scales: torch.Tensor) -> Outputs:
+    wide = n.to(torch.int32)
+    return (
+        torch._int_mm(n, n.T),
+        torch._int_mm(n, (n * 3).T) + wide[:, :1],
+        torch._weight_int8pack_mm(x, n, scales),
+        *(F.pad(n > 0, (1, 2), value=value) for value in (0, 1, 0.5, -2)),
+    )
+
+
 def _spectra(a: torch.Tensor, b: torch.Tensor) -> Outputs:
     """What does not depend on the vectors' signs; one matrix of three is singular."""
     values, vectors = torch.linalg.eigh(a @ a.mT)
@@ -500,6 +551,12 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "norms": (_norms, (image, torch.rand(4))),
         "indexing": (_indexing, (cube, torch.randint(0, 4, (4, 5)), torch.rand(4) > 0.5)),
         "systems": (_systems, (torch.randn(2, 4, 4), torch.randn(2, 4, 3))),
+        "large systems": (_large_systems, (torch.randn(2, 20, 20), torch.randn(2, 20, 3))),
+        **{f"bits of {each}": (_bits, _next(each)) for each in ("float32", "float16", "bfloat16")},
+        "bytes in products": (
+            _bytes_in_products,
+            (torch.randn(16, 32), _whole(24, 32).to(torch.int8) * 9, torch.rand(24)),
+        ),
         "spectra": (_spectra, (torch.randn(2, 4, 4), _singular(torch.randn(3, 5, 3)))),
         "complex": (_complex, (torch.randn(4, 6), torch.rand(4, 3))),
         "float16": (_narrow, tuple(each.half() for each in wide)),
@@ -545,6 +602,13 @@ def _places_of_gammas() -> tuple[torch.Tensor, ...]:
     a, x = torch.meshgrid(values, values * 1.0001, indexing="ij")
     y = torch.cat([torch.linspace(-30, 30, 61), torch.tensor([*edges, 2, -2, 1e4])])
     return a.contiguous(), x.contiguous(), y
+
+
+def _next(dtype: str) -> tuple[torch.Tensor, ...]:
+    values = [0.0, -0.0, 1, -1, 1.5, math.inf, -math.inf, math.nan, 65504, -3e38, 6e-8, 6.1e-5]
+    numbers = torch.tensor([*values, -1e-40], dtype=getattr(torch, dtype))
+    one, other = torch.meshgrid(numbers, numbers, indexing="ij")
+    return one.contiguous(), other.contiguous()
 
 
 def _not_finite() -> torch.Tensor:
@@ -603,13 +667,14 @@ def differences(family: str) -> list[str]:
 
     function, given = _families()[family]
     expected = function(*given)
-    if family.endswith("float16"):  # in which PyTorch rounds some sums at each step
+    if family in ("float16", "bfloat16"):  # in which PyTorch rounds some sums at each step
         expected = tuple(
             exact.to(each.dtype)
             for exact, each in zip(function(*(x.double() for x in given)), expected, strict=True)
         )
     # Verification counts a NaN as wrong where it needs its reference in float64.
-    verified = family not in ("recurrences", "extremes", "rare", "gammas", "losses", "asking")
+    beyond = ("recurrences", "extremes", "rare", "gammas", "losses", "asking")
+    verified = family not in beyond and not family.startswith("bits")
     config = ExportConfig(example_input=given)
     model: torch.nn.Module = _Model(function)
     if family == "quantized":  # which come as programs; these have no eval()
@@ -626,7 +691,7 @@ def refusal(name: str) -> str:
 
     models: dict[str, Callable[[Any], Any]] = {
         "random": lambda x: (F.dropout(x, training=True),),
-        "missing": lambda x: (torch.linalg.lu(x.repeat(6, 6))[1],),
+        "missing": lambda x: (torch.linalg.ldl_factor_ex(x)[0],),
         "rank": lambda x: (torch.linalg.lstsq(x[:, :2], x, driver="gelsd").residuals,),
         "mask": lambda x: (x[x > 0],),
         "unique": lambda x: (torch.unique(x),),

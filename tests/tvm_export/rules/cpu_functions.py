@@ -838,6 +838,53 @@ def left_out() -> list[list[str]]:
     return taken
 
 
+def winograd_beside_nan(channels_last: bool) -> dict[str, Any]:
+    """A padded 3x3 convolution by Winograd's algorithm, with and without NaN and infinities.
+
+    Returns:
+        "rules"; "error" of the sums of finite inputs, to float64's, in units of the largest;
+        "touched", how many outputs have a window with NaN or an infinity, and how many of those
+        are "finite"; "changed", how many of the others differ by a bit.
+    """
+    import torch
+    from tvm.relax import op
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    random = np.random.default_rng(5)
+    x, weight = _normal(random, (2, 48, 29, 31)), _normal(random, (64, 48, 3, 3))
+    wide = torch.from_numpy(x).double(), torch.from_numpy(weight).double()
+    exact = torch.conv2d(*wide, padding=1).numpy()
+    rare = x.copy()
+    places = [(0, 3, 0, 0), (0, 9, 28, 30), (0, 47, 13, 14), (1, 0, 6, 3), (1, 8, 21, 20)]
+    for place, value in zip(places, (np.nan, np.inf, -np.inf, np.inf, np.nan), strict=True):
+        rare[place] = value
+    unknown = torch.from_numpy(~np.isfinite(rare)).any(1, keepdim=True).float()
+    touched = torch.max_pool2d(unknown, 3, 1, 1).bool().expand(exact.shape).numpy()
+
+    def convolution(x: Any, weight: Any) -> Any:
+        if not channels_last:
+            return op.nn.conv2d(x, weight, padding=1)
+        return op.nn.conv2d(x, weight, padding=1, data_layout="NHWC", kernel_layout="HWIO")
+
+    if channels_last:
+        weight = weight.transpose(2, 3, 1, 0).copy()
+        x, rare = (each.transpose(0, 2, 3, 1).copy() for each in (x, rare))
+    report: list[Decision] = []
+    module = _module((convolution, [x.shape], [weight]))
+    scheduled = schedule_defaults(module, _target(None), report=report)
+    found, beside = (_run(scheduled, _target(None), [each]) for each in (x, rare))
+    if channels_last:
+        found, beside = (each.transpose(0, 3, 1, 2) for each in (found, beside))
+    return {
+        "rules": [each.rule for each in report],
+        "error": float(np.abs(found - exact).max() / np.abs(exact).max()),
+        "touched": int(touched.sum()),
+        "finite": int(np.isfinite(beside[touched]).sum()),
+        "changed": int((beside != found)[~touched].sum()),
+    }
+
+
 def winograd_cuts() -> dict[str, list[int] | str]:
     """How a processor with 2 MiB of second cache cuts convolutions for Winograd's algorithm.
 

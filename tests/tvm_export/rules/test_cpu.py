@@ -221,6 +221,16 @@ def test_winograd_where_it_gains(session: engines.Session) -> None:
     }
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_winograds_outputs_are_of_their_own_window_alone(
+    session: engines.Session, channels_last: bool
+) -> None:
+    """A tile is of 4x4 inputs; NaN in the fourth row is none of the first row's outputs."""
+    found = session.call(f"{FUNCTIONS}:winograd_beside_nan", {"channels_last": channels_last})
+    assert "winograd" in found["rules"] and found["error"] < 1e-6, found
+    assert found["touched"] > 0 == found["finite"] == found["changed"], found
+
+
 @x86
 def test_another_processors_cache_is_not_this_ones(session: engines.Session) -> None:
     found = session.call(f"{FUNCTIONS}:caches")

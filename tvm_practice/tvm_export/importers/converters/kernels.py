@@ -13,7 +13,7 @@ def called(
     name: str,
     inputs: Sequence[Any],
     shapes: Sequence[Any],
-    dtype: str,
+    dtype: str | Sequence[str],
     **settings: Any,
 ) -> tuple[Any, ...]:
     """Add a kernel to the module and call it; its outputs.
@@ -24,7 +24,7 @@ def called(
         name: of the function.
         inputs: Relax variables.
         shapes: of the outputs.
-        dtype: of the outputs.
+        dtype: of the outputs; one for each where they differ, the first the text's.
         settings: by placeholder.
     """
     import tvm
@@ -34,9 +34,10 @@ def called(
         f'{{"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": 8, "{HOST_ONLY}": True}}'
     )
     builder = importer.block_builder
-    filled = text.format(attributes=attributes, dtype=dtype, **settings)
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
+    filled = text.format(attributes=attributes, dtype=dtypes[0], **settings)
     kernel = builder.add_func(tvm.script.from_source(filled), name)
-    kinds = [relax.TensorType(shape, dtype) for shape in shapes]
+    kinds = [relax.TensorType(*each) for each in zip(shapes, dtypes, strict=True)]
     if len(kinds) == 1:
         return (builder.emit(relax.call_tir(kernel, list(inputs), out_ty=kinds[0])),)
     found = builder.emit(relax.call_tir(kernel, list(inputs), out_ty=kinds))

@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.importers.converters import gammas, spectra
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.importers.converters.factorizations import factorizations
 from tvm_practice.tvm_export.importers.converters.recurrences import recurrences
 
 
@@ -26,7 +27,8 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "special_bessel_j1.default": functools.partial(_of_the_c_library, "j1", is_bessel=True),
         "special_bessel_y0.default": functools.partial(_of_the_c_library, "y0", is_bessel=True),
         "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1", is_bessel=True),
-        "nextafter.default": functools.partial(_of_the_c_library, "nextafter"),
+        "nextafter.default": _next_after,
+        "_int_mm.default": _int_mm,
         "bitwise_left_shift.Tensor": functools.partial(_shifted, False),
         "bitwise_right_shift.Tensor": functools.partial(_shifted, True),
         "convolution.default": _convolution,
@@ -35,6 +37,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
         **recurrences(),
+        **factorizations(),
         "igamma.default": functools.partial(gammas.incomplete_gamma, False),
         "igammac.default": functools.partial(gammas.incomplete_gamma, True),
         "_linalg_eigh.default": spectra.eigh,
@@ -336,6 +339,42 @@ def _of_the_c_library(name: str, node: Any, importer: Any, *, is_bessel: bool = 
         return te.compute(shape, lambda *i: of(*(each(*i) for each in wide)))
 
     return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint=name)
+
+
+def _next_after(node: Any, importer: Any) -> Any:
+    """The C library's; of 16 bits, by the numbers' bits as whole numbers."""
+    from tvm import te, tirx, topi
+
+    operands = [importer.env[each] for each in node.args]
+    dtype = str(operands[0].ty.dtype)
+    if dtype not in ("float16", "bfloat16"):
+        return _of_the_c_library("nextafter", node, importer)
+    # A bfloat16 is the first half of a float32.
+    kept, bits, lowest = ("float32", "int32", 16) if dtype == "bfloat16" else (dtype, "int16", 0)
+    shape = [int(each) for each in node.meta["val"].shape]
+    step, zero = tirx.const(1 << lowest, bits), tirx.const(0, kept)
+
+    def of(x: Any, y: Any) -> Any:
+        at = tirx.reinterpret(bits, x)
+        away = tirx.Select(y > x, x > zero, x < zero)
+        next_to_zero = tirx.Select(y > zero, step, step | tirx.min_value(bits))
+        moved = tirx.Select(x == zero, next_to_zero, tirx.Select(away, at + step, at - step))
+        found = tirx.Select(x == y, y, tirx.reinterpret(kept, moved))
+        return tirx.Select(tirx.any(tirx.isnan(x), tirx.isnan(y)), x + y, found)
+
+    def compute(*tensors: Any) -> Any:
+        x, y = (topi.cast(topi.broadcast_to(each, shape), kept) for each in tensors)
+        return topi.cast(te.compute(shape, lambda *i: of(x(*i), y(*i))), dtype)
+
+    return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint="nextafter")
+
+
+def _int_mm(node: Any, importer: Any) -> Any:
+    """Products of int8, summed in int32."""
+    from tvm import relax
+
+    one, other = (importer.env[each] for each in node.args)
+    return importer.block_builder.emit(relax.op.matmul(one, other, out_dtype="int32"))
 
 
 def _shifted(right: bool, node: Any, importer: Any) -> Any:

@@ -47,7 +47,17 @@ def rules() -> dict[Any, Rule]:
         aten.slice_scatter.default: _slice_scatter,
         aten.masked_fill.Scalar: _masked_fill,
         aten.masked_fill.Tensor: _masked_fill,
+        aten.constant_pad_nd.default: _constant_pad,
     }
+
+
+def _constant_pad(x: Any, pad: Any, value: Any = 0) -> Any:
+    """Of bool, by whether the value is not 0."""
+    import torch
+
+    if x.dtype != torch.bool or value in (0, 1):
+        return NotImplemented
+    return torch.ops.aten.constant_pad_nd.default(x, pad, True)
 
 
 def _arange(start: Any, end: Any, step: Any = 1, **settings: Any) -> Any:

@@ -1,6 +1,7 @@
-"""Small systems of linear equations: eliminations unrolled, a step per row.
+"""Systems of linear equations: eliminations, unrolled for small matrices, a step per row.
 
-A singular matrix gives infinities or NaN at run time, where PyTorch raises.
+Larger ones are factored by `converters.factorizations`, on processors alone. A singular matrix
+gives infinities or NaN at run time, where PyTorch raises.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import Any
 Rule = Callable[..., Any]
 
 _LARGEST = 16
-"""Rows of the largest matrix: each is a dozen operators."""
+"""Rows of the largest matrix that is unrolled: each is a dozen operators."""
 
 
 def rules() -> dict[Any, Rule]:
@@ -42,8 +43,8 @@ def rules() -> dict[Any, Rule]:
     }
 
 
-def _takes(a: Any) -> bool:
-    return bool(max(a.shape[-2:]) <= _LARGEST and a.numel() > 0)
+def _is_small(a: Any) -> bool:
+    return bool(max(a.shape[-2:]) <= _LARGEST)
 
 
 def _tensor_inverse(a: Any, ind: int = 2) -> Any:
@@ -83,6 +84,9 @@ def _lu(a: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
     """L below and U above the diagonal, the rows' order, and which was exchanged with which."""
     import torch
 
+    if not _is_small(a):
+        lu, exchanges, _ = torch.ops.aten.linalg_lu_factor_ex.default(a, pivot=pivot)
+        return lu, _order(lu, exchanges), exchanges
     m, n = a.shape[-2:]
     rows, columns = torch.arange(m), torch.arange(n)
     order = rows.expand(a.shape[:-1])
@@ -113,6 +117,9 @@ def _substituted(a: Any, b: Any, upper: bool, unit: bool = False) -> Any:
     n = a.shape[-1]
     shape = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
     b = b.expand(*shape, *b.shape[-2:])
+    if not _is_small(a):
+        solve = torch.ops.aten.linalg_solve_triangular.default
+        return solve(a.expand(*shape, n, n), b, upper=upper, unitriangular=unit)
     found: list[Any] = [None] * n
     for k in reversed(range(n)) if upper else range(n):
         known = range(k + 1, n) if upper else range(k)
@@ -152,8 +159,6 @@ def _nothing(a: Any) -> tuple[Any, Any]:
 def _det(a: Any) -> Any:
     if not a.numel():
         return a.new_ones(a.shape[:-2]), *_nothing(a)
-    if not _takes(a):
-        return NotImplemented
     lu, _, exchanged = _lu(a)
     return _diagonal(lu).prod(-1) * _sign(exchanged).to(a.dtype), lu, exchanged
 
@@ -163,8 +168,6 @@ def _slogdet(a: Any) -> Any:
 
     if not a.numel():
         return a.new_ones(a.shape[:-2]), a.new_zeros(a.shape[:-2]), *_nothing(a)
-    if not _takes(a):
-        return NotImplemented
     lu, _, exchanged = _lu(a)
     diagonal = _diagonal(lu)
     negative = (diagonal < 0).sum(-1) % 2
@@ -173,24 +176,29 @@ def _slogdet(a: Any) -> Any:
     return sign, torch.log(torch.abs(diagonal)).sum(-1), lu, exchanged
 
 
-def _solved(lu: Any, order: Any, b: Any) -> Any:
-    b = b.expand(*lu.shape[:-2], *b.shape[-2:])
+def _solved(lu: Any, order: Any, b: Any, adjoint: bool = False) -> Any:
+    """The x of a x = b, or of its transposed matrix, for the factors of `a` and its rows' order."""
+    import torch
+
+    shape = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
+    order, b = order.expand(*shape, order.shape[-1]), b.expand(*shape, *b.shape[-2:])
+    if adjoint:
+        found = _substituted(lu.mT, _substituted(lu.mT, b, False), True, True)
+        return _permutation(order, lu.dtype) @ found
     return _substituted(lu, _substituted(lu, _rows(b, order), False, True), True)
 
 
 def _solve(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    if not left:
-        return NotImplemented
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     given = b.unsqueeze(-1) if vector else b
-    if not a.numel() and b.shape[: b.ndim - 1 + vector] == a.shape[:-1]:
+    if left and not a.numel() and b.shape[: b.ndim - 1 + vector] == a.shape[:-1]:
         return b.clone(), *_nothing(a), _none(a)
-    if not _takes(a) or b.numel() == 0:
+    if not a.numel() or b.numel() == 0:
         return NotImplemented
     lu, order, exchanged = _lu(a)
-    if given.ndim > a.ndim:
-        return NotImplemented
-    found = _solved(lu, order, given)
+    sides = given if left else given.mT
+    found = _solved(lu, order, sides, adjoint=not left)
+    found = found if left else found.mT
     return found.squeeze(-1) if vector else found, lu, exchanged, _none(a)
 
 
@@ -199,21 +207,19 @@ def _inverse(a: Any, *, check_errors: bool = False) -> Any:
 
     if not a.numel():
         return a.clone(), _none(a)
-    if not _takes(a):
-        return NotImplemented
     lu, order, _ = _lu(a)
     return _solved(lu, order, torch.eye(a.shape[-1], dtype=a.dtype)), _none(a)
 
 
 def _lu_factor(a: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    if not _takes(a):
+    if not a.numel() or not _is_small(a):
         return NotImplemented
     lu, _, exchanged = _lu(a, pivot)
     return lu, exchanged, _none(a)
 
 
 def _lu_parts(a: Any, *, pivot: bool = True) -> Any:
-    if not _takes(a):
+    if not a.numel():
         return NotImplemented
     lu, order, _ = _lu(a, pivot)
     permutation = _permutation(order, a.dtype)
@@ -239,12 +245,15 @@ def _triangles(lu: Any) -> tuple[Any, Any]:
     return lower, torch.triu(lu[..., :count, :])
 
 
-def _order(exchanged: Any, count: int) -> Any:
-    """Where each of `count` rows comes from, after the exchanges one after the other."""
+def _order(lu: Any, exchanged: Any) -> Any:
+    """Where each row of a matrix's factors comes from, after its rows' exchanges."""
     import torch
 
-    rows = torch.arange(count)
-    order = rows.expand(*exchanged.shape[:-1], count)
+    if not _is_small(lu):
+        unpacked = torch.ops.aten.lu_unpack.default(lu, exchanged, unpack_data=False)
+        return unpacked[0].argmax(-2)
+    rows = torch.arange(lu.shape[-2])
+    order = rows.expand(*exchanged.shape[:-1], lu.shape[-2])
     for k in range(exchanged.shape[-1]):
         other = exchanged[..., k : k + 1].to(torch.int64) - 1
         moved = torch.where(rows == k, other, torch.where(rows == other, k, rows))
@@ -257,48 +266,45 @@ def _lu_unpack(
 ) -> Any:
     import torch
 
-    if not unpack_data or not unpack_pivots:
-        return NotImplemented
+    parts = _triangles(lu) if unpack_data else (lu.new_zeros(0), lu.new_zeros(0))
+    if not unpack_pivots:
+        return lu.new_zeros(0), *parts
+    m = lu.shape[-2]
     if not lu.numel():
-        m = lu.shape[-2]
-        one = torch.eye(m, dtype=lu.dtype).expand(*lu.shape[:-2], m, m)
-        return one.clone(), *_triangles(lu)
-    if not _takes(lu):
+        return torch.eye(m, dtype=lu.dtype).expand(*lu.shape[:-2], m, m).clone(), *parts
+    if _is_small(lu):
+        return _permutation(_order(lu, exchanged), lu.dtype), *parts
+    if not unpack_data:
         return NotImplemented
-    return _permutation(_order(exchanged, lu.shape[-2]), lu.dtype), *_triangles(lu)
+    unpacked = torch.ops.aten.lu_unpack.default(lu, exchanged, unpack_data=False)
+    return unpacked[0], *parts
 
 
 def _lu_solve(lu: Any, exchanged: Any, b: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    import torch
-
-    if not _takes(lu) or b.numel() == 0:
+    if not lu.numel() or b.numel() == 0:
         return NotImplemented
-    if not left:
-        return _lu_solve(lu, exchanged, b.mT, adjoint=not adjoint).mT
-    order = _order(exchanged, lu.shape[-1])
-    shape = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
-    order = order.expand(*shape, order.shape[-1])
-    if adjoint:
-        found = _substituted(lu.mT, _substituted(lu.mT, b, False), True, True)
-        return _permutation(order, lu.dtype) @ found
-    return _solved(lu.expand(*shape, *lu.shape[-2:]), order, b)
+    order = _order(lu, exchanged)
+    if left:
+        return _solved(lu, order, b, adjoint)
+    return _solved(lu, order, b.mT, not adjoint).mT
 
 
 def _solve_triangular(
     a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
-    if not _takes(a) or b.numel() == 0:
+    if not a.numel() or b.numel() == 0:
         return NotImplemented
-    if left:
-        return _substituted(a, b, upper, unitriangular)
-    found = _substituted(a.mT, b.mT, not upper, unitriangular)
-    return found.mT
+    if not left:
+        return _substituted(a.mT, b.mT, not upper, unitriangular).mT
+    if not _is_small(a) and a.shape[:-2] == b.shape[:-2]:
+        return NotImplemented
+    return _substituted(a, b, upper, unitriangular)
 
 
 def _triangular_solve(
     b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
-    if not _takes(a) or b.numel() == 0:
+    if not a.numel() or b.numel() == 0:
         return NotImplemented
     given = a.mT if transpose else a
     found = _substituted(given, b, upper != transpose, unitriangular)
@@ -309,6 +315,8 @@ def _lower(a: Any) -> Any:
     """The Cholesky factor below the diagonal, of which only that half is read."""
     import torch
 
+    if not _is_small(a):
+        return torch.ops.aten.linalg_cholesky_ex.default(a)[0]
     n = a.shape[-1]
     rows = torch.arange(n)
     columns: list[Any] = []
@@ -324,21 +332,18 @@ def _lower(a: Any) -> Any:
 def _cholesky(a: Any, upper: bool = False) -> Any:
     if not a.numel():
         return a.clone()
-    if not _takes(a):
-        return NotImplemented
     return _lower(a.mT).mT if upper else _lower(a)
 
 
 def _cholesky_ex(a: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-    factor = _cholesky(a, upper)
-    return NotImplemented if factor is NotImplemented else (factor, _none(a))
+    if a.numel() and not upper and not _is_small(a):
+        return NotImplemented
+    return _cholesky(a, upper), _none(a)
 
 
 def _cholesky_solve(b: Any, factor: Any, upper: bool = False) -> Any:
     if b.numel() == 0:
         return b.clone()
-    if not _takes(factor):
-        return NotImplemented
     lower = factor.mT if upper else factor
     return _substituted(lower.mT, _substituted(lower, b, False), True)
 
@@ -348,7 +353,5 @@ def _cholesky_inverse(factor: Any, upper: bool = False) -> Any:
 
     if factor.numel() == 0:
         return factor.clone()
-    if not _takes(factor):
-        return NotImplemented
     one = torch.eye(factor.shape[-1], dtype=factor.dtype)
     return _cholesky_solve(one.expand(factor.shape), factor, upper)

@@ -1,6 +1,7 @@
-"""Orthogonal factors of small matrices: Householder's reflections unrolled, one per column.
+"""Orthogonal factors: Householder's reflections, unrolled for few columns, one per column.
 
-The signs are LAPACK's. See Golub and Van Loan, Matrix Computations, 4th edition, section 5.2.
+More of them are made and applied by `converters.factorizations`, on processors alone. The signs
+are LAPACK's. See Golub and Van Loan, Matrix Computations, 4th edition, section 5.2.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 Rule = Callable[..., Any]
 
 _MOST = 16
-"""Reflections at most: each is a dozen operators."""
+"""Reflections that are unrolled at most: each is a dozen operators."""
 
 
 def rules() -> dict[Any, Rule]:
@@ -25,15 +26,15 @@ def rules() -> dict[Any, Rule]:
     }
 
 
-def _takes(a: Any) -> bool:
-    return bool(min(a.shape[-2:]) <= _MOST and a.numel() > 0)
+def _are_few(a: Any) -> bool:
+    return bool(min(a.shape[-2:]) <= _MOST)
 
 
 def _geqrf(a: Any) -> Any:
     """R on and above the diagonal, the reflections' vectors below; their factors."""
     import torch
 
-    if not _takes(a):
+    if not a.numel() or not _are_few(a):
         return NotImplemented
     m, n = a.shape[-2:]
     rows, columns = torch.arange(m), torch.arange(n)
@@ -66,6 +67,8 @@ def _applied(packed: Any, factors: Any, x: Any, transposed: bool) -> Any:
     """Q x or Qᵀ x, Q being the product of the reflections as `_geqrf` packs them."""
     import torch
 
+    if not _are_few(packed):
+        return torch.ops.aten.ormqr.default(packed, factors, x, True, transposed)
     rows = torch.arange(packed.shape[-2])
     count = factors.shape[-1]
     for k in range(count) if transposed else reversed(range(count)):
@@ -82,9 +85,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     one = torch.eye(m, height, dtype=a.dtype).expand(*a.shape[:-2], m, height)
     if not a.numel():
         return one.clone(), a.new_zeros(*a.shape[:-2], height, a.shape[-1])
-    if not _takes(a):
-        return NotImplemented
-    packed, factors = _geqrf(a)
+    packed, factors = torch.ops.aten.geqrf.default(a)
     r = torch.triu(packed[..., :height, :])
     if mode == "r":
         return a.new_zeros(0), r
@@ -94,7 +95,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 def _householder_product(packed: Any, factors: Any) -> Any:
     import torch
 
-    if not _takes(packed):
+    if not packed.numel():
         return NotImplemented
     one = torch.eye(*packed.shape[-2:], dtype=packed.dtype).expand(packed.shape)
     return _applied(packed, factors, one, False)
@@ -103,8 +104,7 @@ def _householder_product(packed: Any, factors: Any) -> Any:
 def _ormqr(packed: Any, factors: Any, x: Any, left: bool = True, transpose: bool = False) -> Any:
     if not packed.numel():  # no reflection
         return x.clone()
-    if not _takes(packed):
-        return NotImplemented
     if left:
-        return _applied(packed, factors, x, transpose)
+        few = _are_few(packed)
+        return _applied(packed, factors, x, transpose) if few else NotImplemented
     return _applied(packed, factors, x.mT, not transpose).mT

@@ -17,6 +17,7 @@ def rules() -> dict[Any, Rule]:
         aten.mm.default: _of_nothing,
         aten.bmm.default: _of_nothing,
         aten.addbmm.default: _addbmm,
+        aten._weight_int8pack_mm.default: _by_bytes,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
         aten._trilinear.default: _trilinear,
@@ -39,6 +40,15 @@ def _addbmm(x: Any, one: Any, other: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     if beta == 0:
         return product.expand_as(x + product)
     return (x if beta == 1 else x * beta) + product
+
+
+def _by_bytes(x: Any, weight: Any, scales: Any) -> Any:
+    """By an (outputs, inputs) matrix of int8, each row of which has a scale."""
+    import torch
+
+    wide = torch.float32 if x.dtype == torch.bfloat16 else x.dtype
+    product = x.to(wide) @ weight.to(wide).T
+    return (product * scales.to(wide)).to(x.dtype)
 
 
 def _cdist(x: Any, y: Any, p: float, compute_mode: Any = None) -> Any:
