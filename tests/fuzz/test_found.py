@@ -250,6 +250,25 @@ _CLASSIC = {
     "sum of multiples": "torch.add(x, x.flip(1), alpha=-3)",
     "sum of multiples of integers": "torch.add(n, 5, alpha=2)",
     "variance by default": "torch.var(x, dim=1, correction=None)",
+    "variance, far corrected": "torch.var(x, dim=1, correction=2) + x.var(0, correction=5).mean()",
+    "variance and mean": "torch.var_mean(x, (0, 1), correction=3, keepdim=True)[0]",
+    "mean beside a deviation": "torch.std_mean(x.half(), 1)[1]",
+    "number of others than 0": "torch.count_nonzero(n & 1, 1) + b.count_nonzero()",
+    "state of two layers in both directions": "torch.gru(x.reshape(3, 3, 11), "
+    "torch.zeros(4, 3, 2), [each for i in (11, 11, 4, 4) for each in ("
+    "torch.arange(6.0 * i).reshape(6, i).sin(), torch.arange(12.0).reshape(6, 2).cos(), "
+    "torch.arange(6.0).sin(), torch.arange(6.0).cos())], True, 2, 0.0, False, True, False)[1]",
+    "circular padding": f"F.pad({_IMAGE}, (3, 1, 0, 2), mode='circular')",
+    "places of the largest": f"F.max_pool2d({_IMAGE}, 2, 1, 1, return_indices=True)[1]",
+    "places of the largest, spread": "F.max_pool1d(x[None], 3, 4, 1, 2, ceil_mode=True, "
+    "return_indices=True)[1]",
+    "places in volumes": "F.max_pool3d(x.reshape(1, 3, 3, 11)[:, 1:].relu(), 2, 2, 1, "
+    "return_indices=True)[1]",
+    "bags": "F.embedding_bag(n[:, :6] & 1, x[:2])",
+    "bags of weights": "F.embedding_bag(n[:, :33] & 1, x[:2], per_sample_weights=x, mode='sum')",
+    "bags without a row": "F.embedding_bag(n[:, :4] & 1, x[:2], mode='mean', padding_idx=1)",
+    "largest of bags": "F.embedding_bag(n[0, :6] & 1, x[:2], torch.tensor([0, 2, 4]), mode='max', "
+    "padding_idx=0)",
     "nearest by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5)",
     "bilinear by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5, mode='bilinear')",
     "gelu by tanh": "F.gelu(x * 4, approximate='tanh')",
@@ -372,6 +391,8 @@ _CLASSIC_RARE = {
     "largest of windows of pairs": "F.max_pool1d(x.double()[None], 2, 1, 0, dilation=3)",
     "largest of infinite windows": "F.max_pool2d((x - n.float().exp())[None, None], 3, 2, 1)",
     "largest of adaptive windows": "F.adaptive_max_pool2d(x[None, None], (2, 7))",
+    "places of the largest of windows": "F.max_pool2d(x[None, None], 3, 2, 1, "
+    "return_indices=True)[1]",
     "truth": "x.to(torch.bool) ^ x.half().bool()",
     "all": "x.all(-1, keepdim=True)",
     "any of 16 bits": "x.half().any(0)",
@@ -399,7 +420,10 @@ def test_the_classic_engine_orders_nan_and_infinities_as_pytorch(process_of: Pro
     ("code", "told"),
     [
         (f"F.avg_pool2d({_IMAGE}, 2, divisor_override=3)", "divisor_override=3"),
-        ("x.var(1, correction=2)", "correction=2"),
+        (
+            "F.embedding_bag(torch.tensor([1, 2, 0]), x, torch.tensor([0, 1]))",
+            "bags whose lengths are not constant and equal",
+        ),
         (f"F.interpolate({_IMAGE}, scale_factor=1.4, mode='bilinear')", "no whole size"),
     ],
 )

@@ -81,13 +81,19 @@ def counted(data: Any, indices: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _corrected(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
-    """`aten::var(input, dim, correction, keepdim)`, whose converter knows 0 and 1."""
-    if len(inputs) == 4 and inputs[2] is None:
-        inputs[2] = 1
-    if len(inputs) == 4 and inputs[2] not in (0, 1):
-        raise Refused(f"{operator} with correction={inputs[2]}")
-    return inputs
+def _around(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::pad(input, pad, mode, value)` without the circular mode, which TVM refuses."""
+    from tvm import relay
+
+    if inputs[2] != "circular":
+        return inputs
+    data, ends = inputs[0], [int(each) for each in inputs[1]]
+    rank = len(shape_of(data))
+    for place, (before, after) in enumerate(zip(ends[::2], ends[1::2], strict=True), start=1):
+        extent = shape_of(data)[rank - place]
+        places = [each % extent for each in range(-before, extent + after)]
+        data = relay.take(data, relay.const(places, "int64"), axis=rank - place)
+    return [data, [0] * len(ends), "constant", 0.0]
 
 
 def _with_weights(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
@@ -162,6 +168,7 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::avg_pool3d": _without_divisor,
     "aten::group_norm": _with_weights,
     "aten::index": _from_the_first,
+    "aten::pad": _around,
     "aten::pixel_shuffle": _in_a_batch,
     "aten::avg_pool1d": _in_a_batch,
     **{
@@ -175,10 +182,7 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
         for axes in (1, 2, 3)
     },
     "aten::slice": _within,
-    "aten::std": _corrected,
     "aten::unflatten": _of_known_sizes,
-    "aten::var": _corrected,
-    "aten::var_mean": _corrected,
     "aten::upsample_nearest2d": _by_size,
     "aten::upsample_nearest3d": _by_size,
     "aten::upsample_bilinear2d": _by_size,

@@ -1,11 +1,14 @@
 """Converters for classic TVM of operators that it has none for, or for few of their arguments."""
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm_practice.tvm_export.importers.converters.relay import shape_of
 from tvm_practice.tvm_export.importers.converters.relay_arguments import counted
+from tvm_practice.tvm_export.importers.converters.relay_rare import ordered
 from tvm_practice.tvm_export.importers.refusals import Refused
 
 Converter = Callable[[Sequence[Any], Sequence[str]], Any]
@@ -15,17 +18,28 @@ def converters() -> dict[str, Converter]:
     """By operator's name, for `import_relay`."""
     return {
         "aten::channel_shuffle": channel_shuffle,
+        "aten::count_nonzero": count_nonzero,
         "aten::cross_entropy_loss": cross_entropy,
         "aten::diagonal": diagonal,
+        "aten::embedding_bag": embedding_bag,
         "aten::expm1": expm1,
         "aten::frac": frac,
         "aten::index_add": index_add,
         "aten::index_put": index_put,
         "aten::mish": mish,
+        "aten::numel": numel,
         "aten::pixel_unshuffle": pixel_unshuffle,
         "aten::rms_norm": rms_norm,
         "aten::rot90": rot90,
+        "aten::std": _spread("std"),
+        "aten::std_mean": _spread("std", with_mean=True),
         "aten::unfold": unfold,
+        "aten::var": _spread("var"),
+        "aten::var_mean": _spread("var", with_mean=True),
+        **{
+            f"aten::max_pool{axes}d_with_indices": functools.partial(max_pool, axes)
+            for axes in (1, 2, 3)
+        },
     }
 
 
@@ -223,3 +237,150 @@ def rms_norm(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     mean = relay.mean(data * data, axis=list(range(-len(shape), 0)), keepdims=True)
     found = data * relay.rsqrt(mean + relay.const(eps, wide))
     return relay.cast(found if weight is None else found * relay.cast(weight, wide), dtype)
+
+
+def numel(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::numel(input)`, a constant, which TVM would count at run time."""
+    from tvm import relay
+
+    return relay.const(math.prod(shape_of(inputs[0])), "int64")
+
+
+def count_nonzero(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::count_nonzero(input, dim)`."""
+    from tvm import relay
+
+    data, axes = inputs[:2]
+    if types[0] != "bool":
+        data = relay.not_equal(data, relay.const(0, types[0]))
+    return relay.sum(relay.cast(data, "int64"), axis=axes if axes != [] else None)
+
+
+def _spread(name: str, *, with_mean: bool = False) -> Converter:
+    """`aten::var(input, dim, correction, keepdim)` and its like, in each of their forms."""
+
+    def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+        from tvm import relay
+
+        data, dtype = inputs[0], types[0]
+        # (input, unbiased), (input, dim, unbiased, keepdim), (input, dim, correction, keepdim)
+        axes, free, kept = (None, inputs[1], False) if len(inputs) == 2 else inputs[1:4]
+        free = 1 if free is None else float(free)
+        shape = shape_of(data)
+        axes = range(len(shape)) if axes is None or axes == [] else axes
+        over = sorted(int(each) % len(shape) for each in (axes if shape else ()))
+        count = math.prod(shape[axis] for axis in over)
+        wide = "float64" if dtype == "float64" else "float32"
+        data = relay.cast(data, wide)
+        mean = relay.mean(data, axis=over, keepdims=True) if over else data
+        apart = data - mean
+        square = relay.sum(apart * apart, axis=over, keepdims=True) if over else apart * apart
+        left = max(0.0, count - free)
+        found = square / relay.const(left, wide) if left else square * relay.const(math.inf, wide)
+        if name == "std":
+            found = relay.sqrt(found)
+        results = [found, mean] if with_mean else [found]
+        if not kept and over:
+            results = [relay.squeeze(each, over) for each in results]
+        results = [relay.cast(each, dtype) for each in results]
+        return tuple(results) if with_mean else results[0]
+
+    return converted
+
+
+def embedding_bag(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::embedding_bag(weight, indices, offsets, …)` of bags that are equally long.
+
+    Its further outputs, which serve training, are none. Raises Refused for other bags.
+    """
+    import numpy as np
+    from tvm import relay
+    from tvm.relay.frontend.common import try_infer_value
+
+    table, indices, offsets, _, mode, _, scales, is_last_given, padding = inputs[:9]
+    width = shape_of(table)[1]
+    (count,) = shape_of(indices)
+    starts = try_infer_value(offsets)[0]
+    if isinstance(starts, np.ndarray) and is_last_given:
+        starts = starts[:-1]
+    bags = 0 if not isinstance(starts, np.ndarray) else len(starts)
+    if not bags or count % bags or (starts != np.arange(bags) * (count // bags)).any():
+        raise Refused("aten::embedding_bag of bags whose lengths are not constant and equal")
+    length, dtype = count // bags, types[0]
+    found = relay.reshape(relay.take(table, indices, axis=0), (bags, length, width))
+    if scales is not None:
+        found = found * relay.reshape(scales, (bags, length, 1))
+    number = relay.const(float(length), dtype)
+    if padding is not None and padding >= 0:
+        known = relay.not_equal(indices, relay.const(padding, types[1]))
+        known = relay.reshape(known, (bags, length, 1))
+        none = relay.const(-math.inf if mode == 2 else 0.0, dtype)
+        found = relay.where(known, found, none)
+        number = relay.sum(relay.cast(known, dtype), axis=1)
+    if mode == 2:
+        largest = relay.max(found, axis=1)
+        is_empty = relay.equal(number, relay.const(0.0, dtype))
+        largest = relay.where(is_empty, relay.const(0.0, dtype), largest)
+        return largest, None, None, None
+    total = relay.sum(found, axis=1)
+    if mode == 1:
+        total = total / relay.maximum(number, relay.const(1.0, dtype))
+    return total, None, None, None
+
+
+def max_pool(axes: int, inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::max_pool2d_with_indices(input, kernel, stride, padding, dilation, ceil_mode)`.
+
+    And of other numbers of axes. An index counts the elements of the axes that are pooled; of
+    equal elements it is the first one's, of several NaN the last one's.
+    """
+    import numpy as np
+    from tvm import relay
+
+    data, dtype, shape = inputs[0], types[0], shape_of(inputs[0])
+    kernel, stride, padding, dilation = (_each(given, axes) for given in inputs[1:5])
+    stride = stride or kernel
+    lead, extents = shape[:-axes], shape[-axes:]
+    places = []  # of each window's elements along an axis, of places beyond it too
+    for extent, size, step, pad, apart in zip(
+        extents, kernel, stride, padding, dilation, strict=True
+    ):
+        reach = extent + 2 * pad - apart * (size - 1) - 1
+        number = -(-reach // step) if inputs[5] else reach // step
+        # The last window begins inside the axis or before it.
+        number -= number * step >= extent + pad
+        start = np.arange(number + 1) * step - pad
+        places.append(start[:, None] + np.arange(size) * apart)
+    strides = [math.prod(extents[axis + 1 :]) for axis in range(axes)]
+    windows = [len(each) for each in places]
+    at = np.zeros((*windows, math.prod(kernel)), "int64")
+    for number, within in enumerate(itertools.product(*map(range, kernel))):
+        columns = [each[:, k] for each, k in zip(places, within, strict=True)]
+        grid = np.meshgrid(*columns, indexing="ij")
+        at[..., number] = sum(each * step for each, step in zip(grid, strides, strict=True))
+        inside = [(e >= 0) & (e < extent) for e, extent in zip(grid, extents, strict=True)]
+        at[..., number] = np.where(np.logical_and.reduce(inside), at[..., number], -1)
+    known = at >= 0
+    # Beyond the edge stands the window's first element inside, below all others.
+    first = np.take_along_axis(at, known.argmax(-1)[..., None], -1)
+    at = np.where(known, at, first)
+    flat = relay.reshape(data, (*lead, math.prod(extents)))
+    elements = relay.take(flat, relay.const(at, "int64"), axis=len(lead))
+    order = ordered(elements, dtype)
+    if "float" in dtype:
+        whole = "int64" if dtype == "float64" else "int32"
+        later = relay.const(np.arange(1 - at.shape[-1], 1), whole)
+        order = relay.where(relay.isnan(elements), order + later, order)
+        dtype = whole
+    order = relay.where(relay.const(known), order, relay.const(np.iinfo(dtype).min, dtype))
+    # Of nothing but the least number, which the reduction begins with, the place is -1.
+    best = relay.maximum(relay.argmax(order, axis=-1, keepdims=True), relay.const(0, "int32"))
+    value = relay.squeeze(relay.gather(elements, -1, best), [-1])
+    all_places = relay.broadcast_to(relay.const(at, "int64"), (*lead, *at.shape))
+    return value, relay.squeeze(relay.gather(all_places, -1, best), [-1])
+
+
+def _each(given: Any, axes: int) -> list[int]:
+    """A setting for each axis; empty where it is left out."""
+    listed = [int(each) for each in given] if isinstance(given, (list, tuple)) else [int(given)]
+    return listed * axes if len(listed) == 1 else listed

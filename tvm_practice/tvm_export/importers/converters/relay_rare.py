@@ -34,7 +34,7 @@ def converters() -> dict[str, Converter]:
     return found
 
 
-def _ordered(data: Any, dtype: str, *, unknown: int = 1) -> Any:
+def ordered(data: Any, dtype: str, *, unknown: int = 1) -> Any:
     """Whole numbers that order as the numbers do, NaN above them, or below where `unknown` is -1.
 
     Zeros of either sign are equal. Other types than floating-point ones stay.
@@ -53,7 +53,7 @@ def _ordered(data: Any, dtype: str, *, unknown: int = 1) -> Any:
 
 
 def _numbers(order: Any, dtype: str) -> Any:
-    """The numbers that `_ordered` made whole ones of."""
+    """The numbers that `ordered` made whole ones of."""
     from tvm import relay
 
     if "float" not in dtype:
@@ -82,7 +82,7 @@ def _place_of(name: str) -> Converter:
 
         data, axis, kept = inputs[:3]
         shape = shape_of(data)
-        order = _ordered(data, types[0], unknown=_sign(name))
+        order = ordered(data, types[0], unknown=_sign(name))
         of = getattr(relay, f"arg{name}")
         if axis is not None:
             return of(order, axis=int(axis), keepdims=bool(kept))
@@ -101,7 +101,7 @@ def _extreme(name: str) -> Converter:
         if len(inputs) == 2:
             return _of_two(name)(inputs, types)
         data, axes, kept = (*inputs, None, False)[:3]
-        order = _ordered(data, types[0], unknown=_sign(name))
+        order = ordered(data, types[0], unknown=_sign(name))
         over = None if axes == [] else axes
         found = getattr(relay, name)(order, axis=over, keepdims=bool(kept))
         value = _numbers(found, types[0])
@@ -130,7 +130,7 @@ def sort(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     from tvm import relay
 
     data, (axis, descending) = inputs[0], inputs[-2:]
-    order = _ordered(data, types[0])
+    order = ordered(data, types[0])
     places = relay.argsort(order, int(axis), not descending, "int64")
     return relay.gather(data, int(axis), places), places
 
@@ -140,7 +140,7 @@ def topk(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     from tvm import relay
 
     data, count, axis, largest = inputs[:4]
-    order = _ordered(data, types[0])
+    order = ordered(data, types[0])
     places = relay.topk(order, int(count), int(axis), "indices", not largest, "int64")
     return relay.gather(data, int(axis), places), places
 

@@ -19,6 +19,8 @@ _TYPES = {
     "Byte": "uint8",
     "Bool": "bool",
 }
+# TVM leaves layers and directions of the state in two axes where there are several of both.
+_OF_SEVERAL_LAYERS = ("aten::gru",)
 # TVM returns the tensor that was written to, the trace the part that was written.
 _OTHERWISE = ("aten::copy_",)
 
@@ -82,6 +84,8 @@ def _as_traced(importer: Any, operator: str, made: Any, traced: Any) -> Any:
     if wanted is None or not all(isinstance(each, tvm.tir.IntImm) for each in shape):
         return made
     shape = [int(each) for each in shape]
+    if operator in _OF_SEVERAL_LAYERS and [shape[0] * shape[1], *shape[2:]] == wanted:
+        return relay.reshape(made, wanted)
     if _filled(shape) != _filled(wanted):
         raise Refused(
             f"{operator} becomes of shape {tuple(shape)}, which is {tuple(wanted)} in PyTorch"
