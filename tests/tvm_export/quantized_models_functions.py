@@ -340,6 +340,63 @@ def operators() -> dict[str, int]:
     return found
 
 
+def float_products() -> dict[str, float]:
+    """By product of quantized matrices, what its result in float32 is off of ONNX Runtime's.
+
+    In units of the largest number.
+    """
+    import onnx
+
+    from tests.tvm_export.importers.onnx_functions import single
+
+    onnxruntime: Any = importlib.import_module("onnxruntime")
+    random = np.random.default_rng(4)
+    byte, word = (random.integers(0, 256, s).astype("uint8") for s in ((3, 4, 6), (6, 5)))
+    x, bias = random.standard_normal((3, 4, 6)).astype("float32"), np.ones(5, "float32")
+    scale, scales = np.array(0.03, "float32"), random.uniform(0.01, 0.05, 5).astype("float32")
+    weight, zero = (word - 128).astype("int8"), np.array(131, "uint8")
+    zeros = random.integers(-9, 9, 5).astype("int8")
+    blocks = random.integers(0, 256, (5, 2, 8)).astype("uint8")
+    of_blocks = random.uniform(0.01, 0.05, 10).astype("float32")
+    rows = random.standard_normal((2, 3, 27)).astype("float32")
+    bits = {"K": 27, "N": 5, "bits": 4, "block_size": 16}
+    cases: Mapping[str, tuple[str, Sequence[Any], Mapping[int, Any], Mapping[str, Any]]] = {
+        "integers": ("MatMulIntegerToFloat", [byte], {1: weight, 2: scale, 3: scale}, {}),
+        "integers by column": (
+            "MatMulIntegerToFloat",
+            [byte],
+            {1: weight, 2: scale, 3: scales, 4: zero, 5: zeros, 6: bias},
+            {},
+        ),
+        "quantized first": ("DynamicQuantizeMatMul", [x], {1: word, 2: scale, 3: zero}, {}),
+        "quantized first, by column": (
+            "DynamicQuantizeMatMul",
+            [x],
+            {1: weight, 2: scales, 3: zeros, 4: bias},
+            {},
+        ),
+        "blocks": ("MatMulNBits", [rows], {1: blocks.reshape(5, 2, 8), 2: of_blocks}, bits),
+        "blocks with zero points": (
+            "MatMulNBits",
+            [rows],
+            {1: blocks, 2: of_blocks, 3: random.integers(0, 256, 5).astype("uint8")},
+            bits,
+        ),
+    }
+    found = {}
+    for name, (operator, inputs, bound, given) in cases.items():
+        model, arrays = single(operator, inputs, bound, domain="com.microsoft", opset=17, **given)
+        model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        names = [each.name for each in model.graph.input]
+        [want] = session.run(None, dict(zip(names, arrays, strict=True)))
+        *_, run = _built(model)
+        [got] = run(arrays)
+        assert got.dtype == want.dtype and got.shape == want.shape, (name, got.shape, want.shape)
+        found[name] = float(np.abs(got - want).max() / np.abs(want).max())
+    return found
+
+
 def _off(case: tuple[Any, list[np.ndarray]]) -> int:
     import onnx
 

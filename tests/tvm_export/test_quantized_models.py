@@ -43,3 +43,9 @@ def test_programs_of_pytorch_multiply_bytes(session: engines.Session) -> None:
 def test_onnx_runtimes_operators_on_bytes(session: engines.Session) -> None:
     found = session.call(f"{FUNCTIONS}:operators", {})
     assert len(found) == 11 and max(found.values()) <= 1, found
+
+
+@with_onnx
+def test_products_in_float32_are_onnx_runtimes(session: engines.Session) -> None:
+    found = session.call(f"{FUNCTIONS}:float_products", {})
+    assert len(found) == 6 and max(found.values()) < 1e-6, found

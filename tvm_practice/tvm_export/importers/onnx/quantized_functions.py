@@ -83,7 +83,70 @@ def _product(node: Any) -> list[Any]:
     return body.ended(body.add("Gemm", tensors, **given), (7, 8))
 
 
-_SPECIAL: dict[str, Callable[[Any], list[Any]]] = {
+def _product_of_integers(node: Any) -> list[Any]:
+    """MatMulIntegerToFloat: the sums times both scales, and a bias."""
+    body = _Body(node)
+    found = body.scaled_product(node.input[:2], node.input[2:4], (body.input(4), body.input(5)))
+    return body.ended(body.biased(found, 6), ())
+
+
+def _product_quantized_first(node: Any) -> list[Any]:
+    """DynamicQuantizeMatMul: the first matrix is quantized by its own extremes."""
+    body = _Body(node)
+    first, scale, zero = body.add_several("DynamicQuantizeLinear", [node.input[0]], 3)
+    scales, zeros = (scale, node.input[2]), (zero, body.input(3))
+    found = body.scaled_product((first, node.input[1]), scales, zeros)
+    return body.ended(body.biased(found, 4), ())
+
+
+def _product_of_blocks(node: Any) -> list[Any] | None:
+    """MatMulNBits of 4 bits: two neighbours of a row in a byte, a scale for each block of them.
+
+    The weights are (outputs, blocks, bytes). Zero points come two in a byte too, or are 8. None for
+    other numbers of bits, zero points that are not bytes, and rows in another order.
+    """
+    helper: Any = importlib.import_module("onnx.helper")
+    body, given = _Body(node), attributes(node)
+    if given.get("bits", 4) != 4 or body.input(4):
+        return None
+    inputs, outputs, size = int(given["K"]), int(given["N"]), int(given["block_size"])
+    blocks = -(-inputs // size)
+
+    def constant(values: Sequence[int], kind: str, shape: Sequence[int]) -> str:
+        number = getattr(importlib.import_module("onnx").TensorProto, kind)
+        return body.add("Constant", [], value=helper.make_tensor("value", number, shape, values))
+
+    def numbers(packed: str, count: int) -> str:
+        """Each byte's low half, then its high one, as (outputs, blocks, count) of float32."""
+        one = constant([1], "INT64", [1])
+        rows = body.add("Reshape", [packed, constant([outputs, -1, 1], "INT64", [3])])
+        sixteen = constant([16], "UINT8", [])
+        low, high = (body.add(each, [rows, sixteen]) for each in ("Mod", "Div"))
+        both = body.add("Concat", [low, high], axis=2)
+        flat = body.add("Reshape", [both, constant([outputs, -1], "INT64", [2])])
+        ends = constant([0], "INT64", [1]), constant([blocks * count], "INT64", [1])
+        flat = body.add("Slice", [flat, *ends, one])
+        whole = body.add("Reshape", [flat, constant([outputs, blocks, count], "INT64", [3])])
+        return body.add("Cast", [whole], to=_float32())
+
+    scales = body.add("Reshape", [node.input[2], constant([outputs, blocks, 1], "INT64", [3])])
+    wide = body.add("Cast", [scales], to=_float32())
+    eight = body.add("Constant", [], value_float=8.0)
+    zeros = numbers(node.input[3], 1) if body.input(3) else eight
+    apart = body.add("Sub", [numbers(node.input[1], size), zeros])
+    rows = body.add(
+        "Reshape", [body.add("Mul", [apart, wide]), constant([outputs, -1], "INT64", [2])]
+    )
+    ends = [constant([each], "INT64", [1]) for each in (0, inputs, 1)]
+    weight = body.add("Transpose", [body.add("Slice", [rows, *ends])], perm=[1, 0])
+    weight = body.add("CastLike", [weight, node.input[0]])
+    return body.ended(body.biased(body.add("MatMul", [node.input[0], weight]), 5), ())
+
+
+_SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
+    "DynamicQuantizeMatMul": _product_quantized_first,
+    "MatMulIntegerToFloat": _product_of_integers,
+    "MatMulNBits": _product_of_blocks,
     "QGemm": _product,
     "QLinearConcat": _concatenation,
 }
@@ -113,10 +176,30 @@ class _Body:
 
     def add(self, operator: str, inputs: Sequence[str], **given: Any) -> str:
         """Another node's output."""
+        return self.add_several(operator, inputs, 1, **given)[0]
+
+    def add_several(
+        self, operator: str, inputs: Sequence[str], count: int, **given: Any
+    ) -> list[str]:
+        """Another node's outputs."""
         helper: Any = importlib.import_module("onnx.helper")
-        name = next(self._names)
-        self._nodes.append(helper.make_node(operator, list(inputs), [name], **given))
-        return name
+        names = [next(self._names) for _ in range(count)]
+        self._nodes.append(helper.make_node(operator, list(inputs), names, **given))
+        return names
+
+    def scaled_product(
+        self, tensors: Sequence[str], scales: Sequence[str], zeros: Sequence[str]
+    ) -> str:
+        """The product of two matrices of integers, times their scales."""
+        while zeros and not zeros[-1]:
+            zeros = zeros[:-1]
+        whole = self.add("MatMulInteger", [*tensors, *zeros])
+        wide = self.add("Cast", [whole], to=_float32())
+        return self.add("Mul", [wide, self.add("Mul", list(scales))])
+
+    def biased(self, made: str, place: int) -> str:
+        """What was made plus an input, if that is given."""
+        return self.add("Add", [made, self.input(place)]) if self.input(place) else made
 
     def ended(self, made: str, places: Sequence[int]) -> list[Any]:
         """All nodes, of which the last quantizes `made`, if there is a scale."""
