@@ -340,8 +340,8 @@ def operators() -> dict[str, int]:
     return found
 
 
-def float_products() -> dict[str, float]:
-    """By product of quantized matrices, what its result in float32 is off of ONNX Runtime's.
+def float_operators() -> dict[str, float]:
+    """By operator of ONNX Runtime's, what its result in float32 is off of ONNX Runtime's.
 
     In units of the largest number.
     """
@@ -351,14 +351,18 @@ def float_products() -> dict[str, float]:
 
     onnxruntime: Any = importlib.import_module("onnxruntime")
     random = np.random.default_rng(4)
+
+    def draw(*shape: int) -> np.ndarray:
+        return random.standard_normal(shape).astype("float32")
+
     byte, word = (random.integers(0, 256, s).astype("uint8") for s in ((3, 4, 6), (6, 5)))
-    x, bias = random.standard_normal((3, 4, 6)).astype("float32"), np.ones(5, "float32")
+    x, bias = draw(3, 4, 6), np.ones(5, "float32")
     scale, scales = np.array(0.03, "float32"), random.uniform(0.01, 0.05, 5).astype("float32")
     weight, zero = (word - 128).astype("int8"), np.array(131, "uint8")
     zeros = random.integers(-9, 9, 5).astype("int8")
     blocks = random.integers(0, 256, (5, 2, 8)).astype("uint8")
     of_blocks = random.uniform(0.01, 0.05, 10).astype("float32")
-    rows = random.standard_normal((2, 3, 27)).astype("float32")
+    rows = draw(2, 3, 27)
     bits = {"K": 27, "N": 5, "bits": 4, "block_size": 16}
     cases: Mapping[str, tuple[str, Sequence[Any], Mapping[int, Any], Mapping[str, Any]]] = {
         "integers": ("MatMulIntegerToFloat", [byte], {1: weight, 2: scale, 3: scale}, {}),
@@ -382,6 +386,28 @@ def float_products() -> dict[str, float]:
             {1: blocks, 2: of_blocks, 3: random.integers(0, 256, 5).astype("uint8")},
             bits,
         ),
+        "fused product": ("FusedMatMul", [x, draw(5, 6)], {}, {"transB": 1, "alpha": 0.5}),
+        "fused product of columns": ("FusedMatMul", [x, draw(3, 4, 5)], {}, {"transA": 1}),
+        "fused product, scaled": ("FusedMatMul", [x, draw(6, 5)], {}, {"alpha": 0.5}),
+        "fused convolution": (
+            "FusedConv",
+            [draw(1, 3, 6, 6)],
+            {1: draw(4, 3, 3, 3), 2: draw(4), 3: draw(1, 4, 6, 6)},
+            {"activation": "Relu", "pads": [1, 1, 1, 1]},
+        ),
+        "fused convolution without bias": (
+            "FusedConv",
+            [draw(1, 3, 6, 6)],
+            {1: draw(4, 3, 3, 3)},
+            {"activation": "LeakyRelu", "activation_params": [0.25]},
+        ),
+        "fused Gemm": (
+            "FusedGemm",
+            [draw(3, 8)],
+            {1: draw(4, 8), 2: draw(4)},
+            {"activation": "LeakyRelu", "activation_alpha": 0.25, "transB": 1, "alpha": 0.5},
+        ),
+        "quick gelu": ("QuickGelu", [x], {}, {"alpha": 1.5}),
     }
     found = {}
     for name, (operator, inputs, bound, given) in cases.items():

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tvm_practice.tvm_export.importers.onnx import quantized_functions
+from tvm_practice.tvm_export.importers.onnx import fused_functions, quantized_functions
 from tvm_practice.tvm_export.importers.onnx.graphs import STANDARD, opset, renamed_nodes
 
 
@@ -37,7 +37,7 @@ def _replacement(
 ) -> list[Any] | None:
     """The nodes that a node stands for; None where it stays."""
     if node.domain == quantized_functions.DOMAIN:
-        return quantized_functions.body_of(node)
+        return fused_functions.body_of(node) or quantized_functions.body_of(node)
     if node.domain in STANDARD and node.op_type in converted:
         return None
     body = _body(node, graph, version)

@@ -54,7 +54,7 @@ def body_of(node: Any) -> list[Any] | None:
     function, given = _FUNCTIONS.get(node.op_type), attributes(node)
     if function is None or given.get("channels_last") or given.get("opset", 13) < 13:
         return None
-    body = _Body(node)
+    body = Body(node)
     tensors = [node.input[place] for place in function.given]
     tensors += [body.numbers(places) for places in function.reads]
     kept = {name: value for name, value in given.items() if name not in _OWN}
@@ -63,7 +63,7 @@ def body_of(node: Any) -> list[Any] | None:
 
 def _concatenation(node: Any) -> list[Any]:
     """QLinearConcat: the result's scale and zero point come first, any number of tensors after."""
-    body = _Body(node)
+    body = Body(node)
     places = range(2, len(node.input), 3)
     tensors = [body.numbers((place, place + 1, place + 2)) for place in places]
     return body.ended(body.add("Concat", tensors, axis=attributes(node)["axis"]), (0, 1))
@@ -71,7 +71,7 @@ def _concatenation(node: Any) -> list[Any]:
 
 def _product(node: Any) -> list[Any]:
     """QGemm: the bias is int32, of the product's scale; a result without a scale is no integer."""
-    body, given = _Body(node), attributes(node)
+    body, given = Body(node), attributes(node)
     tensors = [body.numbers(_FIRST), body.numbers(_SECOND, axis=0 if given.get("transB") else 1)]
     if bias := body.input(6):
         factors = body.add("Mul", [node.input[1], node.input[4]])
@@ -85,14 +85,14 @@ def _product(node: Any) -> list[Any]:
 
 def _product_of_integers(node: Any) -> list[Any]:
     """MatMulIntegerToFloat: the sums times both scales, and a bias."""
-    body = _Body(node)
+    body = Body(node)
     found = body.scaled_product(node.input[:2], node.input[2:4], (body.input(4), body.input(5)))
     return body.ended(body.biased(found, 6), ())
 
 
 def _product_quantized_first(node: Any) -> list[Any]:
     """DynamicQuantizeMatMul: the first matrix is quantized by its own extremes."""
-    body = _Body(node)
+    body = Body(node)
     first, scale, zero = body.add_several("DynamicQuantizeLinear", [node.input[0]], 3)
     scales, zeros = (scale, node.input[2]), (zero, body.input(3))
     found = body.scaled_product((first, node.input[1]), scales, zeros)
@@ -106,7 +106,7 @@ def _product_of_blocks(node: Any) -> list[Any] | None:
     other numbers of bits, zero points that are not bytes, and rows in another order.
     """
     helper: Any = importlib.import_module("onnx.helper")
-    body, given = _Body(node), attributes(node)
+    body, given = Body(node), attributes(node)
     if given.get("bits", 4) != 4 or body.input(4):
         return None
     inputs, outputs, size = int(given["K"]), int(given["N"]), int(given["block_size"])
@@ -152,7 +152,7 @@ _SPECIAL: dict[str, Callable[[Any], list[Any] | None]] = {
 }
 
 
-class _Body:
+class Body:
     """The nodes that replace a node."""
 
     def __init__(self, node: Any):
@@ -196,6 +196,12 @@ class _Body:
         whole = self.add("MatMulInteger", [*tensors, *zeros])
         wide = self.add("Cast", [whole], to=_float32())
         return self.add("Mul", [wide, self.add("Mul", list(scales))])
+
+    def times(self, made: str, factor: float) -> str:
+        """What was made times a number, both of the first input's type, which is known."""
+        constant = self.add("Constant", [], value_float=factor)
+        number = self.add("CastLike", [constant, self.input(0)])
+        return self.add("Mul", [made, number])
 
     def biased(self, made: str, place: int) -> str:
         """What was made plus an input, if that is given."""

@@ -1,0 +1,89 @@
+"""Operators that ONNX Runtime's optimizer fuses, as ONNX's own one after the other.
+
+They stand in models that were saved after its optimization.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm_practice.tvm_export.importers.onnx.graphs import attributes
+from tvm_practice.tvm_export.importers.onnx.quantized_functions import Body
+
+# An activation's parameters, in the order of `activation_params`.
+_PARAMETERS = {
+    "HardSigmoid": ("alpha", "beta"),
+    "LeakyRelu": ("alpha",),
+    "Relu": (),
+    "Sigmoid": (),
+    "Tanh": (),
+}
+
+
+def body_of(node: Any) -> list[Any] | None:
+    """The nodes that compute the same as a node of this domain; None for an unknown one."""
+    make = _MADE.get(node.op_type)
+    return None if make is None else make(node)
+
+
+def _convolution(node: Any) -> list[Any] | None:
+    """FusedConv: a tensor may be added before the activation. None for an unknown activation."""
+    body, given = Body(node), attributes(node)
+    activation, settings = _name(given.pop("activation", "")), given.pop("activation_params", ())
+    if activation and activation not in _PARAMETERS:
+        return None
+    made = body.add("Conv", [body.input(0), body.input(1), body.input(2)], **given)
+    made = body.biased(made, 3)
+    if activation:
+        parameters = dict(zip(_PARAMETERS[activation], settings, strict=False))
+        made = body.add(activation, [made], **parameters)
+    return body.ended(made, ())
+
+
+def _gemm(node: Any) -> list[Any] | None:
+    """FusedGemm. None for an unknown activation."""
+    body, given = Body(node), attributes(node)
+    activation = _name(given.pop("activation", ""))
+    names = ("alpha", "beta")
+    parameters = {each: given.pop(f"activation_{each}", None) for each in names}
+    given.pop("activation_gamma", None)
+    if activation not in _PARAMETERS:
+        return None
+    made = body.add("Gemm", list(node.input), **given)
+    kept = {each: parameters[each] for each in _PARAMETERS[activation]}
+    kept = {name: value for name, value in kept.items() if value is not None}
+    return body.ended(body.add(activation, [made], **kept), ())
+
+
+def _name(given: Any) -> str:
+    return given.decode() if isinstance(given, bytes) else str(given)
+
+
+def _scaled_product(node: Any) -> list[Any] | None:
+    """FusedMatMul: of transposed matrices, times `alpha`. None where axes of batches move."""
+    body, given = Body(node), attributes(node)
+    if given.get("transBatchA") or given.get("transBatchB"):
+        return None
+    if given.get("transA") or given.get("transB"):
+        # Their last two axes are exchanged, however many there are before.
+        one, other = "ji" if given.get("transA") else "ij", "kj" if given.get("transB") else "jk"
+        equation = f"...{one},...{other}->...ik"
+        made = body.add("Einsum", list(node.input), equation=equation)
+    else:
+        made = body.add("MatMul", list(node.input))
+    alpha = given.get("alpha", 1.0)
+    return body.ended(made if alpha == 1 else body.times(made, alpha), ())
+
+
+def _quick_gelu(node: Any) -> list[Any]:
+    """QuickGelu: x sigmoid(alpha x)."""
+    body = Body(node)
+    inner = body.times(node.input[0], attributes(node).get("alpha", 1.702))
+    return body.ended(body.add("Mul", [node.input[0], body.add("Sigmoid", [inner])]), ())
+
+
+_MADE: dict[str, Callable[[Any], list[Any] | None]] = {
+    "FusedConv": _convolution,
+    "FusedGemm": _gemm,
+    "FusedMatMul": _scaled_product,
+    "QuickGelu": _quick_gelu,
+}
