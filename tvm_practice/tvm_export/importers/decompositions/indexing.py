@@ -48,7 +48,13 @@ def rules() -> dict[Any, Rule]:
         aten.masked_fill.Scalar: _masked_fill,
         aten.masked_fill.Tensor: _masked_fill,
         aten.constant_pad_nd.default: _constant_pad,
+        aten.new_empty_strided.default: _new_empty,
     }
+
+
+def _new_empty(x: Any, size: Any, stride: Any, *, dtype: Any = None, **settings: Any) -> Any:
+    """Zeros, as any values will do; PyTorch's rule for it calls itself."""
+    return x.new_zeros(size, dtype=dtype or x.dtype)
 
 
 def _constant_pad(x: Any, pad: Any, value: Any = 0) -> Any:
