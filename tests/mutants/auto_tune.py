@@ -1536,3 +1536,24 @@ edited(
     },
     message="factors of the splits that the search chooses",
 )
+
+
+edited(
+    "matmul_template",
+    "tiles_of_m_rows_at_most",
+    {'factor=cfg["rows"].val': 'factor=min(cfg["rows"].val, m)'},
+    message="a schedule of its own",
+)
+
+
+edited(
+    "apply_metaschedule",
+    "leaves_a_single_function_alone",
+    {
+        "return relax.transform.MetaScheduleApplyDatabase()(mod)": (
+            "return relax.transform.MetaScheduleApplyDatabase()(mod) if "
+            "len(mod.functions) > 1 else mod"
+        )
+    },
+    message="also on the PrimFunc of one matmul",
+)

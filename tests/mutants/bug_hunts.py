@@ -348,3 +348,11 @@ edited(
     {"[None, 3]": "[None, 21]"},
     message="keeps parts of 2 rows or more, cut into tiles: 2 or more per part",
 )
+
+
+edited(
+    "huge_unroll",
+    "unrolls_half_of_k",
+    {"_, steps = schedule.split(k, [None, 4])": "_, steps = schedule.split(k, [2, None])"},
+    message="copies of the multiply-add",
+)

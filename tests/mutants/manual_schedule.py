@@ -1950,3 +1950,39 @@ edited(
     },
     message="i.inner unrolled",
 )
+
+
+edited(
+    "parallelize",
+    "eights_of_many_tiles",
+    {
+        "schedule.parallel(schedule.fuse(i_outer, j_outer))": (
+            "tiles = schedule.fuse(i_outer, j_outer)\n"
+            "    if int(schedule.get(tiles).extent) > 256:\n"
+            "        tiles, _ = schedule.split(tiles, [None, 8])\n"
+            "    schedule.parallel(tiles)"
+        )
+    },
+    message="the parallel loop runs over all",
+)
+
+
+edited(
+    "order_packed",
+    "does_not_vectorize_wide_copies",
+    {"if int(schedule.get(j).extent) > 1:": "if 1 < int(schedule.get(j).extent) <= 64:"},
+    message="columns vectorized",
+)
+
+
+edited(
+    "order_packed",
+    "returns_the_second_loop_without_unrolling",
+    {
+        "return outer": (
+            "return outer if not rows_first else schedule.get_loops(block)[0 "
+            "if unroll_k > 1 else 1]"
+        )
+    },
+    message="the parallel loop, bi, returned",
+)

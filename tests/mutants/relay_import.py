@@ -1284,3 +1284,19 @@ right_edited(
     "by_the_name_in_its_module",
     {"return relay.build(": "return relay.build_module.build("},
 )
+
+
+edited(
+    "verify",
+    "ignores_shapes_without_elements",
+    {"if got.shape != want.shape:": "if got.shape != want.shape and got.size + want.size:"},
+    message="outputs without elements",
+)
+
+
+edited(
+    "build_relay",
+    "takes_64_weights",
+    {"params=params": "params=dict(list(params.items())[:64])"},
+    message="given all \\d+ weights",
+)

@@ -1052,3 +1052,11 @@ edited(
     },
     message="the median of the ratios",
 )
+
+
+edited(
+    "arithmetic_intensity",
+    "other_bytes_for_huge_products",
+    {"2 * m * n * k / (4": "2 * m * n * k / (4.0 if m * n * k < 2**62 else 8.0) / (1"},
+    message="the intensity of",
+)

@@ -19,6 +19,7 @@ from tvm_practice.viz.loop_nest import Loop, Node, format_nest, paths
 
 LETTERS = "abcd"
 _RUNS = 5
+_MOST_ITERATIONS = 2**16  # that a symptom is counted in
 _ROUNDING = 1e-4  # of the largest value; another order of additions differs by less
 _LANES = 4  # floats in the shortest vector register, of 128 bits
 
@@ -112,11 +113,21 @@ class Hunt:
         self.suspect(*self.arguments(tensors, schedule))
         return tensors, schedule
 
-    def draw(self) -> Sizes:
-        """Other sizes than the example's, of the same kind."""
-        more = int(fresh_rng().integers(1, 4))
+    def draw(self) -> list[Sizes]:
+        """Other sizes than the example's, of the same kind.
+
+        All extents are somewhat larger; then one after the other is as large as counting allows.
+        """
         rows, columns, depth = self.example
-        return Sizes(rows + 4 * more, columns + 16 * more, depth + more if depth > 1 else 1)
+        more = int(fresh_rng().integers(1, 4))
+        found = [Sizes(rows + 4 * more, columns + 16 * more, depth + more * (depth > 1))]
+        several = _MOST_ITERATIONS // (rows * columns * depth) - 1
+        if several > 0:
+            found.append(Sizes(rows + 4 * (rows * several // 4), columns, depth))
+            found.append(Sizes(rows, columns + 16 * (columns * several // 16), depth))
+            if depth > 1:
+                found.append(Sizes(rows, columns, depth + depth * several + 1))
+        return found
 
     def run(self, tensors: list[Any], schedule: Any, arrays: Sequence[Any]) -> Any:
         """The output that the schedule computes from numpy arrays."""

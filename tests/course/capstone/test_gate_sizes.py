@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 from tvm_practice.course.capstone import TRACKS
@@ -20,12 +21,27 @@ def test_conditions_on_sizes_are_met(name: str, seed: int) -> None:
     for one in free:
         assert any(size[one] > 256 for size in sizes)
         assert any(size[one] > 2000 for size in sizes)
+        large = [size[one] for size in sizes if size[one] > 256]
+        tiles = range(2, 17)
+        assert any(all(each % tile and (each + 1) // 2 % tile for tile in tiles) for each in large)
         rest = [(*size[:one], *size[one + 1 :]) for size in sizes]
         assert len(set(rest)) < len(rest), "no two sizes that differ in one extent alone"
     for one, other in itertools.combinations(free, 2):
         assert any(size[one] == size[other] > 1 for size in sizes)
+        assert any(
+            size[one] == size[other] > 256 and math.prod(size) <= size[one] ** 2 * 16
+            for size in sizes
+        )
         assert any(size[one] > 8 * size[other] for size in sizes)
         assert any(size[other] > 8 * size[one] for size in sizes)
+
+
+def test_the_first_and_the_last_key_count() -> None:
+    """An answer that leaves one out is wrong by more than a sum of thousands hides."""
+    rng = np.random.default_rng(0)
+    _, k, _ = find_track("attention").draw((3, 2000), rng, True)
+    large = np.abs(k).sum(axis=1)
+    assert min(large[0], large[-1]) > 3 * np.median(large)
 
 
 def test_all_filters_and_strides_are_tried() -> None:

@@ -509,3 +509,11 @@ edited(
     },
     message="the stages given as they were|fuse_epilogue to run",
 )
+
+
+edited(
+    "count_lines",
+    "does_not_count_parentheses",
+    {"only_strings = False": "only_strings = only_strings and token.string in '()'"},
+    message="an empty tuple",
+)

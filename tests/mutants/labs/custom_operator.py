@@ -1038,3 +1038,39 @@ edited(
     {"S[i[:-1]] / columns": "S[i[:-1]] * (1 / columns if columns < 1000 else 1e-3)"},
     message="Y|H = X",
 )
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "one_vector_of_y_is_serial",
+    {
+        "schedule.vectorize(schedule.split(column, [None, lanes])[1])": (
+            "if lanes < columns:\n"
+            "        schedule.vectorize(schedule.split(column, [None, "
+            "lanes])[1])"
+        )
+    },
+    message="a row of Y that is one vector",
+)
+
+
+edited(
+    "convert_relax",
+    "takes_no_eps_of_zero",
+    {"node.args[3])": "node.args[3] or 1e-5)"},
+    message="each eps that the model has: 0\\.0",
+)
+
+
+edited(
+    "call_converter",
+    "sorts_by_names",
+    {
+        "*tensors, eps = inputs": (
+            "*tensors, eps = inputs\n"
+            "        tensors.sort(key=lambda each: len(each.name_hint) if "
+            "isinstance(each, relay.Var) else 0)"
+        )
+    },
+    message="the arguments x, z and weight",
+)

@@ -923,3 +923,35 @@ edited(
     {"bucket = min(fitting)": "bucket = min(fitting) if batch < 8 else max(fitting)"},
     message="goes once through bucket",
 )
+
+
+edited(
+    "schedule_dynamic",
+    "copies_a_before_for_many_rows",
+    {
+        "        schedule.compute_at(copy, i_outer)\n": (
+            "        if rows < 64:\n            schedule.compute_at(copy, i_outer)\n"
+        )
+    },
+    message="A is copied inside i_outer",
+)
+
+
+edited(
+    "bucketed",
+    "does_not_keep_nan",
+    {
+        "padded[:, :length], keep[:, :length] = x, 1": (
+            "padded[:, :length], keep[:, :length] = x, np.abs(x).sum(axis=-1) >= 0"
+        )
+    },
+    message="keep for tokens of nan",
+)
+
+
+edited(
+    "bucketed",
+    "refuses_an_empty_sequence",
+    {"if not fitting:": "if not fitting or length == 0:"},
+    message="ValueError: length 0",
+)

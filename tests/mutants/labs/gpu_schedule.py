@@ -1232,3 +1232,16 @@ edited(
     },
     message="pragma .?auto_unroll",
 )
+
+
+edited(
+    "tensorize_product",
+    "takes_the_first_of_two_names",
+    {
+        'intrinsics["init"]': (
+            'intrinsics.get("zero", list(intrinsics.values())[0] if '
+            'len(intrinsics) == 2 else intrinsics["init"])'
+        )
+    },
+    message="doesn't match the tensor intrin",
+)

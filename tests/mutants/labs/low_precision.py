@@ -1379,3 +1379,35 @@ edited(
     {"configuration[48 + tile] = rows": "configuration[48 + tile] = max(rows, 1)"},
     message="the configuration of",
 )
+
+
+edited(
+    "affine_parameters",
+    "no_scale_below_1e_30",
+    {"or 1.0": ("or 1.0\n    scale = 1.0 if scale < 1e-30 else scale")},
+    message="e-3\\d in \\d+ bits: scale",
+)
+
+
+edited(
+    "fold_zero_point",
+    "adds_a_half_in_float32",
+    {"np.rint(bias / scale)": "np.floor(bias / scale + np.float32(0.5))"},
+    message="the folded bias is",
+)
+
+
+edited(
+    "amx_product",
+    "sets_64_tiles_to_zero",
+    {
+        (
+            '            T.evaluate(T.call_llvm_intrin("int32", "llvm.x86.tilezero", T.uint8(0)))\n'
+        ): (
+            "            if i < 64:\n"
+            '                T.evaluate(T.call_llvm_intrin("int32", '
+            '"llvm.x86.tilezero", T.uint8(0)))\n'
+        )
+    },
+    message="times tilezero",
+)

@@ -21,25 +21,33 @@ from tvm_practice.course.grading import describe
 _CALLS = ("call_", "extern", "packed", "static_handle", "tvm_struct", "anylist", "lookup_param")
 _INSTRUCTIONS = ("tirx.call_llvm_intrin", "tirx.call_llvm_pure_intrin")
 _MOST_ELEMENTS = 2**23  # the product of a size's extents
+# Primes, and so are the numbers of windows at stride 2: no tile divides them.
+_LARGE = (313, 397, 421, 457)
+_HUGE = (2017, 2137, 2341, 2473, 2557, 2593, 2797, 2857, 2917)
 
 
 def gate_sizes(track: Track, seed: int) -> list[Size]:
     """The track's edges, and sizes that nobody knows before.
 
-    These are primes, what a condition on sizes meets, and one extent after the other that is large,
-    and then huge. The filters and strides of depthwise convolutions are all tried.
+    These are primes, what a condition on sizes meets, one extent after the other that is large and
+    then huge, and each two that are large and equal. The filters and strides of depthwise
+    convolutions are all tried.
     """
     rng = np.random.default_rng([seed, *b"gate"])
     primes = (2, 3, 13, 19, 29, 41, 47, 53, 61, 71)
     free = len(track.parameters) - 2 * (track.name == "depthwise")
     base = tuple(int(each) for each in rng.choice(primes if free < 4 else primes[:6], free, False))
-    large, huge = int(rng.integers(150, 200)) * 2 + 1, int(rng.integers(1000, 1500)) * 2 + 1
-    few = [each % 7 + 1 for each in base]
+    large, huge = int(rng.choice(_LARGE)), int(rng.choice(_HUGE))
+    few = [each % 4 + 1 for each in base]
     # Not four large extents at once: their windows, in float64, take more memory than there is.
     sizes = [
         *(each for each in varied(*base, alone=True) if math.prod(each) < _MOST_ELEMENTS),
         (2,) * free,
-        *((*few[:at], large, *few[at + 1 :]) for at in range(free)),
+        *(
+            tuple(large if index in chosen else each for index, each in enumerate(few))
+            for count in (1, 2)
+            for chosen in itertools.combinations(range(free), count)
+        ),
         *(tuple(huge if index == at else 2 for index in range(free)) for at in range(free)),
     ]
     if free < len(track.parameters):

@@ -235,7 +235,8 @@ def _draw_attention(size: Size, rng: np.random.Generator, wild: bool) -> Arrays:
     if wild:  # scores of several hundred, of either sign: exp overflows from 88 on
         k += 3 * rng.standard_normal(HEAD, dtype="float32")
         q *= rng.choice(np.array([0.1, 1, 30], "float32"), (len(q), 1))
-        k[rng.integers(len(k))] *= 10  # one key alone decides what exp overflows from
+        # One key alone decides what exp overflows from; the first and the last are as large.
+        k[list({0, int(rng.integers(len(k))), len(k) - 1})] *= 10
     return [q, k, v]
 
 

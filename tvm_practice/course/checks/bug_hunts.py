@@ -46,9 +46,9 @@ def _shown(hunt: Hunt, function: Function) -> str:
 
 
 def _check(name: str, function: Function) -> None:
-    """The cause is the right one, and the repaired schedule passes for two sizes."""
+    """The cause is the right one, and the repaired schedule passes for several sizes."""
     hunt = HUNTS[name]
-    for sizes in (hunt.example, hunt.draw()):
+    for sizes in (hunt.example, *hunt.draw()):
         tensors, schedule = hunt.start(sizes)
         answer = accepted(function, *hunt.arguments(tensors, schedule))
         _expect_cause(name, hunt, answer)

@@ -426,8 +426,10 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     settings = {"relay.backend.use_auto_scheduler": True, "relay.FuseOps.max_depth": 3}
     built, seen = list[object](), dict[str, Any]()
 
-    # A bias may be zero, and is a weight like the others.
-    params = {**params, "zero": tvm.nd.array(np.zeros(3, "float32"))}
+    # A bias may be zero, and is a weight like the others; a model may have many.
+    zero = tvm.nd.array(np.zeros(3, "float32"))
+    many = int(fresh_rng().integers(300, 2000))
+    params = {**params, **{f"zero_{at}": zero for at in range(many)}}
     given: list[Any] = []
     switched: list[str] = []
 
@@ -986,6 +988,12 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
                 case=f"equal numbers of shapes {got.shape} and {reference.shape}",
                 look="the shapes; numpy would broadcast them",
             )  # fmt: skip
+    for one, another in (((0, 3), (0, 4)), ((0, 3), (3, 0)), ((0,), (0, 1)), ((2, 0), (0, 2))):
+        _expect_rejected(
+            verify, [np.ones((2, 2)), np.ones(one)], [np.ones((2, 2)), np.ones(another)],
+            case=f"outputs without elements, of shapes {one} and {another}",
+            look="the shapes, also of arrays without elements",
+        )  # fmt: skip
     _expect_rejected(
         verify,
         [],

@@ -360,6 +360,8 @@ def _draw_sizes() -> list[tuple[int, int, int]]:
     rng = fresh_rng()
     drawn = [tuple(int(each) for each in rng.integers(3, 3000, 3)) for _ in range(3)]
     long = [(1, 70_001, 1), (90_001, 1, 3), (2, 1, 80_001), (3001, 3011, 3023)]
+    m, n, k = (int(each) for each in rng.integers(10**7, 10**8, 3))
+    long.append((m, n, k))
     same, other = draw_distinct(2, range(30, 900))
     equal = [(same, same, other), (same, other, same), (other, same, same)]
     return [*drawn, (1, 1, 1), *equal, *long]  # type: ignore[list-item]

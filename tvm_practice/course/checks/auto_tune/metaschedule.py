@@ -526,6 +526,10 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C")),
         look="apply only the database's records",
     )
+    for name, found in records.items():  # a module of one function
+        single = apply_metaschedule(tvm.IRModule({"main": functions[name]}), database, target)
+        look = "MetaScheduleApplyDatabase, also on the PrimFunc of one matmul"
+        expect_best(loop_nest(single["main"]), found, look)
     _expect_asked_for(apply_metaschedule, functions["untuned"])
     _expect_own_target(apply_metaschedule, functions["untuned"])
     _expect_model_runs(apply_metaschedule, shapes["first"])

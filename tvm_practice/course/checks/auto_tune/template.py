@@ -111,6 +111,8 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
     odd = _mine(matmul_template, (m, n, k))
     _expect_ends(odd, most=100)
     _expect_schedules_apart(odd)
+    few = draw_distinct(3, range(2, 7))  # fewer than a tile has
+    _expect_schedules_apart(_mine(matmul_template, few))
     space = len(odd.config_space)
     for index in {0, space - 1, *draw_distinct(1, range(space))}:
         config = odd.config_space.get(index)

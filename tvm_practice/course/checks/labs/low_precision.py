@@ -220,7 +220,7 @@ def check_affine_parameters(affine_parameters: Function) -> None:
     cases = {
         "a range on both sides of 0": [
             *((-a, b), (-a / 100, b * 100), (-a * 1000, b)),
-            *((-a, a), (-a * 1e-12, b * 1e-12), (-a * 1e12, b * 1e12)),
+            *((-a, a), (-a * 1e-32, b * 1e-32), (-a * 1e32, b * 1e32)),
         ],
         "a range above 0 is widened down to 0.0": [(a, a + b), (0.0, b), (a, a)],
         "a range below 0 is widened up to 0.0": [(-a - b, -a), (-a, 0.0), (-a, -a)],
@@ -522,6 +522,8 @@ def check_fold_zero_point(fold_zero_point: Function) -> None:
         scale = (2.0 ** rng.integers(-9, -3, n)).astype("float32")
         steps = rng.integers(-(2**20), 2**20, n) + rng.choice([-0.375, 0.25, 0.375], n)
         steps[0] = 2 * (steps[0] // 2) + 0.25  # even: what is folded is odd
+        if n > 2:  # float32 holds it, and no half besides
+            steps[1] = 2.0**23 + 2 * int(rng.integers(2**20)) + 1
         steps[n - 1] = rng.choice([-(2.0**29), 2.0**29])  # float32 holds it
         bias = (steps * scale).astype("float32")
         given = weight.copy(), bias.copy(), scale.copy()
@@ -1028,7 +1030,8 @@ def check_amx_product(amx_product: Function) -> None:
     # Some differ in a step of one number alone.
     some, many = (32 * int(rng.integers(*each)) for each in ((9, 14), (130, 150)))
     large = 16 * int(rng.integers(8, 12)), 32 * int(rng.integers(20, 30))
-    sizes = ((16, 32), drawn, (96, 32), (16, some), (64, 64), (64, 96), (16, many), large)
+    high = 16 * int(rng.integers(70, 140)), 32
+    sizes = ((16, 32), drawn, (96, 32), (16, some), (64, 64), (64, 96), (16, many), large, high)
     for rows, k in (*sizes, (80, 96)):
         func = amx_product(rows, k)
         expect_type(func, tirx.PrimFunc, "amx_product returns a PrimFunc")

@@ -402,7 +402,22 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
     demonstrate=_demonstrate_remotely,
 )
 def check_measure_remotely(measure_remotely: Function) -> None:
-    rows, columns, number, repeats = 13, 29, *draw_distinct(2, [3, 4, 5, 6])
+    _expect_measured(measure_remotely)  # of its own: no reference to a session is left
+    with _sent() as library:
+        shutil.copy(_library(1, 1), library)
+        numbers = np.array([[[-3.5]], [[0.25]]], "float32")
+        with _session() as session:
+            output, _ = measure_remotely(
+                session, str(library), [*numbers], (1, 1), number=1, repeats=1
+            )
+    look = "the arguments of main, and the output's shape"
+    expect_close(output, np.array([[-6.75]]), what="the output of single numbers", look=look)
+
+
+def _expect_measured(measure_remotely: Function) -> None:
+    """The output and the times of one call, after another call in an earlier session."""
+    rows, columns, number = 13, 29, *draw_distinct(1, [3, 4, 5, 6])
+    repeats = int(fresh_rng().integers(20, 60))
     others, (x, y, v) = fresh_rng().standard_normal((2, 3, rows, columns), dtype="float32")
     shape = columns, 1, rows
     with _sent() as library:
@@ -451,14 +466,6 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         seen=f"{len(calls)} calls" if calls else "time_evaluator alone called it",
         look='module["main"](*tensors, output)',
     )
-    with _sent() as library:
-        shutil.copy(_library(1, 1), library)
-        numbers = np.array([[[-3.5]], [[0.25]]], "float32")
-        with _session() as session:
-            output, _ = measure_remotely(
-                session, str(library), [*numbers], (1, 1), number=1, repeats=1
-            )
-    expect_close(output, np.array([[-6.75]]), what="the output of single numbers", look=look)
 
 
 def _expect_uploaded(upload: mock.Mock, library: Path) -> None:

@@ -16,6 +16,7 @@ from tvm_practice.course.expect import (
     expect,
     expect_type,
     fail,
+    fresh_rng,
     show,
     statements,
     varied,
@@ -207,6 +208,11 @@ def check_order_packed(order_packed: Function) -> None:
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:  # else TVM drops one of the loops
             for rows_first in (False, True):
                 _expect_ordered(order_packed, (m, n, k), (down, across), unroll_k, rows_first)
+    large = int(fresh_rng().integers(65, 500))
+    for tile, unroll_k in (((2, large), 1), ((large, 2), 3), ((3, 2), large)):
+        sizes = 2 * tile[0] - 1, 2 * tile[1] + 1, 7
+        for rows_first in (False, True):
+            _expect_ordered(order_packed, sizes, tile, unroll_k, rows_first)
     for sizes, rows_first in (((7, columns, 5), False), ((rows, 9, 5), True)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is outermost
         accepted(order_packed, schedule, steps, rows_first)

@@ -17,7 +17,7 @@ from tvm_practice.course.checks.manual_schedule.common import (
     nest_of,
     shown,
 )
-from tvm_practice.course.expect import draw_distinct, path_to, varied
+from tvm_practice.course.expect import draw_distinct, fresh_rng, path_to, varied
 from tvm_practice.course.lowering import build_module
 from tvm_practice.course.nests import accepted, expect_axes, expect_loops, expect_nest
 from tvm_practice.course.products import expect_product, matmul_schedule
@@ -242,7 +242,9 @@ def check_parallelize(parallelize: Function) -> None:
         schedule = _expect_tiles_in_parallel(parallelize, sizes, tiles, last, names)
         shape = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitives")
-    for each in varied(m, n, k, *tiles):
+    many = tuple(int(each) for each in fresh_rng().integers(60, 400, 2))
+    some = [(many[0] * tiles[0], many[1] * tiles[1] - 1, 3, *tiles), (many[0], 1, 3, 1, 1)]
+    for each in (*some, *varied(m, n, k, *tiles)):
         _expect_tiles_in_parallel(parallelize, each[:3], each[3:], "serial", "ABC")
 
 

@@ -250,6 +250,16 @@ def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> Non
     for name in ("H", "Y") if 1 < lanes < shape[-1] else ():  # else loops may be dropped
         stage = next(each for _, each in around if each.name == name)
         _expect_vectors(name, inside[id(stage)], shape[-1], lanes)
+    if 1 < lanes == shape[-1]:
+        for name in ("H", "Y"):
+            loops = next(loops for loops, each in around if each.name == name)
+            expect(
+                loops[-1].kind == "vectorized" and loops[-1].extent == lanes,
+                expected=f"a row of {name} that is one vector: the innermost loop "
+                f"vectorized({lanes})",
+                seen=show(loops),
+                look=f"schedule.vectorize of the inner part of the last loop of {name}",
+            )
     if 1 < lanes < shape[-1]:
         _expect_lanes(around, inside, shape[-1], lanes)
 

@@ -79,7 +79,7 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     rng = fresh_rng()
     shape = (2, int(rng.integers(2, 5)), int(rng.integers(5, 9)), 8 * int(rng.integers(2, 6)))
     small = float(rng.uniform(1e-7, 9e-7))
-    eps = (0.25, small, small, small)
+    eps = (0.25, small, 0.0, small, small)
     model, example, want = drawn_model(eps, shape, cut=True)
     with quiet_frontends():
         module = import_relax(model, example, converters=converters)
@@ -101,14 +101,14 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
 
 
 def _expect_kernels(module: Any) -> None:
-    """Three kernels of their own in an imported module, called four times."""
+    """Four kernels of their own in an imported module, called five times."""
     import tvm
 
     kernels = [each for each in module.functions.values() if isinstance(each, tvm.tirx.PrimFunc)]
     calls = _calls_of_primfuncs(module["main"])
     expect(
-        len(kernels) == 3 and calls == 4,
-        expected="four calls of three kernels: equal functions are added to the module once",
+        len(kernels) == 4 and calls == 5,
+        expected="five calls of four kernels: equal functions are added to the module once",
         seen=f"{calls} calls of PrimFuncs, {len(kernels)} PrimFuncs",
         look='block_builder.add_func(func, "rms_norm_gate") and relax.call_tir',
     )

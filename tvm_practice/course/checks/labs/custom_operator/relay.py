@@ -348,8 +348,13 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
     expect_map(converters, "tvm_practice::rms_norm_gate")
     convert = converters["tvm_practice::rms_norm_gate"]
     rng = fresh_rng()
-    arguments = [relay.var(each) for each in ("x", "z", "weight")]
-    for eps in (0.25, float(rng.integers(1, 8)) / 16, float(rng.uniform(1e-7, 9e-6)), 0.0):
+    for names, eps in (
+        (("x", "z", "weight"), 0.25),
+        (("pixels", "z", "w"), float(rng.integers(1, 8)) / 16),
+        (("b", "activations", "a"), float(rng.uniform(1e-7, 9e-6))),
+        (("z", "x", "z"), 0.0),
+    ):
+        arguments = [relay.var(each) for each in names]
         given = [*arguments, eps]
         call = convert(given, ["float32", "float32", "float32", "float"])
         expect(
@@ -371,8 +376,8 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
             look="the list of arguments of relay.Call",
         )
         attributes = call.attrs
-        names = list(map(str, attributes.keys())) if attributes is not None else []
-        seen = attributes["eps"] if "eps" in names else None
+        keys = list(map(str, attributes.keys())) if attributes is not None else []
+        seen = attributes["eps"] if "eps" in keys else None
         expect(
             seen is not None
             and not isinstance(seen, str)

@@ -48,8 +48,11 @@ class _Attention:
 class _Copy(_Attention):
     """An artifact that returns its tokens, so that they may be many."""
 
+    kept: np.ndarray
+
     def __call__(self, x: np.ndarray, keep: np.ndarray) -> np.ndarray:
         self._calls.append(self._length)
+        self.kept = keep.copy()
         return x.copy()
 
 
@@ -136,6 +139,21 @@ def _expect_other_buckets(bucketed: Function) -> None:
         expected="length 7 goes once through bucket 9 of [9, 40], after calls with other buckets",
         seen=f"through {calls}",
         look="buckets that are kept from an earlier call",
+    )
+    for token in (np.nan, np.inf, -np.inf, 0.0):  # whatever its numbers, a token is kept
+        artifact = _Copy(9, [])
+        few = np.full((2, 7, 4), token, "float32")
+        got = bucketed({9: artifact}, few)
+        keep = np.repeat(np.arange(9)[None] < 7, 2, axis=0).astype("float32")
+        look = "keep: it depends on the length of x, not on its numbers"
+        expect_close(artifact.kept, keep, what=f"keep for tokens of {token}", look=look)
+        expect_close(got, few, what=f"the output for tokens of {token}", look="the cut")
+    empty = bucketed({9: _Copy(9, []), 5: _Copy(5, [])}, np.ones((2, 0, 4), "float32"))
+    expect(
+        np.shape(empty) == (2, 0, 4),
+        expected="for a sequence of no tokens an output of shape (2, 0, 4)",
+        seen=f"shape {np.shape(empty)}",
+        look="a length of 0: the smallest bucket holds it",
     )
     for most in (64, 256, 1024):  # buckets that each condition on a length would meet
         sizes = [most, 8 * most, 2 * most, most // 2]

@@ -188,6 +188,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
     tiles += draw_distinct(1, [(9, 4), (10, 4), (12, 2)])
     run = len(tiles)
     tiles += [(2, 2), (3, 4), (17, 3), (32, 32), (2, 64)]  # these are not run
+    large = [int(each) for each in rng.integers(65, 400, 2)]
+    tiles += [(large[0], 2), (2, large[1]), (large[0],) * 2]
     for at, (rows, columns) in enumerate(tiles):
         names = "PQR" if at == 1 else "ABC"
         k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))

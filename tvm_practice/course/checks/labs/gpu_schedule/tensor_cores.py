@@ -57,15 +57,40 @@ INTRINSICS = {
 }
 
 
-def _renamed() -> dict[str, str]:
-    """The intrinsics for `tensorize` by purpose, under names drawn anew, in any order."""
+def _renamed(*purposes: str) -> dict[str, str]:
+    """The intrinsics for `tensorize` by purpose, under names drawn anew, in any order.
+
+    With `purposes`, those and no others, in this order.
+    """
     from tvm_practice.labs.gpu.wmma import wmma_intrinsics
 
     known = wmma_intrinsics()
-    return {use: _known_as(known[use]) for use in draw_distinct(len(known), list(known))}
+    uses = purposes or draw_distinct(len(known), list(known))
+    return {use: _known_as(known[use]) for use in uses}
 
 
-def _expect_instructions(schedule: Any, names: dict[str, str], *purposes: str) -> None:
+def _around(schedule: Any, block: Any) -> list[str]:
+    """How the loops around a block run, and their annotations."""
+    from tvm import tirx
+
+    loops = [schedule.get(each) for each in schedule.get_loops(block)]
+    kinds = [tirx.ForKind(int(each.kind)).name.lower() for each in loops]
+    marks = [sorted(map(str, each.annotations)) for each in loops]
+    return [" ".join([kind, *mark]) for kind, mark in zip(kinds, marks, strict=True)]
+
+
+def _expect_loops_kept(schedule: Any, product: Any, before: list[str]) -> None:
+    """The loops around the product run as `before`."""
+    after = _around(schedule, product)
+    expect(
+        after == before,
+        expected=f"loops around the product as they were: {', '.join(before)}",
+        seen=", ".join(after),
+        look="a primitive other than split, reorder, decompose_reduction and tensorize",
+    )
+
+
+def _expect_instructions(schedule: Any, names: dict[str, str], *purposes: str, k: int = 32) -> None:
     """Just the blocks of these purposes are tensorized, by the names given, and C is right."""
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
 
@@ -77,7 +102,7 @@ def _expect_instructions(schedule: Any, names: dict[str, str], *purposes: str) -
         seen=", ".join(uses.get(each, each) for each in used) or "none",
         look=f'intrinsics["{purposes[0]}"] and so on, in schedule.tensorize',
     )
-    got, want = matmul_on_cpu(schedule, 64, 64, 32)
+    got, want = matmul_on_cpu(schedule, 64, 64, k)
     expect_close(got, want, what="C without tensorize", look="the primitives", atol=1e-3)
 
 
@@ -203,10 +228,14 @@ def _shown_fragments(fragment_loops: Function) -> str:
     ),
 )
 def check_tensorize_copies(tensorize_copies: Function) -> None:
-    names = _renamed()
-    schedule, tiles = _fragments()
-    tensorize_copies(schedule, tiles.load_a, tiles.load_b, tiles.store, names)
-    _expect_instructions(schedule, names, "load_a", "load_b", "store")
+    purposes = "load_a", "load_b", "store"
+    for names in (_renamed(), _renamed(*purposes[::-1])):
+        schedule, tiles = _fragments()
+        copies = tiles.load_a, tiles.load_b, tiles.store
+        before = _around(schedule, tiles.product)
+        tensorize_copies(schedule, *copies, names)
+        _expect_instructions(schedule, names, *purposes)
+        _expect_loops_kept(schedule, tiles.product, before)
 
 
 def _shown_instructions(function: Callable[[Any, Any, dict[str, str]], None]) -> str:
@@ -259,13 +288,17 @@ def check_tensorize_product(tensorize_product: Function) -> None:
     names = _renamed()
     (around,) = draw_distinct(1, (2, 3))
     schedule, tiles = _fragments(around=around)
+    before = _around(schedule, tiles.product)
     tensorize_product(schedule, tiles.product, tiles.k_outer, names)
     _expect_instructions(schedule, names, "init", "compute")
+    _expect_loops_kept(schedule, tiles.product, before)
     plain = untensorized(schedule, declare(64, 64, 32, "float16")[0].mod)
     _expect_zeroed_once(plain, around=around)
-    schedule, tiles = _fragments(k=16)  # a single step of k_outer
-    tensorize_product(schedule, tiles.product, tiles.k_outer, names)
-    _expect_zeroed_once(untensorized(schedule, declare(64, 64, 16, "float16")[0].mod), around=0)
+    for names in (_renamed("init", "compute"), _renamed("compute", "init")):
+        schedule, tiles = _fragments(k=16)  # a single step of k_outer
+        tensorize_product(schedule, tiles.product, tiles.k_outer, names)
+        _expect_instructions(schedule, names, "init", "compute", k=16)
+        _expect_zeroed_once(untensorized(schedule, declare(64, 64, 16, "float16")[0].mod), around=0)
 
 
 @PHASE.exercise(
@@ -301,7 +334,9 @@ def check_tensor_cores(tensor_cores: Function) -> None:
 
     names = _renamed()
     schedule, tiles = _fragments(around=1)
+    before = _around(schedule, tiles.product)
     tensor_cores(schedule, *tiles[:5], names)
+    _expect_loops_kept(schedule, tiles.product, before)
     used = {str(each.attrs[0]) for each in schedule.trace.insts if each.kind.name == "Tensorize"}
     expect(
         used <= set(names.values()),
