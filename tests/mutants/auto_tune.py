@@ -102,49 +102,6 @@ def sizes_rounded_down(m, n, k):
     return schedule, [A, B, C]
 
 
-@mutant("tune_autotvm", message="n_trial= of tune")
-def ignores_trials(task, *, trials, log):
-    from tvm import autotvm
-
-    from tvm_practice.tvm_export.tuners.autotvm import measuring
-
-    with measuring(task, trials, log) as measure:
-        autotvm.tuner.XGBTuner(task, loss_type="reg", num_threads=1).tune(
-            n_trial=2,
-            measure_option=measure.option,
-            callbacks=[autotvm.callback.log_to_file(log), measure.callback],
-        )
-
-
-@mutant("tune_autotvm", message="callbacks=.*log_to_file")
-def writes_no_log(task, *, trials, log):
-    from tvm import autotvm
-
-    from tvm_practice.tvm_export.tuners.autotvm import measuring
-
-    with measuring(task, trials, log) as measure:
-        autotvm.tuner.XGBTuner(task, loss_type="reg", num_threads=1).tune(
-            n_trial=trials, measure_option=measure.option, callbacks=[measure.callback]
-        )
-
-
-@mutant("tune_autotvm", message="do not delete the file before")
-def starts_the_log_anew(task, *, trials, log):
-    from pathlib import Path
-
-    from tvm import autotvm
-
-    from tvm_practice.tvm_export.tuners.autotvm import measuring
-
-    Path(log).unlink(missing_ok=True)
-    with measuring(task, trials, log) as measure:
-        autotvm.tuner.XGBTuner(task, loss_type="reg", num_threads=1).tune(
-            n_trial=trials,
-            measure_option=measure.option,
-            callbacks=[autotvm.callback.log_to_file(log), measure.callback],
-        )
-
-
 @mutant("tune_autotvm", message="do_fork=False")
 def two_builders_that_do_not_fork(task, *, trials, log):
     from tvm import autotvm
@@ -243,7 +200,7 @@ def tunes_the_first_task_only(tasks, weights, *, trials, log):
         )
 
 
-@mutant("tune_ansor", message="measured for the tasks' target")
+@mutant("tune_ansor", message="the tasks as they came")
 def tunes_for_a_plain_processor(tasks, weights, *, trials, log):
     import json
     from pathlib import Path
@@ -270,26 +227,6 @@ def tunes_for_a_plain_processor(tasks, weights, *, trials, log):
                 builder=measure.builder,
                 runner=measure.runner,
                 measure_callbacks=[auto_scheduler.RecordToFile(log), measure.callback],
-                verbose=0,
-            ),
-            search_policy_params=fast_search_params(),
-        )
-
-
-@mutant("tune_ansor", message="RecordToFile")
-def keeps_no_records(tasks, weights, *, trials, log):
-    from tvm import auto_scheduler
-
-    from tvm_practice.tvm_export.tuners.ansor import fast_search_params, measuring
-
-    with measuring(tasks, trials, log) as measure:
-        auto_scheduler.TaskScheduler(tasks, weights, callbacks=[]).tune(
-            auto_scheduler.TuningOptions(
-                num_measure_trials=trials,
-                num_measures_per_round=2,
-                builder=measure.builder,
-                runner=measure.runner,
-                measure_callbacks=[measure.callback],
                 verbose=0,
             ),
             search_policy_params=fast_search_params(),
@@ -428,7 +365,7 @@ def without_the_default_callbacks(contexts, weights, *, trials, work_dir):
             task_weights=weights,
             work_dir=work_dir,
             max_trials_global=trials,
-            num_trials_per_iter=2,
+            num_trials_per_iter=min(2, trials),
             builder=measure.builder,
             runner=measure.runner,
             cost_model=cost_model(),
@@ -903,7 +840,7 @@ edited(
 edited(
     "tune_task",
     "writes_no_records",
-    {"auto_scheduler.RecordToFile(log), ": ""},
+    {"auto_scheduler.RecordToFile(log)": "measure.callback"},
     message="RecordToFile",
 )
 edited(
@@ -1556,4 +1493,38 @@ edited(
         )
     },
     message="also on the PrimFunc of one matmul",
+)
+
+
+edited(
+    "tune_autotvm", "ignores_trials", {"n_trial=trials": "n_trial=2"}, message="n_trial=.* of tune"
+)
+
+
+edited(
+    "tune_autotvm",
+    "writes_no_log",
+    {"autotvm.callback.log_to_file(log)": "measure.callback"},
+    message="callbacks=.*log_to_file",
+)
+
+
+edited(
+    "tune_autotvm",
+    "starts_the_log_anew",
+    {
+        "    with measuring(task, trials, log) as measure:": (
+            "    from pathlib import Path\n\n    Path(log).unlink(missing_ok=True)\n"
+            "    with measuring(task, trials, log) as measure:"
+        )
+    },
+    message="do not delete the file before",
+)
+
+
+edited(
+    "tune_ansor",
+    "keeps_no_records",
+    {"auto_scheduler.RecordToFile(log)": "measure.callback"},
+    message="RecordToFile",
 )

@@ -1986,3 +1986,75 @@ edited(
     },
     message="the parallel loop, bi, returned",
 )
+
+
+edited(
+    "fill_registers",
+    "vectors_of_128_at_most",
+    {
+        "schedule.vectorize(j_inner)": (
+            "if int(schedule.get(j_inner).extent) > 128:\n"
+            "        _, j_inner = schedule.split(j_inner, [None, 128])\n"
+            "    schedule.vectorize(j_inner)"
+        )
+    },
+    message="j_inner vectorized\\(\\d{3}\\)",
+)
+
+
+edited(
+    "tile_with_k",
+    "steps_of_64_at_most",
+    {"[None, unroll_k]": "[None, unroll_k if unroll_k < 64 else 64]"},
+    message="k_inner serial\\(\\d{3}\\)",
+)
+
+
+edited(
+    "pack_operand",
+    "no_further_depth_from_4096_on",
+    {
+        "(-(-size // width), depth, width)": (
+            "(-(-size // width), depth if depth < 4096 else k, width)"
+        )
+    },
+    message="panels, depth, width",
+)
+
+
+edited(
+    "pack_operand",
+    "limits_infinities",
+    {
+        "te.if_then_else(te.all(at < size, r < k), value, 0.0)": (
+            "te.if_then_else(te.all(at < size, r < k), te.max(value, -3.0e38), 0.0)"
+        )
+    },
+    message="even where X holds infinities",
+)
+
+
+edited(
+    "packed_product",
+    "one_step_less_for_a_single_element",
+    {
+        "te.reduce_axis((0, depth)": (
+            "te.reduce_axis((0, depth) if m * n > 1 else (0, max(depth - 1, 1))"
+        )
+    },
+    message="a sum over all \\d+ steps",
+)
+
+
+edited(
+    "tile_classic",
+    "unrolls_high_tiles",
+    {
+        "schedule[C].vectorize(j_inner)": (
+            "schedule[C].vectorize(j_inner)\n"
+            "    if tile_m > 100:\n"
+            "        schedule[C].unroll(i_inner)"
+        )
+    },
+    message="i\\.inner unrolled",
+)

@@ -140,20 +140,23 @@ def draw_distinct(count: int, among: Sequence[_T]) -> list[_T]:
     return [among[int(index)] for index in fresh_rng().choice(len(among), count, replace=False)]
 
 
-def varied(*base: int, alone: bool = False) -> list[tuple[int, ...]]:
+def varied(*base: int, alone: bool = False, large: bool = False) -> list[tuple[int, ...]]:
     """`base` with its numbers changed, so that a condition on them is met by one of the results.
 
     Every second is 1, all are large powers of two, and neighbours, every second, halves and all of
     them are equal. With `alone`, one number after the other is one more: a result may be kept from
-    an earlier call.
+    an earlier call. With `large`, one number after the other is several hundred.
     """
     count = len(base)
     found = [base]
+    if large:
+        many = (int(each) for each in fresh_rng().integers(257, 700, count))
+        found += [(*base[:at], each, *base[at + 1 :]) for at, each in enumerate(many)]
     if alone:
         found += [(*base[:at], base[at] + 1, *base[at + 1 :]) for at in range(count)]
     found += [tuple(1 if at % 2 == odd else each for at, each in enumerate(base)) for odd in (0, 1)]
-    large, even = int(fresh_rng().choice([128, 256])), int(fresh_rng().choice([2, 4, 6]))
-    found += [(large,) * ((count + 1) // 2) + (large // 4,) * (count // 2), (even,) * count]
+    power, even = int(fresh_rng().choice([128, 256])), int(fresh_rng().choice([2, 4, 6]))
+    found += [(power,) * ((count + 1) // 2) + (power // 4,) * (count // 2), (even,) * count]
     for same in (
         [at // 2 * 2 for at in range(count)],
         [(at + 1) // 2 * 2 - (at > 0) for at in range(count)],

@@ -76,6 +76,7 @@ _COMPARED = {
     "__bool__", "__float__", "__int__", "__contains__", "__array_ufunc__", "__array_function__",
 }  # fmt: skip
 # A handler of these runs in the middle of a check.
+_FOLDER = "the working directory"
 _SIGNALS = [
     getattr(signal, name)
     for name in ("SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
@@ -148,7 +149,7 @@ class Guard:
     @contextmanager
     def settings_kept(self) -> Iterator[None]:
         """Note the settings of the process that are left changed; labs may change some."""
-        settings = _numpy_settings if self._in_lab else _surroundings
+        settings = _always_kept if self._in_lab else _surroundings
         before = settings()
         drawn = {} if self._in_lab else _generators()
         try:
@@ -165,6 +166,8 @@ class Guard:
                     )
             for what, value in before.items():
                 if (now := settings()[what]) != value:
+                    if what == _FOLDER:
+                        os.chdir(value)
                     look = "what is set, or entered without `with`: it stays so for what follows"
                     self.note(f"leaves {what} at {now}, which was {value}", look)
 
@@ -357,13 +360,14 @@ def source_of(module: str) -> Path:
     return Path(spec.origin).resolve()
 
 
-def _numpy_settings() -> dict[str, Any]:
-    return {"NumPy's errstate": np.geterr()}
+def _always_kept() -> dict[str, Any]:
+    """Settings that an answer to a lab leaves as they are, too."""
+    return {"NumPy's errstate": np.geterr(), _FOLDER: str(Path.cwd())}
 
 
 def _surroundings() -> dict[str, Any]:
     """Settings of the process that an answer may use, and must leave as they are."""
-    found = _numpy_settings()
+    found = _always_kept()
     tvm, torch = sys.modules.get("tvm"), sys.modules.get("torch")
     if tvm is not None and hasattr(tvm, "transform"):
         context = tvm.transform.PassContext.current()

@@ -21,6 +21,7 @@ def test_conditions_on_sizes_are_met(name: str, seed: int) -> None:
     for one in free:
         assert any(size[one] > 256 for size in sizes)
         assert any(size[one] > 2000 for size in sizes)
+        assert any(size[one] > 256 and size[one] % 2 == 0 for size in sizes)
         large = [size[one] for size in sizes if size[one] > 256]
         tiles = range(2, 17)
         assert any(all(each % tile and (each + 1) // 2 % tile for tile in tiles) for each in large)

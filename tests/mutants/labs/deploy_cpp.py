@@ -729,3 +729,17 @@ edited(
     {"% 64 != 0": "% 64 != 0 || data == nullptr"},
     message="at address 0",
 )
+
+
+edited(
+    "export_model",
+    "goes_to_the_folder",
+    {
+        "folder.mkdir(parents=True, exist_ok=True)": (
+            "folder.mkdir(parents=True, exist_ok=True)\n"
+            "    os.chdir(folder)\n"
+            "    folder = Path('.')"
+        )
+    },
+    message="leaves the working directory at",
+)

@@ -729,3 +729,11 @@ edited(
     },
     message="the seconds",
 )
+
+
+edited(
+    "survive_lost_worker",
+    "ten_attempts_at_most",
+    {"range(attempts)": "range(min(attempts, 10))"},
+    message="is run \\d+ times",
+)

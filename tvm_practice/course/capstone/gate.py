@@ -29,15 +29,16 @@ _HUGE = (2017, 2137, 2341, 2473, 2557, 2593, 2797, 2857, 2917)
 def gate_sizes(track: Track, seed: int) -> list[Size]:
     """The track's edges, and sizes that nobody knows before.
 
-    These are primes, what a condition on sizes meets, one extent after the other that is large and
-    then huge, and each two that are large and equal. The filters and strides of depthwise
-    convolutions are all tried.
+    These are primes, what a condition on sizes meets, one extent after the other that is large,
+    large and even, and huge, and each two that are large and equal. The filters and strides of
+    depthwise convolutions are all tried.
     """
     rng = np.random.default_rng([seed, *b"gate"])
     primes = (2, 3, 13, 19, 29, 41, 47, 53, 61, 71)
     free = len(track.parameters) - 2 * (track.name == "depthwise")
     base = tuple(int(each) for each in rng.choice(primes if free < 4 else primes[:6], free, False))
     large, huge = int(rng.choice(_LARGE)), int(rng.choice(_HUGE))
+    even = 2 * int(rng.integers(130, 200))
     few = [each % 4 + 1 for each in base]
     # Not four large extents at once: their windows, in float64, take more memory than there is.
     sizes = [
@@ -48,6 +49,12 @@ def gate_sizes(track: Track, seed: int) -> list[Size]:
             for count in (1, 2)
             for chosen in itertools.combinations(range(free), count)
         ),
+        *(
+            tuple(even if index == at else each for index, each in enumerate(few))
+            for at in range(free)
+        ),
+        # The first two once more with other rest: a result may be kept for these two alone.
+        *((large, large, *(each + 1 for each in few[2:])) for _ in range(free > 2)),
         *(tuple(huge if index == at else 2 for index in range(free)) for at in range(free)),
     ]
     if free < len(track.parameters):

@@ -1008,6 +1008,15 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
     right = np.ones((3, 4))
     wrong = right.copy()
     wrong[2, 3] = 7.25
+    for many in (12, int(fresh_rng().integers(30, 99))):  # the largest of all is the first one's
+        errors = [np.full(3, 1.0 + (many - at) / 1024) for at in range(many)]
+        returned = verify(errors, [np.ones(3)] * many, atol=1.0, rtol=0.0)
+        expect(
+            abs(float(returned) - many / 1024) < 1e-9,
+            expected=f"the largest absolute error of {many} outputs, {many / 1024:.4g}",
+            seen=f"{returned!r}",
+            look="the maximum over every output, however many there are",
+        )
     message = _expect_rejected(
         verify, [right] * 5 + [wrong, right], [right] * 7, case="output 5 of 7", look="the loop"
     )

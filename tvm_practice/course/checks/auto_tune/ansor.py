@@ -166,6 +166,7 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
 
     m, n, k = draw_distinct(3, range(33, 64))
     tasks = [ansor_task((m, n, k)), ansor_task((n, m, k))]
+    _expect_other_searches(tune_ansor, *tasks, ansor_task((m, n, k + 1)))
     trials = 4
     with new_log() as log:
         with _ansor_calls() as calls, measuring_calls() as measuring:
@@ -204,11 +205,14 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             seen="its records were removed" if loaded else f"load_log_file={loaded}",
             look="load_log_file=log of TaskScheduler",
         )
-    third = ansor_task((m, n, k + 1))
+
+
+def _expect_other_searches(tune_ansor: Callable[..., None], *tasks: Any) -> None:
+    """Tasks, weights and numbers of trials reach the search as they are; it is not carried out."""
     for given, weights, trials in (
         (tasks[:1], [7.0], 1),
-        ([*tasks, third], [0.5, 2.0, 5.0], 100),
-        (tasks, [2, 9], 1000),
+        (tasks, [0.5, 2.0, 5.0], 100),
+        (tasks[:2], [2, 9], 1000),
     ):
         with new_log() as log:
             with (
@@ -216,7 +220,7 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
                 measuring_calls() as measuring,
                 contextlib.suppress(NothingMeasured),
             ):
-                tune_ansor(given, weights, trials=trials, log=str(log))
+                tune_ansor(list(given), weights, trials=trials, log=str(log))
             _expect_ansor(calls, given, weights, trials)
             _expect_measuring(measuring, trials, len(given), log)
 
@@ -392,6 +396,7 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
     m, n, k = draw_distinct(3, range(33, 64))
     (trials,) = draw_distinct(1, range(3, 6))
     task = ansor_task((m, n, k))
+    _expect_other_numbers(tune_task, task)
     with new_log() as log:
         log = log.with_name("trials")  # of no suffix
         ansor_log(task, log, [0.001])
@@ -420,6 +425,10 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
             seen=f"one of {key} on {target}",
             look="the task that the policy is made with, and whose tune() is called",
         )
+
+
+def _expect_other_numbers(tune_task: Callable[..., None], task: Any) -> None:
+    """A search for so many trials would be made as for a few; it is not carried out."""
     # 37 are no whole rounds; and a log may be that of the call before.
     with new_log() as log:
         for trials in (1, 2, 33, 37, 1000):

@@ -280,6 +280,7 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             make_context(matmul_function(*shape), target, name=f"matmul_{index}")
             for index, shape in enumerate(shapes)
         ]
+    _expect_other_searches(tune_metaschedule, contexts, ms.database.MemoryDatabase())
     with tempfile.TemporaryDirectory() as folder:
         with calls_of(ms.tune, "tune_tasks", also=[ms]) as calls, measuring_calls() as measuring:
             database = tune_metaschedule(contexts, [1.0, 3.0], trials=trials, work_dir=folder)
@@ -299,7 +300,6 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
         _expect_tune_tasks(calls, trials)
         expect_measuring(measuring, trials, folder)
         _expect_search_goes_on(tune_metaschedule, contexts, database, folder)
-    _expect_other_searches(tune_metaschedule, contexts, database)
     for context, shape in zip(contexts, shapes, strict=True):
         record = database.query_tuning_record(context.mod, target, "main")
         expect(

@@ -347,6 +347,9 @@ def check_image_to_label(image_to_label: Function) -> None:
     falling, same = np.sort(mean)[::-1], np.full(3, std[0])
     wrapped = image_to_label(mod, tuple(falling.tolist()), tuple(same.tolist()))
     _expect_labels(wrapped, model, falling, same, (height, width))
+    wide = rng.uniform(1.5, 3, 3)  # small logits: the probability is far from 1
+    wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(wide.tolist()))
+    _expect_labels(wrapped, model, mean, wide, (height, width))
 
 
 def _expect_labels(

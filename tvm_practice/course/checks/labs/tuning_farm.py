@@ -952,8 +952,8 @@ def _expect_a_result_each(survive_lost_worker: Function) -> None:
 
 
 def _expect_attempts_counted(survive_lost_worker: Function) -> None:
-    for attempts in (1, 5):
-        runner = _Scripted([0, 99])
+    for attempts in (1, 5, int(fresh_rng().integers(12, 60))):
+        runner = _Scripted([0, 999])
         survive_lost_worker(runner, [1, 0], attempts=attempts)
         expect(
             runner.runs == [1, attempts],

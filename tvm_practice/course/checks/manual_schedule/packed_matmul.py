@@ -345,7 +345,7 @@ def check_place_copies(place_copies: Function) -> None:
         ((6, 2, 4), (2, 3), True),
     ]
     run = len(cases)
-    for m, n, k, down, across in varied(23, 31, 17, rows, columns):
+    for m, n, k, down, across in varied(23, 31, 17, rows, columns, large=True):
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:
             cases.append(((m, n, k), (down, across), len(cases) % 2 == 1))
     for at, (sizes, tile, rows_first) in enumerate(cases):

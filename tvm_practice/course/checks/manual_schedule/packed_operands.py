@@ -12,6 +12,7 @@ from tvm_practice.course.expect import (
     expect,
     expect_close,
     expect_type,
+    fresh_rng,
     varied,
 )
 from tvm_practice.course.lowering import (
@@ -67,6 +68,7 @@ def check_pack_operand(pack_operand: Function) -> None:
         ("Q", 0, rows, rows, rows, rows),
         ("Q", 0, 5, 420, 3, 420),  # a multiple of most small numbers
         ("Q", 1, 420, 5, 7, 6),
+        ("A", 0, 3, 2, 2, int(fresh_rng().integers(5000, 9000))),
     ):
         shape = (size, steps) if axis == 0 else (steps, size)
         X = te.placeholder(shape, name=name)
@@ -103,6 +105,7 @@ def check_pack_operand(pack_operand: Function) -> None:
             "conditions of te.all: b * width + w inside the axis, r less than k",
         )
         x[-1, :] = x[:, -1] = np.inf
+        x[0, :] = -np.inf
         expect(
             np.array_equal(run(x), _packed_values(x, axis, width, depth)),
             expected=f"{what}: zeros past the edge, even where X holds infinities",
@@ -207,6 +210,7 @@ def check_packed_product(packed_product: Function) -> None:
         ((7, 7), (6, 6), 64),
         ((64, 1), (16, 8), 1),
         ((1, 33), (1, 1), 40),
+        ((1, 1), (1, 1), few),
     ):
         tensors = _product_of(packed_product, (m, n), tile, depth)
         expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")

@@ -73,7 +73,7 @@ def check_tile(tile: Function) -> None:
         ((4 * rows, 3 * columns, k), (rows, columns), TWO_OUTSIDE),
     ):
         _check_tiled(tile, sizes, tiles, batch)
-    for each in varied(m, n, k, rows, columns):
+    for each in varied(m, n, k, rows, columns, large=True):
         _check_tiled(tile, each[:3], each[3:], None, run=False)
 
 
@@ -160,7 +160,7 @@ def check_vectorize(vectorize: Function) -> None:
         shape = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitive")
     few = [(9, 13, 5, 2, columns) for columns in (*range(2, 8), 128)]
-    for each in (*few, *varied(m, n, k, *even)):
+    for each in (*few, *varied(m, n, k, *even, large=True)):
         _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
 
 

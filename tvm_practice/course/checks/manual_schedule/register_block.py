@@ -89,7 +89,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
             outer = () if batch is None else (batch,)
             a, b = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
             expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for each in varied(m, n, k, rows, columns, steps):
+    for each in varied(m, n, k, rows, columns, steps, large=True):
         schedule, block = matmul_schedule(*each[:3])
         returned = accepted(tile_with_k, schedule, block, *each[3:])
         nest = path_to(nest_of(schedule), "C", look="the primitives")
@@ -189,7 +189,7 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
     schedule, block, loops = _tiled_with_k(whole, (rows, columns, steps), apart=2 * rows)
     copy = accepted(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
     _expect_copied(schedule, copy, "C", 3, (rows, columns))
-    for m, n, k, *drawn in varied(*whole, rows, columns, steps):
+    for m, n, k, *drawn in varied(*whole, rows, columns, steps, large=True):
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
         copy = accepted(accumulate_locally, schedule, block, loops[1])
         _expect_copied(schedule, copy, "C", 2, (min(m, drawn[0]), min(n, drawn[1])))
@@ -306,7 +306,7 @@ def check_fill_registers(fill_registers: Function) -> None:
         expect_zeroed_alike(schedule)
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for m, n, k, *drawn in varied(4 * rows, 3 * columns, 2 * steps, *small):
+    for m, n, k, *drawn in varied(4 * rows, 3 * columns, 2 * steps, *small, large=True):
         schedule, block = _to_fill((m, n, k), drawn, names="ABC", apart=None)
         accepted(fill_registers, schedule, block)
         _expect_in_registers(schedule, (m, n, k), drawn)

@@ -100,7 +100,7 @@ def check_bind_threads(bind_threads: Function) -> None:
         )
         if across != along:
             expect_product(schedule, m, n, k, name)
-    for m, n, k, across, along in varied(37, 45, 13, 5, 9):
+    for m, n, k, across, along in varied(37, 45, 13, 5, 9, large=True):
         schedule, block = declare(m, n, k)
         bind_threads(schedule, block, across, along)
         expect_bound(
