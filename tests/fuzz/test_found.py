@@ -57,6 +57,15 @@ _RULES = {
     "mean of all float16": graph(
         "((x0 / 8 + 9) * 6000).mean()", x0="values((3, 33), 'float16', 0)"
     ),
+    # The square of the only element overflows.
+    "norm of one element each": graph(
+        "torch.linalg.vector_norm(x0, 2, dim=(2,))",
+        x0="rare((7, 8, 1), 'float32', 2, 'large')",
+    ),
+    # No vectors of atan: TVM visited the names in the expansion of tanh twice.
+    "arcus tangent of arcus tangent": graph(
+        "F.gelu(torch.atan(torch.atan(x0)), approximate='tanh')", x0="values((3, 17), 'float32', 0)"
+    ),
     # A value rounded on the way is in no buffer of that type.
     "exp of what was rounded to bfloat16": graph(
         "torch.exp(x0.to(torch.bfloat16).float())", x0="values((17,), 'float32', 0)"

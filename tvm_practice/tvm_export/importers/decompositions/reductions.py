@@ -221,12 +221,21 @@ def _norm(
 
     if x.ndim == 0:
         return torch.abs(x) if order else (x != 0).to(x.dtype)
+    axes = dim or range(x.ndim)
+    extents = [x.shape[axis] for axis in axes]
+    if order and dtype is None and all(isinstance(n, int) and n == 1 for n in extents):
+        return _of_ones(torch.abs(x), [axis % x.ndim for axis in axes], keepdim)
     if dtype is not None or x.dtype in (torch.float16, torch.bfloat16):
         wide = x.to(dtype or torch.float32)
         return torch.linalg.vector_norm(wide, order, dim, keepdim).to(dtype or x.dtype)
     if order:
         return NotImplemented
     return (x != 0).to(x.dtype).sum(list(range(x.ndim)) if dim is None else dim, keepdim)
+
+
+def _of_ones(x: Any, axes: Sequence[int], keepdim: bool) -> Any:
+    """A reduction over axes of one element each: the square of a large one would overflow."""
+    return x if keepdim else x.reshape([n for i, n in enumerate(x.shape) if i not in axes])
 
 
 def _prod(x: Any, *, dtype: Any = None) -> Any:

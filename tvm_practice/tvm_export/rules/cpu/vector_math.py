@@ -17,6 +17,13 @@ from tvm_practice.tvm_export.rules.cpu.loops import loads
 
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 
+# TVM takes no vectors through these: a store of one is computed an element at a time, by the C
+# library. Where it names values as well, TVM visits some twice and fails.
+_BY_ELEMENT = {
+    *("acos", "asin", "atan", "atan2", "copysign"),
+    *("fmod", "hypot", "ldexp", "log1p", "nextafter"),
+}
+
 # Below the former bound exp is 0, above the latter infinity. At the former n is -127: 2^n is 0.
 _EXP_LOW, _EXP_HIGH = -88.0, 88.8
 _MANTISSA_BITS, _EXPONENT_BIAS = 23, 127
@@ -29,7 +36,10 @@ _ERF_ONE = 4.0
 
 
 def vectorizable_math(func: Any) -> Any:
-    """`func` with its float32 exp, log, erf, tanh, sigmoid and small powers as arithmetic."""
+    """`func` with its float32 exp, log, erf, tanh, sigmoid and small powers as arithmetic.
+
+    Where a store has to be computed an element at a time anyway, it stays as it is.
+    """
     import tvm
     import tvm_ffi
 
@@ -46,6 +56,8 @@ def vectorizable_math(func: Any) -> Any:
         return call
 
     def expanded(store: Any) -> Any:
+        if _is_by_element(store):
+            return store
         if _mentions_bfloat16(store):
             if not _is_expandable(store, func):
                 return store
@@ -53,6 +65,16 @@ def vectorizable_math(func: Any) -> Any:
         return tvm_ffi.structural_map(store, (tvm.ir.Call, replace), order="post")
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, expanded)))
+
+
+def _is_by_element(store: Any) -> bool:
+    """Whether a function in what is stored keeps TVM from making vectors of it."""
+    import tvm
+    import tvm_ffi
+
+    names: set[str] = set()
+    tvm_ffi.structural_walk(store.value, (tvm.ir.Call, lambda call: names.add(called(call))))
+    return not names.isdisjoint(_BY_ELEMENT)
 
 
 def _mentions_bfloat16(store: Any) -> bool:
