@@ -109,11 +109,14 @@ class Contraction:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether no window slides over `other`, which may be read in groups as it lies."""
+        """Whether no window slides over `other`, or it is rows of groups that are read as they lie.
+
+        Of images in groups, which have several row iterators, sums in parts were slower.
+        """
         from tvm import tirx
 
         indices = list(self.other.indices)
-        if indices and isinstance(indices[-1], tirx.Ramp):
+        if len(self.rows) == 1 and indices and isinstance(indices[-1], tirx.Ramp):
             base = indices[-1].base
             within = variables(base)
             indices[-1] = within.pop() if len(within) == 1 else base
