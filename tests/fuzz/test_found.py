@@ -321,6 +321,10 @@ _CLASSIC = {
     "averages of float16": "F.adaptive_avg_pool1d((x.half().sign() + 9) * 6400, 2)",
     "mean of all float16": "((x.half().sign() + 9) * 6400).mean()",
     "sum of float16": "((x.half().sign() + 9) * 6400 * torch.tensor([[1], [-1], [0]])).sum()",
+    "layers of large float16": "F.layer_norm((x.half() + 9) * 3000, (33,))",
+    "groups of large float16": "F.group_norm(((x.half() + 9) * 3000)[:, :32].reshape(3, 4, 8), 2)",
+    "attention of large float16": "F.scaled_dot_product_attention("
+    "*[((x.half() + 9) * 300)[None]] * 2, x.half()[None])",
     "averages of images of one": f"F.avg_pool2d({_IMAGE}[0], 2, 1)",
     "averages of volumes of one": f"F.avg_pool3d({_IMAGE}, 2, 1)",
     "channels as pixels": "F.pixel_shuffle(x[:, :32].reshape(24, 2, 2), 2)",

@@ -8,24 +8,38 @@ from typing import Any
 from tvm_practice.tvm_export.importers.converters.relay import shape_of
 from tvm_practice.tvm_export.importers.refusals import Refused
 
-# What adds an input's elements up and does not look at its type.
-_SUMS = re.compile(r"aten::((adaptive_)?avg_pool\dd|mean|var|std)")
+# What adds elements up; float16 does not hold a sum.
+_SUMS = re.compile(
+    r"aten::((adaptive_)?avg_pool\dd|mean|var|std|(layer|group|instance)_norm"
+    r"|scaled_dot_product_attention)"
+)
 
 
-def heeded(operator: str, inputs: Sequence[Any], types: Sequence[str]) -> list[Any]:
-    """An operator's inputs, changed so that its converter needs no more than it heeds.
+def heeded(
+    operator: str, inputs: Sequence[Any], types: Sequence[str]
+) -> tuple[list[Any], Sequence[str]]:
+    """An operator's inputs and their types, so that its converter needs no more than it heeds.
 
-    Raises Refused where that cannot be.
+    Sums of float16 are taken in float32: a result of another width is cast back, see
+    `results_as_traced`. Raises Refused where an argument would be dropped.
     """
+    name = operator.removesuffix("_")
+    given = list(inputs)
+    if types and types[0] == "float16" and _SUMS.fullmatch(name):
+        given, types = _widened(given, types)
+    change = _CHANGES.get(name)
+    return (change(operator, given, types) if change else given), types
+
+
+def _widened(inputs: list[Any], types: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Tensors of float16 in float32, and their types."""
     from tvm import relay
 
-    name = operator.removesuffix("_")
-    change = _CHANGES.get(name)
-    found = change(operator, list(inputs), types) if change else list(inputs)
-    # float16 does not hold a sum; a result of another width is cast back, see `results_as_traced`.
-    if types and types[0] == "float16" and _SUMS.fullmatch(name):
-        found[0] = relay.cast(found[0], "float32")
-    return found
+    wide = ["float32" if each == "float16" else each for each in types]
+    for place, (given, dtype) in enumerate(zip(inputs, types, strict=False)):
+        if isinstance(given, relay.Expr) and dtype == "float16":
+            inputs[place] = relay.cast(given, "float32")
+    return inputs, wide
 
 
 def _scaled(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:

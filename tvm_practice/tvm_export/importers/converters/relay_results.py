@@ -53,7 +53,7 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
 
     def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
         node = importer.current_op[-1]
-        made = convert(heeded(node.kind(), inputs, types), types)
+        made = convert(*heeded(node.kind(), inputs, types))
         if node.kind() in _OTHERWISE:
             return made
         traced = [each.type() for each in node.outputs()]
