@@ -350,17 +350,18 @@ def _complex(x: torch.Tensor, turns: torch.Tensor) -> Outputs:
 
 
 class Rotation(torch.nn.Module):
-    """A complex buffer, as rotary embeddings keep it."""
+    """A complex buffer, as rotary embeddings keep it, and weights, as Fourier operators do."""
 
     turns: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("turns", torch.polar(torch.ones(4, 3), torch.randn(4, 3)))
+        self.weight = torch.nn.Parameter(torch.randn(3, 3, dtype=torch.complex64))
 
     def forward(self, x: torch.Tensor) -> Outputs:
         turned = torch.view_as_complex(x.reshape(4, 3, 2)) * self.turns
-        return (torch.view_as_real(turned).flatten(1),)
+        return (torch.view_as_real(turned @ self.weight).flatten(1),)
 
 
 _DIGITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -409,13 +410,13 @@ def spectrum_difference() -> float:
 
 
 def rotation_difference() -> float:
-    """The largest difference to PyTorch of a model that has a complex buffer."""
+    """The largest difference to PyTorch of a model that has a complex buffer and weights."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
     torch.manual_seed(0)
     model, x = Rotation(), torch.randn(4, 6)
     compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)), verify=False)
-    return float(abs(compiled(x)[0] - model(x)[0].numpy()).max())
+    return float(abs(compiled(x)[0] - model(x)[0].detach().numpy()).max())
 
 
 class Keeping(torch.nn.Module):

@@ -100,7 +100,10 @@ def _halves(program: Any, node: Any) -> tuple[Any, Any]:
     )
     if stored is None:
         raise Refused("an input of the model is complex; torch.view_as_complex can make it of two")
-    stored[spec.target] = torch.view_as_real(stored[spec.target].resolve_conj()).contiguous()
+    given = stored[spec.target]
+    real = torch.view_as_real(given.detach().resolve_conj()).contiguous()
+    is_parameter = isinstance(given, torch.nn.Parameter)
+    stored[spec.target] = torch.nn.Parameter(real, requires_grad=False) if is_parameter else real
     value = node.meta["val"]
     node.meta["val"] = value.new_empty((*value.shape, 2), dtype=value.real.dtype)
     node.meta.pop("tensor_meta", None)
