@@ -501,6 +501,21 @@ def _no_elements(a: torch.Tensor, b: torch.Tensor) -> Outputs:
     )
 
 
+def _steps(x: torch.Tensor, whole: torch.Tensor) -> Outputs:
+    """Rounding to steps as in training for quantization, at rare values too; shifts of bits."""
+    x = torch.cat((x, torch.tensor([[0.025, -torch.inf, torch.inf, torch.nan, 1e20, -0.125]])))
+    zeros = torch.arange(6, dtype=torch.int32)
+    return (
+        torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127),
+        torch.fake_quantize_per_tensor_affine(x, torch.tensor(0.037), zeros[1], 0, 255),
+        torch.fake_quantize_per_tensor_affine(x.half(), 0.05, 0, 0, 15),
+        torch.fake_quantize_per_channel_affine(x, torch.linspace(0.01, 0.1, 6), zeros, 1, 0, 15),
+        torch.bitwise_left_shift(whole, 2),
+        torch.bitwise_right_shift(1000, whole),
+        whole << whole,
+    )
+
+
 def _quantized(x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor) -> Outputs:
     """What PyTorch's quantized programs consist of: integers and what they stand for."""
     import torch.ao.quantization.fx._decomposed
@@ -571,6 +586,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "repetitions": (_repetitions, (x, torch.tensor([1, 3, 0, 2]))),
         "extremes": (_extremes, (_not_finite(),)),
         "rare": (_rare, _pairs_of_rare()),
+        "steps": (_steps, (torch.randn(4, 6), torch.randint(0, 9, (3, 4)))),
         "quantized": (_quantized, (torch.randn(4, 6), torch.randn(5, 6), torch.rand(5) + 0.01)),
         "gammas": (_gammas, _places_of_gammas()),
         "losses": (
@@ -675,7 +691,7 @@ def differences(family: str) -> list[str]:
             for exact, each in zip(function(*(x.double() for x in given)), expected, strict=True)
         )
     # Verification counts a NaN as wrong where it needs its reference in float64.
-    beyond = ("recurrences", "extremes", "rare", "gammas", "losses", "asking")
+    beyond = ("recurrences", "extremes", "rare", "gammas", "losses", "asking", "steps")
     verified = family not in beyond and not family.startswith("bits")
     config = ExportConfig(example_input=given)
     model: torch.nn.Module = _Model(function)

@@ -28,6 +28,7 @@ _FAMILIES = (
         "no elements",
         "no stride",
         "quantized",
+        "steps",
         "bytes in products",
         "gammas",
         "losses",

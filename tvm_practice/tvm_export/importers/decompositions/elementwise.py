@@ -94,11 +94,15 @@ def rules() -> dict[Any, Rule]:
         aten.div.Tensor_mode: _divided,
         aten.div.Scalar_mode: _divided,
         **{
-            getattr(getattr(aten, f"__{short}shift__"), overload): functools.partial(
+            getattr(getattr(aten, operator), overload): functools.partial(
                 _shifted, getattr(torch, f"bitwise_{name}_shift")
             )
-            for short, name in (("l", "left"), ("r", "right"))
-            for overload in ("Scalar", "Tensor")
+            for name in ("left", "right")
+            for operator, overloads in (
+                (f"__{name[0]}shift__", ("Scalar", "Tensor")),
+                (f"bitwise_{name}_shift", ("Tensor_Scalar", "Scalar_Tensor")),
+            )
+            for overload in overloads
         },
         aten.abs.default: _abs,
         aten.neg.default: _neg,
@@ -151,12 +155,13 @@ def _full_like(x: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any
 
 
 def _shifted(shift: Any, x: Any, by: Any) -> Any:
-    """`x << by` and `x >> by` of whole numbers."""
+    """`x << by` and `x >> by` of whole numbers; one of them may be a number."""
     import torch
 
-    if x.dtype.is_floating_point:
+    dtype = (x if is_tensor(x) else by).dtype
+    if dtype.is_floating_point:
         return NotImplemented
-    return shift(x, by if is_tensor(by) else torch.scalar_tensor(by, dtype=x.dtype))
+    return shift(*(e if is_tensor(e) else torch.scalar_tensor(e, dtype=dtype) for e in (x, by)))
 
 
 def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:

@@ -1,5 +1,7 @@
 """Quantization as PyTorch's own programs write it (PT2E): to integers and back, step by step.
 
+And the rounding to such steps in models that are trained for it (fake quantization).
+
 PyTorch's implementations read a scale or a zero point as a number, which an exported program cannot
 do with a tensor, or check values; these rules compute the same with tensors.
 """
@@ -15,8 +17,11 @@ def rules() -> dict[Any, Rule]:
     import torch
     from torch.ao.quantization.fx import _decomposed as theirs
 
-    ops = torch.ops.quantized_decomposed
+    ops, aten = torch.ops.quantized_decomposed, torch.ops.aten
     return {
+        aten.fake_quantize_per_tensor_affine_cachemask.default: _to_steps,
+        aten.fake_quantize_per_channel_affine_cachemask.default: _to_steps_by_channel,
+        aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _to_steps_if_asked,
         ops.quantize_per_tensor.default: _quantize,
         ops.quantize_per_tensor.tensor: _quantize,
         ops.quantize_per_tensor.tensor2: _quantize,
@@ -48,6 +53,39 @@ def _quantize(x: Any, scale: Any, zero: Any, low: Any, high: Any, dtype: Any) ->
         inverse = 1.0 / scale
     steps = torch.round(x.to(torch.float32) * inverse) + _scalar(zero)
     return torch.clamp(steps, _scalar(low), _scalar(high)).to(dtype)
+
+
+def _to_steps(
+    x: Any, scale: Any, zero: Any, low: int, high: int, *, as_int64: bool = False
+) -> tuple[Any, Any]:
+    """The nearest step of each element, and whether it lies between the first and the last.
+
+    NaN becomes the first, as does what no int64 holds where PyTorch converts to it.
+    """
+    import torch
+
+    factor = scale if isinstance(scale, torch.Tensor) else torch.full((), scale)
+    steps = torch.round(x.to(torch.float32) * (1.0 / factor)) + zero
+    known = torch.abs(steps) < 2.0**63 if as_int64 else steps == steps
+    kept = torch.where(known, torch.clamp(steps, low, high), low)
+    return ((kept - zero) * factor).to(x.dtype), (steps >= low) & (steps <= high)
+
+
+def _to_steps_by_channel(x: Any, scale: Any, zero: Any, axis: int, low: int, high: int) -> Any:
+    if zero.dtype.is_floating_point:  # which PyTorch adds before it rounds
+        return NotImplemented
+    shape = [-1 if each == axis % x.ndim else 1 for each in range(x.ndim)]
+    return _to_steps(x, scale.reshape(shape), zero.reshape(shape), low, high, as_int64=True)
+
+
+def _to_steps_if_asked(
+    x: Any, scale: Any, zero: Any, is_on: Any, low: int, high: int
+) -> tuple[Any, Any]:
+    import torch
+
+    found, inside = _to_steps(x, scale.reshape(()), zero.reshape(()), low, high)
+    asked = is_on.reshape(()) > 0
+    return torch.where(asked, found, x), inside | ~asked
 
 
 def _dequantize(
