@@ -1083,7 +1083,7 @@ edited(
     "verify",
     "rounds_to_a_millionth",
     {"max(largest, float(error.max()))": "round(max(largest, float(error.max())), 6)"},
-    message="not rounded|the largest absolute error of all outputs",
+    message="not rounded|the largest absolute error of",
 )
 
 

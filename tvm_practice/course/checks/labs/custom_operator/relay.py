@@ -355,37 +355,45 @@ def check_call_converter(call_converter: Callable[..., Any]) -> None:
         (("z", "x", "z"), 0.0),
     ):
         arguments = [relay.var(each) for each in names]
-        given = [*arguments, eps]
-        call = convert(given, ["float32", "float32", "float32", "float"])
-        expect(
-            len(given) == 4 and given[3] == eps,
-            expected="the list of inputs as it was",
-            seen=f"{len(given)} inputs in it after the call",
-            look="pop and the like: the list belongs to the frontend",
-        )
-        expect(
-            isinstance(call, relay.Call) and call.op == operator,
-            expected=f"a relay.Call of {name}",
-            seen=f"a {type(call).__name__} of {getattr(call, 'op', 'nothing')}",
-            look="relay.Call(operator, …), returned by the converter",
-        )
-        expect(
-            len(call.args) == 3 and all(map(_same, call.args, arguments)),
-            expected="the arguments x, z and weight, in this order",
-            seen=", ".join(getattr(each, "name_hint", str(each)) for each in call.args),
-            look="the list of arguments of relay.Call",
-        )
-        attributes = call.attrs
-        keys = list(map(str, attributes.keys())) if attributes is not None else []
-        seen = attributes["eps"] if "eps" in keys else None
-        expect(
-            seen is not None
-            and not isinstance(seen, str)
-            and bool(np.isclose(float(seen), eps, rtol=1e-6, atol=0)),
-            expected=f"the attribute eps, {eps}, a number, which is the call's last input",
-            seen=repr(seen),
-            look="tvm.ir.make_node('DictAttrs', eps=…), the third argument of relay.Call",
-        )
+        for each in (eps, eps + 0.5):  # the same tensors with another eps, too
+            _check_converted(convert, operator, name, [*arguments, each])
+
+
+def _check_converted(convert: Callable[..., Any], operator: Any, name: str, given: Any) -> None:
+    """A converter makes a call of the operator from a trace's inputs: three tensors and eps."""
+    from tvm import relay
+
+    *arguments, eps = given
+    call = convert(given, ["float32", "float32", "float32", "float"])
+    expect(
+        len(given) == 4 and given[3] == eps,
+        expected="the list of inputs as it was",
+        seen=f"{len(given)} inputs in it after the call",
+        look="pop and the like: the list belongs to the frontend",
+    )
+    expect(
+        isinstance(call, relay.Call) and call.op == operator,
+        expected=f"a relay.Call of {name}",
+        seen=f"a {type(call).__name__} of {getattr(call, 'op', 'nothing')}",
+        look="relay.Call(operator, …), returned by the converter",
+    )
+    expect(
+        len(call.args) == 3 and all(map(_same, call.args, arguments)),
+        expected="the arguments x, z and weight, in this order",
+        seen=", ".join(getattr(each, "name_hint", str(each)) for each in call.args),
+        look="the list of arguments of relay.Call",
+    )
+    attributes = call.attrs
+    keys = list(map(str, attributes.keys())) if attributes is not None else []
+    seen = attributes["eps"] if "eps" in keys else None
+    expect(
+        seen is not None
+        and not isinstance(seen, str)
+        and bool(np.isclose(float(seen), eps, rtol=1e-6, atol=0)),
+        expected=f"the attribute eps, {eps}, a number, which is the call's last input",
+        seen=repr(seen),
+        look="tvm.ir.make_node('DictAttrs', eps=…), the third argument of relay.Call",
+    )
 
 
 def _same(one: Any, other: Any) -> bool:
