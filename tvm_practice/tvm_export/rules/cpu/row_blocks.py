@@ -1,9 +1,9 @@
 """The order of a contraction's tiles: over panels outside, or over blocks of rows.
 
 All row tiles take one panel of packed columns before any takes the next: a panel stays in the cache
-and the other operand is read once per panel. Where that operand is larger than the cache, it comes
-from memory every time, and of a row of the output a panel writes only a piece. Blocks of rows are
-then the outer loop: a block stays in the cache while all panels pass by. Sums that are taken in
+and the other operand is read once per panel. Where that operand is several times the second cache,
+it comes from far every time, and of a row of the output a panel writes only a piece. Blocks of rows
+are then the outer loop: a block stays in the cache while all panels pass by. Sums that are taken in
 parts have blocks too, where those of all rows are too many to wait in the cache.
 """
 

@@ -18,7 +18,8 @@ from tvm_practice.tvm_export.rules.cpu.loops import loads
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 
 # TVM takes no vectors through these: a store of one is computed an element at a time, by the C
-# library. Where it names values as well, TVM visits some twice and fails.
+# library. Where it names values as well, TVM may fail ("Let cannot bind the same var to two
+# different values"), as with gelu(atan(atan(x))).
 _BY_ELEMENT = {
     *("acos", "asin", "atan", "atan2", "copysign"),
     *("fmod", "hypot", "ldexp", "log1p", "nextafter"),
