@@ -60,7 +60,7 @@ def test_a_configuration_sets_tiles_to_zero() -> None:
         (("tdpbf16ps", 0, 1, 1), "a product of tiles"),
         (("tdpbf16ps", 0, 1, 2), r"\(16, 64\) and \(8, 64\) bytes into \(16, 64\)"),
         (("tileloadd64", 0, 0, 64), "not inside one of the arrays"),
-        (("tdpbusd", 0, 1, 2), "not simulated"),
+        (("tdpbssd", 0, 1, 2), "not simulated"),
     ],
 )
 def test_what_a_processor_refuses(instruction: tuple[str, ...], message: str) -> None:

@@ -1,7 +1,7 @@
 """Models of convolutions, called in a process that has the current engine."""
 
 import random
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import numpy as np
@@ -57,8 +57,12 @@ def _model(seed: int) -> nn.Module:
     )
 
 
-def compared(seed: int) -> dict[str, Any]:
+def compared(seed: int, precision: Literal["float32", "bfloat16"] = "float32") -> dict[str, Any]:
     """A random model: its error, its rules, and how its convolutions lie.
+
+    Args:
+        seed: of the model and its input.
+        precision: of its products.
 
     Returns:
         {"error", "rules": by function, "first", "last": convolutions with their channels there}.
@@ -67,12 +71,15 @@ def compared(seed: int) -> dict[str, Any]:
 
     model = _model(seed).eval()
     x = torch.randn(random.Random(seed).choice((1, 2)), 3, 19, 23)
+    config = ExportConfig(example_input=(x,), precision=precision)
     with mock.patch.object(channels_last, "_MOST_MOVED", 9.0):
-        compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)))
+        compiled = compile_pytorch_module(model, config)
     (output,) = compiled(x.numpy())
     with torch.inference_mode():
         want = model(x).numpy()
     error = float(np.abs(output - want).max()) if output.shape == want.shape else float("inf")
+    if precision != "float32":
+        error /= float(np.abs(want).max())
     text = compiled.graph_json
     return {
         "error": error,

@@ -48,6 +48,25 @@ def not_runnable(texts: list[str], flags: list[str] | None = None) -> list[str |
         return [targets.why_not_runnable(each) for each in made]
 
 
+def without_tiles(has_them: bool) -> str | None:
+    """Why a machine that Linux denies tile registers does not run code for Sapphire Rapids.
+
+    Args:
+        has_them: whether its processor has tile registers.
+    """
+    from tvm.target import codegen
+
+    target = targets.resolve_target("llvm -mcpu=sapphirerapids")
+    names = targets._LINUX_NAMES | (targets._TILES if has_them else {})
+    features = map(str, codegen.llvm_get_cpu_features(target))
+    flags = frozenset(names[each] for each in features if each in names)
+    with (
+        mock.patch.object(targets, "flags", lambda: flags),
+        mock.patch.object(targets, "tiles_allowed", lambda: False),
+    ):
+        return targets.why_not_runnable(target)
+
+
 def on_a_cuda_device(texts: list[str], compute_version: str) -> list[str | None]:
     """The same on a machine whose CUDA device has this compute version."""
     import tvm

@@ -16,6 +16,15 @@ def test_random_models(seed: int) -> None:
     assert not {"fallback", "unscheduled"} & set(found["rules"].values()), found
 
 
+@pytest.mark.parametrize("seed", [0, *LATER])
+def test_random_models_in_bfloat16(seed: int) -> None:
+    given = {"seed": seed, "precision": "bfloat16"}
+    found = engines.call(engines.CURRENT, f"{FUNCTIONS}:compared", given)
+    assert found["error"] < 0.03, found
+    assert found["last"] and not found["first"], found
+    assert not {"fallback", "unscheduled"} & set(found["rules"].values()), found
+
+
 @pytest.mark.parametrize(
     ("model", "order"),
     [("1x1", "last"), ("3x3", "last"), ("open", "first"), ("half", "first"), ("input", "last")],

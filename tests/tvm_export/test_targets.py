@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.targets import BOARDS, to_dictionary
@@ -228,6 +229,16 @@ def test_a_processor_that_lacks_what_code_may_use(session: engines.Session) -> N
     given = {"texts": ["llvm -mcpu=core-avx2", "llvm -mcpu=x86-64"], "flags": ["pni", "ssse3"]}
     lacking, oldest = session.call(f"{FUNCTIONS}:not_runnable", given)
     assert "avx" in lacking and oldest is None
+
+
+@on_linux_x86
+@pytest.mark.parametrize("has_them", [True, False])
+def test_tile_registers_that_linux_denies(process_of: Processes, has_them: bool) -> None:
+    tiles = "amx-bf16, amx-int8, amx-tile"
+    said = f"Linux does not let this process use {tiles} (arch_prctl)"
+    session = process_of(engines.CURRENT)
+    found = session.call(f"{FUNCTIONS}:without_tiles", {"has_them": has_them})
+    assert found == (said if has_them else f"this processor has no {tiles}")
 
 
 def test_a_cuda_device_older_than_the_code(session: engines.Session) -> None:

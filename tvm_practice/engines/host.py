@@ -1,5 +1,6 @@
 """This machine's processor, as each engine's LLVM knows it."""
 
+import ctypes
 import functools
 import platform
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ _CALLED_FOR = {
     "avxvnni": "avx_vnni",
     **{f"amx-{each}": f"amx_{each}" for each in ("tile", "int8", "bf16")},
 }
+# How a process asks Linux on x86-64 for tile registers: number and arguments of a system call.
+# https://docs.kernel.org/arch/x86/xstate.html
+ASK_FOR_TILES = (158, 0x1023, 18)  # arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,17 @@ def flags() -> frozenset[str]:
         if line.startswith(("flags", "Features")):
             return frozenset(line.partition(":")[2].split())
     return frozenset()
+
+
+@functools.cache
+def tiles_allowed() -> bool:
+    """Whether this processor has tile registers (AMX), and Linux lets this process use them.
+
+    It asks for them, once for the whole process.
+    """
+    if "amx_tile" not in flags():
+        return False
+    return int(ctypes.CDLL(None).syscall(*ASK_FOR_TILES)) == 0
 
 
 def architecture(triple: str) -> str:
@@ -132,8 +147,9 @@ def _otherwise_than(mcpu: str | None) -> list[str]:
         return []
     named = tvm.target.Target({"kind": "llvm", **({"mcpu": mcpu} if mcpu else {})})
     has = tvm.target.codegen.llvm_cpu_has_features
+    usable = flags() if tiles_allowed() else {each for each in flags() if each[:4] != "amx_"}
     return [
-        f"{'+' if linux in flags() else '-'}{name}"
+        f"{'+' if linux in usable else '-'}{name}"
         for name, linux in _CALLED_FOR.items()
-        if (linux in flags()) != bool(has(name, named))
+        if (linux in usable) != bool(has(name, named))
     ]

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 _PREFIX = "llvm.x86."
-_NAME = "tvm_practice.tiles"
-_PERMISSION = 18  # XFEATURE_XTILEDATA
-_CALLS = {"arch_prctl": 158, "request": 0x1023}  # of Linux on x86-64
+NAME = "tvm_practice.tiles"
 
 
 class TileFault(ValueError):
@@ -26,7 +24,7 @@ class Tiles:
 
     Attributes:
         calls: the instructions that ran, by their names, in order.
-        products: the tile numbers of tdpbf16ps, each combination once.
+        products: the tile numbers of products, each combination once.
         fault: the first that was refused; TVM passes on its text alone.
     """
 
@@ -92,6 +90,20 @@ class Tiles:
             memory[:] = row
 
     def _tdpbf16ps(self, total: int, left: int, right: int) -> None:
+        c, a, b = self._multiplied(total, left, right)
+        pairs = [_widened(each).reshape(len(each), -1, 2) for each in (a, b)]
+        c.view("float32")[:] += np.einsum("ipe,pje->ij", *pairs)
+
+    def _tdpbusd(self, total: int, left: int, right: int) -> None:
+        c, a, b = self._multiplied(total, left, right)
+        fours = [
+            each.view(kind).astype("int32").reshape(len(each), -1, 4)
+            for each, kind in ((a, "uint8"), (b, "int8"))
+        ]
+        c.view("int32")[:] += np.einsum("ipe,pje->ij", *fours)
+
+    def _multiplied(self, total: int, left: int, right: int) -> list[np.ndarray]:
+        """The tiles of a product, whose shapes fit."""
         self.products.add((total, left, right))
         c, a, b = (self._tile(each) for each in (total, left, right))
         if len({total, left, right}) < 3 or (len(a), b.shape[1], a.shape[1]) != (
@@ -99,8 +111,7 @@ class Tiles:
             4 * len(b),
         ):
             raise TileFault(f"a product of tiles of {a.shape} and {b.shape} bytes into {c.shape}")
-        pairs = [_widened(each).reshape(len(each), -1, 2) for each in (a, b)]
-        c.view("float32")[:] += np.einsum("ipe,pje->ij", *pairs)
+        return [c, a, b]
 
 
 def _address(pointer: Any) -> int:
@@ -131,8 +142,8 @@ def run_simulated(func: Any, arrays: Sequence[np.ndarray]) -> Tiles:
 
     shared = [tvm.runtime.tensor(each) for each in arrays]
     tiles = Tiles([np.from_dlpack(each) for each in shared])
-    tvm_ffi.register_global_func(_NAME, tiles, override=True)
-    kernel = _compiled(_with_calls(func), {"kind": "llvm", "opt-level": 0})
+    tvm_ffi.register_global_func(NAME, tiles, override=True)
+    kernel = _compiled(with_calls(func), {"kind": "llvm", "opt-level": 0})
     try:
         _call(kernel, shared, arrays, func)
     except Exception as error:
@@ -150,12 +161,9 @@ def run_on_tiles(func: Any, arrays: Sequence[np.ndarray]) -> None:
 
 def allowed() -> bool:
     """Whether this processor has tiles of bfloat16, and the kernel lets this process use them."""
-    from tvm_practice.engines.host import flags
+    from tvm_practice.engines.host import flags, tiles_allowed
 
-    if "amx_bf16" not in flags():
-        return False
-    library = ctypes.CDLL(None)
-    return int(library.syscall(_CALLS["arch_prctl"], _CALLS["request"], _PERMISSION)) == 0
+    return "amx_bf16" in flags() and tiles_allowed()
 
 
 def instructions_of(func: Any) -> list[str]:
@@ -210,20 +218,20 @@ def _name(call: Any) -> str:
     return str(lookup(call.args[0].value))
 
 
-def _with_calls(func: Any) -> Any:
-    """The PrimFunc with calls of `_NAME` in place of LLVM's intrinsics."""
+def with_calls(func: Any, name: str = NAME) -> Any:
+    """The PrimFunc with calls of a global function in place of LLVM's intrinsics for x86."""
     import tvm
     import tvm_ffi
     from tvm import tirx
 
     def replace(call: Any) -> Any:
-        if not _is_intrinsic(call):
+        if not _is_intrinsic(call) or not _name(call).startswith(_PREFIX):
             return call
         # A packed function takes its numbers as int64.
         given = [
             tirx.const(each.value, "int64") if isinstance(each, tirx.IntImm) else each
             for each in call.args[1:]
         ]
-        return tirx.call_packed(_NAME, _name(call).removeprefix(_PREFIX), *given)
+        return tirx.call_packed(name, _name(call).removeprefix(_PREFIX), *given)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, replace)))

@@ -26,7 +26,11 @@ _UNARY |= {"astype", "clip", "nn.leakyrelu", "round"}
 _BINARY = {"add", "bitwise_xor", "divide", "maximum", "minimum", "multiply", "power", "subtract"}
 _POOLING = {"nn.avg_pool2d", "nn.max_pool2d"}
 # Of a convolution's operands and its sums.
-_TYPES = {("float32", "float32", "float32"), ("uint8", "int8", "int32")}
+_TYPES = {
+    ("float32", "float32", "float32"),
+    ("bfloat16", "bfloat16", "float32"),
+    ("uint8", "int8", "int32"),
+}
 
 
 def with_channels_last(module: Any) -> Any:
@@ -43,8 +47,7 @@ def with_channels_last(module: Any) -> Any:
     import tvm
     from tvm import relax
 
-    convolutions = calls(module, "relax.nn.conv2d")
-    if not convolutions or not all(map(_is_usual, convolutions)):
+    if not calls(module, "relax.nn.conv2d"):
         return module
     before = [
         relax.transform.DecomposeOpsForInference(),
@@ -52,7 +55,11 @@ def with_channels_last(module: Any) -> Any:
         known_constants(),
         relax.transform.FoldConstant(),
     ]
-    changed = _moved(tvm.ir.transform.Sequential(before)(module))
+    ready = tvm.ir.transform.Sequential(before)(module)
+    convolutions = calls(ready, "relax.nn.conv2d")
+    if not all(map(_is_usual, convolutions)):
+        return module
+    changed = _moved(ready)
     after = [
         relax.transform.CanonicalizeBindings(),
         relax.transform.DeadCodeElimination(),

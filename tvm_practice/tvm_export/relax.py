@@ -357,7 +357,7 @@ def optimized(
         count = apart(ready)
         folded = of_one(ready) if count > 1 else folded
     folded = with_unsigned_operands(folded, target)
-    if str(target.kind.name) == "llvm" and precision == "float32":
+    if str(target.kind.name) == "llvm" and precision in ("float32", "bfloat16"):
         folded = with_channels_last(folded)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice import engines
-from tvm_practice.engines.host import OLD_NAMES, architecture, flags
+from tvm_practice.engines.host import OLD_NAMES, architecture, flags, tiles_allowed
 from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import did_you_mean
@@ -38,8 +38,8 @@ _OLDER = {
     **dict.fromkeys(("apple-m1", "apple-m2", "apple-m3", "apple-m4"), "apple-a13"),
 }
 
-# What LLVM uses of a processor unasked, and Linux's name for it. AMX and the like are left out:
-# code has them only where a schedule calls for them, and hypervisors hide them often.
+# What LLVM uses of a processor unasked, and Linux's name for it. Tile registers are apart: code has
+# them only where a schedule calls for them, and hypervisors hide them often.
 _LINUX_NAMES = {
     **{name: name for name in ("ssse3", "sse4a", "popcnt", "cx16", "movbe", "bmi2", "f16c", "fma")},
     **{name: name for name in ("fma4", "xop", "tbm", "avx", "avx2", "gfni")},
@@ -63,6 +63,8 @@ _LINUX_NAMES = {
     "lse": "atomics",
     "rcpc": "lrcpc",
 }
+
+_TILES = {f"amx-{part}": f"amx_{part}" for part in ("tile", "bf16", "int8")}
 
 # Architectures that LLVM reads in a triple besides those it lists. Others crash it.
 _MORE_ARCHITECTURES = re.compile(
@@ -432,6 +434,8 @@ def why_lacking(features: Iterable[str]) -> str | None:
     missing = sorted(set(features) - _available())
     if not missing:
         return None
+    if {_TILES.get(each) for each in missing} <= flags():
+        return f"Linux does not let this process use {', '.join(missing)} (arch_prctl)"
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
     return f"this processor has no {', '.join(missing[:4])}{more}"
 
@@ -462,7 +466,10 @@ def features_of(target: Any) -> list[str]:
 
 def _needed(target: Any) -> set[str]:
     """LLVM's names of the features that this machine has to have for a target's code."""
-    return _added(target) if _is_own(target) else set(features_of(target))
+    from tvm.target import codegen
+
+    tiles = set(map(str, codegen.llvm_get_cpu_features(target))) & _TILES.keys()
+    return tiles | (_added(target) if _is_own(target) else set(features_of(target)))
 
 
 def _added(target: Any) -> set[str]:
@@ -486,6 +493,8 @@ def _available() -> set[str]:
         map(str, codegen.llvm_get_cpu_features(tvm.target.Target({"kind": "llvm", "mcpu": own})))
     )
     by_linux = {name for name, linux in _LINUX_NAMES.items() if linux in flags()}
+    if tiles_allowed():
+        by_linux |= {name for name, linux in _TILES.items() if linux in flags()}
     # In an emulator (qemu-user), Linux tells of the processor below it, LLVM of the emulated one.
     emulated = own not in ("", "generic") and {"avx2", "avx512f"} & (by_linux - by_llvm)
     return by_llvm if emulated or not by_linux else by_linux

@@ -181,11 +181,18 @@ def perceptron(sizes: list[int]) -> dict[str, Any]:
     return {"error": float(error), "calls": _calls(module)}
 
 
-def host_with(flags: list[str], mcpu: str) -> list[str]:
-    """What `host_target` adds for a processor of that LLVM name that has these Linux flags."""
+def host_with(flags: list[str], mcpu: str, tiles: bool = True) -> list[str]:
+    """What `host_target` adds for a processor of that LLVM name that has these Linux flags.
+
+    Args:
+        flags: that Linux tells.
+        mcpu: LLVM's name.
+        tiles: whether Linux lets the process use tile registers.
+    """
     import importlib
     from unittest import mock
 
     host: Any = importlib.import_module("tvm_practice.engines.host")  # a function has its name too
-    with mock.patch.object(host, "flags", lambda: frozenset(flags)):
+    allowed = mock.patch.object(host, "tiles_allowed", lambda: tiles)
+    with mock.patch.object(host, "flags", lambda: frozenset(flags)), allowed:
         return list(host._otherwise_than(mcpu))

@@ -108,13 +108,16 @@ def test_instructions_are_the_targets_and_not_the_hosts(session: engines.Session
 
 
 def test_what_the_processor_has_beside_its_name(session: engines.Session) -> None:
-    def added(flags: list[str], mcpu: str) -> list[str]:
-        found = session.call(f"{FUNCTIONS}:host_with", {"flags": flags, "mcpu": mcpu})
-        return list(found)
+    def added(flags: list[str], mcpu: str, tiles: bool = True) -> list[str]:
+        given = {"flags": flags, "mcpu": mcpu, "tiles": tiles}
+        return list(session.call(f"{FUNCTIONS}:host_with", given))
 
     shown = ["avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"]
     amx = ["+amx-tile", "+amx-int8", "+amx-bf16"]
     assert added(shown, "rocketlake") == ["+avx512bf16", *amx]
+    assert added(shown, "rocketlake", tiles=False) == ["+avx512bf16"]
+    denied = added([*shown, "avx_vnni"], "sapphirerapids", tiles=False)
+    assert denied == ["-amx-tile", "-amx-int8", "-amx-bf16"]
     assert added(["avx512_vnni"], "znver4") == ["-avx512bf16"]
     assert added(["avx512_vnni", "avx512_bf16"], "znver4") == []
     assert added([], "znver4") == []

@@ -109,14 +109,17 @@ def export_artifacts(
 
 def _metadata(graph_module: GraphModule) -> dict[str, Any]:
     """What a compiled model tells of itself; the rest is None, or empty."""
+    from tvm_practice.tvm_export.rules.cpu.tile_registers import features_in
     from tvm_practice.tvm_export.targets import features_of, resolve_target
 
+    scheduled = graph_module.scheduled
+    tiles = [] if scheduled is None else features_in(scheduled)
     return {
         "schema_version": SCHEMA_VERSION,
         "engine": graph_module.engine,
         "model": None,
         "target": graph_module.target,
-        "features": features_of(resolve_target(graph_module.target)),
+        "features": [*features_of(resolve_target(graph_module.target)), *tiles],
         "tuner": graph_module.tuner,
         "verification": None,
         "latency": None,

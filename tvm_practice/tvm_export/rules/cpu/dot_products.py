@@ -385,8 +385,8 @@ class _Grouping:
         return nest(name, axes, store, init=init, annotations=block.annotations)
 
 
-def wrapper_of(found: Contraction) -> str | None:
-    """LLVM's text of the function that a contraction in groups calls; None if it calls none."""
+def operator_of(found: Contraction) -> str | None:
+    """The operator of the steps of a contraction in groups; None if it has no groups."""
     import tvm
     import tvm_ffi
 
@@ -395,8 +395,14 @@ def wrapper_of(found: Contraction) -> str | None:
         found.block.body.value,
         (tvm.ir.Call, lambda call: called.append(str(getattr(call.op, "name", "")))),
     )
+    return next((each.operator for each in INSTRUCTIONS if each.operator in called), None)
+
+
+def wrapper_of(found: Contraction) -> str | None:
+    """LLVM's text of the function that a contraction in groups calls; None if it calls none."""
+    operator = operator_of(found)
     for each in INSTRUCTIONS:
-        if each.operator in called and is_bfloat16(each.argument):
+        if each.operator == operator and is_bfloat16(each.argument):
             lanes = _ZMM // _WORD
             names = {"name": _wrapper_name(each), "llvm": f"{each.llvm}.{_ZMM}"}
             return _WRAPPER.format(lanes=lanes, count=lanes * each.group, **names)

@@ -17,8 +17,8 @@ SPATIAL, REDUCTION = "S", "R"
 # The attribute that names those parameters of a PrimFunc that are constants of the model.
 CONSTANTS = "layout_free_buffers"
 
-# Instructions for products of 16-bit and 8-bit numbers, see `dot_products`.
-_FOR_PRODUCTS = ("avx512bf16", "avx512vnni", "avxvnni")
+# Instructions for products of 16-bit and 8-bit numbers, see `dot_products`, `tile_registers`.
+_FOR_PRODUCTS = ("avx512bf16", "avx512vnni", "avxvnni", "amx-bf16", "amx-int8")
 
 # Bytes of the second cache of a usual core, by the bits of its vectors.
 _USUAL_CACHE = {512: 1 << 20, 256: 1 << 19, 128: 1 << 19}
@@ -66,7 +66,12 @@ def cpu_of(target: Any) -> Cpu:
         has = tvm.target.codegen.llvm_cpu_has_features
         bits = 512 if has("avx512f", target) else 256 if has("avx2", target) else 128
         registers = 32 if bits == 512 else 16
-        instructions = frozenset(each for each in _FOR_PRODUCTS if has(each, target))
+        on_linux = "linux" in str(target.attrs.get("mtriple", platform.system())).lower()
+        instructions = frozenset(
+            each
+            for each in _FOR_PRODUCTS
+            if has(each, target) and (on_linux or not each.startswith("amx"))
+        )
     else:
         bits, registers, instructions = 128, 32, frozenset[str]()
     threads = int(target.attrs.get("num-cores", 0)) or engines.thread_count()

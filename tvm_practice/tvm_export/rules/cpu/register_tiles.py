@@ -35,12 +35,20 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 from tvm_practice.tvm_export.rules.cpu.prefetch import prefetch_next_panel
 from tvm_practice.tvm_export.rules.cpu.row_blocks import tiles_of_block
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
+    TASKS,
     extent_of,
     inline_epilogue,
     iterations,
     parallelize,
     schedule_stage,
     vectorize,
+)
+from tvm_practice.tvm_export.rules.cpu.tile_registers import (
+    ProductNest,
+    TileProducts,
+    asking,
+    configured,
+    tile_products,
 )
 
 # Row tiles from which packing an operand that is no constant pays for itself.
@@ -70,14 +78,22 @@ class Rewriter:
             rounded up to whole blocks.
         packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
             at every call) or "direct" (as it lies).
+        products: of tile registers, that sum a tile; None: it is summed in vectors.
         sum, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, copy it to the
             output, and pack the operand of the columns and the other.
     """
 
     def __init__(
-        self, func: Any, found: Contraction, tile: Tile, choice: TileChoice, block: int = 0
+        self,
+        func: Any,
+        found: Contraction,
+        tile: Tile,
+        choice: TileChoice,
+        block: int = 0,
+        products: TileProducts | None = None,
     ):
         self.found, self.tile, self.choice, self.block = found, tile, choice, block
+        self.products = products
         self._packs_both = choice.both and found.windowless and bool(found.rows)
         self.copy = str(found.block.name_hint)
         self.sum, self.pack, self.pack_rows = (
@@ -278,6 +294,25 @@ class Rewriter:
         from tvm.ir.expr import TensorLoad
 
         found = self.found
+        if self.products is not None:
+
+            def other_at(values: dict[Hashable, Any]) -> Any:
+                return substitute(found.other, self._existing(self._own(values)))
+
+            def packed_at(values: dict[Hashable, Any]) -> Any:
+                if packed.same_as(found.packed.source):
+                    return substitute(found.packed, self._own(values))
+                return tirx.BufferLoad(packed, [values[key] for key, _, _ in self._pack_axes()])
+
+            sums = ProductNest(
+                self.products,
+                self._sum_axes(),
+                total,
+                other_at,
+                packed_at,
+                reaches_beyond=self.products.row in self._edges,
+            )
+            return sums.statement(self.sum)
 
         def at(values: dict[Hashable, Any]) -> list[Any]:
             return [values[key] for key, _, kind in self._sum_axes() if kind == SPATIAL]
@@ -365,9 +400,12 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
 
     # Phase 1. Write the contraction anew, for an instruction and in the tile that was chosen.
     func, found = in_groups(func, find_contraction(func, cpu), cpu)
-    choice = _advice(found.block) or ranked_tiles(found, cpu)[0][0]
+    advice = _advice(found.block)
+    products = None if advice else tile_products(found, cpu)
+    choice = advice or (products.choice if products else ranked_tiles(found, cpu)[0][0])
     chosen = tile_of(found, cpu, choice)
-    written = Rewriter(func, found, chosen, choice, tiles_of_block(found, chosen, choice, cpu))
+    block = tiles_of_block(found, chosen, choice, cpu)
+    written = Rewriter(func, found, chosen, choice, block, products)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)
 
@@ -379,11 +417,14 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
 
     # Phase 3. Nest the loops: over panels, over their other tiles, over the sum, within a tile.
     work = iterations(schedule, schedule.get_loops(total))
+    if work is not None and products:
+        work *= products.work
     panels, others, sums, tile = _nest_loops(schedule, total, written, cpu)
 
     # Phase 4. Keep the tile's sums in registers.
-    _unroll_tile(schedule, tile, cpu.lanes(found.block.body.buffer.dtype))
-    sums = _unroll_sum(schedule, sums, choice.unroll)
+    if not products:
+        _unroll_tile(schedule, tile, cpu.lanes(found.block.body.buffer.dtype))
+        sums = _unroll_sum(schedule, sums, choice.unroll)
 
     # Phase 5. Write a tile back through what is fused.
     for block in epilogue:
@@ -401,7 +442,12 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     for block in (*alone, *after):
         schedule_stage(schedule, block, cpu)
     tasks = panels if packs_panels else [*panels, *others]
+    if products and (iterations(schedule, panels) or 0) >= TASKS * cpu.threads:
+        tasks = panels  # few: each sets its registers' shapes
     parallelize(schedule, tasks, None if work is None else work // WORK_AN_ELEMENT)
+    if products:
+        schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", asking())
+        return tvm.s_tir.Schedule(configured(schedule.mod["main"], products, written.sum))
     schedule.decompose_reduction(total, sums[0])
     if wrapper := wrapper_of(found):
         schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", wrapper)
@@ -431,7 +477,7 @@ def _nest_loops(
     loops = schedule.get_loops(total)
     around, panels = written.outside
     if not panels:  # one panel: there has to be a loop to compute it in
-        loops = [schedule.add_unit_loop(loops[0]), *loops]
+        loops = [schedule.add_unit_loop(loops[0] if loops else total), *loops]
         around, panels = around + 1, 1
     within = around + len(written.found.reduced)
     outside, sums, tile = loops[:around], loops[around:within], loops[within:]

@@ -1,0 +1,118 @@
+"""Contractions on tile registers: values on simulated ones, what a library asks for and says."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Processes
+from tvm_practice import engines
+from tvm_practice.engines.host import flags
+
+FUNCTIONS = "tests.tvm_export.rules.tile_registers_functions"
+pytestmark = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="not an x86-64 machine"
+)
+BFLOAT16, BYTES = ("bfloat16", "bfloat16"), ("uint8", "int8")
+PRODUCTS = {BFLOAT16: "tdpbf16ps", BYTES: "tdpbusd"}
+WITHOUT_TILES = "this library needs tile registers"
+
+
+@pytest.fixture(scope="module")
+def session(process_of: Processes) -> engines.Session:
+    return process_of(engines.CURRENT)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (64, 96, 128),
+        (197, 48, 64),  # the last tile has five rows, one register of it one
+        (33, 70, 40),  # and columns beyond the last
+        (5, 16, 31),  # a tile of few rows; the sum has no whole groups
+    ],
+)
+@pytest.mark.parametrize("types", [BFLOAT16, BYTES])
+def test_products(
+    session: engines.Session, types: tuple[str, str], sizes: tuple[int, int, int], constant: bool
+) -> None:
+    """They are exact, and no element beside the input is loaded."""
+    given = {"types": types, "sizes": sizes, "constant": constant}
+    made = session.call(f"{FUNCTIONS}:product", given)
+    assert made["error"] < 1e-6 if types == BFLOAT16 else made["error"] == 0
+    assert PRODUCTS[types] in made["calls"]
+    assert made["calls"].count("ldtilecfg") and made["calls"].count("tilerelease")
+
+
+@pytest.mark.parametrize(
+    ("image", "stride", "kernel"),
+    [
+        ((14, 14, 64), 1, 3),
+        ((57, 57, 32), 2, 3),
+        ((14, 15, 36), 1, 1),  # groups that are no power of two
+        ((7, 7, 64), 1, 1),  # rows of a line
+    ],
+)
+@pytest.mark.parametrize("types", [BFLOAT16, BYTES])
+def test_convolutions(
+    session: engines.Session,
+    types: tuple[str, str],
+    image: tuple[int, int, int],
+    stride: int,
+    kernel: int,
+) -> None:
+    given = {"types": types, "image": image, "stride": stride, "kernel": kernel}
+    made = session.call(f"{FUNCTIONS}:convolution", given)
+    assert made["error"] < 1e-6 if types == BFLOAT16 else made["error"] == 0
+    assert PRODUCTS[types] in made["calls"]
+
+
+@pytest.mark.parametrize(("rows", "inputs"), [(2, 64), (64, 8)])
+def test_what_is_small_stays_with_vectors(session: engines.Session, rows: int, inputs: int) -> None:
+    given = {"types": BYTES, "sizes": (rows, 32, inputs), "constant": True, "run": False}
+    assert session.call(f"{FUNCTIONS}:product", given)["features"] == []
+
+
+@pytest.mark.parametrize(
+    ("mcpu", "features"),
+    [
+        ("sapphirerapids", ["amx-bf16", "amx-tile"]),
+        ("cooperlake", []),
+        ("sapphirerapids -mattr=-amx-bf16", []),
+        ("sapphirerapids -mtriple=x86_64-apple-darwin", []),  # another system asks otherwise
+    ],
+)
+def test_tile_registers_are_the_targets(
+    session: engines.Session, mcpu: str, features: list[str]
+) -> None:
+    given = {"types": BFLOAT16, "sizes": (64, 64, 64), "constant": True, "run": False}
+    made = session.call(f"{FUNCTIONS}:product", {**given, "target": f"llvm -mcpu={mcpu}"})
+    assert made["features"] == features
+
+
+@pytest.mark.skipif(
+    not {"avx512_bf16", "avx512_vnni"} <= flags(), reason="vectors take what tiles do not"
+)
+@pytest.mark.parametrize("options", [{"precision": "bfloat16"}, {"quantize": "int8"}])
+def test_a_model_is_the_same_on_tiles_and_vectors(
+    session: engines.Session, options: dict[str, str]
+) -> None:
+    made = session.call(f"{FUNCTIONS}:encoder", {"options": options})
+    assert made["calls"] > 1000
+    assert made["error"] < 1e-3
+
+
+@pytest.mark.skipif("amx_tile" in flags(), reason="this processor has tile registers")
+def test_a_library_without_its_registers_ends_in_a_line(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    made = session.call(f"{FUNCTIONS}:artifact", {"out": str(tmp_path / "artifact")})
+    assert {"amx-bf16", "amx-tile"} <= set(made["features"])
+    assert "this processor has no amx-bf16, amx-tile" in made["refused"]
+    load = f"import tvm_ffi; tvm_ffi.load_module({made['library']!r}); print('loaded')"
+    ended = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True)
+    assert ended.returncode == 1 and not ended.stdout
+    assert ended.stderr.startswith(WITHOUT_TILES) and ended.stderr.count("\n") == 1
