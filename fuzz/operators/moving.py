@@ -5,6 +5,8 @@ from typing import Any
 
 from fuzz.drawing import Drawn, Unsuitable, Value
 
+_MOST_PARTS = 100  # of a split
+
 
 def _take(drawn: Drawn, name: str, given: Value, code: str) -> None:
     drawn.take(name, code.format(given.name), of=[given], exact=True)
@@ -162,7 +164,8 @@ def _part(drawn: Drawn, name: str) -> None:
     """One part of a split, the last perhaps a smaller one."""
     given = _any(drawn)
     axis = drawn.integer(0, given.rank - 1)
-    size = drawn.among((1, 2, 3, 5))
+    # Of an operator with thousands of results TVM makes thousands of variables, for minutes.
+    size = max(drawn.among((1, 2, 3, 5)), -(-given.shape[axis] // _MOST_PARTS))
     parts = -(-given.shape[axis] // size)
     part = drawn.integer(0, parts - 1)
     _take(drawn, name, given, f"{{}}.split({size}, {axis})[{part}]")
