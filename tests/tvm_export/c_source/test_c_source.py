@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tests.pages import run_blocks
 from tests.test_command_lines import run
 from tvm_practice import engines
+from tvm_practice.engines.host import flags, own_architecture
 from tvm_practice.tvm_export import cross
 from tvm_practice.tvm_export.c_source.writing import name_of
 from tvm_practice.tvm_export.errors import Missing
@@ -66,6 +67,15 @@ def test_a_model_is_a_c_function(tmp_path: Path) -> None:
     assert told.returncode == 1 and b"IndexError: input_1" in told.stderr, told.stderr
     told = subprocess.run([program, "nowhere"], input=inputs, capture_output=True)
     assert told.returncode == 1 and told.stderr == b"no weights\n"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.skipif(
+    own_architecture() != "x86_64" or "amx_tile" in flags(), reason="not older than Sapphire Rapids"
+)
+def test_a_program_for_a_newer_processor_is_not_run(tmp_path: Path) -> None:
+    found = _call("written", folder=str(tmp_path), target="llvm -mcpu=sapphirerapids")
+    assert found["not_run"].startswith("this processor has no amx-bf16") and found["program"]
 
 
 def test_what_cannot_be_written_as_c_is_said(tmp_path: Path) -> None:

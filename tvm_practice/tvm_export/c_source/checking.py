@@ -17,6 +17,7 @@ from tvm_practice.tvm_export.c_source import writing
 from tvm_practice.tvm_export.c_source.program import program_of
 from tvm_practice.tvm_export.errors import BadInput, DoesNotCompile, Missing, NotVerified
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.linking import is_own
 
 Judge = Callable[[Export], dict[str, Any]]
 _SOME = b"\0"  # no tensor is without bytes in C
@@ -132,6 +133,9 @@ def _verified(export: Export, written: writing.Written, judge: Judge) -> dict[st
         program = Path(folder) / written.name
         build(written, triple, program)
         found: dict[str, Any] = {"program": program.stat().st_size}
+        # Code for another architecture runs under an emulator.
+        if is_own(triple) and (reason := export.not_run):
+            return found | {"not_run": reason}
         runner = ProgramRunner(program, written, triple)
         built = replace(export.result, runner=runner, _given={}, _ready=False)
         try:
