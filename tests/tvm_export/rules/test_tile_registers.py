@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Processes
 from tvm_practice import engines
-from tvm_practice.engines.host import flags
+from tvm_practice.engines.host import flags, tiles_allowed
 
 FUNCTIONS = "tests.tvm_export.rules.tile_registers_functions"
 pytestmark = pytest.mark.skipif(
@@ -45,6 +45,18 @@ def test_products(
     assert made["error"] < 1e-6 if types == BFLOAT16 else made["error"] == 0
     assert PRODUCTS[types] in made["calls"]
     assert made["calls"].count("ldtilecfg") and made["calls"].count("tilerelease")
+
+
+@pytest.mark.skipif(not tiles_allowed(), reason="this processor has no tile registers")
+@pytest.mark.parametrize("sizes", [(64, 96, 128), (197, 48, 64)])
+@pytest.mark.parametrize("types", [BFLOAT16, BYTES])
+def test_products_on_this_processor(
+    session: engines.Session, types: tuple[str, str], sizes: tuple[int, int, int]
+) -> None:
+    given = {"types": types, "sizes": sizes, "constant": True, "target": "llvm"}
+    made = session.call(f"{FUNCTIONS}:product", {**given, "simulate": False})
+    assert made["error"] < 1e-6 if types == BFLOAT16 else made["error"] == 0
+    assert "amx-tile" in made["features"]
 
 
 @pytest.mark.parametrize(

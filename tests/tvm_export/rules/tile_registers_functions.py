@@ -62,8 +62,10 @@ def simulated(module: Any) -> Any:
     return changed
 
 
-def _run(module: Any, given: list[np.ndarray]) -> tuple[np.ndarray, list[str]]:
-    """The output of a scheduled module, and the tile instructions that ran."""
+def _run(
+    module: Any, given: list[np.ndarray], *, simulate: bool = True
+) -> tuple[np.ndarray, list[str]]:
+    """The output of a scheduled module, and the tile instructions that ran where simulated."""
     import tvm
     import tvm_ffi
     from tvm import relax
@@ -81,7 +83,8 @@ def _run(module: Any, given: list[np.ndarray]) -> tuple[np.ndarray, list[str]]:
     tiles = _Threads(forbidden)
     tvm_ffi.register_global_func(NAME, tiles, override=True)
     target = engines.host_target()
-    machine = relax.VirtualMachine(tvm.compile(simulated(module), target), tvm.cpu())
+    made = simulated(module) if simulate else module
+    machine = relax.VirtualMachine(tvm.compile(made, target), tvm.cpu())
     arguments = [
         tvm.runtime.from_dlpack(inside.view("uint16"))._create_view(inside.shape, "bfloat16")
         if str(inside.dtype) == "bfloat16"
@@ -97,6 +100,7 @@ def product(
     constant: bool,
     target: str = PROCESSOR,
     run: bool = True,
+    simulate: bool = True,
 ) -> dict[str, Any]:
     """The error of (m, k) . (k, n) and a ReLU on tile registers, and the instructions that ran.
 
@@ -108,6 +112,7 @@ def product(
         constant: whether the right operand is a constant.
         target: that it is scheduled for.
         run: False: only the features that it needs are told.
+        simulate: False: on this processor's own registers.
     """
     from tvm import relax
 
@@ -127,7 +132,7 @@ def product(
     features = features_in(module)
     if not run:
         return {"features": features}
-    out, calls = _run(module, [a] if constant else [a, b])
+    out, calls = _run(module, [a] if constant else [a, b], simulate=simulate)
     one, other = a.astype("float64"), b.astype("float64")
     error = np.abs(out - (one @ other).clip(min=0)).max() / (abs(one) @ abs(other)).max()
     return {"error": float(error), "calls": calls, "features": features}
