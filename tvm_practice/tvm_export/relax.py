@@ -223,14 +223,28 @@ def build(export: Export) -> Export:
     return chosen if is_own else replace(chosen, own=own)
 
 
+# TVM names a common subexpression after its use where some of its uses are within a `Let`. LLVM
+# finds common subexpressions too.
+_USED_TOO_EARLY = "has been used before definition"
+
+
 def _compiled(export: Export) -> GraphModule:
     """The module of an export as it is now, compiled."""
     import tvm
 
     target = export.target
-    level = tvm.transform.PassContext(opt_level=export.settings.opt_level)
-    with native_stderr_to(os.devnull), level, compiling_kernels(target):
-        executable = export.steps.build_relax(export.module, target)
+
+    def executable_with(**config: Any) -> Any:
+        context = tvm.transform.PassContext(opt_level=export.settings.opt_level, config=config)
+        with native_stderr_to(os.devnull), context, compiling_kernels(target):
+            return export.steps.build_relax(export.module, target)
+
+    try:
+        executable = executable_with()
+    except tvm.error.InternalError as error:
+        if _USED_TOO_EARLY not in str(error):
+            raise
+        executable = executable_with(**{"tirx.disable_cse_tir": True})
     graph, weight_bytes = graph_json(export.stages["optimized"])
     runs_here = why_not_runnable(target) is None
     return GraphModule(

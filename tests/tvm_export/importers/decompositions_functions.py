@@ -51,6 +51,34 @@ def _numbers(x: torch.Tensor, n: torch.Tensor, b: torch.Tensor) -> Outputs:
     )
 
 
+def _powers(n: torch.Tensor, exponents: torch.Tensor) -> Outputs:
+    """Of whole numbers, which wrap around; to a negative power, reciprocals rounded to 0."""
+    narrow = n.to(torch.int8), n.abs().to(torch.uint8)
+    return (
+        *(n**exponents, 2**exponents, (-3) ** exponents, n**0, n**3, n**5, n**70),
+        *(n.int() ** exponents, narrow[0] ** exponents.to(torch.int8), narrow[0] ** 9),
+        *(narrow[1] ** exponents.abs().to(torch.uint8), narrow[1] ** 4),
+        n.float() * 2 ** torch.as_tensor(3),
+    )
+
+
+def _median_of_a_window(x: torch.Tensor) -> Outputs:
+    """By Batcher's network of comparisons.
+
+    TVM's pass for common subexpressions names one of its parts after the first use.
+    """
+    padded = F.pad(x, (1, 1, 1, 1), mode="reflect")
+    height, width = x.shape[-2:]
+    parts = [padded[..., i : i + height, j : j + width] for i in range(3) for j in range(3)]
+    merged = "01 23 02 13 12 45 67 46 57 56 04 26 24 15 37 35 12 34 56 08 48 24 35 34"
+    for i, j in (map(int, pair) for pair in merged.split()):
+        parts[i], parts[j] = torch.minimum(parts[i], parts[j]), torch.maximum(parts[i], parts[j])
+    unknown = F.pad((~torch.isfinite(x)).to(x.dtype), (1, 1, 1, 1), mode="reflect") != 0
+    rows = unknown[..., :height, :] | unknown[..., 1 : 1 + height, :] | unknown[..., 2:, :]
+    found = rows[..., :width] | rows[..., 1 : 1 + width] | rows[..., 2:]
+    return (torch.where(found, torch.full_like(parts[4], math.nan), parts[4]),)
+
+
 def _bytes(x: torch.Tensor, n: torch.Tensor) -> Outputs:
     """Of 8 bits without a sign and with one: numbers beyond the type are taken modulo."""
     return (
@@ -555,6 +583,11 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
             _bytes,
             tuple(torch.randperm(40).reshape(5, 8).to(t) * 7 for t in (torch.uint8, torch.int8)),
         ),
+        "powers": (
+            _powers,
+            (torch.arange(-3, 9)[:, None], torch.tensor([-3, -2, 0, 1, 5, 39, 63])),
+        ),
+        "median of a window": (_median_of_a_window, (torch.rand(1, 3, 32, 32),)),
         "special": (_special, (x * 4, torch.tanh(x))),
         "recurrences": (
             _recurrences,

@@ -20,6 +20,8 @@ _FAMILIES = (
     *(
         "numbers",
         "bytes",
+        "powers",
+        "median of a window",
         "norms",
         "recurrences",
         "repetitions",

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm_practice.tvm_export.importers.converters import gammas, spectra
+from tvm_practice.tvm_export.importers.converters import gammas, powers, spectra
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.factorizations import factorizations
 from tvm_practice.tvm_export.importers.converters.recurrences import recurrences
@@ -29,6 +29,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1", is_bessel=True),
         "nextafter.default": _next_after,
         "_int_mm.default": _int_mm,
+        "pow.Tensor_Tensor": powers.power,
         "bitwise_left_shift.Tensor": functools.partial(_shifted, False),
         "bitwise_right_shift.Tensor": functools.partial(_shifted, True),
         "convolution.default": _convolution,

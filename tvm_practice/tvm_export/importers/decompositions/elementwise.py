@@ -323,6 +323,21 @@ def _root(name: str, args: tuple[Any, ...]) -> str | None:
     return {0.5: "sqrt", -0.5: "rsqrt"}.get(args[1]) if plain else None
 
 
+def _integer_power(dtype: Any, x: Any, exponent: Any) -> Any:
+    """Of two tensors, for which there is a converter; of a tensor to a small number, TVM's."""
+    import torch
+
+    if is_tensor(x) and isinstance(exponent, int) and 0 <= exponent <= 3:
+        return NotImplemented if x.dtype == dtype else torch.pow(x.to(dtype), exponent)
+    one, other = (
+        each.to(dtype) if is_tensor(each) else torch.scalar_tensor(each, dtype=dtype)
+        for each in (x, exponent)
+    )
+    if is_tensor(x) and is_tensor(exponent) and x.dtype == exponent.dtype == dtype:
+        return NotImplemented
+    return torch.pow(one, other)
+
+
 def operator_of(name: str) -> Any:
     """The operator "add.Tensor" of PyTorch."""
     import torch
@@ -350,6 +365,8 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             return operator(*wrapped, **kwargs)
         if dtype in (torch.float32, torch.float64) and (root := _root(name, args)):
             return getattr(torch, root)(args[0].to(dtype))
+        if name == "pow" and not (dtype.is_floating_point or dtype.is_complex):
+            return _integer_power(dtype, *args)
         if dtype == torch.bool and name != "where":
             return _of_truth(operator, name, tensors, args)
         if name == "clamp" and _cross(*args[1:3]):
