@@ -161,6 +161,42 @@ def decides_by_a_mask_with_a_value() -> Made:
     return _model(body, torch.ones(2, 4))
 
 
+class Flagged(torch.nn.Module):
+    """As a codebook or an activation normalization: flags say whether it has begun.
+
+    Args:
+        counts: whether a call adds what depends on its input to the flag before it asks.
+    """
+
+    begun: torch.Tensor
+    scale: torch.Tensor
+    order: torch.Tensor
+
+    def __init__(self, counts: bool):
+        super().__init__()
+        self.counts = counts
+        self.layer = torch.nn.Linear(4, 4)
+        self.register_buffer("begun", torch.tensor([1]))
+        self.register_buffer("scale", torch.tensor(3.0))
+        self.register_buffer("order", torch.tensor([2, 0, 3, 1]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.counts:
+            self.begun += (x.sum() > 0).long()
+        if self.begun > 1 or self.scale.item() == 0:
+            return x
+        made: torch.Tensor = self.layer(x)[:, self.order] * self.scale * int(self.order.max())
+        return made
+
+
+def decides_by_its_buffers() -> Made:
+    return Flagged(counts=False).eval(), torch.randn(2, 4)
+
+
+def decides_by_a_buffer_that_it_writes() -> Made:
+    return Flagged(counts=True).eval(), -torch.ones(2, 4)
+
+
 def in_two_lists() -> Made:
     def body(layer: Any, x: torch.Tensor, i: torch.Tensor) -> Any:
         return layer(x)[i], torch.cat((i, i + 1))

@@ -1,7 +1,8 @@
 """Tracing a model with the values of tensors that depend on none of its inputs.
 
 A model may decide by such a tensor in Python: by whether the mask that it makes itself has a value
-above zero, say. PyTorch knows the values of single numbers while it traces, but not of more.
+above zero, say, or by a flag among its buffers. PyTorch knows the values of single numbers that
+the model makes while it traces, but neither of more nor of buffers.
 """
 
 import functools
@@ -17,17 +18,23 @@ _OF_A_SHAPE = ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", 
 
 
 @contextmanager
-def constants_known() -> Iterator[None]:
+def constants_known(module: Any) -> Iterator[None]:
     """Inside the block, PyTorch traces with the values of tensors that depend on no input.
 
     Its fake tensors carry the values of constants of one element, and compute with them. Here they
-    carry up to `_MOST` elements, and a tensor made of numbers alone is a constant. Weights are not.
+    carry up to `_MOST` elements, and a tensor made of numbers alone is a constant. So are integers,
+    flags and single numbers among the module's buffers, until they are written to. Weights are not.
+
+    Args:
+        module: the torch.nn.Module that is traced.
     """
     import torch
     from torch._dynamo import config
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     may_turn, dispatch = FakeTensorMode.may_turn_const, FakeTensorMode._dispatch_impl
+    from_tensor = FakeTensorMode.from_tensor
+    settings = {id(each): each for each in module.buffers() if _is_setting(each)}
 
     @functools.wraps(may_turn)
     def may_turn_const(mode: Any, tensor: torch.Tensor) -> bool:
@@ -43,14 +50,30 @@ def constants_known() -> Iterator[None]:
             return made
         return mode.fake_tensor_converter.from_real_tensor(mode, constant, make_constant=True)
 
+    @functools.wraps(from_tensor)
+    def faked(mode: Any, tensor: torch.Tensor, **given: Any) -> Any:
+        made = from_tensor(mode, tensor, **given)
+        if id(tensor) in settings and made.constant is None:
+            made.constant = tensor.detach().clone()
+            mode.fake_tensor_converter.add_constant_storage_mapping(made)
+        return made
+
     mode: Any = FakeTensorMode
     mode.may_turn_const, mode._dispatch_impl = may_turn_const, dispatched
+    mode.from_tensor = faked
     try:
         # What an earlier trace made, without values, is kept otherwise.
         with config.patch(fake_tensor_cache_enabled=False):
             yield
     finally:
         mode.may_turn_const, mode._dispatch_impl = may_turn, dispatch
+        mode.from_tensor = from_tensor
+
+
+def _is_setting(buffer: Any) -> bool:
+    """Whether a buffer may say which way a model goes: no weight, nor an average of inputs."""
+    is_number = buffer.is_floating_point() or buffer.is_complex()
+    return _is_small(buffer) and (buffer.numel() == 1 or not is_number)
 
 
 def _is_small(tensor: Any) -> bool:

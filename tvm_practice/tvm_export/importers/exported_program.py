@@ -93,8 +93,8 @@ def _import(call: Call, steps: Steps, converters: Converters) -> Any:
         with as_if_run():
             return imported()
     except (GuardOnDataDependentSymNode, DataDependentOutputException, DependsOnValues):
-        # Perhaps of a tensor that the model makes itself.
-        with constants_known():
+        # Perhaps of a tensor that the model makes itself, or keeps.
+        with constants_known(call.module):
             return imported()
     except RuntimeError as error:  # perhaps of a tensor that the model kept from an earlier call
         if "Inference tensors" not in str(error):
