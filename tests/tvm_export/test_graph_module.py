@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.graph_module import GraphModule, Place
 from tvm_practice.tvm_export.inputs import Input
 
 
@@ -92,3 +92,15 @@ def test_inputs_that_are_not_there(model: GraphModule) -> None:
 def test_a_tensor_that_requires_a_gradient(model: GraphModule) -> None:
     given = torch.ones(2, 3, 5, 5, requires_grad=True)
     assert model(given, torch.tensor([1, 2]))[0].sum() == given.numel()
+
+
+def test_arguments_in_containers_are_found_by_key(model: GraphModule) -> None:
+    model.arguments = ({"images": [Place(0)], "labels": Place(1), "size": 3},)
+    given = image(2, 3, 5, 5)
+    found = model({"labels": LABELS, "size": 3, "images": [given]})
+    assert [each.dtype for each in found] == [given.dtype, LABELS.dtype]
+    assert len(model(given, LABELS)) == 2
+    with pytest.raises(TypeError, match="input 0 is no mapping of keys images, labels, size"):
+        model({"images": [given], "size": 3})
+    with pytest.raises(TypeError, match=r"input 0\['images'\] is no list of 1 items"):
+        model({"images": given, "labels": LABELS, "size": 3})

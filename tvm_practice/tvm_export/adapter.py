@@ -1,13 +1,14 @@
 """The front door: a PyTorch module and a configuration in, a compiled model out."""
 
 import contextlib
+import itertools
 from dataclasses import replace
 from typing import Any
 
 from tvm_practice import engines
 from tvm_practice.engines.temporary import TemporaryFolder
 from tvm_practice.tvm_export.config import ExportConfig
-from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.graph_module import GraphModule, Place
 
 
 def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = True) -> GraphModule:
@@ -32,6 +33,7 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
     from tvm_practice.tvm_export.errors import BadInput, NotVerified
     from tvm_practice.tvm_export.example_inputs import completed
     from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.nested import mapped
     from tvm_practice.tvm_export.pipeline import build, import_model, judged, schedule, tune
 
     kwargs = completed(model, config.args, config.kwargs, config.input_shapes)
@@ -43,6 +45,9 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
     with TemporaryFolder() as folder:
         log = config.tuning_log or folder / "records"
         built = build(schedule(tune(replace(imported, log=log))))
+    if not kwargs:
+        places = itertools.count()
+        built.result.arguments = mapped(lambda _: Place(next(places)), config.args)
     if verify and not built.not_run:
         with in_eval_mode(model), contextlib.suppress(NotImplementedError):  # a step to do
             try:

@@ -1,6 +1,6 @@
 """A compiled model: set inputs, run, read outputs, on either engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +19,13 @@ class Runner(Protocol):
     def set_inputs(self, inputs: Sequence[np.ndarray]) -> None: ...
     def run(self) -> None: ...
     def outputs(self) -> list[np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor is in a model's arguments: the input's position among all."""
+
+    position: int
 
 
 @dataclass
@@ -41,6 +48,8 @@ class GraphModule:
         rules: current: which default rule scheduled each function that no record is applied to.
         declined: why the rules tried before it did not: by function, by rule.
         made_by: what made each function, see `artifacts.schema.Metadata.functions`.
+        arguments: what the model was called with, a `Place` for each tensor. Empty where only the
+            inputs are known, as in a loaded artifact, or where arguments were given by name.
     """
 
     engine: Engine
@@ -57,6 +66,7 @@ class GraphModule:
     declined: dict[str, dict[str, str]] = field(default_factory=dict)
     made_by: dict[str, MadeBy] = field(default_factory=dict)
     scheduled: Any = field(default=None, repr=False)
+    arguments: tuple[Any, ...] = field(default=(), repr=False)
     _given: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     _ready: bool = field(default=False, repr=False)
 
@@ -118,7 +128,17 @@ class GraphModule:
         return self.outputs()[index]
 
     def __call__(self, *inputs: Any) -> list[np.ndarray]:
-        """Set all inputs, run, return all outputs."""
+        """Set all inputs, run, return all outputs.
+
+        Args:
+            inputs: in the model's order; or the arguments that the model takes, with tensors or
+                arrays in their tuples, lists and dictionaries.
+
+        Raises:
+            TypeError: they are not as many, or have another structure.
+        """
+        if not all(isinstance(each, Place) for each in self.arguments):
+            inputs = self._laid_flat(inputs)
         if len(inputs) != len(self.input_names):
             raise TypeError(f"{len(inputs)} inputs given, the model has {len(self.input_names)}")
         for position, value in enumerate(inputs):
@@ -126,9 +146,36 @@ class GraphModule:
         self.run()
         return self.outputs()
 
+    def _laid_flat(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The model's arguments as its inputs; inputs as they are."""
+        is_flat = not any(isinstance(each, Mapping | list | tuple) for each in given)
+        if is_flat or len(given) != len(self.arguments):
+            return given
+        found: dict[int, Any] = {}
+        for place, (value, like) in enumerate(zip(given, self.arguments, strict=True)):
+            _lay_flat(value, like, f"input {place}", found)
+        return tuple(found[place] for place in sorted(found))
+
     def benchmark(self, *, warmup: int = 50, repeats: int = 1000) -> dict[str, Any]:
         """Latency in milliseconds of run() alone, inputs already set; see measure.Latency."""
         return LatencyMeasurer(warmup, repeats).measure_callable(self.run)
+
+
+def _lay_flat(given: Any, like: Any, name: str, found: dict[int, Any]) -> None:
+    """Find the tensors of an argument where `like`, the example's, has places."""
+    if isinstance(like, Place):
+        found[like.position] = given
+        return
+    kind = next((each for each in (Mapping, list, tuple) if isinstance(like, each)), None)
+    if kind is None:  # part of the model
+        return
+    keys = like.keys() if isinstance(like, Mapping) else range(len(like))
+    same = isinstance(given, kind) and len(given) == len(like)
+    if not same or (kind is Mapping and given.keys() != keys):
+        wanted = f"keys {', '.join(map(str, keys))}" if kind is Mapping else f"{len(like)} items"
+        raise TypeError(f"{name} is no {kind.__name__.lower()} of {wanted}, as the example has")
+    for key in keys:
+        _lay_flat(given[key], like[key], f"{name}[{key!r}]", found)
 
 
 def _as_array(value: Any) -> np.ndarray:
