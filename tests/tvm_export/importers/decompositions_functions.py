@@ -748,6 +748,7 @@ def refusal(name: str) -> str:
         "unique": lambda x: (torch.unique(x),),
         "decision": lambda x: (x[: int(x.sum())],),
         "asked": lambda x: (x + 1 if torch.equal(x, 2 * x) else x,),
+        "numpy": lambda x: (x + float(x.detach().numpy()[0, 0]),),
         "spectrum": lambda x: (torch.fft.fft(x),),
         "printing": lambda x: (torch.ops.aten._print("x") or x + 1,),
         "nested": lambda x: (torch.nested.nested_tensor([x[:2], x]).to_padded_tensor(0.0),),

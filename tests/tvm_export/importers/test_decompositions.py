@@ -56,6 +56,10 @@ def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processe
         ("printing", r"_print.default does more than compute a result \(decompositions_functions"),
         ("nested", r"the model makes nested tensors, which TVM does not have \(decompositions_f"),
         ("jagged", r"the model makes nested tensors, which TVM does not have \(decompositions_f"),
+        (
+            "numpy",
+            r"a tensor's values are read as a numpy array \(decompositions_functions.py, line",
+        ),
         ("random", r"draws random numbers \(decompositions_functions.py, line \d+\)"),
         (
             "missing",

@@ -66,6 +66,8 @@ def _told_of_values(error: BaseException) -> str:
         symbolic_shapes.GuardOnDataDependentSymNode,
         symbolic_shapes.PendingUnbackedSymbolNotFound,
     )
+    if isinstance(error, RuntimeError) and str(error).startswith(".numpy() is not supported"):
+        return f"a tensor's values are read as a numpy array{place}"
     if isinstance(error, unknown):
         return f"a shape or a decision depends on a tensor's values{place}"
     return ""
