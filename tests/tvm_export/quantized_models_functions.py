@@ -408,10 +408,18 @@ def float_operators() -> dict[str, float]:
             {"activation": "LeakyRelu", "activation_alpha": 0.25, "transB": 1, "alpha": 0.5},
         ),
         "quick gelu": ("QuickGelu", [x], {}, {"alpha": 1.5}),
+        "root mean square": ("SimplifiedLayerNormalization", [x], {1: draw(6)}, {"epsilon": 1e-3}),
+        "root mean square of a sum": (
+            "SkipSimplifiedLayerNormalization",
+            [x, draw(*x.shape)],
+            {2: draw(x.shape[-1]), 3: draw(x.shape[-1])},
+            {},
+        ),
     }
     found = {}
     for name, (operator, inputs, bound, given) in cases.items():
-        model, arrays = single(operator, inputs, bound, domain="com.microsoft", opset=17, **given)
+        domain = "" if operator.startswith("Simplified") else "com.microsoft"
+        model, arrays = single(operator, inputs, bound, domain=domain, opset=17, **given)
         model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         session = onnxruntime.InferenceSession(model.SerializeToString())
         names = [each.name for each in model.graph.input]

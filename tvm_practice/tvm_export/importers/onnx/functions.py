@@ -38,6 +38,8 @@ def _replacement(
     """The nodes that a node stands for; None where it stays."""
     if node.domain == quantized_functions.DOMAIN:
         return fused_functions.body_of(node) or quantized_functions.body_of(node)
+    if node.domain in STANDARD and node.op_type in fused_functions.IN_ONNX:
+        return fused_functions.body_of(node)
     if node.domain in STANDARD and node.op_type in converted:
         return None
     body = _body(node, graph, version)

@@ -9,6 +9,7 @@ from typing import Any
 from tvm_practice.tvm_export.importers.onnx.graphs import attributes
 from tvm_practice.tvm_export.importers.onnx.quantized_functions import Body
 
+FLOAT32 = 1  # of onnx.TensorProto
 # An activation's parameters, in the order of `activation_params`.
 _PARAMETERS = {
     "HardSigmoid": ("alpha", "beta"),
@@ -81,9 +82,56 @@ def _quick_gelu(node: Any) -> list[Any]:
     return body.ended(body.add("Mul", [node.input[0], body.add("Sigmoid", [inner])]), ())
 
 
+def _root_mean_square(node: Any) -> list[Any] | None:
+    """SimplifiedLayerNormalization: over the last axis. None over more."""
+    if attributes(node).get("axis", -1) != -1:
+        return None
+    body = Body(node)
+    return body.ended(_normalized(body, body.input(0), _epsilon(node, 1e-5), 1, 1), ())
+
+
+def _added_root_mean_square(node: Any) -> list[Any]:
+    """SkipSimplifiedLayerNormalization: of the sum of two tensors and a bias."""
+    body = Body(node)
+    total = body.biased(body.add("Add", [body.input(0), body.input(1)]), 3)
+    body.output(total, 3)
+    return body.ended(_normalized(body, total, _epsilon(node, 1e-12), 2, 2), ())
+
+
+def _epsilon(node: Any, usual: float) -> float:
+    return float(attributes(node).get("epsilon", usual))
+
+
+def _normalized(body: Body, given: str, epsilon: float, scale: int, inverse: int) -> str:
+    """A tensor over the root of its mean square along the last axis, in float32, times a scale.
+
+    Args:
+        body: of the node.
+        given: the tensor.
+        epsilon: what is added to the mean.
+        scale: the place of the scale among the inputs.
+        inverse: the place among the outputs of one over the root.
+    """
+    wide = body.add("Cast", [given], to=FLOAT32)
+    last = body.add("Constant", [], value_ints=[-1])
+    squares = body.add("ReduceSum", [body.add("Mul", [wide, wide]), last])
+    count = body.add("Gather", [body.add("Shape", [given]), last])
+    mean = body.add("Div", [squares, body.add("Cast", [count], to=FLOAT32)])
+    small = body.add("Constant", [], value_float=epsilon)
+    root = body.add("Sqrt", [body.add("Add", [mean, small])])
+    over = body.add("Reciprocal", [root])
+    body.output(over, inverse)
+    narrow = body.add("CastLike", [body.add("Mul", [wide, over]), body.input(0)])
+    return body.add("Mul", [narrow, body.input(scale)])
+
+
 _MADE: dict[str, Callable[[Any], list[Any] | None]] = {
     "FusedConv": _convolution,
     "FusedGemm": _gemm,
     "FusedMatMul": _scaled_product,
     "QuickGelu": _quick_gelu,
+    "SimplifiedLayerNormalization": _root_mean_square,
+    "SkipSimplifiedLayerNormalization": _added_root_mean_square,
 }
+IN_ONNX = {"SimplifiedLayerNormalization"}
+"""Those that ONNX Runtime writes as if they were ONNX's own."""

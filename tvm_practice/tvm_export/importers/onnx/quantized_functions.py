@@ -207,6 +207,12 @@ class Body:
         """What was made plus an input, if that is given."""
         return self.add("Add", [made, self.input(place)]) if self.input(place) else made
 
+    def output(self, made: str, place: int) -> None:
+        """Name a tensor that was made as a further output, if that output is asked for."""
+        helper: Any = importlib.import_module("onnx.helper")
+        if place < len(self._node.output) and (name := self._node.output[place]):
+            self._nodes.append(helper.make_node("Identity", [made], [name]))
+
     def ended(self, made: str, places: Sequence[int]) -> list[Any]:
         """All nodes, of which the last quantizes `made`, if there is a scale."""
         given = [name for name in map(self.input, places) if name]
