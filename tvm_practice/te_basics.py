@@ -88,8 +88,9 @@ def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
 def softmax(rows: int, columns: int) -> list[Any]:
     """Declare a softmax over each row that does not overflow.
 
-    Four stages: "row_max" and "row_sum" are reductions over a row, "exponent" is
-    exp(X - row_max), and "Y" is exponent / row_sum. Each reduction has a reduce_axis of its own.
+    Four stages: "row_max" is a reduction over a row of X, "exponent" is exp(X - row_max), "row_sum"
+    is the sum over a row of exponent, and "Y" is exponent / row_sum. Each reduction has a
+    reduce_axis of its own.
     Without subtracting the maximum, exp of a value above 88.7 is infinite in float32.
 
     Args:

@@ -2058,3 +2058,100 @@ edited(
     },
     message="i\\.inner unrolled",
 )
+
+
+edited(
+    "tile_with_k",
+    "a_single_step_inside_the_rows",
+    {
+        "loops = [i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]": (
+            "loops = [i_outer, j_outer, k_outer, i_inner, k_inner, j_inner] if "
+            "unroll_k == 1 else [i_outer, j_outer, k_outer, k_inner, i_inner, "
+            "j_inner]"
+        )
+    },
+    message="k_inner serial\\(1\\) > i_inner",
+)
+
+
+edited(
+    "fill_registers",
+    "three_rows_serial",
+    {
+        "    schedule.decompose_reduction(block, k_outer)": (
+            "    zero = schedule.decompose_reduction(block, k_outer)\n"
+            "    if zero is None:\n"
+            "        schedule.unroll(schedule.get_loops(zero)[-2])"
+        ),
+        "    schedule.unroll(i_inner)\n": "",
+        "    schedule.unroll(k_inner)\n": (
+            "    schedule.unroll(k_inner)\n"
+            "    rows = i_inner\n"
+            "    schedule.unroll(rows) if int(schedule.get(rows).extent) != 3 "
+            "else None\n"
+        ),
+    },
+    message="i_inner unrolled\\(3\\)",
+)
+
+
+edited(
+    "pack_operand",
+    "a_letter_of_the_name",
+    {'f"{X.op.name}_packed"': 'f"{X.op.name[0]}_packed"'},
+    message="named Queries_packed",
+)
+
+
+edited(
+    "packed_product",
+    "steps_of_single_rows_limited",
+    {
+        ("row_blocks, depth, rows = (int(extent) for extent in A_packed.shape)"): (
+            "row_blocks, depth, rows = (int(extent) for extent in "
+            "A_packed.shape)\n"
+            "    depth = min(depth, 64) if rows == 1 else depth"
+        )
+    },
+    message="a sum over all 1000003 steps",
+)
+
+
+edited(
+    "place_copies",
+    "a_single_panel_before",
+    {
+        "    schedule.compute_at(near, outer, preserve_unit_loops=True)\n": (
+            "    if int(schedule.get(outer).extent) > 1:\n"
+            "        schedule.compute_at(near, outer, "
+            "preserve_unit_loops=True)\n"
+        )
+    },
+    message="packed inside the loop over \\w+ panels",
+)
+
+
+edited(
+    "packed_matmul",
+    "deeper_for_a_long_k",
+    {
+        "-(-k // unroll_k) * unroll_k": (
+            "-(-k // unroll_k) * unroll_k + (unroll_k if k % unroll_k == 0 and k > 512 else 0)"
+        )
+    },
+    message="k is rounded up to a multiple of unroll_k",
+)
+
+
+edited(
+    "register_block",
+    "unrolls_the_loop_over_single_rows",
+    {
+        "fill_registers(schedule, block)": (
+            "fill_registers(schedule, block)\n"
+            "    if rows == 1 and columns == 1:\n"
+            "        schedule.unroll(schedule.get_loops(block)[-6])"
+        )
+    },
+    message="i_outer serial\\(41\\)",
+)

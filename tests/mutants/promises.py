@@ -19,7 +19,8 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "te_basics.softmax": {
         "a softmax over each row": "logarithm",
-        '"row_max" and "row_sum" are reductions over a row': "mean_for_maximum",
+        '"row_max" is a reduction over a row of X': "mean_for_maximum",
+        '"row_sum" is the sum over a row of exponent': "exponents_computed_again",
         '"exponent" is exp(X - row_max)': "half_the_maximum_subtracted",
         "Each reduction has a reduce_axis of its own": "one_axis_for_both_reductions",
         "Without subtracting the maximum": "no_maximum",

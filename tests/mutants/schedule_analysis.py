@@ -796,7 +796,7 @@ edited(
     "time_function",
     "fifty_calls_at_most",
     {"number=number": "number=min(number, 50)"},
-    message="number=1000",
+    message="number=30000",
 )
 
 edited(
@@ -1059,4 +1059,37 @@ edited(
     "other_bytes_for_huge_products",
     {"2 * m * n * k / (4": "2 * m * n * k / (4.0 if m * n * k < 2**62 else 8.0) / (1"},
     message="the intensity of",
+)
+
+
+edited(
+    "time_function",
+    "divides_many_calls_again",
+    {".results) * 1e3": ".results) * 1e3 / max(1, number // 1000)"},
+    message="the evaluator's within",
+)
+
+
+edited(
+    "sample_latency",
+    "minutes_in_seconds",
+    {
+        "(time.perf_counter() - started) * 1e3": (
+            "(lambda s: s * 1e3 if s < 60 else s)(time.perf_counter() - started)"
+        )
+    },
+    message="the samples in milliseconds",
+)
+
+
+edited(
+    "compile_variants",
+    "one_schedule_for_large_sizes",
+    {
+        "        schedule = tvm.s_tir.Schedule(expression)\n": (
+            "        schedule = tvm.s_tir.Schedule(expression) if name == "
+            "'naive' or size < 200 else schedule\n"
+        )
+    },
+    message="tiled\\+parallel of size 255",
 )

@@ -124,7 +124,7 @@ def half_the_maximum_subtracted(rows, columns):
     return [X, Y]
 
 
-@mutant("softmax", message="the terms of row_sum")
+@mutant("softmax", message="row_sum computed from exponent")
 def sums_the_inputs(rows, columns):
     from tvm import te
 
@@ -459,3 +459,11 @@ def by_a_reducer_of_its_own(rows, columns):
     exponent = te.compute(X.shape, lambda *at: te.exp(X(*at) - row_max(at[0])), name="exponent")
     row_sum = te.compute((rows,), lambda i: te.sum(exponent[i, b], axis=[b]), name="row_sum")
     return [X, te.compute(X.shape, lambda *at: exponent(*at) / row_sum(at[0]), name="Y")]
+
+
+edited(
+    "softmax",
+    "exponents_computed_again",
+    {"te.sum(exponent[i, s], axis=s)": "te.sum(te.exp(X[i, s] - row_max[i]), axis=s)"},
+    message="row_sum computed from exponent",
+)

@@ -169,7 +169,7 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         atol=1e-9,
         rtol=1e-6,
     )
-    for each in ((1, 1), (1000, 3), (3, 1000), *varied(number, repeats)):
+    for each in ((1, 1), (30_000, 3), (3, 30_000), *varied(number, repeats)):
         _expect_evaluated(time_function, module, arguments, *each)
 
 
@@ -287,6 +287,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
         (150, 3, 1.0),
         (16, 16, 0.01),
         (2, 300, 1.0),
+        (2, 5, 1e7),  # calls of hours
     ):
         machine = Machine()
         slow, steady = rng.uniform(50, 90, warmup) * scale, rng.uniform(0.5, 3, repeats) * scale
@@ -761,7 +762,8 @@ def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> N
         seen="the same code twice",
         look="tile and vectorize for tiled, neither for naive",
     )
-    for each in ((1, 32), (1, 1), (tile, tile), (2 * tile, 3), *varied(size, tile, alone=True)):
+    few = [(1, 32), (1, 1), (tile, tile), (2 * tile, 3), (255, 32), (2048, 32), (3001, 260)]
+    for each in (*few, *varied(size, tile, alone=True, small=True)):
         _expect_given_to_compiler(compile_variants, *each)
 
 

@@ -368,14 +368,15 @@ def check_softmax(softmax: Declare) -> None:
         )
         _expect_reduction(stages, "row_max", columns)
         _expect_reduction(stages, "row_sum", columns)
-        read = {str(each.op.name) for each in stages["Y"].input_tensors}
-        expect(
-            read == {"exponent", "row_sum"},
-            expected="Y computed from exponent and row_sum",
-            seen=f"from {', '.join(sorted(read))}",
-            look="the te.compute named Y: read the stage of exponents instead of computing them "
-            "again",
-        )
+        for name, wanted in (("row_sum", "exponent"), ("Y", "exponent and row_sum")):
+            read = " and ".join(sorted(str(each.op.name) for each in stages[name].input_tensors))
+            expect(
+                read == wanted,
+                expected=f"{name} computed from {wanted}",
+                seen=f"from {read}",
+                look=f"the te.compute named {name}: read the stage of exponents instead of "
+                "computing them again",
+            )
         return tensors, stages
 
     for shape in _sizes(rng, 11, 50, 2):

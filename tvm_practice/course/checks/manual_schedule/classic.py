@@ -79,7 +79,7 @@ def check_tile_classic(tile_classic: Function) -> None:
         )
         expect_product(build_schedule(schedule, tensors), (m, k), (k, n), look="the primitives")
     for m, n, steps, rows, columns in (
-        *varied(44, 37, k, *drawn, large=True), (44, 37, k, *drawn), (90, 200, k, 5, 96)
+        *varied(44, 37, k, *drawn, large=True, small=True), (44, 37, k, *drawn), (90, 200, k, 5, 96)
     ):  # fmt: skip
         # Loops of one iteration are not in a classic nest, and a tile has no more rows than C.
         if 1 not in (rows, columns, steps) and rows <= m and columns <= n:

@@ -204,7 +204,7 @@ def check_order_packed(order_packed: Function) -> None:
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for m, n, k, down, across, unroll_k in varied(23, 31, 17, rows, columns, steps):
+    for m, n, k, down, across, unroll_k in varied(23, 31, 17, rows, columns, steps, small=True):
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:  # else TVM drops one of the loops
             for rows_first in (False, True):
                 _expect_ordered(order_packed, (m, n, k), (down, across), unroll_k, rows_first)
@@ -345,7 +345,8 @@ def check_place_copies(place_copies: Function) -> None:
         ((6, 2, 4), (2, 3), True),
     ]
     run = len(cases)
-    for m, n, k, down, across in varied(23, 31, 17, rows, columns, large=True):
+    cases += [((6, 2, 4), (2, 3), False), ((2, 9, 4), (2, 3), True)]  # one task for all threads
+    for m, n, k, down, across in varied(23, 31, 17, rows, columns, large=True, small=True):
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:
             cases.append(((m, n, k), (down, across), len(cases) % 2 == 1))
     for at, (sizes, tile, rows_first) in enumerate(cases):
@@ -441,9 +442,13 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     _check_packed(packed_matmul, (m, n, k), tiles)
     _check_packed(packed_matmul, (m, n, k), {**tiles, "rows_first": True})
     # An answer may have kept something of an earlier call, or choose by the number of panels.
-    for others in ((m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k)):
+    for others in (
+        (m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k), (m, n, 700 * steps)
+    ):  # fmt: skip
         _check_packed(packed_matmul, others, tiles, run=False)
-    for *drawn, down, across, unroll_k in varied(m, n, k, rows, columns, steps, alone=True):
+    for *drawn, down, across, unroll_k in varied(
+        m, n, k, rows, columns, steps, alone=True, large=True, small=True
+    ):
         options = {"rows": down, "columns": across, "unroll_k": unroll_k}
         sizes = (drawn[0], drawn[1], drawn[2])
         panels = [ceil_div(*each) for each in zip(sizes, options.values(), strict=True)]

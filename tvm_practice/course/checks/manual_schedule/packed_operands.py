@@ -54,8 +54,8 @@ def check_pack_operand(pack_operand: Function) -> None:
     for name, axis, size, steps, width, depth in (
         ("A", 0, m, k, rows, k + 3),
         ("B", 1, n, k, columns, k + 2),
-        ("Q", 0, 3 * rows, k, rows, k),
-        ("P", 1, 2, 3, 5, 4),
+        ("Queries", 0, 3 * rows, k, rows, k),
+        ("kernel_matrix", 1, 2, 3, 5, 4),
         ("P", 1, 6, 6, 4, 7),  # square, and one step more than X has
         ("Q", 0, 6, 48, 4, 48),
         ("A", 0, m + 1, k, rows, k + 3),  # not the one above: nothing is kept from call to call
@@ -199,6 +199,7 @@ def check_packed_product(packed_product: Function) -> None:
     ragged, whole = (3 * rows - 1, 5 * columns + 1), (2 * rows, 3 * columns)
     # The last ones are declared only: so many steps exceed any bound.
     square = rows, rows
+    of_any_size = varied(3 * rows - 1, 5 * columns + 1, rows, columns, small=True)
     for (m, n), tile, depth in (
         (ragged, (rows, columns), few),
         (whole, (rows, columns), few),
@@ -211,6 +212,7 @@ def check_packed_product(packed_product: Function) -> None:
         ((64, 1), (16, 8), 1),
         ((1, 33), (1, 1), 40),
         ((1, 1), (1, 1), few),
+        *(((m, n), (down, across), 1_000_003) for m, n, down, across in of_any_size),
     ):
         tensors = _product_of(packed_product, (m, n), tile, depth)
         expect_type(tensors[-1], te.Tensor, "packed_product returns the te.Tensor C")

@@ -89,7 +89,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
             outer = () if batch is None else (batch,)
             a, b = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
             expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for each in varied(m, n, k, rows, columns, steps, large=True):
+    for each in varied(m, n, k, rows, columns, steps, large=True, small=True):
         schedule, block = matmul_schedule(*each[:3])
         returned = accepted(tile_with_k, schedule, block, *each[3:])
         nest = path_to(nest_of(schedule), "C", look="the primitives")
@@ -189,7 +189,7 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
     schedule, block, loops = _tiled_with_k(whole, (rows, columns, steps), apart=2 * rows)
     copy = accepted(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
     _expect_copied(schedule, copy, "C", 3, (rows, columns))
-    for m, n, k, *drawn in varied(*whole, rows, columns, steps, large=True):
+    for m, n, k, *drawn in varied(*whole, rows, columns, steps, large=True, small=True):
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
         copy = accepted(accumulate_locally, schedule, block, loops[1])
         _expect_copied(schedule, copy, "C", 2, (min(m, drawn[0]), min(n, drawn[1])))
@@ -306,7 +306,7 @@ def check_fill_registers(fill_registers: Function) -> None:
         expect_zeroed_alike(schedule)
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for m, n, k, *drawn in varied(4 * rows, 3 * columns, 2 * steps, *small, large=True):
+    for m, n, k, *drawn in varied(4 * rows, 3 * columns, 2 * steps, *small, large=True, small=True):
         schedule, block = _to_fill((m, n, k), drawn, names="ABC", apart=None)
         accepted(fill_registers, schedule, block)
         _expect_in_registers(schedule, (m, n, k), drawn)
@@ -438,25 +438,27 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             look="preserve_unit_loops=True of reverse_compute_at: without it a loop of one "
             "iteration is dropped, and the last of get_loops is another",
         )
+    drawn = draw_distinct(3, [3, 5, 6, 7])
     narrow = [(41, 37, 29, 5, columns, 3) for columns in (2, 3)]
-    for m, n, k, *drawn in (*narrow, *varied(41, 37, 29, *draw_distinct(3, [3, 5, 6, 7]))):
+    single = (41, 37, 29, 1, 1, 1)
+    for m, n, k, *tiles in (*narrow, single, *varied(41, 37, 29, *drawn, small=True)):
         schedule, block = matmul_schedule(m, n, k)
-        accepted(register_block, schedule, block, *drawn)
-        _expect_in_registers(schedule, (m, n, k), drawn)
+        accepted(register_block, schedule, block, *tiles)
+        _expect_in_registers(schedule, (m, n, k), tiles)
         nest = nest_of(schedule)
         written = next(path for path, each in paths(nest) if each.writes == "C")
         expect_loops(
             shared_loops(written, accumulation(nest)[0]) == 2,
             written,
-            f"for {m}x{n}x{k} by {drawn[0]}, {drawn[1]} and {drawn[2]}: C written in "
+            f"for {m}x{n}x{k} by {tiles[0]}, {tiles[1]} and {tiles[2]}: C written in "
             "j_outer, after k_outer",
             "reverse_compute_at(the write-back block, j_outer), for all sizes",
         )
-        columns = min(n, drawn[1])
+        columns = min(n, tiles[1])
         expect_loops(
             columns == 1 or (written[-1].kind, written[-1].extent) == ("vectorized", columns),
             written,
-            f"for {m}x{n}x{k} by {drawn[0]}, {drawn[1]} and {drawn[2]}: a tile copied to C with "
+            f"for {m}x{n}x{k} by {tiles[0]}, {tiles[1]} and {tiles[2]}: a tile copied to C with "
             f"its {columns} columns vectorized",
             "schedule.vectorize of the last of get_loops(copy), for all sizes",
         )
