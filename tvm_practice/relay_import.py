@@ -175,10 +175,11 @@ def optimize_relax(mod: Any) -> Any:
 
 
 def build_relax(mod: Any, target: Any) -> Any:
-    """Current TVM: compile a Relax module.
+    """Current TVM: compile a Relax module, in the caller's pass context.
 
     Args:
-        mod: an IRModule as `optimize_relax` leaves it, its PrimFuncs scheduled or not.
+        mod: an IRModule as `optimize_relax` leaves it, its PrimFuncs scheduled or not; it is not
+            changed.
         target: a tvm.target.Target.
 
     Returns:
@@ -254,7 +255,7 @@ def build_relay(
     Level 3 also changes the data layout of convolutions to one that fills vector registers.
 
     Args:
-        mod: a Relay IRModule, optimized or as imported.
+        mod: a Relay IRModule, optimized or as imported; it is not changed.
         params: the weights that main takes as inputs; {} if they are bound.
         target: a tvm.target.Target.
         config: further settings of the pass context, by name; tuners have some.

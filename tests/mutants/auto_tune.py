@@ -1528,3 +1528,11 @@ edited(
     {"auto_scheduler.RecordToFile(log)": "measure.callback"},
     message="RecordToFile",
 )
+
+
+edited(
+    "tune_ansor",
+    "large_weights_as_one",
+    {"tasks, weights,": "tasks, [1.0] * len(tasks) if sum(weights) > 100 else weights,"},
+    message="the tasks weighted as given",
+)

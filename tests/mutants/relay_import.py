@@ -1312,3 +1312,105 @@ edited(
     },
     message="the largest absolute error of \\d\\d outputs",
 )
+
+
+edited(
+    "import_relay",
+    "two_digits_from_eleven_on",
+    {
+        'f"input_{position}"': (
+            'f"input_{position:d}" if len(example) < 11 else f"input_{position:02d}"'
+        )
+    },
+    message="input_0 to input_11",
+)
+
+
+edited(
+    "optimize_relay",
+    "single_numbers_stay_inputs",
+    {
+        'bind_params_by_name(mod["main"], params)': (
+            'bind_params_by_name(mod["main"], {name: each for name, each in '
+            "params.items() if each.shape})"
+        )
+    },
+    message="also one that is a single number",
+)
+
+
+edited(
+    "optimize_relax",
+    "takes_the_dataflow_away",
+    {
+        "relax.transform.FuseTIR(),\n": (
+            "relax.transform.FuseTIR(),\n"
+            "            relax.transform.LambdaLift(),\n"
+            "            relax.transform.ToNonDataflow(),\n"
+        )
+    },
+    message="in a dataflow part",
+)
+
+
+edited(
+    "build_relax",
+    "another_level_of_llvm",
+    {
+        "tvm.compile(mod, target)": (
+            "tvm.compile(mod, tvm.target.Target({**dict(target.export()), "
+            "'opt-level': 0}) if hasattr(target, 'export') else target)"
+        )
+    },
+    message="the target as it was given",
+)
+
+
+edited(
+    "build_relax",
+    "marks_large_modules",
+    {
+        "return tvm.compile(mod, target)": (
+            "mod.update_func(mod.get_global_var('main'), "
+            "mod['main'].with_attr('built', 1)) if len(mod.functions) > 12 "
+            "else None\n"
+            "    return tvm.compile(mod, target)"
+        )
+    },
+    message="the module given is left as it was",
+)
+
+
+edited(
+    "build_relax",
+    "a_lower_level",
+    {
+        "return tvm.compile(mod, target)": (
+            "with tvm.transform.PassContext(opt_level=1):\n        return tvm.compile(mod, target)"
+        )
+    },
+    message="in the caller's pass context",
+)
+
+
+edited(
+    "build_relay",
+    "binds_weights_in_the_module_given",
+    {
+        "        return relay.build(mod, target=target, params=params)": (
+            "        if config and params:\n"
+            "            mod['main'] = "
+            "relay.build_module.bind_params_by_name(mod['main'], params)\n"
+            "        return relay.build(mod, target=target, params=params)"
+        )
+    },
+    message="the module given is left as it was",
+)
+
+
+edited(
+    "import_relax",
+    "inputs_of_many_buffers",
+    {"keep_params_as_input=False": "keep_params_as_input=len(list(model.buffers())) > 40"},
+    message="a model with 70 weights",
+)

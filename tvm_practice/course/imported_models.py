@@ -142,7 +142,10 @@ def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
     """Everything in a model, its example and in PyTorch that an import must leave alone."""
     import torch
 
-    held = {name: each.detach().numpy().copy() for name, each in model.state_dict().items()}
+    weights = {name: each.detach().numpy() for name, each in model.state_dict().items()}
+    held = {name: each.copy() for name, each in weights.items()}
+    # While these are held, nothing else is put where they are.
+    held |= {f"{name}, where it was": each for name, each in weights.items()}
     learns = ", ".join(name for name, each in model.named_parameters() if each.requires_grad)
     gradients = ", ".join(name for name, each in model.named_parameters() if each.grad is not None)
     attributes = [f"{name}.{each}" for name, part in model.named_modules() for each in vars(part)]
@@ -150,6 +153,7 @@ def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
     return {
         **held,
         **{f"input {at}": each.numpy().copy() for at, each in enumerate(example)},
+        "where its weights are": np.array([each.ctypes.data for each in weights.values()]),
         "which buffers it has": np.array(", ".join(name for name, _ in model.named_buffers())),
         "how many hooks it has": np.array(hooks),
         "which of its weights have gradients": np.array(gradients),

@@ -119,7 +119,7 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
                 "aten::mul": lambda inputs, types: relay.multiply(*inputs[:2]),
             },
         )
-        for count in (1, 3):
+        for count in (1, 12, 3):
             model, example = draw_sum(count)
             mod, params = import_relay(model, example)
             names = [name for name in graph(mod).inputs if name not in params]
@@ -296,17 +296,25 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
+            self.scale = torch.nn.Parameter(torch.rand(()) + 1)  # a number, without a shape
             self.conv = torch.nn.Conv2d(3, 5, 1, bias=False)
 
         def forward(self, x: Any) -> Any:
-            return torch.tanh(self.conv(x)).mean((2, 3)) * (self.first * self.second)
+            scale = self.scale * self.first * self.second
+            return torch.tanh(self.conv(x)).mean((2, 3)) * scale
 
     torch.manual_seed(int(fresh_rng().integers(1 << 30)))
     optimized = optimize_relay(*_imported_relay(Scaled().eval(), (torch.zeros(1, 3, 4, 4),)))
     shown = graph(optimized)
     expect(
+        shown.inputs == ("input_0",),
+        expected="every weight bound, also one that is a single number",
+        seen=f"a main function that takes {', '.join(shown.inputs)}",
+        look="bind_params_by_name(main, params): all of params",
+    )
+    expect(
         not shown.constant_calls,
-        expected="the product of two weights computed beforehand",
+        expected="the product of weights computed beforehand",
         seen=f"{len(shown.constant_calls)} calls on constants, {shown.constant_calls[:1]}",
         look="the pass FoldConstant",
     )
@@ -432,6 +440,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     params = {**params, **{f"zero_{at}": zero for at in range(many)}}
     given: list[Any] = []
     switched: list[str] = []
+    before = given_module(mod)
 
     def recording(*arguments: Any, **options: Any) -> object:
         context = tvm.transform.PassContext.current()
@@ -463,6 +472,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen=f"{', '.join(switched)} switched on or off",
                 look="required_pass= and disabled_pass= of tvm.transform.PassContext",
             )
+            expect_left_alone(before, mod)
             told = {str(key): int(value) for key, value in seen.items()}
             expect(
                 told == (config or {}),
@@ -600,10 +610,34 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
             lambda converters: import_relax(model, example, converters=converters),
             {"relu.default": calling(relax.op.nn.relu), "mul.Tensor": calling(relax.op.multiply)},
         )
+        _expect_many_constants(import_relax)
         summed, given = draw_sum(3)
         mod = import_relax(summed, given)
     expect_as_pytorch(
         _run_relax(mod, given), by_pytorch(summed, given), look="how three inputs are exported"
+    )
+
+
+def _expect_many_constants(import_relax: Callable[..., Any]) -> None:
+    """Weights are constants, however many weights and buffers a model has."""
+    import torch
+
+    class Shifted(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for at in range(70):
+                self.register_buffer(f"shift_{at}", torch.full((1,), float(at)))
+                self.register_parameter(f"scale_{at}", torch.nn.Parameter(torch.ones(1)))
+
+        def forward(self, x: Any) -> Any:
+            return x * self.scale_0 * self.scale_69 + self.shift_0 + self.shift_69
+
+    inputs = graph(import_relax(Shifted().eval(), (torch.ones(2, 3),))).inputs
+    expect(
+        len(inputs) == 1,
+        expected="a main function that takes only the input of a model with 70 weights",
+        seen=f"it takes {len(inputs)}",
+        look="keep_params_as_input=False, however many there are",
     )
 
 
@@ -656,6 +690,13 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         optimized = optimize_relax(mod)
     expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
     expect_left_alone(before, mod)
+    parts = [type(each).__name__ for each in optimized["main"].body.blocks]
+    expect(
+        "DataflowBlock" in parts,
+        expected="a main whose calls are in a dataflow part, as imported",
+        seen=", ".join(parts),
+        look="passes beside the eight, such as ToNonDataflow: later passes look at dataflow alone",
+    )
     operators, shown = graph(mod), graph(optimized)
     expect_operators(shown, ("conv2d", "relu", "matmul"))
     left = [call for call in shown.calls if not call.kernel]
@@ -829,6 +870,53 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
     # Other weights, for the first call's target and for another one.
     for build in (build_relax, partial(_for_another, build_relax)):
         _check_made_anew(run_by(build), model, example, "build_relax")
+    _expect_compiled_as_given(build_relax, mod, target)
+
+
+def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target: Any) -> None:
+    """tvm.compile gets the module and the target as they are; nothing is compiled."""
+    import tvm
+    import tvm_ffi
+    from tvm import relax
+
+    main, kernel = mod.get_global_var("main"), mod[mod.get_global_vars()[0]]
+    others = {f"kernel_{at}": kernel.with_attr("global_symbol", f"kernel_{at}") for at in range(99)}
+    large = tvm.IRModule({**{var: mod[var] for var in mod.get_global_vars()}, main: mod[main]})
+    if isinstance(kernel, tvm.tirx.PrimFunc):
+        for name, other in others.items():
+            large[name] = other
+    before = given_module(large)
+    seen: list[tuple[Any, Any, int, dict[str, Any]]] = []
+
+    def instead(mod: Any, target: Any = None, **_: Any) -> Any:
+        context = tvm.transform.PassContext.current()
+        seen.append((mod, target, int(context.opt_level), dict(context.config.items())))
+        return seen
+
+    usual = tvm.transform.PassContext.current()
+    with mock.patch.object(tvm, "compile", instead), mock.patch.object(relax, "build", instead):
+        returned = build_relax(large, target)
+    expect_left_alone(before, large)
+    expect(bool(seen), expected="a call of tvm.compile", seen="none", look="tvm.compile")
+    compiled, given, level, config = seen[-1]
+    expect(
+        returned is seen and tvm_ffi.structural_equal(compiled, large),
+        expected="tvm.compile given the module as it is, and its result returned",
+        seen="another module, or another result",
+        look="the arguments of tvm.compile, and the return statement",
+    )
+    expect(
+        str(given) == str(target),
+        expected=f"the target as it was given: {target}",
+        seen=str(given),
+        look="the second argument of tvm.compile",
+    )
+    expect(
+        (level, config) == (int(usual.opt_level), dict(usual.config.items())),
+        expected="tvm.compile called in the caller's pass context",
+        seen=f"opt_level {level}, settings {config}",
+        look="tvm.transform.PassContext around tvm.compile",
+    )
 
 
 def _for_another(build_relax: Callable[..., Any], mod: Any, first: Any) -> Any:

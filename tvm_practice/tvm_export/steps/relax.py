@@ -63,10 +63,11 @@ def optimize_relax(mod: Any) -> Any:
 
 
 def build_relax(mod: Any, target: Any) -> Any:
-    """Current TVM: compile a Relax module.
+    """Current TVM: compile a Relax module, in the caller's pass context.
 
     Args:
-        mod: an IRModule as `optimize_relax` leaves it, its PrimFuncs scheduled or not.
+        mod: an IRModule as `optimize_relax` leaves it, its PrimFuncs scheduled or not; it is not
+            changed.
         target: a tvm.target.Target.
 
     Returns:

@@ -75,7 +75,7 @@ def build_relay(
     Level 3 also changes the data layout of convolutions to one that fills vector registers.
 
     Args:
-        mod: a Relay IRModule, optimized or as imported.
+        mod: a Relay IRModule, optimized or as imported; it is not changed.
         params: the weights that main takes as inputs; {} if they are bound.
         target: a tvm.target.Target.
         config: further settings of the pass context, by name; tuners have some.

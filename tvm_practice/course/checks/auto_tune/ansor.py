@@ -212,7 +212,7 @@ def _expect_other_searches(tune_ansor: Callable[..., None], *tasks: Any) -> None
     for given, weights, trials in (
         (tasks[:1], [7.0], 1),
         (tasks, [0.5, 2.0, 5.0], 100),
-        (tasks[:2], [2, 9], 1000),
+        (tasks[:2], [200, 9000], 1000),
     ):
         with new_log() as log:
             with (
