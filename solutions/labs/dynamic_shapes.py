@@ -40,9 +40,9 @@ def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None
 
     If `rows` may not divide the extent of i, split guards the block inside the innermost loops:
     each step of the sum checks whether its row exists. `pad_einsum` rounds the iterations up
-    instead: it copies A to a buffer with a multiple of `rows` rows, zero where A has none,
-    computes a C with as many rows, and copies the rows that exist. After that every split is
-    exact, and only the copies check.
+    instead: it copies A to a buffer whose rows are n rounded up to the next multiple of `rows`,
+    zero where A has none, computes a C with as many rows, and copies the rows that exist. After
+    that every split is exact, and only the copies check.
 
     The block's loops are i (a symbol), j and k. Afterwards they are, outermost first, i_outer
     (parallel), j_outer, k, i_inner (unrolled) and j_inner (vectorized); a separate statement

@@ -517,3 +517,27 @@ edited(
     {"only_strings = False": "only_strings = only_strings and token.string in '()'"},
     message="an empty tuple",
 )
+
+
+edited(
+    "online_softmax",
+    "an_even_number_of_many_columns",
+    {
+        'te.reduce_axis((0, columns), name="j")': (
+            'te.reduce_axis((0, columns - columns % 2 if columns > 100000 else columns), name="j")'
+        )
+    },
+    message="all 1000003 columns",
+)
+
+
+edited(
+    "time_to_first_result",
+    "in_the_root_folder",
+    {
+        "text=True": (
+            "text=True, bufsize=1, shell=False, close_fds=True, stdin=subprocess.DEVNULL, cwd='/'"
+        )
+    },
+    message="started in the caller's folder",
+)

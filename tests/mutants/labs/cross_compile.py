@@ -295,7 +295,7 @@ edited(
     "c_harness",
     "takes_no_part_for_null",
     {'"%s", parts[i] ? parts[i] : "")': '"%.99s", parts[i] + 0)'},
-    message="one of them NULL",
+    message="two of them NULL",
 )
 edited(
     "c_harness",
@@ -652,4 +652,54 @@ edited(
     "prints_the_kind_to_standard_output",
     {'fprintf(stderr, "%s: ", kind)': 'fprintf(stdout, "%s: ", kind)'},
     message="nothing on standard output",
+)
+
+
+edited(
+    "compile_object",
+    "the_first_of_two_functions",
+    {
+        "library = tvm.compile(module,": (
+            "library = tvm.compile(__import__('tvm').IRModule(dict(list(module."
+            "functions_items())[:1])) if len(module.functions) > 1 else module,"
+        )
+    },
+    message="a module of two functions",
+)
+
+
+edited(
+    "compile_object",
+    "spaces_replaced",
+    {'write_to_file(path, "o")': 'write_to_file(path.replace(" ", "_"), "o")'},
+    message="no file at no 0.o",
+)
+
+
+edited(
+    "vector_arithmetic",
+    "sixty_four_at_most",
+    {
+        "    return counts": (
+            "    return dict(sorted(counts.items())) if len(counts) < 3 else "
+            "{key: min(value, 64) for key, value in counts.items()}"
+        )
+    },
+    message="times as many instructions",
+)
+
+
+edited(
+    "c_harness",
+    "eight_parts_of_a_message",
+    {'parts[i] ? parts[i] : ""': 'i < 8 && parts[i] ? parts[i] : ""'},
+    message="ten parts, two of them NULL",
+)
+
+
+edited(
+    "compile_object",
+    "a_lower_level_of_llvm",
+    {"tvm.target.Target(target)": "tvm.target.Target({**target, 'opt-level': 1})"},
+    message="the function compiled for",
 )

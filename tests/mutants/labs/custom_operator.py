@@ -1074,3 +1074,43 @@ edited(
     },
     message="the arguments x, z and weight",
 )
+
+
+edited(
+    "extern_matmul",
+    "rows_of_b_if_c_is_square",
+    {
+        "(A.shape[0], B.shape[1])": (
+            "(A.shape[0], B.shape[0]) if A.shape[0] == B.shape[1] else (A.shape[0], B.shape[1])"
+        )
+    },
+    message="C of shape \\(6, 6\\)",
+)
+
+
+edited(
+    "extern_matmul",
+    "nothing_of_large_matrices",
+    {
+        "np.matmul(view(a), view(b), out=view(c))": (
+            "np.matmul(view(a), view(b), out=view(c)) if view(a).size < 2**20 else view(c).fill(0)"
+        )
+    },
+    message="700001",
+)
+
+
+edited(
+    "rms_norm_gate",
+    "columns_of_8192_at_most",
+    {'te.reduce_axis((0, columns), name="c")': 'te.reduce_axis((0, min(columns, 8192)), name="c")'},
+    message="all 1000003 columns",
+)
+
+
+edited(
+    "convert_relay",
+    "a_name_of_its_own",
+    {"register_operator(name)\n": "register_operator(name.replace('practice', 'graded'))\n"},
+    message="expected",
+)

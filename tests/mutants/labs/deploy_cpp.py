@@ -743,3 +743,63 @@ edited(
     },
     message="leaves the working directory at",
 )
+
+
+edited(
+    "export_model",
+    "one_import_per_class",
+    {
+        "imported = import_relax(model, example)": (
+            "global _kept\n"
+            "        imported = globals().setdefault('_kept', "
+            "{}).setdefault(type(model).__name__, None) or import_relax(model, "
+            "example)\n"
+            "        globals()['_kept'][type(model).__name__] = imported"
+        )
+    },
+    message="kept from an earlier call",
+)
+
+
+edited(
+    "call_on_threads",
+    "many_threads_leave_the_last_out",
+    {
+        "for (size_t i = next++; i < inputs.size(); i = next++)": (
+            "for (size_t i = next++; i + (threads > 7) < inputs.size(); i = next++)"
+        )
+    },
+    message="93 results",
+)
+
+
+edited(
+    "image_to_label",
+    "means_in_whole_pixels",
+    {
+        'np.array(mean, "float32") / np.array(std, "float32")': (
+            'np.round(np.array(mean, "float32") * 255) / 255 / np.array(std, "float32")'
+        )
+    },
+    message="the probability",
+)
+
+
+edited(
+    "image_to_label",
+    "a_label_of_16_bits",
+    {
+        "relax.op.argmax(logits, axis=1)": (
+            "relax.op.astype(relax.op.astype(relax.op.argmax(logits, axis=1), 'int16'), 'int64')"
+        )
+    },
+    message="class 39999 of 40000",
+)
+
+
+edited(
+    "export_model",
+    "double_precision_and_back",
+    {"import_relax(model, example)": "import_relax(model.double().float(), example)"},
+    message="only read",
+)

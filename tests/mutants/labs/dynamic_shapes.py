@@ -955,3 +955,55 @@ edited(
     {"if not fitting:": "if not fitting or length == 0:"},
     message="ValueError: length 0",
 )
+
+
+edited(
+    "schedule_dynamic",
+    "pads_to_two_tiles",
+    {"[rows, 1, 1]": "[2 * rows, 1, 1]"},
+    message="iterations of i_outer",
+)
+
+
+edited(
+    "import_dynamic",
+    "repeats_as_floats",
+    {
+        "tensors[index].repeat_interleave(2, dim=axis)": (
+            "torch.zeros([2 if a == axis else s for a, s in enumerate(tensors[index].shape)])"
+        )
+    },
+    message="an embedding from int64 ids",
+)
+
+
+edited(
+    "import_dynamic",
+    "bounds_of_4096",
+    {"max=most": "max=most if most < 4096 else 4096"},
+    message="tir_var_upper_bound with",
+)
+
+
+edited(
+    "import_dynamic",
+    "repeats_the_first_two",
+    {"if tensors[index].shape[axis] == 1:": "if tensors[index].shape[axis] == 1 and index < 2:"},
+    message="six tensors of one row",
+)
+
+
+edited(
+    "plan_memory",
+    "the_first_two_bounds",
+    {"dict(bounds)": "dict(sorted(bounds.items())[:2])"},
+    message="bounds of all five symbols",
+)
+
+
+edited(
+    "verify_over_range",
+    "errors_by_the_outputs_shape",
+    {"errors[shape] = error": "errors[tuple(got.shape)] = error"},
+    message="the extents that draw was given",
+)

@@ -1245,3 +1245,82 @@ edited(
     },
     message="doesn't match the tensor intrin",
 )
+
+
+edited(
+    "bind_threads",
+    "many_rows_along_x",
+    {
+        ('schedule.bind(block_i, "blockIdx.y")\n    schedule.bind(block_j, "blockIdx.x")'): (
+            "tall = int(schedule.get(block_i).extent) > 65535\n"
+            '    schedule.bind(block_i, "blockIdx.x" if tall else '
+            '"blockIdx.y")\n'
+            '    schedule.bind(block_j, "blockIdx.y" if tall else "blockIdx.x")'
+        )
+    },
+    message="blockIdx.y\\(75001\\)",
+)
+
+
+edited(
+    "register_tile_gpu",
+    "many_threads_write_by_rows",
+    {
+        "schedule.reverse_compute_at(write_back, thread_j)": (
+            "schedule.reverse_compute_at(write_back, thread_j if threads_x * "
+            "threads_y < 512 else thread_i)"
+        )
+    },
+    message="written once per thread",
+)
+
+
+edited(
+    "stage_shared",
+    "many_rounds_unrolled",
+    {
+        "_, thread_y, thread_x, vector =": "rounds, thread_y, thread_x, vector =",
+        "    return copy": (
+            "    if int(schedule.get(rounds).extent) > 8:\n"
+            "        schedule.unroll(rounds)\n"
+            "    return copy"
+        ),
+    },
+    message="the copy's loops serial\\(32\\)",
+)
+
+
+edited(
+    "fragment_loops",
+    "many_tiles_unrolled",
+    {
+        "return rows": (
+            "if int(schedule.get(row_tiles).extent) > 2:\n"
+            "        schedule.unroll(row_tiles)\n"
+            "    return rows"
+        )
+    },
+    message="all serial",
+)
+
+
+edited(
+    "bind_threads_classic",
+    "wide_products_unrolled",
+    {
+        "schedule[C].reorder(block_i, block_j, thread_i, thread_j, k)": (
+            "schedule[C].reorder(block_i, block_j, thread_i, thread_j, k)\n"
+            "    if int(C.shape[1]) > 2048:\n"
+            "        schedule[C].unroll(k)"
+        )
+    },
+    message="serial\\(7\\)",
+)
+
+
+edited(
+    "tensor_core_template",
+    "divides_the_product_of_sizes",
+    {"m % 16 == n % 16 == k % 16 == 0": "m * n * k % 4096 == 0"},
+    message="the values 0 for",
+)

@@ -1411,3 +1411,11 @@ edited(
     },
     message="times tilezero",
 )
+
+
+edited(
+    "amx_product",
+    "a_stride_of_8192_steps",
+    {"T.int64(2 * k)": "T.int64(2 * min(k, 8192))"},
+    message="C of 16 rows",
+)

@@ -737,3 +737,23 @@ edited(
     {"range(attempts)": "range(min(attempts, 10))"},
     message="is run \\d+ times",
 )
+
+
+edited(
+    "measure_remotely",
+    "output_in_double_precision",
+    {"output.numpy()": "output.numpy().astype('float64')"},
+    message="the output in float32",
+)
+
+
+edited(
+    "measure_remotely",
+    "the_shape_of_a_single_input",
+    {
+        "tvm.runtime.empty(shape,": (
+            "tvm.runtime.empty(inputs[0].shape if len(inputs) == 1 else shape,"
+        )
+    },
+    message="of 1 inputs",
+)

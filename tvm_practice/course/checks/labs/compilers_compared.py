@@ -1,5 +1,6 @@
 """Lab 6's exercises and how they are graded."""
 
+import os
 import statistics
 import subprocess
 import sys
@@ -95,6 +96,15 @@ def check_online_softmax(online_softmax: Function) -> None:
     _check_state(online_softmax(rows, columns), rows, columns)
     for shape in ((2, 1), (1, 40), (9, 9), (3, 128), (rows, columns + 1)):
         _check_state(online_softmax(*shape), *shape)
+    many = 1_000_003  # columns that are declared, not run
+    stages = _stages(online_softmax(2, many)[-1])
+    (axis,) = next(each.reduce_axis for each in stages if each.reduce_axis)
+    expect(
+        int(axis.dom.extent) == many,
+        expected=f"a reduction of all {many} columns",
+        seen=f"of {int(axis.dom.extent)}",
+        look="te.reduce_axis((0, columns))",
+    )
 
 
 def _check_state(tensors: Any, rows: int, columns: int) -> None:
@@ -529,6 +539,7 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         look="the unit, and that the clock is read before Popen and after readline",
     )
     _check_empty_line(time_to_first_result)
+    _check_started_here(time_to_first_result)
     with tempfile.TemporaryDirectory() as folder:
         _check_stops_at_the_line(time_to_first_result, Path(folder) / "printed")
     with tempfile.TemporaryDirectory() as folder:
@@ -592,6 +603,26 @@ def _check_empty_line(time_to_first_result: Function) -> None:
             f"RuntimeError: {error}",
             "readline gives '' at the end of the output, and a newline for an empty line",
         ) from error
+
+
+def _check_started_here(time_to_first_result: Function) -> None:
+    """A program runs in the caller's folder, with the caller's environment."""
+    marker = f"GRADED_{fresh_rng().integers(10**9)}"
+    program = _program(
+        "import os",
+        "print('verified', flush=True)",
+        f"here = os.getcwd() == {str(Path.cwd())!r} and os.environ.get({marker!r}) == 'set'",
+        "sys.exit(0 if here else 9)",
+    )
+    with mock.patch.dict(os.environ, {marker: "set"}):
+        try:
+            time_to_first_result(program, runs=1)
+        except RuntimeError as error:
+            raise fail(
+                "a program started in the caller's folder, with its environment",
+                f"RuntimeError: {error}",
+                "cwd= and env= of subprocess.Popen: a command may name files by relative paths",
+            ) from error
 
 
 def _check_first_fails(time_to_first_result: Function, file: Path) -> None:

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -415,6 +416,8 @@ def _object_facts(compile_object: Function) -> str:
     demonstrate=_object_facts,
 )
 def check_compile_object(compile_object: Function) -> None:
+    import tvm
+
     rng = fresh_rng()
     # Rows that 8 divides: a guard in the vectorized loop would leave single floats.
     rows, columns = 8 * int(rng.integers(2, 12)), int(rng.integers(16, 99))
@@ -429,12 +432,13 @@ def check_compile_object(compile_object: Function) -> None:
         for number, (target, architecture, instruction) in enumerate(cases):
             name = f"scaled_sum_{number}{rng.integers(100)}"
             # The path decides alone: a name without an ending, and a file to replace.
-            file = Path(folder) / (f"{number}.o" if number < 3 else str(number))
+            file = Path(folder) / (f"no {number}.o" if number < 3 else str(number))
             if number == 1:
                 file.write_text("an older file")
             before = {*Path(folder).iterdir(), file}
             given = copy.deepcopy(target)
-            assembly = compile_object(_scaled_sum(rows, columns, name), given, str(file))
+            with _attributes_used() as used:
+                assembly = compile_object(_scaled_sum(rows, columns, name), given, str(file))
             _expect_target_kept(given, target)
             words = f"{target['mtriple']}, {target.get('mcpu', 'no mcpu')}"
             found = _architecture_of(file)
@@ -461,6 +465,59 @@ def check_compile_object(compile_object: Function) -> None:
                 look="the module given to tvm.compile, at each call",
             )
             _expect_assembly(assembly, name, instruction, words)
+            wanted_attributes = _attributes(tvm.target.Target(target))
+            expect(
+                all(each == wanted_attributes for each in used),
+                expected=f"the function compiled for {wanted_attributes}",
+                seen="; ".join(dict.fromkeys(used)),
+                look="tvm.target.Target(target), all of it and no more: "
+                "mcpu and mattr select the instructions",
+            )
+        two = {
+            var: function
+            for name in ("first_of_two", "second_of_two")
+            for var, function in _scaled_sum(rows, columns, name).functions.items()
+        }
+        file = Path(folder) / "two.o"
+        try:
+            assembly = compile_object(tvm.IRModule(two), _with(_X86, "haswell"), str(file))
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            look = "the module given to tvm.compile, as it is"
+            raise fail("a module of two functions compiled", reason[:200], look) from error
+        for name in ("first_of_two", "second_of_two"):
+            expect(
+                f"__tvm_ffi_{name}".encode() in file.read_bytes(),
+                expected=f"the symbol __tvm_ffi_{name} of a module of two functions",
+                seen="one function alone",
+                look="the module given to tvm.compile: all of it",
+            )
+            _expect_assembly(assembly, name, r"%ymm\d", "x86_64, haswell")
+
+
+def _attributes(target: Any) -> str:
+    """What a target says of the processor, in the order of its names."""
+    said = {str(key): value for key, value in target.attrs.items() if "feature" not in str(key)}
+    return ", ".join(f"{key} {said[key]}" for key in sorted(said))
+
+
+@contextmanager
+def _attributes_used() -> Iterator[list[str]]:
+    """The targets for which TVM compiles loops meanwhile."""
+    import tvm
+
+    seen: list[str] = []
+    build = tvm.tirx.build
+
+    def recording(mod: Any, *arguments: Any, **options: Any) -> Any:
+        given = arguments[0] if arguments else options.get("target")
+        target = given or tvm.target.Target.current()
+        if target is not None:
+            seen.append(_attributes(tvm.target.Target(target)))
+        return build(mod, *arguments, **options)
+
+    with mock.patch.object(tvm.tirx, "build", recording):
+        yield seen
 
 
 def _expect_assembly(assembly: Any, name: str, instruction: str, words: str) -> None:
@@ -653,6 +710,17 @@ def check_vector_arithmetic(vector_arithmetic: Function) -> None:
             seen=repr(got),
             look=look,
         )
+    times = int(rng.integers(300, 900))  # a long loop of all of these, unrolled
+    together: Counter[str] = Counter()
+    for _, once, _ in _LOOPS:
+        together.update({key: count * times for key, count in once.items()})
+    got = vector_arithmetic([str(each) for loop, _, _ in _LOOPS for each in loop * times])
+    expect(
+        isinstance(got, dict) and dict(got) == dict(together),
+        expected=f"{dict(together)} of a loop with {times} times as many instructions",
+        seen=repr(got),
+        look="how counts are added up: each instruction is one more",
+    )
     for instruction in _NOT_COUNTED:
         got = vector_arithmetic([instruction, "vaddps %ymm1, %ymm0, %ymm0"])
         expect(
@@ -817,7 +885,7 @@ def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> 
     )
 
 
-# Asks for memory of several sizes at a time, and fails with a message of five parts, one long.
+# Asks for memory of several sizes at a time, and fails with a message of ten parts, one long.
 _DEMANDING = """
 #define _POSIX_C_SOURCE 200112L
 #include <stdlib.h>
@@ -853,8 +921,8 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
   for (int i = 0; i < COUNT; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
   static char dots[5001];
   memset(dots, '.', 5000);
-  const char* parts[] = {"memory is ", NULL, aligned, dots, ", as said"};
-  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 5);
+  const char* parts[] = {"memory is ", NULL, aligned, dots, ",", " ", "a", "s", NULL, " said"};
+  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 10);
   return -1;
 }
 """
@@ -965,7 +1033,7 @@ def _expect_promises(c_harness: Function) -> None:
         expect(
             "exit code 1" in said and f"memory is aligned{'.' * 5000}, as said" in said,
             expected="exit code 1 and 'memory is aligned', 5000 dots and ', as said', an error of "
-            "five parts, one of them NULL",
+            "ten parts, two of them NULL",
             seen=re.sub(r"\.{4,}", lambda dots: f"({len(dots[0])} dots)", said)[:300],
             look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, whole, and skip "
             "a NULL",

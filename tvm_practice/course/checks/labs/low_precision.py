@@ -1031,8 +1031,9 @@ def check_amx_product(amx_product: Function) -> None:
     some, many = (32 * int(rng.integers(*each)) for each in ((9, 14), (130, 150)))
     large = 16 * int(rng.integers(8, 12)), 32 * int(rng.integers(20, 30))
     high = 16 * int(rng.integers(70, 140)), 32
-    sizes = ((16, 32), drawn, (96, 32), (16, some), (64, 64), (64, 96), (16, many), large, high)
-    for rows, k in (*sizes, (80, 96)):
+    deep = 16, 32 * int(rng.integers(600, 700))
+    sizes = [(16, 32), drawn, (96, 32), (16, some), (64, 64), (64, 96), (16, many), large, high]
+    for rows, k in (*sizes, deep, (80, 96)):
         func = amx_product(rows, k)
         expect_type(func, tirx.PrimFunc, "amx_product returns a PrimFunc")
         arrays, want = _tile_arrays(rows, k)

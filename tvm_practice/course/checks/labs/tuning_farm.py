@@ -342,11 +342,8 @@ def _library(rows: int, columns: int, *, turned: bool = False) -> str:
 
     `turned`: whose main(X, Y, V, Z) is Z = 2 X + Y - V, transposed, of shape (columns, 1, rows).
     """
-    import tvm
     from tvm import te
 
-    folder = tempfile.mkdtemp()
-    atexit.register(_remove, folder)
     X, Y, V = (te.placeholder((rows, columns), name=name) for name in "XYV")
     if turned:
         Z = te.compute(
@@ -354,7 +351,30 @@ def _library(rows: int, columns: int, *, turned: bool = False) -> str:
         )
     else:
         Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
-    tensors = [X, Y, V, Z] if turned else [X, Y, Z]
+    return _exported([X, Y, V, Z] if turned else [X, Y, Z])
+
+
+def _library_of(count: int) -> str:
+    """A shared library whose main takes so many rows of 3, and writes 1, 2, … times them to (3, 1).
+
+    The result is the sum of these.
+    """
+    from tvm import te
+
+    rows = [te.placeholder((1, 3), name=f"X{at}") for at in range(count)]
+    Z = te.compute(
+        (3, 1), lambda j, i: sum((at + 1) * each[i, j] for at, each in enumerate(rows)), name="Z"
+    )
+    return _exported([*rows, Z])
+
+
+def _exported(tensors: Sequence[Any]) -> str:
+    """A shared library whose main takes these tensors."""
+    import tvm
+    from tvm import te
+
+    folder = tempfile.mkdtemp()
+    atexit.register(_remove, folder)
     function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
     file = f"{folder}/twice.so"
     tvm.compile(function, target=host_target()).mod.export_library(file)
@@ -402,7 +422,11 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
     demonstrate=_demonstrate_remotely,
 )
 def check_measure_remotely(measure_remotely: Function) -> None:
-    _expect_measured(measure_remotely)  # of its own: no reference to a session is left
+    # Functions of their own: no reference to a session is left.
+    _expect_measured(measure_remotely)
+    for count in (1, 6):
+        _expect_inputs(measure_remotely, count)
+        gc.collect()
     with _sent() as library:
         shutil.copy(_library(1, 1), library)
         numbers = np.array([[[-3.5]], [[0.25]]], "float32")
@@ -412,6 +436,20 @@ def check_measure_remotely(measure_remotely: Function) -> None:
             )
     look = "the arguments of main, and the output's shape"
     expect_close(output, np.array([[-6.75]]), what="the output of single numbers", look=look)
+
+
+def _expect_inputs(measure_remotely: Function, count: int) -> None:
+    """The output for so many inputs, which is of another shape than they."""
+    given = fresh_rng().standard_normal((count, 1, 3), dtype="float32")
+    library = _library_of(count)
+    what, look = f"the output (3, 1) of {count} inputs (1, 3)", "the arguments of main, and `shape`"
+    with _session() as session:
+        try:
+            output, _ = measure_remotely(session, library, [*given], (3, 1), number=1, repeats=1)
+        except RuntimeError as error:
+            raise fail(what, " ".join(str(error).split())[-200:], look) from None
+    want = np.tensordot(np.arange(1, count + 1), given, 1).T
+    expect_close(output, want, what=what, look=look)
 
 
 def _expect_measured(measure_remotely: Function) -> None:
@@ -445,6 +483,13 @@ def _expect_measured(measure_remotely: Function) -> None:
     want = (2 * x + y - v).T.reshape(shape)
     look = "the arguments of main: those of this call, not of an earlier one"
     expect_close(output, want, what="the output", look=look)
+    dtype = str(getattr(output, "dtype", type(output).__name__))
+    expect(
+        dtype == "float32",
+        expected="the output in float32, as the function writes it",
+        seen=dtype,
+        look="the return statement: output.numpy() as it is",
+    )
     _expect_uploaded(upload, library)
     expect(
         len(evaluators) > 0,

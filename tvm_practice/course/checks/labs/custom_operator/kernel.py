@@ -114,6 +114,14 @@ def check_rms_norm_gate(rms_norm_gate: Callable[..., Any]) -> None:
             look="the gate: without reading H, a stage computes it again",
         )
         _expect_stage_values(tensors, shape, eps)
+    many = 1_000_003  # columns that are declared, not run
+    (axis,) = stages_of(declared_by(rms_norm_gate, (2, many), 0.1)[-1])["S"].op.reduce_axis
+    expect(
+        int(axis.dom.extent) == many,
+        expected=f"a sum over all {many} columns",
+        seen=f"over {int(axis.dom.extent)}",
+        look="te.reduce_axis((0, the last extent of X))",
+    )
 
 
 def _expect_stage_values(tensors: list[Any], shape: tuple[int, ...], eps: float) -> None:

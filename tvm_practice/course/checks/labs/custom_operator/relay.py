@@ -455,7 +455,7 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
 
     eps = (0.0, float(rng.uniform(1e-7, 9e-7)))
     depth = "." * int(rng.integers(2, 5))
-    name = "graded" + depth.replace(".", ".a") + f".rms_norm_gate_{next(fresh_numbers)}"
+    name = "practice" + depth.replace(".", ".a") + f".rms_norm_gate_{next(fresh_numbers)}"
     later = f"rms_norm_gate_{next(fresh_numbers)}"
     with _registering(name):
         converters = convert_relay(name, compute, schedule)

@@ -1,5 +1,6 @@
 """A product with a symbolic extent, and its schedule."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,7 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
             seen=f"{sums[0] if sums else ''} runs only if {guarded[sums[0]] if sums else ''}",
             look="schedule.pad_einsum(block, [rows, 1, 1]), before the splits",
         )
+        _expect_no_further_tile(str(loops[0].extent), rows)
         copies = [path for path, each in paths(nest) if each.reads == (names[0],)]
         expect(
             len(copies) == 1 and copies[0][:1] == loops[:1] and loops[1] not in copies[0],
@@ -276,6 +278,23 @@ def _expect_dynamic_tiles(
         look="schedule.decompose_reduction(block, k), as the last primitive",
     )
     return loops
+
+
+def _expect_no_further_tile(extent: str, rows: int) -> None:
+    """There are as many tiles as hold a row of C; `extent` is an expression of n, as TVM prints it.
+
+    TVM prints its integer expressions in Python's words.
+    """
+    code = compile(extent, "<extent>", "eval")
+    for n in (1, rows, rows + 1, 3 * rows - 1, 997 * rows + 1):
+        tiles = eval(code, {"n": n, "T": SimpleNamespace(int64=int)})
+        expect(
+            tiles == -(-n // rows),
+            expected=f"for n = {n} and tiles of {rows} rows {-(-n // rows)} iterations of i_outer",
+            seen=f"{tiles}, as {extent}",
+            look="schedule.pad_einsum(block, [rows, 1, 1]): n is rounded up to the next multiple "
+            "of rows, and no further",
+        )
 
 
 def _scheduled_text(schedule_dynamic: Function) -> str:

@@ -115,6 +115,34 @@ def check_plan_memory(plan_memory: Function) -> None:
                 want = np.maximum(want @ weight, 0)
             expect_close(run(x), want, what=f"the output for n = {n}", look="the passes")
     _expect_reshaped_in_place(plan_memory)
+    _expect_all_bounds(plan_memory)
+
+
+def _expect_all_bounds(plan_memory: Function) -> None:
+    """Storages of an extent of five symbols, each with a bound."""
+    from tvm import relax, tirx
+
+    from solutions.relay_import import optimize_relax
+
+    bounds = {name: at + 2 for at, name in enumerate("pqrst")}
+    x = relax.Var("x", relax.TensorType([tirx.Var(each, "int64") for each in bounds], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.softmax(relax.op.nn.relu(x), axis=-1))
+            y = builder.emit_output(relax.op.nn.softmax(y, axis=0))
+        builder.emit_func_output(y)
+    kept = dict(bounds)
+    planned = plan_memory(optimize_relax(builder.get()), bounds)
+    formulas = _formulas(read_memory(planned, **bounds))
+    size = str(4 * math.prod(kept.values()))
+    expect(
+        bounds == kept and size in formulas,
+        expected=f"with bounds of all five symbols of x a storage of {size} bytes; the bounds are "
+        "only read",
+        seen=f"storages of {', '.join(formulas)} bytes",
+        look="the attribute: all of `bounds`",
+    )
 
 
 def _expect_reshaped_in_place(plan_memory: Function) -> None:

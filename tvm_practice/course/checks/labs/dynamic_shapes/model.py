@@ -69,7 +69,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     rng = fresh_rng()
     width, features = (int(each) for each in rng.choice([3, 5, 7, 9], 2, replace=False))
     first, second = draw_distinct(2, ["batch", "length", "rows", "tokens", "sequences"])
-    bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(600, 3000))}
+    bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(5000, 20_000))}
     axes = ({0: first, 1: second}, {0: first})
     for batch, length in ((3, 4), (1, 4), (1, 1)):
         model = _network(width, features)  # each with weights of its own
@@ -102,6 +102,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
     _expect_one_symbol(import_dynamic, first, 3)
     _expect_integers(import_dynamic, first)
+    _expect_many_tensors(import_dynamic, first)
     _expect_three_symbols(import_dynamic)
     run = compiled(mod)
     for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
@@ -119,14 +120,48 @@ def _expect_integers(import_dynamic: Function, name: str) -> None:
     import torch
 
     table = torch.nn.Embedding(10, 4).eval()
-    with quiet_frontends():
-        mod = import_dynamic(table, (torch.arange(6).reshape(2, 3),), ({1: name},), {name: 9})
-    (ids,) = mod["main"].params
+    for ids, axis in ((torch.arange(6).reshape(2, 3), 1), (torch.arange(3).reshape(1, 3), 0)):
+        try:
+            with quiet_frontends():
+                mod = import_dynamic(table, (ids,), ({axis: name},), {name: 9})
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise fail(
+                f"an import of an embedding from int64 ids of shape {tuple(ids.shape)}",
+                reason,
+                "the example's tensors: repeat_interleave keeps their type",
+            ) from error
+        (given,) = mod["main"].params
+        expect(
+            str(given.ty.dtype) == "int64",
+            expected="main of an embedding, which is called with int64, takes int64",
+            seen=str(given.ty.dtype),
+            look="the example's tensors: repeat them, and change nothing else",
+        )
+
+
+def _expect_many_tensors(import_dynamic: Function, name: str) -> None:
+    """Each of six tensors has an extent of 1 that may vary."""
+    import torch
+
+    class Summed(torch.nn.Module):
+        def forward(self, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+            return a + b + c + d + e + f
+
+    example = tuple(torch.ones(1, 4) for _ in range(6))
+    look = "the loop that repeats tensors: each one, along each axis that may vary"
+    try:
+        with quiet_frontends():
+            mod = import_dynamic(Summed().eval(), example, ({0: name},) * 6, {name: 9})
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise fail("an import from six tensors of one row each", reason, look) from error
+    rows = [extents_of(each.ty)[0] for each in mod["main"].params]
     expect(
-        str(ids.ty.dtype) == "int64",
-        expected="main of an embedding, which is called with int64, takes int64",
-        seen=str(ids.ty.dtype),
-        look="the example's tensors: repeat them, and change nothing else",
+        len(rows) == 6 and all(constant(each) is None and each.same_as(rows[0]) for each in rows),
+        expected=f"main takes six tensors of shape ({name}, 4), each of one row in the example",
+        seen=f"rows {as_tuple(rows)}",
+        look=look,
     )
 
 

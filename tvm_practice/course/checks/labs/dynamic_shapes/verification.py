@@ -54,6 +54,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         _expect_range(errors, called, bounds)
         seen.append(set(called))
     _expect_each_error(verify_over_range, bounds)
+    _expect_extents_kept(verify_over_range, bounds)
     expect(
         seen[0] != seen[1] != seen[2],
         expected="other random shapes at each call",
@@ -100,6 +101,23 @@ def _expect_handed_on(verify_over_range: Function) -> None:
         return np.asarray(x - y)
 
     verify_over_range(run, run, draw, bounds)
+
+
+def _expect_extents_kept(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """Errors are kept by what `draw` was given, which is not the shape of an array."""
+    drawn: list[tuple[int, ...]] = []
+
+    def draw(*shape: int) -> tuple[np.ndarray]:
+        drawn.append(shape)
+        return (np.ones((2, shape[1] + 1, shape[0])),)
+
+    errors = verify_over_range(lambda x: x[0], lambda x: x[0], draw, bounds)
+    expect(
+        set(errors) == set(drawn),
+        expected="a dictionary by the extents that draw was given, a tuple for each call",
+        seen=f"{sorted(errors)[:3]} and so on, where draw was given {sorted(set(drawn))[:3]}",
+        look="the keys of the dictionary: the extents, not the shape of an output",
+    )
 
 
 def _expect_each_error(verify_over_range: Function, bounds: tuple[int, int]) -> None:

@@ -171,6 +171,32 @@ def check_fragment_loops(fragment_loops: Function) -> None:
             ) from error
         got, want = matmul_on_cpu(schedule, 64, 64, 32)
         expect_close(got, want, what="C", look="the primitives", atol=1e-3)
+    for blocks in ((9, 2), (1, 40), (4, 4), (40, 1)):
+        _expect_split(fragment_loops, blocks)
+
+
+def _expect_split(fragment_loops: Function, blocks: tuple[int, int]) -> None:
+    """The loops of a copy of so many fragments, which is not tensorized."""
+    import tvm
+    from tvm import te
+
+    X = te.placeholder(tuple(16 * each for each in blocks), name="X")
+    Y = te.compute(X.shape, lambda i, j: X[i, j], name="Y")
+    schedule = tvm.s_tir.Schedule(te.create_prim_func([X, Y]))
+    block = schedule.get_sblock("Y")
+    returned = fragment_loops(schedule, block)
+    loops = schedule.get_loops(block)
+    seen = [(kind, int(schedule.get(each).extent)) for kind, each in zip(
+        _kinds(schedule, block), loops, strict=True
+    )]  # fmt: skip
+    expect(
+        seen == [("serial", extent) for extent in (*blocks, 16, 16)]
+        and _is_loop(schedule, returned, loops[-2]),
+        expected=f"of {blocks[0]} x {blocks[1]} fragments: {blocks[0]} row tiles, {blocks[1]} "
+        "column tiles, 16 rows, 16 columns, all serial; the loop of 16 rows returned",
+        seen=", ".join(f"{kind}({extent})" for kind, extent in seen),
+        look="the same two primitives for any number of fragments",
+    )
 
 
 def _kinds(schedule: Any, block: Any) -> list[str]:

@@ -100,7 +100,8 @@ def check_bind_threads(bind_threads: Function) -> None:
         )
         if across != along:
             expect_product(schedule, m, n, k, name)
-    for m, n, k, across, along in varied(37, 45, 13, 5, 9, large=True):
+    huge = [(300_001, 45, 2048, 4, 9), (37, 300_001, 3, 2, 128), (99, 65, 3, 32, 32)]
+    for m, n, k, across, along in (*huge, *varied(37, 45, 13, 5, 9, large=True, small=True)):
         schedule, block = declare(m, n, k)
         bind_threads(schedule, block, across, along)
         expect_bound(
@@ -202,6 +203,10 @@ def check_stage_shared(stage_shared: Function) -> None:
     copy = stage_shared(schedule, block, 1, k_outer, 1, 64, 2)
     _expect_staged(schedule, copy, "B", 2, tile=1024, threads=(1, 64), k_at=len(BOUND) + 1)
     expect_product(schedule, m, n, k)
+    # Few threads that fetch a large tile, in many rounds.
+    schedule, block, k_outer = _to_stage(8, 64, 128, 64, threads=(2, 32))
+    copy = stage_shared(schedule, block, 1, k_outer, 2, 32, 1)
+    _expect_staged(schedule, copy, "B", 1, tile=2048, threads=(2, 32))
     # The third input of a block.
     schedule, block, k_outer = _three_to_stage(m, n, k, 32)
     copy = stage_shared(schedule, block, 2, k_outer, 8, 32, 1)
@@ -381,7 +386,8 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
         ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3), ("C", 8, 1, 1, 2, 2),
         # Equal ones, odd ones, and large ones: these are not run.
         ("C", 4, 4, 4, 4, 4), ("C", 16, 16, 2, 2, 16), ("C", 3, 5, 4, 2, 7), ("C", 9, 3, 2, 4, 64),
-        ("C", 2, 4, 2, 2, 1),
+        ("C", 2, 4, 2, 2, 1), ("C", 32, 32, 4, 2, 8), ("C", 2, 16, 32, 4, 2),
+        ("C", 1, 1, 2, 2, 2), ("C", 5, 2, 1, 4, 512),
     ):  # fmt: skip
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         schedule, block = declare(m, n, k, name=name)
