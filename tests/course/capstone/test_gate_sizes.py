@@ -49,3 +49,19 @@ def test_all_filters_and_strides_are_tried() -> None:
     track = find_track("depthwise")
     tried = {size[4:] for size in gate_sizes(track, 0)[len(track.edges) :]}
     assert tried == {(3, 1), (3, 2), (5, 1), (5, 2)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_score_is_known_as_well_as_float32_does(seed: int) -> None:
+    """Scores over 8.001 in place of 8 are further off than sums in another order."""
+    track, size = find_track("attention"), (37, 131)
+    q, k, v = track.draw(size, np.random.default_rng(seed), True)
+    want, most = track.truth(size, [q, k, v])
+    other, _ = track.truth(size, [q * np.float32(8 / 8.001), k, v])
+    assert (np.abs(other - want) > most).any()
+    order = np.random.default_rng(seed).permutation(64)
+    same = [each[:, order].astype("float32") for each in (q, k)]
+    scores = (same[0] @ same[1].T) / np.float32(8)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found = (weights @ v) / weights.sum(axis=1, keepdims=True)
+    assert (np.abs(found - want) <= most).all()
