@@ -8,6 +8,7 @@ one.
     compute_with_zeros()                    # before a module is optimized
     module = with_infinite_edges(module)    # of fused functions, not scheduled yet
     module = keeping_nan(module)            # scheduled, for a processor
+    func = keeping_nan_on_gpu(func, …)      # scheduled, for a GPU
 """
 
 import functools
@@ -19,6 +20,7 @@ from typing import Any
 _PLAIN = "T_softmax_maxelem"
 # The NaN that processors make, which stays one when it is rounded to bfloat16.
 _NAN = {"int16": 0x7E00, "int32": 0x7FC00000, "int64": 0x7FF8 << 48}
+_ON_GPU = ("float16", "float32", "float64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -100,6 +102,62 @@ def keeping_nan(module: Any) -> Any:
         return tvm_ffi.structural_map(begun, (tirx.BufferStore, kept))
 
     return _changed(module, changed)
+
+
+def keeping_nan_on_gpu(func: Any, *, shares_sums: bool) -> Any:
+    """A GPU's function whose maxima and minima are NaN where an operand is.
+
+    A GPU's own leave NaN out, whichever operand it is.
+
+    Args:
+        func: a PrimFunc, its loops bound to threads.
+        shares_sums: whether threads may gather one maximum together: TVM knows such by its plain
+            form, so that it still leaves NaN out.
+    """
+    import tvm_ffi
+    from tvm import tirx
+
+    gathered = _gathered(func.body)
+
+    def kept(store: Any) -> Any:
+        is_shared = shares_sums and store.buffer in gathered
+        if is_shared or str(store.buffer.name).startswith(_PLAIN):
+            return store
+        return tvm_ffi.structural_map(
+            store, ((tirx.Max, tirx.Min), _with_nan_of_either), order="post"
+        )
+
+    body = func.body
+    if not shares_sums:
+        body = tvm_ffi.structural_map(body, (tirx.BufferStore, _begin(gathered)))
+    return func.with_body(tvm_ffi.structural_map(body, (tirx.BufferStore, kept)))
+
+
+def _with_nan_of_either(operation: Any) -> Any:
+    """A maximum or minimum that is NaN where an operand is, of operators that are it of neither."""
+    from tvm import tirx
+
+    dtype = str(operation.ty)
+    if dtype not in _ON_GPU:
+        return operation
+
+    def chosen(chosen_of: list[Any], given: list[Any]) -> Any:
+        if not given:
+            return type(operation)(*chosen_of)
+        first, *rest = given
+        if isinstance(first, tirx.FloatImm):
+            return chosen([*chosen_of, first], rest)
+
+        def of(one: Any) -> Any:
+            known = one >= tirx.const(-math.inf, dtype)
+            return tirx.Select(known, chosen([*chosen_of, one], rest), one)
+
+        if _is_short(first):
+            return of(first)
+        name = tirx.Var("x", dtype)
+        return tirx.Let(name, first, of(name))
+
+    return chosen([], [operation.a, operation.b])
 
 
 def _changed(module: Any, change: Callable[[Any], Any]) -> Any:

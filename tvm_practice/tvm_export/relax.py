@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.constant_folding import known_constants
+from tvm_practice.tvm_export.convolution_padding import with_own_padding
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import compute_with_zeros, keeping_nan, with_infinite_edges
 from tvm_practice.tvm_export.falling import with_rising_dividends
@@ -328,7 +329,7 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
 
     See `rules.cpu.schedule_defaults` and `rules.gpu.schedule_defaults`.
     """
-    if "gpu" in target.keys:  # whose maxima leave NaN out
+    if "gpu" in target.keys:
         scheduled = gpu_rules.schedule_defaults(mod, target, report=report)
     else:
         scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
@@ -373,6 +374,8 @@ def optimized(
     folded = with_unsigned_operands(folded, target)
     if str(target.kind.name) == "llvm" and precision in ("float32", "bfloat16"):
         folded = with_channels_last(folded)
+    if "gpu" in target.keys:
+        folded = with_own_padding(folded)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
     fused = with_padding_fused(steps.optimize_relax(_with_constants_known(folded)))

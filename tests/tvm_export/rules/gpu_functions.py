@@ -111,3 +111,84 @@ def kernels(groups: int) -> dict[str, Any]:
         "barriers": text.count("__syncthreads()"),
         "compiled": len(source.compiled(text, "sm_80")) if source.compiler() else None,
     }
+
+
+def _in_turn(scheduled: Any, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a Relax module scheduled for a GPU, its threads run in turn on this machine.
+
+    Every kernel is compiled too, where a compiler is here.
+    """
+    import tvm
+    from tvm import relax
+
+    from tvm_practice import engines
+    from tvm_practice.labs.gpu.on_cpu import with_plain_loops
+
+    plain = scheduled.clone()
+    for name, func in scheduled.functions_items():
+        if isinstance(func, tvm.tirx.PrimFunc):
+            alone = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+            here = with_plain_loops(alone)["main"]
+            plain[name] = here.with_attr("global_symbol", str(name.name_hint))
+            if source.compiler() is not None:
+                source.compiled(source.cuda_source(alone, "sm_80"), "sm_80")
+    machine = relax.VirtualMachine(tvm.compile(plain, engines.host_target()), tvm.cpu())
+    outputs = machine["main"](*map(tvm.runtime.tensor, inputs))
+    is_one = isinstance(outputs, tvm.runtime.Tensor)
+    return [each.numpy() for each in ([outputs] if is_one else outputs)]
+
+
+def not_a_number(dtype: str) -> list[bool]:
+    """By output of a model of maxima and minima, whether it is NaN where PyTorch's is."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Extremes(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            pooled = torch.nn.functional.max_pool2d(torch.relu(x * 2), 2)
+            clipped = torch.clamp(torch.exp(x), 0.5, 6)
+            return pooled, clipped, torch.minimum(x, x.flip(-1)), torch.amax(x, 1)
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 16, 16)
+    x[0, 0, 3, 4], x[0, 1, 2, 2], x[1, 2] = torch.nan, torch.inf, -torch.inf
+    x = x.to(getattr(torch, dtype))
+    config = ExportConfig(example_input=(x,), target=TARGET)
+    built = compile_pytorch_module(Extremes(), config, verify=False)
+    found = _in_turn(built.scheduled, [x.numpy()])
+    return [
+        bool(np.allclose(got, want.numpy(), rtol=1e-2, equal_nan=True))
+        for got, want in zip(found, Extremes()(x), strict=True)
+    ]
+
+
+def padded_convolutions() -> dict[str, Any]:
+    """Convolutions of images that the model pads: the rules, and the error on a CPU."""
+    import torch
+    from torch.nn import functional
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Padded(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Conv2d(3, 16, 3, stride=2)
+            self.second = torch.nn.Conv2d(16, 32, 1)
+            self.third = torch.nn.Conv2d(32, 32, 3, padding=1, groups=32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = functional.relu6(self.first(functional.pad(x, (0, 1, 0, 1))))
+            y = functional.relu6(self.second(functional.pad(y, (0, 0, 0, 0))))
+            out: torch.Tensor = self.third(functional.pad(y, (1, 2, 0, 1)))
+            out += self.third(functional.pad(y, (1, 2, 0, 1), value=1.0))
+            return out
+
+    torch.manual_seed(0)
+    model, x = Padded().eval(), torch.randn(1, 3, 32, 32)
+    config = ExportConfig(example_input=(x,), target=TARGET)
+    built = compile_pytorch_module(model, config, verify=False)
+    with torch.no_grad():
+        want = model(x).numpy()
+    [got] = _in_turn(built.scheduled, [x.numpy()])
+    return {"rules": built.rules, "error": float(np.abs(got - want).max())}

@@ -40,6 +40,17 @@ def test_many_short_sums_have_a_thread_each(session: engines.Session, groups: in
     assert made["compiled"] is None or made["compiled"] > 1000
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_maxima_and_minima_keep_nan(session: engines.Session, dtype: str) -> None:
+    assert session.call(f"{FUNCTIONS}:not_a_number", {"dtype": dtype}) == [True] * 4
+
+
+def test_convolutions_pad_what_the_model_pads_for_them(session: engines.Session) -> None:
+    made = session.call(f"{FUNCTIONS}:padded_convolutions")
+    assert made["error"] < 1e-4
+    assert sum("pad" in name for name in made["rules"]) == 1, made["rules"]  # that of ones
+
+
 @pytest.mark.pages
 @pytest.mark.parametrize("with_compiler", [True, False])
 def test_a_model_is_exported_for_a_gpu_that_is_not_here(

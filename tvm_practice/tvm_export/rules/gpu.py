@@ -23,10 +23,13 @@ from typing import Any
 from unittest import mock
 
 from tvm_practice.tvm_export.errors import NotApplicable
+from tvm_practice.tvm_export.extremes import keeping_nan_on_gpu
 from tvm_practice.tvm_export.rules.first_match import Decision, first_match
 
 # So many outputs for each term of a sum keep a GPU busy with one thread for an output.
 _ENOUGH = 128
+# The rules by which the threads of a block share a sum.
+_SHARING = ("gemv", "reduction", "general_reduction")
 
 
 def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:
@@ -48,7 +51,8 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
             continue
         bound, decision = _scheduled(name, func, target)
         if bound is not None:
-            scheduled[name] = bound
+            shares_sums = decision.rule in _SHARING
+            scheduled[name] = keeping_nan_on_gpu(bound, shares_sums=shares_sums)
         if report is not None:
             report.append(decision)
     return scheduled
