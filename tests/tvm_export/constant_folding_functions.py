@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 
 
-def folded() -> dict[str, Any]:
+def folded(model: str) -> dict[str, Any]:
     """A model's constant operators, folded by numpy: what is left, and what differs from TVM's.
+
+    Args:
+        model: "layer", "moves", or "beyond".
 
     Returns {"operators": of the folded model, in their order, "same": whether its constants are
     TVM's, bit for bit, "constants": how many there are}.
@@ -17,7 +20,7 @@ def folded() -> dict[str, Any]:
     from tvm_practice.tvm_export.constant_folding import known_constants
 
     after = [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
-    module = _module()
+    module = {"layer": _module, "moves": _moves, "beyond": _beyond}[model]()
     own = tvm.ir.transform.Sequential([known_constants(), *after])(module)
     theirs = tvm.ir.transform.Sequential([relax.transform.FoldConstant(), *after])(module)
     one, other = _constants(own), _constants(theirs)
@@ -72,3 +75,45 @@ def _constants(module: Any) -> list[np.ndarray]:
 
     relax.analysis.post_order_visit(module["main"], look)
     return found
+
+
+def _moves() -> Any:
+    """Slices, rows and joins of constants of several types, added to an input."""
+    from tvm import relax
+
+    random = np.random.default_rng(1)
+    builder, op = relax.BlockBuilder(), relax.op
+    x = relax.Var("x", relax.TensorType((2, 6, 3), "float32"))
+    number = {
+        kind: relax.const(random.integers(-9, 9, (4, 6, 3)).astype(kind))
+        for kind in ("float32", "int64", "float16")
+    }
+    at = relax.const(np.array([3, 0], "int64"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            emit = builder.emit
+            rows = [emit(op.take(each, at, axis=0)) for each in number.values()]
+            parts = [
+                emit(op.strided_slice(each, [2, 0], [-2, 0], [9, 4], [1, 2]))
+                for each in number.values()
+            ]
+            joined = [emit(op.concat([each, each], axis=2)) for each in parts]
+            stacked = [emit(op.stack([each, each], axis=1)) for each in rows]
+            total = emit(op.add(x, rows[0]))
+            found = builder.emit_output(relax.Tuple([total, *joined, *stacked, *rows]))
+        builder.emit_func_output(found)
+    return builder.get()
+
+
+def _beyond() -> Any:
+    """An index beyond the end, whose result TVM alone knows."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    numbers, at = relax.const(np.arange(6.0, dtype="float32")), relax.const([9, 0], "int64")
+    with builder.function("main", []):
+        with builder.dataflow():
+            taken = builder.emit(relax.op.take(numbers, at, axis=0, mode="clip"))
+            found = builder.emit_output(taken)
+        builder.emit_func_output(found)
+    return builder.get()

@@ -6,12 +6,14 @@ Numpy computes operators of which it makes the same bits: those that move elemen
 whose single results IEEE 754 defines. Functions are compiled together.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-_TYPES = ("float32", "float64")
+_FLOATS = ("float32", "float64")
+_MOVED = (*_FLOATS, "float16", "int8", "int16", "int32", "int64", "uint8", "bool")
 _ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "relax.add": np.add,
     "relax.subtract": np.subtract,
@@ -20,7 +22,6 @@ _ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "relax.sqrt": np.sqrt,
     "relax.negative": np.negative,
 }
-_MOVING = ("relax.permute_dims", "relax.reshape", "relax.expand_dims", "relax.squeeze")
 
 
 def known_constants() -> Any:
@@ -46,10 +47,14 @@ def _with_constants_known(module: Any) -> Any:
             name = str(getattr(call.op, "name", ""))
             if shape is None or name not in (*_ARITHMETIC, *_MOVING):
                 return call
-            values = [self._value(each) for each in call.args[: 1 if name in _MOVING else 2]]
-            if any(each is None or str(each.dtype) not in _TYPES for each in values):
+            values = [self._value(each) for each in _operands(call)]
+            known = _FLOATS if name in _ARITHMETIC else _MOVED
+            if any(each is None or str(each.dtype) not in known for each in values):
                 return call
-            found = np.ascontiguousarray(_computed(call, values)).reshape(shape)
+            found = _computed(call, values)
+            if found is None or found.size != math.prod(shape):
+                return call
+            found = np.ascontiguousarray(found).reshape(shape)
             return relax.const(found, str(found.dtype))
 
         def _value(self, expression: Any) -> np.ndarray | None:
@@ -76,16 +81,86 @@ def _extents(call: Any) -> list[int] | None:
     return None if None in extents else [int(each) for each in extents if each is not None]
 
 
-def _computed(call: Any, values: list[Any]) -> Any:
-    """What a call makes of its operands, perhaps in another shape of as many elements."""
+def _operands(call: Any) -> list[Any]:
+    """The tensors that a call of a known operator takes."""
+    name = str(call.op.name)
+    if name in _OF_SEVERAL:
+        return list(getattr(call.args[0], "fields", [call.args[0]]))
+    return list(call.args[: 2 if name in (*_ARITHMETIC, "relax.take") else 1])
+
+
+def _computed(call: Any, values: list[Any]) -> Any | None:
+    """What a call makes of its operands, perhaps in another shape; None where that is not sure."""
     name = str(call.op.name)
     if name in _ARITHMETIC:
         with np.errstate(all="ignore"):
             return _ARITHMETIC[name](*values)
-    if name != "relax.permute_dims":
-        return values[0]
+    return _MOVING[name](call, values)
+
+
+def _as_it_is(_: Any, values: list[Any]) -> Any:
+    return values[0]
+
+
+def _permuted(call: Any, values: list[Any]) -> Any:
     axes = call.attrs.axes
     return values[0].transpose(None if axes is None else [int(each) for each in axes])
+
+
+def _sliced(call: Any, values: list[Any]) -> Any | None:
+    """A slice, from begin to end of each axis as numpy has them."""
+    numbers = [each for each in map(_numbers, call.args[1:]) if each is not None]
+    if len(numbers) != len(call.args) - 1 or len(numbers) not in (3, 4):
+        return None
+    axes, begin, end, *rest = numbers
+    steps = rest[0] if rest else [1] * len(axes)
+    taken = [slice(None)] * values[0].ndim
+    for axis, first, last, step in zip(axes, begin, end, steps, strict=True):
+        if step < 1:
+            return None
+        taken[axis] = slice(first, last, step)
+    return values[0][tuple(taken)]
+
+
+def _numbers(expression: Any) -> list[int] | None:
+    """The whole numbers of a tuple; None for anything else."""
+    fields = getattr(expression, "fields", None)
+    if fields is None:
+        return None
+    values = [getattr(each, "value", None) for each in fields]
+    found = [int(each) for each in values if isinstance(each, int)]
+    return found if len(found) == len(values) else None
+
+
+def _taken(call: Any, values: list[Any]) -> Any | None:
+    """Elements at indices, none of which is beyond the ends or counts from the last."""
+    data, indices = values
+    axis = call.attrs.axis
+    size = data.size if axis is None else data.shape[int(axis)]
+    if indices.dtype.kind not in "iu" or not ((indices >= 0) & (indices < size)).all():
+        return None
+    return np.take(data, indices, None if axis is None else int(axis))
+
+
+def _joined(call: Any, values: list[Any]) -> Any:
+    axis = call.attrs.axis
+    flat = [each.reshape(-1) for each in values]
+    return np.concatenate(flat if axis is None else values, 0 if axis is None else int(axis))
+
+
+def _stacked(call: Any, values: list[Any]) -> Any:
+    return np.stack(values, 0 if call.attrs.axis is None else int(call.attrs.axis))
+
+
+_MOVING: Mapping[str, Callable[[Any, list[Any]], Any | None]] = {
+    "relax.permute_dims": _permuted,
+    **dict.fromkeys(("relax.reshape", "relax.expand_dims", "relax.squeeze"), _as_it_is),
+    "relax.strided_slice": _sliced,
+    "relax.take": _taken,
+    "relax.concat": _joined,
+    "relax.stack": _stacked,
+}
+_OF_SEVERAL = ("relax.concat", "relax.stack")
 
 
 def computed_constants() -> Any:
