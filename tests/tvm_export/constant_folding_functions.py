@@ -9,10 +9,10 @@ def folded(model: str) -> dict[str, Any]:
     """A model's constant operators, folded by numpy: what is left, and what differs from TVM's.
 
     Args:
-        model: "layer", "moves", or "beyond".
+        model: "layer", "moves", "beyond", or "made".
 
     Returns {"operators": of the folded model, in their order, "same": whether its constants are
-    TVM's, bit for bit, "constants": how many there are}.
+    TVM's, bit for bit, "constants": how many there are, "values": of them}.
     """
     import tvm
     from tvm import relax
@@ -20,7 +20,7 @@ def folded(model: str) -> dict[str, Any]:
     from tvm_practice.tvm_export.constant_folding import known_constants
 
     after = [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
-    module = {"layer": _module, "moves": _moves, "beyond": _beyond}[model]()
+    module = {"layer": _module, "moves": _moves, "beyond": _beyond, "made": _made}[model]()
     own = tvm.ir.transform.Sequential([known_constants(), *after])(module)
     theirs = tvm.ir.transform.Sequential([relax.transform.FoldConstant(), *after])(module)
     one, other = _constants(own), _constants(theirs)
@@ -33,7 +33,8 @@ def folded(model: str) -> dict[str, Any]:
         a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
         for a, b in zip(one, other, strict=False)
     )
-    return {"operators": calls, "same": same, "constants": len(one)}
+    values = [each.tolist() for each in one]
+    return {"operators": calls, "same": same, "constants": len(one), "values": values}
 
 
 def _module() -> Any:
@@ -85,10 +86,10 @@ def _moves() -> Any:
     builder, op = relax.BlockBuilder(), relax.op
     x = relax.Var("x", relax.TensorType((2, 6, 3), "float32"))
     number = {
-        kind: relax.const(random.integers(-9, 9, (4, 6, 3)).astype(kind))
+        kind: relax.const(random.integers(-9, 9, (4, 6, 3)).astype(kind), kind)
         for kind in ("float32", "int64", "float16")
     }
-    at = relax.const(np.array([3, 0], "int64"))
+    at = relax.const([3, 0], "int64")
     with builder.function("main", [x]):
         with builder.dataflow():
             emit = builder.emit
@@ -99,6 +100,15 @@ def _moves() -> Any:
             ]
             joined = [emit(op.concat([each, each], axis=2)) for each in parts]
             stacked = [emit(op.stack([each, each], axis=1)) for each in rows]
+            places = number["int64"]
+            late = emit(op.less(places, relax.const(2, "int64")))
+            both = emit(op.logical_and(late, emit(op.not_equal(places, relax.const(-1, "int64")))))
+            shifted_index = relax.const(random.integers(0, 3, (4, 6, 5)), "int64")
+            shifted = emit(op.where(both, emit(op.add(places, relax.const(6, "int64"))), places))
+            joined += [emit(op.bitwise_xor(late, both)), shifted, emit(op.astype(both, "float32"))]
+            joined.append(emit(op.broadcast_to(relax.const([[1], [2]], "int32"), (3, 2, 4))))
+            joined.append(emit(op.gather_elements(shifted, shifted_index, axis=-1)))
+            joined.append(emit(op.negative(emit(op.multiply(shifted, shifted)))))
             total = emit(op.add(x, rows[0]))
             found = builder.emit_output(relax.Tuple([total, *joined, *stacked, *rows]))
         builder.emit_func_output(found)
@@ -115,5 +125,20 @@ def _beyond() -> Any:
         with builder.dataflow():
             taken = builder.emit(relax.op.take(numbers, at, axis=0, mode="clip"))
             found = builder.emit_output(taken)
+        builder.emit_func_output(found)
+    return builder.get()
+
+
+def _made() -> Any:
+    """Numbers in a row, and one number many times."""
+    from tvm import relax
+
+    builder, op = relax.BlockBuilder(), relax.op
+    with builder.function("main", []):
+        with builder.dataflow():
+            counted = builder.emit(op.arange(2, 11, 3, dtype="int64"))
+            narrow = builder.emit(op.astype(counted, "int32"))
+            filled = builder.emit(op.full((2, 3), relax.const(-7, "int64")))
+            found = builder.emit_output(relax.Tuple([narrow, filled]))
         builder.emit_func_output(found)
     return builder.get()

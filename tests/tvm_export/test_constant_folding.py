@@ -17,3 +17,5 @@ def test_elements_are_moved_without_a_kernel(process_of: Processes) -> None:
     assert found["constants"] >= 9 and found["same"]
     beyond = process_of("current").call(_FOLDED, {"model": "beyond"})
     assert beyond["operators"] == ["relax.take"]
+    made = process_of("current").call(_FOLDED, {"model": "made"})
+    assert made["operators"] == [] and made["values"] == [[2, 5, 8], [[-7] * 3] * 2]

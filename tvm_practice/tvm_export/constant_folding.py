@@ -22,6 +22,27 @@ _ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "relax.sqrt": np.sqrt,
     "relax.negative": np.negative,
 }
+# Of whole numbers and of truths alone: of floats, NaN would be another question.
+_COMPARING: Mapping[str, Callable[..., Any]] = {
+    "relax.less": np.less,
+    "relax.less_equal": np.less_equal,
+    "relax.greater": np.greater,
+    "relax.greater_equal": np.greater_equal,
+    "relax.equal": np.equal,
+    "relax.not_equal": np.not_equal,
+    "relax.bitwise_and": np.bitwise_and,
+    "relax.bitwise_or": np.bitwise_or,
+    "relax.bitwise_xor": np.bitwise_xor,
+}
+_LOGIC: Mapping[str, Callable[..., Any]] = {
+    "relax.logical_and": np.logical_and,
+    "relax.logical_or": np.logical_or,
+    "relax.logical_xor": np.logical_xor,
+    "relax.logical_not": np.logical_not,
+}
+_WHOLE = ("int8", "int16", "int32", "int64", "uint8")
+_WRAPPING = ("relax.add", "relax.subtract", "relax.multiply", "relax.negative")
+_SPREAD = 1 << 12  # elements that one constant is repeated to at most
 
 
 def known_constants() -> Any:
@@ -45,11 +66,10 @@ def _with_constants_known(module: Any) -> Any:
             shape = _extents(call)
             call = self.visit_expr_post_order(call)
             name = str(getattr(call.op, "name", ""))
-            if shape is None or name not in (*_ARITHMETIC, *_MOVING):
+            if shape is None or not _is_known(name):
                 return call
-            values = [self._value(each) for each in _operands(call)]
-            known = _FLOATS if name in _ARITHMETIC else _MOVED
-            if any(each is None or str(each.dtype) not in known for each in values):
+            values = [each for each in map(self._value, _operands(call)) if each is not None]
+            if len(values) < len(_operands(call)) or not _suits(name, values):
                 return call
             found = _computed(call, values)
             if found is None or found.size != math.prod(shape):
@@ -81,21 +101,42 @@ def _extents(call: Any) -> list[int] | None:
     return None if None in extents else [int(each) for each in extents if each is not None]
 
 
+def _is_known(name: str) -> bool:
+    return any(name in each for each in (_ARITHMETIC, _COMPARING, _LOGIC, _MOVING))
+
+
 def _operands(call: Any) -> list[Any]:
     """The tensors that a call of a known operator takes."""
     name = str(call.op.name)
     if name in _OF_SEVERAL:
         return list(getattr(call.args[0], "fields", [call.args[0]]))
-    return list(call.args[: 2 if name in (*_ARITHMETIC, "relax.take") else 1])
+    if name == "relax.full":
+        return [call.args[1]]
+    counts = {"relax.take": 2, "relax.gather_elements": 2, "relax.where": 3, "relax.arange": 0}
+    return list(call.args[: counts.get(name, 1 if name in _MOVING else 2)])
+
+
+def _suits(name: str, values: list[np.ndarray]) -> bool:
+    """Whether numpy and TVM make the same of operands of these types."""
+    kinds = {str(each.dtype) for each in values}
+    if name in _LOGIC:
+        return kinds == {"bool"}
+    if name in _COMPARING:
+        return len(kinds) == 1 and kinds <= {*_WHOLE, "bool"}
+    if name in _ARITHMETIC:
+        whole = len(kinds) == 1 and kinds <= {*_WHOLE} and name in _WRAPPING
+        return whole or kinds <= {*_FLOATS}
+    return kinds <= {*_MOVED}
 
 
 def _computed(call: Any, values: list[Any]) -> Any | None:
     """What a call makes of its operands, perhaps in another shape; None where that is not sure."""
     name = str(call.op.name)
-    if name in _ARITHMETIC:
-        with np.errstate(all="ignore"):
-            return _ARITHMETIC[name](*values)
-    return _MOVING[name](call, values)
+    if name in _MOVING:
+        return _MOVING[name](call, values)
+    compute = {**_ARITHMETIC, **_COMPARING, **_LOGIC}[name]
+    with np.errstate(all="ignore"):
+        return compute(*values)
 
 
 def _as_it_is(_: Any, values: list[Any]) -> Any:
@@ -152,6 +193,60 @@ def _stacked(call: Any, values: list[Any]) -> Any:
     return np.stack(values, 0 if call.attrs.axis is None else int(call.attrs.axis))
 
 
+def _chosen(_: Any, values: list[Any]) -> Any | None:
+    condition, one, other = values
+    if str(condition.dtype) != "bool" or one.dtype != other.dtype:
+        return None
+    return np.where(condition, one, other)
+
+
+def _repeated(call: Any, values: list[Any]) -> Any | None:
+    extents = _extents(call)
+    if extents is None or math.prod(extents) > _SPREAD:
+        return None
+    return np.broadcast_to(values[0], extents)
+
+
+def _converted(call: Any, values: list[Any]) -> Any | None:
+    """Another type, where it holds every number as it is."""
+    kind = str(call.ty.dtype)
+    if kind not in _MOVED:
+        return None
+    with np.errstate(all="ignore"):
+        found = values[0].astype(kind)
+        return found if (found.astype(values[0].dtype) == values[0]).all() else None
+
+
+def _counted(call: Any, _: list[Any]) -> Any | None:
+    """Whole numbers from a start to an end."""
+    bounds = [getattr(each, "value", None) for each in call.args]
+    found = [int(each) for each in bounds if isinstance(each, int)]
+    kind = str(call.ty.dtype)
+    if kind not in _WHOLE or len(found) < len(bounds):
+        return None
+    start, end, step = found
+    return np.arange(start, end, step, dtype=kind)
+
+
+def _filled(call: Any, values: list[Any]) -> Any | None:
+    extents = _extents(call)
+    small = extents is not None and math.prod(extents) <= _SPREAD
+    return np.full(extents, values[0], values[0].dtype) if small else None
+
+
+def _gathered(call: Any, values: list[Any]) -> Any | None:
+    """Elements along an axis, none of which is beyond the ends."""
+    data, indices = values
+    axis = int(call.attrs.axis)
+    others = [
+        one == other
+        for number, (one, other) in enumerate(zip(data.shape, indices.shape, strict=True))
+        if number != axis % data.ndim
+    ]
+    inside = ((indices >= 0) & (indices < data.shape[axis])).all()
+    return np.take_along_axis(data, indices, axis) if inside and all(others) else None
+
+
 _MOVING: Mapping[str, Callable[[Any, list[Any]], Any | None]] = {
     "relax.permute_dims": _permuted,
     **dict.fromkeys(("relax.reshape", "relax.expand_dims", "relax.squeeze"), _as_it_is),
@@ -159,6 +254,12 @@ _MOVING: Mapping[str, Callable[[Any, list[Any]], Any | None]] = {
     "relax.take": _taken,
     "relax.concat": _joined,
     "relax.stack": _stacked,
+    "relax.where": _chosen,
+    "relax.broadcast_to": _repeated,
+    "relax.astype": _converted,
+    "relax.arange": _counted,
+    "relax.full": _filled,
+    "relax.gather_elements": _gathered,
 }
 _OF_SEVERAL = ("relax.concat", "relax.stack")
 
