@@ -25,6 +25,12 @@ _RULES = {
         ],
         ["v1", "v2"],
     ),
+    # TVM's indices of what is repeated, padded and joined lay before the buffer, at batch 2.
+    "joined after a padding": graph(
+        "torch.cat([x0[:, :1], F.pad(x0[:, 1:].repeat_interleave(4, 1), (0, 0, 0, 3))], 1) + x1",
+        x0="values((2, 4, 32), 'float32', 1)",
+        x1="values((2, 16, 32), 'float32', 2)",
+    ),
     # bfloat16 within a named value was read as an integer.
     "norm of bfloat16": graph(
         "F.normalize(x0, dim=2, eps=0.1)",

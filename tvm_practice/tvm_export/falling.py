@@ -2,7 +2,9 @@
 
 TVM simplifies indices on the way to machine code. Of `(20 - i) // 3` it makes `i // -3 + 6`, which
 is another number, and of `(20 - i) % 7` `i % -7 * -1`, which may lie before the buffer. Quotients
-and remainders of rising numbers stay right, and those of falling ones can be written by them.
+and remainders of rising numbers stay right, and those of falling ones can be written by them. Of
+`i // 16 * 128 + (i % 16 - 1) // 4 * 32 + 32` it makes `(i + 3) // 4 * 32 - 128`: what is divided
+may not begin below 0 either.
 
     module = with_rising_dividends(module)  # scheduled
 """
@@ -68,12 +70,41 @@ def _of_what_rises(bound: dict[Any, Any], node: Any) -> Any:
     from tvm import tirx
 
     divisor = constant(node.b) or 0
-    if divisor <= 0 or not _falls(node.a, bound):
+    if divisor <= 0:
         return node
+    if not _falls(node.a, bound):
+        return _of_what_is_positive(node, divisor)
     last = tirx.const(divisor - 1, str(node.ty))
     if isinstance(node, tirx.FloorMod):
         return last - tirx.floormod(last - node.a, node.b)
     return tirx.const(0, str(node.ty)) - tirx.floordiv(last - node.a, node.b)
+
+
+def _of_what_is_positive(node: Any, divisor: int) -> Any:
+    """A quotient or remainder of a sum that a number is taken from, by one that is never negative.
+
+    It is TVM's truncating kind, whose operands TVM leaves as they are.
+    """
+    from tvm import tirx
+
+    times = -(-_taken_away(node.a) // divisor)
+    if times <= 0:
+        return node
+    shifted = node.a + tirx.const(times * divisor, str(node.ty))
+    if isinstance(node, tirx.FloorMod):
+        return tirx.truncmod(shifted, node.b)
+    return tirx.truncdiv(shifted, node.b) - tirx.const(times, str(node.ty))
+
+
+def _taken_away(expression: Any) -> int:
+    """The constant part of a sum, with its sign changed."""
+    from tvm import tirx
+
+    if isinstance(expression, tirx.Add):
+        return _taken_away(expression.a) + _taken_away(expression.b)
+    if isinstance(expression, tirx.Sub):
+        return _taken_away(expression.a) - _taken_away(expression.b)
+    return -(constant(expression) or 0)
 
 
 def _falls(expression: Any, bound: dict[Any, Any], *, sign: int = 1) -> bool:
