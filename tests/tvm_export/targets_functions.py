@@ -5,6 +5,7 @@ from typing import Any
 from unittest import mock
 
 from tvm_practice import engines
+from tvm_practice.engines.host import TILES
 from tvm_practice.tvm_export import targets
 from tvm_practice.tvm_export.errors import BadInput
 
@@ -57,7 +58,7 @@ def without_tiles(has_them: bool) -> str | None:
     from tvm.target import codegen
 
     target = targets.resolve_target("llvm -mcpu=sapphirerapids")
-    names = targets._LINUX_NAMES | (targets._TILES if has_them else {})
+    names = targets._LINUX_NAMES | (TILES if has_them else {})
     features = map(str, codegen.llvm_get_cpu_features(target))
     flags = frozenset(names[each] for each in features if each in names)
     with (

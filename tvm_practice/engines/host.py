@@ -21,12 +21,14 @@ _LEVELS: tuple[tuple[str, set[str], str], ...] = (
 _VECTOR_BITS = {"x86-64-v4": 512, "x86-64-v3": 256}
 OLD_NAMES = {level: old for level, _, old in _LEVELS}
 _SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}
+TILES = {f"amx-{part}": f"amx_{part}" for part in ("tile", "int8", "bf16")}
+"""LLVM's names of what tile registers have, and Linux's."""
 # Instructions that only schedules call for: LLVM's names, and Linux's. LLVM's processors have them
 # by their names alone; a hypervisor may hide them, or show them under an older processor's name.
 _CALLED_FOR = {
     **{f"avx512{each}": f"avx512_{each}" for each in ("bf16", "vnni")},
     "avxvnni": "avx_vnni",
-    **{f"amx-{each}": f"amx_{each}" for each in ("tile", "int8", "bf16")},
+    **TILES,
 }
 # How a process asks Linux on x86-64 for tile registers: number and arguments of a system call.
 # https://docs.kernel.org/arch/x86/xstate.html
@@ -147,7 +149,7 @@ def _otherwise_than(mcpu: str | None) -> list[str]:
         return []
     named = tvm.target.Target({"kind": "llvm", **({"mcpu": mcpu} if mcpu else {})})
     has = tvm.target.codegen.llvm_cpu_has_features
-    usable = flags() if tiles_allowed() else {each for each in flags() if each[:4] != "amx_"}
+    usable = flags() if tiles_allowed() else flags() - {*TILES.values()}
     return [
         f"{'+' if linux in usable else '-'}{name}"
         for name, linux in _CALLED_FOR.items()

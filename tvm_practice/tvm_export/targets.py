@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice import engines
-from tvm_practice.engines.host import OLD_NAMES, architecture, flags, tiles_allowed
+from tvm_practice.engines.host import OLD_NAMES, TILES, architecture, flags, tiles_allowed
 from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.loading import did_you_mean
@@ -64,7 +64,6 @@ _LINUX_NAMES = {
     "rcpc": "lrcpc",
 }
 
-_TILES = {f"amx-{part}": f"amx_{part}" for part in ("tile", "bf16", "int8")}
 
 # Architectures that LLVM reads in a triple besides those it lists. Others crash it.
 _MORE_ARCHITECTURES = re.compile(
@@ -434,7 +433,7 @@ def why_lacking(features: Iterable[str]) -> str | None:
     missing = sorted(set(features) - _available())
     if not missing:
         return None
-    if {_TILES.get(each) for each in missing} <= flags():
+    if {TILES.get(each) for each in missing} <= flags():
         return f"Linux does not let this process use {', '.join(missing)} (arch_prctl)"
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
     return f"this processor has no {', '.join(missing[:4])}{more}"
@@ -468,7 +467,7 @@ def _needed(target: Any) -> set[str]:
     """LLVM's names of the features that this machine has to have for a target's code."""
     from tvm.target import codegen
 
-    tiles = set(map(str, codegen.llvm_get_cpu_features(target))) & _TILES.keys()
+    tiles = set(map(str, codegen.llvm_get_cpu_features(target))) & TILES.keys()
     return tiles | (_added(target) if _is_own(target) else set(features_of(target)))
 
 
@@ -494,7 +493,7 @@ def _available() -> set[str]:
     )
     by_linux = {name for name, linux in _LINUX_NAMES.items() if linux in flags()}
     if tiles_allowed():
-        by_linux |= {name for name, linux in _TILES.items() if linux in flags()}
+        by_linux |= {name for name, linux in TILES.items() if linux in flags()}
     # In an emulator (qemu-user), Linux tells of the processor below it, LLVM of the emulated one.
     emulated = own not in ("", "generic") and {"avx2", "avx512f"} & (by_linux - by_llvm)
     return by_llvm if emulated or not by_linux else by_linux

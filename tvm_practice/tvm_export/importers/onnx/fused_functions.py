@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.tvm_export.importers.onnx.graphs import attributes
-from tvm_practice.tvm_export.importers.onnx.quantized_functions import Body
+from tvm_practice.tvm_export.importers.onnx.quantized_functions import Body, float32
 
-FLOAT32 = 1  # of onnx.TensorProto
 # An activation's parameters, in the order of `activation_params`.
 _PARAMETERS = {
     "HardSigmoid": ("alpha", "beta"),
@@ -112,11 +111,11 @@ def _normalized(body: Body, given: str, epsilon: float, scale: int, inverse: int
         scale: the place of the scale among the inputs.
         inverse: the place among the outputs of one over the root.
     """
-    wide = body.add("Cast", [given], to=FLOAT32)
+    wide = body.add("Cast", [given], to=float32())
     last = body.add("Constant", [], value_ints=[-1])
     squares = body.add("ReduceSum", [body.add("Mul", [wide, wide]), last])
     count = body.add("Gather", [body.add("Shape", [given]), last])
-    mean = body.add("Div", [squares, body.add("Cast", [count], to=FLOAT32)])
+    mean = body.add("Div", [squares, body.add("Cast", [count], to=float32())])
     small = body.add("Constant", [], value_float=epsilon)
     root = body.add("Sqrt", [body.add("Add", [mean, small])])
     over = body.add("Reciprocal", [root])

@@ -78,7 +78,7 @@ def _product(node: Any) -> list[Any]:
         if given.get("alpha", 1.0) != 1:
             alpha = body.add("Constant", [], value_float=given["alpha"])
             factors = body.add("Mul", [factors, alpha])
-        wide = body.add("Cast", [bias], to=_float32())
+        wide = body.add("Cast", [bias], to=float32())
         tensors.append(body.add("Mul", [wide, factors]))
     return body.ended(body.add("Gemm", tensors, **given), (7, 8))
 
@@ -127,10 +127,10 @@ def _product_of_blocks(node: Any) -> list[Any] | None:
         ends = constant([0], "INT64", [1]), constant([blocks * count], "INT64", [1])
         flat = body.add("Slice", [flat, *ends, one])
         whole = body.add("Reshape", [flat, constant([outputs, blocks, count], "INT64", [3])])
-        return body.add("Cast", [whole], to=_float32())
+        return body.add("Cast", [whole], to=float32())
 
     scales = body.add("Reshape", [node.input[2], constant([outputs, blocks, 1], "INT64", [3])])
-    wide = body.add("Cast", [scales], to=_float32())
+    wide = body.add("Cast", [scales], to=float32())
     eight = body.add("Constant", [], value_float=8.0)
     zeros = numbers(node.input[3], 1) if body.input(3) else eight
     apart = body.add("Sub", [numbers(node.input[1], size), zeros])
@@ -194,7 +194,7 @@ class Body:
         while zeros and not zeros[-1]:
             zeros = zeros[:-1]
         whole = self.add("MatMulInteger", [*tensors, *zeros])
-        wide = self.add("Cast", [whole], to=_float32())
+        wide = self.add("Cast", [whole], to=float32())
         return self.add("Mul", [wide, self.add("Mul", list(scales))])
 
     def times(self, made: str, factor: float) -> str:
@@ -229,6 +229,6 @@ def _names(node: Any) -> Iterator[str]:
         number += 1
 
 
-def _float32() -> int:
+def float32() -> int:
     onnx: Any = importlib.import_module("onnx")
     return int(onnx.TensorProto.FLOAT)

@@ -4,15 +4,15 @@ A contraction in groups of 32 bits (see `dot_products`) multiplies, at each step
 
     sums (rows x 16, 32 bits)  +=  other (rows x groups)  .  packed (groups x 16)
 
-which is one instruction: of `other` a row is as many groups as lie side by side, and of the packed
-operand a row is 16 columns of a group, as it is packed anyway. Two registers of rows by two of
-columns are multiplied with each other, which takes four registers for the sums and four for the
-operands: each operand is loaded once for two products. The sums are stored when they are whole, and
-the operators fused after the contraction read them from there.
+in one instruction. A row of `other` is up to 16 groups that lie side by side; a row of the packed
+operand is 16 columns of one group, the order in which weights are packed for vectors too. A tile
+has up to two registers of rows and two of columns, so that each is loaded once for two products;
+with four for the sums, that is all eight registers. The sums are stored when they are complete, and
+the operators fused after the contraction read them from memory.
 
-A thread sets the shapes of its registers before it uses them. The last rows of all may be fewer:
-their tile has registers of fewer rows. Linux has a process ask for tile registers: the library does
-when it is loaded, and where they are denied, or not there, it ends the program with a line.
+Each thread sets the shapes of its registers before it uses them. The last tile may have fewer rows,
+and gets smaller registers. A process has to ask Linux for tile registers. The library does so when
+it is loaded; if they are denied or missing, it prints a line and ends the program.
 
 Intel, Architecture Instruction Set Extensions Programming Reference, chapter 3 (AMX);
 https://www.intel.com/content/www/us/en/developer/articles/technical/intel-sdm.html
@@ -45,7 +45,7 @@ _COLUMNS = _ROW_BYTES // _WORD
 _GROUPS = _ROW_BYTES // _WORD  # of a register's row
 # Products of fewer rows, or groups, are left to vectors.
 _FEWEST_ROWS, _FEWEST_GROUPS = 4, 8
-# What a load costs beside the product of a full register, which takes 16 cycles.
+# Cycles that a product of full registers, and a load of 16 lines, are taken for; not measured.
 _A_PRODUCT, _A_LOAD = 16, 8
 _PREFIX, _TILE = "llvm.x86.", "amx-tile"
 # By the operator of a step: LLVM's instruction, and the feature that has it.
