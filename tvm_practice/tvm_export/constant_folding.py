@@ -63,7 +63,7 @@ def _with_constants_known(module: Any) -> Any:
     @mutator
     class Folding(PyExprMutator):  # type: ignore[misc]
         def visit_call_(self, call: Any) -> Any:
-            shape = _extents(call)
+            shape = constant_extents(call)
             call = self.visit_expr_post_order(call)
             name = str(getattr(call.op, "name", ""))
             if shape is None or not _is_known(name):
@@ -94,9 +94,9 @@ def _with_constants_known(module: Any) -> Any:
     return folding.builder_.get()
 
 
-def _extents(call: Any) -> list[int] | None:
-    """The shape of a call's result, if it is one tensor and all of its extents are known."""
-    shape = getattr(getattr(call, "ty", None), "shape", None)
+def constant_extents(value: Any) -> list[int] | None:
+    """The shape of a Relax value, if it is one tensor and all of its extents are known."""
+    shape = getattr(getattr(value, "ty", None), "shape", None)
     extents = [None] if shape is None else [getattr(each, "value", None) for each in shape]
     return None if None in extents else [int(each) for each in extents if each is not None]
 
@@ -201,7 +201,7 @@ def _chosen(_: Any, values: list[Any]) -> Any | None:
 
 
 def _repeated(call: Any, values: list[Any]) -> Any | None:
-    extents = _extents(call)
+    extents = constant_extents(call)
     if extents is None or math.prod(extents) > _SPREAD:
         return None
     return np.broadcast_to(values[0], extents)
@@ -229,7 +229,7 @@ def _counted(call: Any, _: list[Any]) -> Any | None:
 
 
 def _filled(call: Any, values: list[Any]) -> Any | None:
-    extents = _extents(call)
+    extents = constant_extents(call)
     small = extents is not None and math.prod(extents) <= _SPREAD
     return np.full(extents, values[0], values[0].dtype) if small else None
 
@@ -325,4 +325,4 @@ def _runs_on_constants(expression: Any) -> str | None:
     given = getattr(expression.args[1], "fields", ())
     if not given or not all(isinstance(each, tvm.ir.GenericConst) for each in given):
         return None
-    return str(expression.args[0].name_hint) if _extents(expression) is not None else None
+    return str(expression.args[0].name_hint) if constant_extents(expression) is not None else None

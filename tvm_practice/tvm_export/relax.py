@@ -24,6 +24,7 @@ from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
+from tvm_practice.tvm_export.linear_rows import with_rows_together
 from tvm_practice.tvm_export.one_at_a_time import apart, batch_of, in_turns, of_one
 from tvm_practice.tvm_export.precision import with_products_in
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
@@ -378,7 +379,10 @@ def optimized(
         folded = with_own_padding(folded)
     if str(target.kind.name) in ("llvm", "c"):
         folded = with_index_checks(folded, names)
-    fused = with_padding_fused(steps.optimize_relax(_with_constants_known(folded)))
+    known = _with_constants_known(folded)
+    if str(target.kind.name) == "llvm":
+        known = with_rows_together(known)
+    fused = with_padding_fused(steps.optimize_relax(known))
     module = without_empty_constants(with_infinite_edges(truth_in_bytes(fused)))
     return mark_constants(in_turns(module, count) if count > 1 else module)
 
