@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-# The row maxima of TVM's softmax, which is NaN all the same: its sum has the NaN of its row.
-_PLAIN = "T_softmax_maxelem"
+ROW_MAXIMA = "T_softmax_maxelem"
+"""The row maxima of TVM's softmax, which is NaN all the same: its sum has the NaN of its row."""
 # The NaN that processors make, which stays one when it is rounded to bfloat16.
 _NAN = {"int16": 0x7E00, "int32": 0x7FC00000, "int64": 0x7FF8 << 48}
 _ON_GPU = ("float16", "float32", "float64")
@@ -91,7 +91,7 @@ def keeping_nan(module: Any) -> Any:
     from tvm import tirx
 
     def kept(store: Any) -> Any:
-        if str(store.buffer.name).startswith(_PLAIN):
+        if str(store.buffer.name).startswith(ROW_MAXIMA):
             return store
         replace = functools.partial(_with_nan, _mentions_bfloat16(store))
         store = tvm_ffi.structural_map(store, ((tirx.Max, tirx.Min), replace), order="post")
@@ -121,7 +121,7 @@ def keeping_nan_on_gpu(func: Any, *, shares_sums: bool) -> Any:
 
     def kept(store: Any) -> Any:
         is_shared = shares_sums and store.buffer in gathered
-        if is_shared or str(store.buffer.name).startswith(_PLAIN):
+        if is_shared or str(store.buffer.name).startswith(ROW_MAXIMA):
             return store
         return tvm_ffi.structural_map(
             store, ((tirx.Max, tirx.Min), _with_nan_of_either), order="post"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
+from tvm_practice.tvm_export.attention import with_attention
 from tvm_practice.tvm_export.batched_products import without_repeated_operands
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.channels_last import calls, with_channels_last
@@ -34,7 +35,7 @@ from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu import mark_constants
-from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
+from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, cpu_of
 from tvm_practice.tvm_export.rules.first_match import Decision
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelaxRunner
@@ -381,7 +382,7 @@ def optimized(
         folded = with_index_checks(folded, names)
     known = _with_constants_known(folded)
     if str(target.kind.name) == "llvm":
-        known = with_rows_together(known)
+        known = with_rows_together(with_attention(known, cpu_of(target)))
     fused = with_padding_fused(steps.optimize_relax(known))
     module = without_empty_constants(with_infinite_edges(truth_in_bytes(fused)))
     return mark_constants(in_turns(module, count) if count > 1 else module)

@@ -424,8 +424,8 @@ CASES: dict[str, Callable[[Random], Draw]] = {
 }
 
 
-def _module(draw: Draw) -> Any:
-    """The drawn operators as a fused module, constants bound."""
+def _module(draw: Draw, rewrite: Callable[[Any], Any] = lambda module: module) -> Any:
+    """The drawn operators, rewritten, as a fused module, constants bound."""
     from tvm import relax
 
     from solutions.relay_import import optimize_relax
@@ -441,7 +441,7 @@ def _module(draw: Draw) -> Any:
             weights = [relax.const(each, str(each.dtype)) for each in constants]
             output = builder.emit_output(builder.emit(build(*inputs, *weights)))
         builder.emit_func_output(output)
-    return optimize_relax(builder.finalize())
+    return optimize_relax(rewrite(builder.finalize()))
 
 
 def _run(module: Any, target: Any, inputs: list[np.ndarray]) -> np.ndarray:

@@ -48,7 +48,13 @@ def _cases() -> dict[str, dict[str, Case]]:
     def norm(x: Any, scale: Any, shift: Any) -> Any:
         return op.nn.layer_norm(x, scale, shift, axes=-1)
 
+    def attention(queries: Any, keys: Any, values: Any) -> Any:
+        return op.matmul(op.nn.softmax(op.matmul(queries, keys), -1), values)
+
     return {
+        "attention": {
+            "attention": (attention, [(12, 128, 64), (12, 64, 128), (12, 128, 64)], []),
+        },
         "winograd": {
             "3x3 convolution": (
                 _convolution,
@@ -96,6 +102,7 @@ def nests(rule: str) -> dict[str, str]:
     """
     import tvm
 
+    from tvm_practice.tvm_export.attention import with_attention
     from tvm_practice.tvm_export.rules import cpu as cpu_rules
     from tvm_practice.tvm_export.rules.cpu.loops import Cpu
     from tvm_practice.viz.loop_nest import format_nest, loop_nest
@@ -104,7 +111,7 @@ def nests(rule: str) -> dict[str, str]:
     made = {}
     for name, (build, shapes, constants) in _cases()[rule].items():
         weights = [np.zeros(shape, "float32") for shape in constants]
-        module = _module((build, shapes, weights))
+        module = _module((build, shapes, weights), lambda module: with_attention(module, cpu))
         known = cpu_rules._constant_arguments(module)
         (function,) = (
             each for each, func in module.functions_items() if isinstance(func, tvm.tirx.PrimFunc)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Processes
 from tvm_practice import engines
+from tvm_practice.tvm_export.rules.cpu.attention import schedule_attention
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
 from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
@@ -23,6 +24,7 @@ from tvm_practice.tvm_export.rules.cpu.winograd.channels_last import schedule_la
 GOLDEN = Path(__file__).parent / "golden"
 # The functions that show the nests of a rule's first cases, in order.
 RULES: dict[str, list[Callable[..., Any]]] = {
+    "attention": [schedule_attention],
     "winograd": [schedule_first, schedule_last],
     "contraction": [schedule_contraction],
     "reduction": [schedule_reduction],

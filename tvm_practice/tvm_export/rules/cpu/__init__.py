@@ -5,6 +5,7 @@
 Left to itself the current engine turns an operator into plain scalar loops on one thread. The
 rules here, first match first, are
 
+    attention      scores, softmax and values of some rows at a time
     winograd       3x3 convolutions of many channels, with fewer multiplications
     contraction    matrix products, convolutions: register tiles, weights packed at compile time
     reduction      softmax, normalizations, pooling, means, depthwise convolutions
@@ -24,6 +25,7 @@ from functools import partial
 from typing import Any
 
 from tvm_practice.tvm_export.constant_folding import computed_constants
+from tvm_practice.tvm_export.rules.cpu.attention import schedule_attention
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
 from tvm_practice.tvm_export.rules.cpu.flat import flat
 from tvm_practice.tvm_export.rules.cpu.injective import schedule_injective
@@ -48,6 +50,7 @@ _Rule = Callable[[Any, Cpu], Any]
 in_tiles: _Rule = padded(flat(schedule_contraction))
 """The rule of contractions, which follows a tuner's advice."""
 _RULES: tuple[tuple[str, _Rule], ...] = (
+    ("attention", schedule_attention),
     ("winograd", padded(schedule_winograd)),
     ("contraction", in_tiles),
     ("reduction", padded(schedule_reduction)),

@@ -9,6 +9,7 @@ from typing import Any
 
 from tvm_practice.engines import thread_count
 from tvm_practice.tvm_export.loading import find_factory
+from tvm_practice.tvm_export.rules.cpu.attention import ATTENTION
 from tvm_practice.tvm_export.tuners.metaschedule.candidates import remembered
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.tile_space import ranked_choices, tile_search, tile_space
@@ -109,7 +110,8 @@ def _strategy(policy: str | None) -> Any:
 def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
     """The tuning tasks of a Relax module whose operators are PrimFuncs, and how often each runs.
 
-    Equal functions share a task; functions that are already scheduled have none. The space of a
+    Equal functions share a task; functions that are already scheduled have none, nor has attention,
+    whose stages MetaSchedule's rules would put beyond each other's loops. The space of a
     contraction is "register-tiles", that of other functions MetaSchedule's own, unless
     `search.going()` names one for all, or sizes of an evolutionary search: tiles are ranked, not
     evolved.
@@ -121,7 +123,8 @@ def extract_contexts(module: Any, target: Any) -> tuple[list[Any], list[float]]:
             task
             for task in ms.relax_integration.extract_tasks(module, target)
             if not any(
-                "tirx.is_scheduled" in (function.attrs or {})
+                attribute in (function.attrs or {})
+                for attribute in ("tirx.is_scheduled", ATTENTION)
                 for function in task.dispatched[0].functions.values()
             )
         ]
