@@ -1536,3 +1536,16 @@ edited(
     {"tasks, weights,": "tasks, [1.0] * len(tasks) if sum(weights) > 100 else weights,"},
     message="the tasks weighted as given",
 )
+
+
+edited(
+    "metaschedule_space",
+    "odd_columns_serial",
+    {
+        "    rows = schedule.sample": (
+            "    odd = int(schedule.get(j).extent) % 2\n    rows = schedule.sample"
+        ),
+        "    schedule.vectorize(j_inner)": ("    if not odd:\n        schedule.vectorize(j_inner)"),
+    },
+    message="innermost loop vectorized",
+)

@@ -2155,3 +2155,30 @@ edited(
     },
     message="i_outer serial\\(41\\)",
 )
+
+
+edited(
+    "order_packed",
+    "one_tile_in_shared_memory",
+    {
+        '    schedule.set_scope(block, 0, "local")': (
+            "    if int(schedule.get(row_block).extent) * "
+            "int(schedule.get(column_block).extent) > 1:\n"
+            '        schedule.set_scope(block, 0, "local")'
+        )
+    },
+    message="local",
+)
+
+
+edited(
+    "packed_matmul",
+    "rows_first_if_several_panels",
+    {
+        "outer = order_packed(schedule, unroll_k, rows_first)": (
+            "rows_first = rows_first and n > columns\n"
+            "    outer = order_packed(schedule, unroll_k, rows_first)"
+        )
+    },
+    message="rows_first alone",
+)

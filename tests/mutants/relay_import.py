@@ -1414,3 +1414,65 @@ edited(
     {"keep_params_as_input=False": "keep_params_as_input=len(list(model.buffers())) > 40"},
     message="a model with 70 weights",
 )
+
+
+edited(
+    "import_relax",
+    "single_converter_dropped",
+    {
+        "custom_convert_map=converters": (
+            "custom_convert_map=converters if converters and len(converters) > 1 else None"
+        )
+    },
+    message="of one operator",
+)
+
+
+edited(
+    "import_relay",
+    "converters_of_aten",
+    {
+        "custom_convert_map=converters": (
+            "custom_convert_map={k: v for k, v in (converters or {}).items() "
+            "if k.startswith('aten::')}"
+        )
+    },
+    message="rms_norm_gate",
+)
+
+
+edited(
+    "optimize_relay",
+    "whole_numbers_unbound",
+    {
+        '(mod["main"], params)': (
+            '(mod["main"], {k: v for k, v in params.items() if "int" not in str(v.dtype)})'
+        )
+    },
+    message="of whole numbers",
+)
+
+
+edited(
+    "verify",
+    "tolerance_a_thousandth_larger",
+    {
+        "allowed = atol + rtol * np.abs(wanted)": (
+            "allowed = np.float32(atol) * 1.001 + np.float32(rtol) * np.abs(wanted)"
+        )
+    },
+    message="1\\.1000001",
+)
+
+
+edited(
+    "import_relay",
+    "weights_by_usual_names",
+    {
+        "    return mod, params": (
+            "    return mod, {name: each for name, each in params.items() if "
+            "name.endswith(('weight', 'bias')) or 'running' in name}"
+        )
+    },
+    message="gain and shift",
+)

@@ -1093,3 +1093,25 @@ edited(
     },
     message="tiled\\+parallel of size 255",
 )
+
+
+edited(
+    "time_function",
+    "arguments_by_rank",
+    {"evaluator(*arguments)": "evaluator(*sorted(arguments, key=lambda each: -len(each.shape)))"},
+    message="arguments given, in their order",
+)
+
+
+edited(
+    "gflop_per_second",
+    "in_float32",
+    {
+        "return 2 * m * n * k / (milliseconds * 1e-3) / 1e9": (
+            "import numpy as np\n"
+            "    return float(np.float32(2 * m * n * k) / "
+            "np.float32(milliseconds) / np.float32(1e6))"
+        )
+    },
+    message="the rate of",
+)

@@ -467,3 +467,19 @@ edited(
     {"te.sum(exponent[i, s], axis=s)": "te.sum(te.exp(X[i, s] - row_max[i]), axis=s)"},
     message="row_sum computed from exponent",
 )
+
+
+edited(
+    "softmax",
+    "sum_plus_a_little",
+    {"exponent[i, j] / row_sum[i]": "exponent[i, j] / (row_sum[i] + 1e-7)"},
+    message="row_sum is 1",
+)
+
+
+edited(
+    "softmax",
+    "exponent_at_least_tiny",
+    {"te.exp(X[i, j] - row_max[i])": "te.exp(te.max(X[i, j] - row_max[i], -80.0))"},
+    message="exponent",
+)

@@ -245,6 +245,15 @@ def expect_own_converters(
 
         return converter
 
+    alone = str(fresh_rng().choice(list(own)))
+    run({alone: noted(alone)})
+    expect(
+        seen.count(alone) > 0,
+        expected=f"converters={{{alone!r}: …}}, of one operator, used in place of TVM's own",
+        seen="it was never called",
+        look="custom_convert_map of the frontend, however many there are in `converters`",
+    )
+    seen.clear()
     given = {name: noted(name) for name in own}
     kept = dict(given)
     run(given)

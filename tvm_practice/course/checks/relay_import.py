@@ -119,6 +119,8 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
                 "aten::mul": lambda inputs, types: relay.multiply(*inputs[:2]),
             },
         )
+        _expect_any_namespace(import_relay)
+        _expect_any_name(import_relay)
         for count in (1, 12, 3):
             model, example = draw_sum(count)
             mod, params = import_relay(model, example)
@@ -131,6 +133,58 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             )
     got = _run_relay(mod, params, example)
     expect_as_pytorch(got, by_pytorch(model, example), look="the order of the inputs")
+
+
+def _expect_any_name(import_relay: Callable[..., Any]) -> None:
+    """Weights are in params whatever they are called, and whichever operator takes them."""
+    import torch
+
+    class Shifted(torch.nn.Module):
+        shift: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.gain = torch.nn.Parameter(torch.rand(5) + 1)
+            self.register_buffer("shift", torch.rand(5))
+
+        def forward(self, x: Any) -> Any:
+            return x * self.gain + self.shift
+
+    mod, params = import_relay(Shifted().eval(), (torch.ones(2, 5),))
+    weights = [name for name in graph(mod).inputs if name != "input_0"]
+    expect(
+        len(weights) == 2 and sorted(weights) == sorted(params),
+        expected="the weights gain and shift of a model in params",
+        seen=f"main takes {', '.join(weights)}, params has {', '.join(params) or 'nothing'}",
+        look="the second value that from_pytorch returns, all of it",
+    )
+
+
+def _expect_any_namespace(import_relay: Callable[..., Any]) -> None:
+    """A converter of an operator that is not PyTorch's own is used as well."""
+    import torch
+
+    from tvm_practice.labs.gated_layer import rms_norm_gate
+
+    class Gated(torch.nn.Module):
+        def forward(self, x: Any, z: Any) -> Any:
+            return rms_norm_gate(x, z, torch.ones(5), 0.5)
+
+    name = "tvm_practice::rms_norm_gate"
+    called: list[Any] = []
+
+    def converter(inputs: Sequence[Any], types: Any) -> Any:
+        called.append(types)
+        return inputs[0]
+
+    look = f"custom_convert_map: all of `converters`, {name!r} as well"
+    example = (torch.ones(2, 5), torch.ones(2, 5))
+    try:
+        import_relay(Gated().eval(), example, converters={name: converter})
+    except NotImplementedError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise fail(f"the converter of {name} used", reason, look) from error
+    expect(bool(called), expected=f"the converter of {name} used", seen="it was not", look=look)
 
 
 def _expect_inputs(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> None:
@@ -293,14 +347,17 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
     import torch
 
     class Scaled(torch.nn.Module):
+        whole: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
             self.scale = torch.nn.Parameter(torch.rand(()) + 1)  # a number, without a shape
+            self.register_buffer("whole", torch.arange(1, 6))
             self.conv = torch.nn.Conv2d(3, 5, 1, bias=False)
 
         def forward(self, x: Any) -> Any:
-            scale = self.scale * self.first * self.second
+            scale = self.scale * self.first * self.second * self.whole
             return torch.tanh(self.conv(x)).mean((2, 3)) * scale
 
     torch.manual_seed(int(fresh_rng().integers(1 << 30)))
@@ -308,7 +365,7 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
     shown = graph(optimized)
     expect(
         shown.inputs == ("input_0",),
-        expected="every weight bound, also one that is a single number",
+        expected="every weight bound, also one that is a single number, or of whole numbers",
         seen=f"a main function that takes {', '.join(shown.inputs)}",
         look="bind_params_by_name(main, params): all of params",
     )
@@ -1191,6 +1248,10 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (2.1, 1.0, 0.0, 0.6, False, "2.1 for 1 with rtol=0.6, which is of the reference"),
         (1.0, 2.1, 0.0, 0.51, False, "1 for 2.1 with rtol=0.51"),
         (1.0, 2.1, 0.0, 0.53, True, "1 for 2.1 within rtol=0.53 of the reference"),
+        (1.1 + 1e-7, 1.0, 0.1, 0.0, False, "1.1000001 for 1 with atol=0.1"),
+        (1.1 + 1e-7, 1.0, 0.0, 0.1, False, "1.1000001 for 1 with rtol=0.1"),
+        (1.1 - 1e-7, 1.0, 0.0, 0.1, True, "1.0999999 for 1 within rtol=0.1"),
+        (1.1 - 1e-7, 1.0, 0.1, 0.0, True, "1.0999999 for 1 within atol=0.1"),
         (1e30, 1.0001e30, 0.0, 1e-3, True, "1e30 for 1.0001e30 within rtol=1e-3"),
         (1e-30, 0.0, 0.0, 0.5, False, "1e-30 for 0 with atol=0"),
         (2**24 + 1, 2**24, 0.5, 0.0, False, "16777217 for 16777216, both int64"),

@@ -391,7 +391,17 @@ def check_softmax(softmax: Declare) -> None:
             (3, 200), (3, -200), (1e4, 0), (0.1, 0), (3, -1e6), (1e35, -1e37),
         ):  # fmt: skip
             x = rng.standard_normal(shape, dtype="float32") * np.float32(scale) + np.float32(offset)
-            _expect_softmax(run(x), x, f"for values around {offset or f'±{scale:g}'}")
+            found = run(x)
+            _expect_softmax(found, x, f"for values around {offset or f'±{scale:g}'}")
+            _expect_exact(found)
+
+
+def _expect_exact(found: Stages) -> None:
+    """Of a sum of 1 Y is the exponent itself: nothing that is added to be safe is so small."""
+    (whole,) = np.nonzero(found["row_sum"].reshape(-1) == 1)
+    what = "Y of rows whose row_sum is 1: their exponents"
+    look = "the division by row_sum: it is 1 at least, and needs nothing added to it"
+    expect_close(found["Y"][whole], found["exponent"][whole], what=what, look=look, atol=0, rtol=0)
 
 
 def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
@@ -409,8 +419,7 @@ def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
             want.astype("float32"),
             what=f"{name} {which}",
             look=look,
-            # An exponent of 1e-20 is as exact as one of 1, and a sum is 1 at least: nothing that
-            # is added to it, to be safe, is needed.
-            atol=1e-30,
+            # An exponent of 1e-30 is as exact as one of 1, and of what is far below it is 0.
+            atol=1e-37,
             rtol=2e-3 if x.shape[1] > _MANY else 5e-6 if name == "Y" else 1e-4,
         )

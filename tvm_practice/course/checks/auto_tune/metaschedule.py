@@ -30,7 +30,7 @@ from tvm_practice.course.expect import (
     show,
 )
 from tvm_practice.course.lowering import build_module
-from tvm_practice.course.nests import expect_loops
+from tvm_practice.course.nests import accumulation, expect_loops
 from tvm_practice.course.products import expect_product, matmul_function
 from tvm_practice.course.tuning_logs import committed, draw_seconds, expect_best
 from tvm_practice.engines import CURRENT, host_target
@@ -122,6 +122,13 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
         other = tvm.s_tir.Schedule(tvm.IRModule({"main": matmul_function(*sizes)}))
         metaschedule_space(other)
         _expect_sampled_factors(other)
+        around = accumulation(loop_nest(other.mod["main"]))[0]
+        expect_loops(
+            around[-1].kind == "vectorized" and around[0].kind == "parallel",
+            around,
+            f"the innermost loop vectorized and the outermost parallel, for sizes {sizes}",
+            "vectorize and parallel, whatever the sizes are: sampled factors divide them",
+        )
 
 
 _AT_ONCE = ("parallel", "vectorized")

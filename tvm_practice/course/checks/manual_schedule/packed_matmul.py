@@ -213,12 +213,15 @@ def check_order_packed(order_packed: Function) -> None:
         sizes = 2 * tile[0] - 1, 2 * tile[1] + 1, 7
         for rows_first in (False, True):
             _expect_ordered(order_packed, sizes, tile, unroll_k, rows_first)
-    for sizes, rows_first in (((7, columns, 5), False), ((rows, 9, 5), True)):
+    one = (rows, columns, 5)  # a single tile
+    for sizes, rows_first in (((7, columns, 5), False), ((rows, 9, 5), True), (one, False)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is outermost
         accepted(order_packed, schedule, steps, rows_first)
         wanted = _ordered_loops(sizes, (rows, columns), steps, rows_first)
         look = "schedule.parallel of the outermost loop, even if it has one iteration"
-        expect_nest(accumulation(nest_of(schedule))[0], wanted, look)
+        loops, update = accumulation(nest_of(schedule))
+        expect_nest(loops, wanted, look)
+        expect_local(schedule, update)
     for sizes, rows_first in (((rows, 9, 5), False), ((7, columns, 5), True)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is inside
         accepted(order_packed, schedule, steps, rows_first)
@@ -613,6 +616,18 @@ def _expect_packed_before(loops: Sequence[Loop], before: _Side, near: _Side, whe
         f"parallel, with {when} and {near.panels} {near.cut} panel{'s' * (near.panels != 1)}",
         seen=f"packed in {show(before.packing)}, used in {show(loops)}",
         look="rows_first alone decides which operand is packed before, whatever the sizes are",
+    )
+    if near.panels == 1:
+        return
+    at = next(at for at, loop in enumerate(loops) if loop.extent != 1)
+    expect(
+        (loops[at].kind, loops[at].extent) == ("parallel", near.panels)
+        and shared_loops(near.packing, loops) > at,
+        expected=f"{near.source} packed in the parallel loop over its {near.panels} {near.cut} "
+        f"panels, with {when} and {before.panels} {before.cut} "
+        f"panel{'s' * (before.panels != 1)}",
+        seen=f"packed in {show(near.packing)}, used in {show(loops)}",
+        look="rows_first alone decides which loop is parallel, whatever the sizes are",
     )
 
 
