@@ -541,3 +541,49 @@ edited(
     },
     message="started in the caller's folder",
 )
+
+
+edited(
+    "online_softmax",
+    "sum_plus_a_little",
+    {"/ total[i]": "/ (total[i] + te.const(1e-7, 'float32'))"},
+    message="single elements",
+)
+
+
+edited(
+    "online_softmax",
+    "exponent_at_least_tiny",
+    {
+        "te.exp(X[i, c] - maximum[i])": (
+            "te.exp(te.max(X[i, c] - maximum[i], te.const(-80, 'float32')))"
+        )
+    },
+    message=r"values of \S1e4",
+)
+
+
+edited(
+    "count_lines",
+    "raw_docstrings_count",
+    {
+        "elif token.type not in (*beside, tokenize.STRING):": (
+            "elif token.type not in (*beside, tokenize.STRING) or "
+            "token.string[:1] in 'rR' and token.type == tokenize.STRING:"
+        )
+    },
+    message="that are raw",
+)
+
+
+edited(
+    "count_lines",
+    "global_not_counted",
+    {
+        "            lines += not only_strings": (
+            "            lines += not only_strings and not "
+            "token.line.lstrip().startswith('global ')"
+        )
+    },
+    message="global, del",
+)

@@ -703,3 +703,29 @@ edited(
     {"tvm.target.Target(target)": "tvm.target.Target({**target, 'opt-level': 1})"},
     message="the function compiled for",
 )
+
+
+edited(
+    "target_for",
+    "names_of_others",
+    {
+        "    if machine not in targets:": (
+            "    machine = {'arm64': 'aarch64', 'wasm': 'wasm32'}.get(machine, "
+            "machine)\n"
+            "    if machine not in targets:"
+        )
+    },
+    message="not in the table",
+)
+
+
+edited(
+    "describe_target",
+    "prefers_256",
+    {
+        '512 if has("avx512f") else': (
+            '512 if has("avx512f") and "+prefer-256-bit" not in target.get("mattr", []) else'
+        )
+    },
+    message="512",
+)

@@ -1114,3 +1114,82 @@ edited(
     {"register_operator(name)\n": "register_operator(name.replace('practice', 'graded'))\n"},
     message="expected",
 )
+
+
+edited(
+    "extern_matmul",
+    "one_step_turned",
+    {
+        "np.matmul(view(a), view(b), out=view(c))": (
+            "np.matmul(view(a), view(b) if view(a).shape[1] > 1 else "
+            "view(b).reshape(1, -1)[:, ::-1], out=view(c))"
+        )
+    },
+    message="4 x 1",
+)
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "single_lane_not_zeroed",
+    {
+        "    schedule.decompose_reduction(S, schedule.get_loops(S)[1])\n": (
+            "    if lanes > 1:\n        schedule.decompose_reduction(S, schedule.get_loops(S)[1])\n"
+        )
+    },
+    message="set to zero",
+)
+
+
+edited(
+    "convert_relax",
+    "inputs_once_each",
+    {
+        "x, z, weight = (importer.env[each] for each in node.args[:3])": (
+            "x, z, weight = (importer.env[each] for each in node.all_input_nodes[:3])"
+        )
+    },
+    message="not enough values",
+)
+
+
+edited(
+    "convert_relax",
+    "second_call_by_first_kernel",
+    {
+        "    def convert(node": ("    made: list[Any] = []\n\n    def convert(node"),
+        ("        func = kernel(tuple(int(extent) for extent in x.ty.shape), node.args[3])"): (
+            "        made.append(kernel(tuple(int(extent) for extent in "
+            "x.ty.shape), node.args[3]))\n"
+            "        func = made[0] if len(made) == 2 else made[-1]"
+        ),
+    },
+    message="model's result",
+)
+
+
+edited(
+    "convert_relay",
+    "schedule_of_first",
+    {
+        "    give_strategy(name, compute, schedule)": (
+            "    kept = globals().setdefault('_kept_schedule', schedule)\n"
+            "    give_strategy(name, compute, kept)"
+        )
+    },
+    message="registered before",
+)
+
+
+edited(
+    "offload_linear",
+    "one_pattern_for_several_inputs",
+    {
+        "        relax.transform.FuseOpsByPattern(patterns": (
+            "        relax.transform.CanonicalizeBindings(),\n"
+            "        relax.transform.FuseOpsByPattern(patterns[:1] if "
+            "len(mod['main'].params) > 1 else patterns"
+        )
+    },
+    message="three inputs",
+)

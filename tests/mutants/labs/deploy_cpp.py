@@ -803,3 +803,19 @@ edited(
     {"import_relax(model, example)": "import_relax(model.double().float(), example)"},
     message="only read",
 )
+
+
+edited(
+    "image_to_label",
+    "label_of_softmax",
+    {
+        "relax.op.argmax(logits, axis=1)": "relax.op.argmax(shares, axis=1)",
+        ("            shares = builder.emit(relax.op.nn.softmax(logits, axis=1))\n"): "",
+        "            label = builder.emit": (
+            "            shares = builder.emit(relax.op.nn.softmax(logits, "
+            "axis=1))\n"
+            "            label = builder.emit"
+        ),
+    },
+    message="whose logit is 2e-9",
+)

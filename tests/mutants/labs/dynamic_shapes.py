@@ -1007,3 +1007,52 @@ edited(
     {"errors[shape] = error": "errors[tuple(got.shape)] = error"},
     message="the extents that draw was given",
 )
+
+
+edited(
+    "verify_over_range",
+    "default_of_a_thousandth",
+    {"tolerance: float = 1e-4": "tolerance: float = 1e-3"},
+    message="unless a tolerance is given",
+)
+
+
+edited(
+    "verify_over_range",
+    "equal_bounds_equal_extents",
+    {
+        "shapes.add(tuple(random.randint(1, bound) for bound in bounds))": (
+            "shapes.add((random.randint(1, bounds[0]),) * len(bounds) if "
+            "len(set(bounds)) == 1 else tuple(random.randint(1, bound) for "
+            "bound in bounds))"
+        )
+    },
+    message="separately, also of bounds",
+)
+
+
+edited(
+    "import_dynamic",
+    "short_names_unbounded",
+    {
+        ("torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()"): (
+            "torch.export.Dim(name, min=1, max=most if len(name) > 1 else "
+            "None) for name, most in bounds.items()"
+        )
+    },
+    message="tir_var_upper_bound",
+)
+
+
+edited(
+    "schedule_dynamic",
+    "annotated_sum",
+    {
+        "    schedule.parallel(i_outer)": (
+            "    schedule.parallel(i_outer)\n"
+            "    schedule.unroll(k) if False else schedule.annotate(k, "
+            "'pragma_auto_unroll_max_step', 16)"
+        )
+    },
+    message="without annotations",
+)

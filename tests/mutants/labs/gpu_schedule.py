@@ -1324,3 +1324,22 @@ edited(
     {"m % 16 == n % 16 == k % 16 == 0": "m * n * k % 4096 == 0"},
     message="the values 0 for",
 )
+
+
+edited(
+    "register_tile_classic",
+    "square_tile_by_columns",
+    {
+        (
+            "    k_outer, k_inner = "
+            "schedule[local].split(local.op.reduce_axis[0], factor=step)\n"
+            "    schedule[local].reorder(k_outer, k_inner, i, j)"
+        ): (
+            "    k_outer, k_inner = "
+            "schedule[local].split(local.op.reduce_axis[0], factor=step)\n"
+            "    schedule[local].reorder(k_outer, k_inner, *([j, i] if rows == "
+            "columns else [i, j]))"
+        )
+    },
+    message="rows of the tile outside",
+)

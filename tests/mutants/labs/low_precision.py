@@ -86,7 +86,7 @@ def carries_with_a_shift(x):
     return np.where(np.isnan(x), 0x7FC0, upper).astype("uint16")
 
 
-@right("round_to_bfloat16")
+@mutant("round_to_bfloat16", message="by a library")
 def by_torch(x):
     import torch
 
@@ -1418,4 +1418,31 @@ edited(
     "a_stride_of_8192_steps",
     {"T.int64(2 * k)": "T.int64(2 * min(k, 8192))"},
     message="C of 16 rows",
+)
+
+
+edited(
+    "schedule_vnni",
+    "single_step_zeroed_inside",
+    {
+        "schedule.decompose_reduction(block, k_outer)": (
+            "schedule.decompose_reduction(block, k_outer if "
+            "int(schedule.get(k_outer).extent) > 1 else i_inner)"
+        )
+    },
+    message="decompose_reduction",
+)
+
+
+@mutant("round_to_bfloat16", message="by a change of type")
+def by_a_change_of_type(x: np.ndarray) -> np.ndarray:
+    bits: np.ndarray = x.astype("bfloat16").view("uint16")
+    return bits
+
+
+edited(
+    "quantize",
+    "scale_of_a_millionth",
+    {"np.rint(moved / scale)": "np.rint(moved / np.maximum(scale, 1e-6))"},
+    message="2\\*\\*-40",
 )

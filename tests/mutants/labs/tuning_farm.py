@@ -757,3 +757,56 @@ edited(
     },
     message="of 1 inputs",
 )
+
+
+edited(
+    "request_worker",
+    "key_in_lower_case",
+    {"tracker.request(key,": "tracker.request(key.lower(),"},
+    message="Rack-7",
+)
+
+
+edited(
+    "survive_lost_worker",
+    "all_sent_again",
+    {
+        (
+            "        futures = runner.run([inputs[index] for index in left])\n"
+            "        for index, future in zip(left, futures, strict=True):"
+        ): (
+            "        futures = runner.run(list(inputs))\n"
+            "        for index, future in enumerate(futures):\n"
+            "            if index not in left:\n"
+            "                continue"
+        )
+    },
+    message="sent out again",
+)
+
+
+edited(
+    "measure_remotely",
+    "clock_on_this_side",
+    {
+        "np.array(timer(*arguments, output).results)": (
+            "np.array([__import__('timeit').timeit(lambda: "
+            "module['main'](*arguments, output), number=number) / number for _ "
+            "in range(repeats)])"
+        )
+    },
+    message="no time_evaluator",
+)
+
+
+edited(
+    "survive_lost_worker",
+    "one_kind_of_loss",
+    {
+        "if is_lost(results[index].error_msg)]": (
+            "if is_lost(results[index].error_msg) and 'Connection' in "
+            "str(results[index].error_msg)]"
+        )
+    },
+    message="run again",
+)

@@ -176,7 +176,12 @@ def _expect_others_refused(target_for: Function) -> None:
         for machine in _MACHINES
         for at, letter, skip in ((len(machine) - 1, "1", 1), (len(machine), "5", 0), (0, "i", 0))
     ]
-    for other in ("pdp-11", "x86-64", "X86-64-V3", "aarch64 ", "", *near):
+    # As other programs call the same machines, or ones like them.
+    elsewhere = (
+        *("arm64", "armv8", "cortex-a72", "amd64", "x86_64", "x86_64-v3", "x86-64-v1", "x64"),
+        *("wasm", "wasm64", "wasi", "x86_64-linux-gnu", "aarch64-linux-gnu", "native"),
+    )
+    for other in ("pdp-11", "x86-64", "X86-64-V3", "aarch64 ", "", *near, *elsewhere):
         try:
             got = target_for(other)
         except ValueError as error:
@@ -216,6 +221,10 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86, "sandybridge"), "x86_64", 256, False, "avx, which came before avx2, and fma"),
     (_with(_X86, "haswell", "-fma"), "x86_64", 256, False, "mattr, which takes fma away"),
     (_with(_X86, "haswell", "+avx512f"), "x86_64", 512, True, "avx512f, without its extensions"),
+    (
+        _with(_X86, "skylake-avx512", "+prefer-256-bit"),
+        *("x86_64", 512, True, "the table: 512 with avx512f, whatever is preferred"),
+    ),
     (_with(_X86, "nehalem"), "x86_64", 128, False, "avx"),
     (_with(_X86, "", "+avx2", "+fma"), "x86_64", 256, True, "mattr, which adds avx2 and fma"),
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),

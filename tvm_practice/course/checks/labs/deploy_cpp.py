@@ -354,6 +354,34 @@ def check_image_to_label(image_to_label: Function) -> None:
     wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(wide.tolist()))
     _expect_labels(wrapped, model, mean, wide, (height, width))
     _expect_exact_mean(image_to_label)
+    _expect_largest_logit(image_to_label)
+
+
+def _expect_largest_logit(image_to_label: Function) -> None:
+    """Logits that differ by less than a softmax in float32 can tell."""
+    import torch
+
+    from solutions.relay_import import build_relax, optimize_relax
+    from tvm_practice.tvm_export.running import RelaxRunner
+
+    linear = torch.nn.Linear(3, 7)
+    model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(1), linear).eval()
+    best = int(fresh_rng().integers(1, 7))
+    with torch.no_grad():
+        linear.weight.zero_()
+        linear.bias.copy_(1e-9 * torch.rand(7))
+        linear.bias[best] = 2e-9
+    wrapped = image_to_label(_imported(model, _image(4, 5)), (0.5,) * 3, (0.2,) * 3)
+    runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
+    runner.set_inputs([np.full((1, 4, 5, 3), 9, "uint8")])
+    runner.run()
+    label = int(runner.outputs()[0][0])
+    expect(
+        label == best,
+        expected=f"class {best}, whose logit is 2e-9, the others' less",
+        seen=f"class {label}",
+        look="argmax of the logits: in a softmax of float32 these are all equal",
+    )
 
 
 def _expect_exact_mean(image_to_label: Function) -> None:

@@ -1,8 +1,10 @@
 """Lab 8's exercises and how they are graded: values against numpy, then loops and calls."""
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -164,6 +166,29 @@ def check_round_to_bfloat16(round_to_bfloat16: Function) -> None:
     deep = (*(ties.reshape(each) for each in shapes), drawn[:36].reshape(3, 4, 3, 11))
     for x in (drawn, drawn.T, drawn[:0], *single, drawn[::-1], many, *deep):
         _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever that is")
+    own = "rounded by integer arithmetic on the bits of x"
+    look = 'x.view("uint32"), a rounding term that is added, and >> 16'
+    libraries = dict.fromkeys(("ml_dtypes", "torch", "jax", "tensorflow"))
+    try:
+        with mock.patch.dict(sys.modules, libraries):
+            round_to_bfloat16(drawn.copy().view(_Watched))
+    except ImportError as error:
+        raise fail(own, f"by a library: {error}", look) from error
+    except _Converted as error:
+        raise fail(own, "by a change of type, to a library's bfloat16", look) from error
+
+
+class _Converted(Exception):
+    """An array was made one of bfloat16."""
+
+
+class _Watched(np.ndarray):
+    """An array that becomes none of bfloat16, as a library of number types makes one."""
+
+    def astype(self, dtype: Any, *given: Any, **named: Any) -> Any:
+        if np.dtype(dtype).name == "bfloat16":
+            raise _Converted
+        return super().astype(dtype, *given, **named)
 
 
 def _expect_rounded(function: Function, x: np.ndarray, name: str, look: str) -> None:
@@ -388,6 +413,9 @@ def check_quantize(quantize: Function) -> None:
     products = rng.integers(-100, 100, (60, 6)).astype("float32") / 2 * scales
     inexact = {"scale": scales, "zero_point": 0, "signed": True}
     _expect_quantized(quantize, products, "scales of 3 to 1001", inexact)
+    for power in (-40, 40):
+        tiny = {"scale": 2.0**power, "zero_point": zero, "signed": False}
+        _expect_quantized(quantize, halves * np.float32(2.0**power), f"a scale of 2**{power}", tiny)
     huge = np.array([[1e10, -1e10, 3e38, -3e38, np.inf, -np.inf]], "float32")
     _expect_quantized(quantize, huge, "numbers beyond int32", cases[0][1])
 
@@ -705,6 +733,7 @@ def check_schedule_vnni(schedule_vnni: Function) -> None:
         (8, (24, 16, 112)),
         (24, (48, 8, 32)),
         (4, (4, 8, 16)),  # a single tile
+        (3, (6, 4, 32)),  # a single step
     ):
         schedule, block = _product_schedule(m, k, n)
         schedule_vnni(schedule, block, rows=rows, intrinsic=VNNI)

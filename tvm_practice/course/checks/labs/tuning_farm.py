@@ -57,7 +57,7 @@ def _started_farm() -> "LocalFarm":
 
     stack = ExitStack()
     atexit.register(stack.close)
-    return stack.enter_context(LocalFarm(1, key="cpu"))
+    return stack.enter_context(LocalFarm(1, key="Rack-7.CPU"))
 
 
 class _Waits(Exception):
@@ -105,7 +105,7 @@ def _expect_raises(
 def _demonstrate_request(request_worker: Function) -> str:
     farm = _farm()
     limits = {"wait_seconds": 5, "session_seconds": 20}
-    session = request_worker(farm.host, farm.port, "cpu", **limits)
+    session = request_worker(farm.host, farm.port, farm.key, **limits)
     lines = [f"cpu: a session, and 41 + 1 is {session.get_function('rpc.test.addone')(41)} there"]
     try:
         request_worker(farm.host, farm.port, "gpu", wait_seconds=0.2, session_seconds=20)
@@ -293,7 +293,7 @@ def _expect_no_request_left(request_worker: Function) -> None:
     from tvm_practice.farm.local import SilentServer
 
     farm = _farm()
-    nobody = f"nobody-{uuid.uuid4()}"
+    nobody = f"Nobody-{uuid.uuid4()}"
     look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and the exception that is raised"
     began = time.monotonic()
     with _limits() as limits, _expect_closed(farm.port):
@@ -492,7 +492,7 @@ def _expect_measured(measure_remotely: Function) -> None:
     )
     _expect_uploaded(upload, library)
     expect(
-        len(evaluators) > 0,
+        len(measured) > 0,
         expected="time_evaluator times the function, with its loop on the worker",
         seen="no time_evaluator: a clock here times the network as well",
         look="module.time_evaluator",
@@ -810,7 +810,10 @@ class _Scripted:
         rounds: the trials of each call of `run`.
     """
 
-    LOST = "RPCRunner: An exception occurred\nConnection reset by peer"
+    LOST = (
+        "Connection reset by peer", "Broken pipe", "Timeout, killed after 30 seconds",
+        "Cannot request cpu after 1 retry", "Connection refused",
+    )  # fmt: skip
     WRONG = "RPCRunner: An exception occurred\nRPCSessionTimeoutError: Your 20s session has expired"
 
     def __init__(self, losing: Sequence[int], *, wrong: Sequence[int] = ()):
@@ -830,7 +833,9 @@ class _Scripted:
         if trial in self._wrong:
             return RunnerResult(None, self.WRONG)
         if self.runs[trial] <= self._losing[trial]:
-            return RunnerResult(None, f"{self.LOST} (run {self.runs[trial]})")
+            how = self.LOST[(trial + self.runs[trial]) % len(self.LOST)]
+            text = f"RPCRunner: An exception occurred\n{how} (run {self.runs[trial]})"
+            return RunnerResult(None, text)
         return RunnerResult([float(trial + 1)], None)
 
 
@@ -974,6 +979,14 @@ def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) ->
         expected="the lost trials run again together, in 2 more calls of runner.run",
         seen=f"{len(rounds) - 1} more calls: the other workers idle",
         look="one call of runner.run with all trials that are left",
+    )
+    sent = [sum(each.count(index) for each in rounds) for index in range(len(runner.runs))]
+    again = [index for index, times in enumerate(sent) if times > runner.runs[index]]
+    expect(
+        not again,
+        expected="only the trials that lost their workers sent out again",
+        seen=f"{len(again)} others as well, whose results were not looked at",
+        look="the list given to runner.run: the trials that are left",
     )
     expect(
         all(runner.runs[index] == 1 for index in never_lost),

@@ -87,10 +87,14 @@ def declared_by(function: Callable[..., Any], shape: tuple[int, ...], eps: float
     return [*inputs, function(*inputs, eps=eps)]
 
 
-def model_of(eps: Sequence[float], columns: int, *, cut: bool = False) -> Any:
+def model_of(
+    eps: Sequence[float], columns: int, *, cut: bool = False, all_told: bool = False
+) -> Any:
     """Calls of the operator, each on the ReLU of the one before; called with x and z.
 
     Each call has a weight of its own. With `cut`, the last is of the first row of x and z alone.
+    With `all_told`, the last but one is of one tensor as x and as z, and the model returns the sum
+    of all results, because the next norm would undo a wrong scale.
     """
     import torch
 
@@ -105,31 +109,38 @@ def model_of(eps: Sequence[float], columns: int, *, cut: bool = False) -> Any:
             self.weights = torch.nn.ParameterList(drawn)
 
         def forward(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+            results = []
             for at, (each, weight) in enumerate(zip(eps, self.weights, strict=True)):
                 if cut and at == len(eps) - 1:
                     x, z = x[:1], z[:1]
-                x = torch.relu(rms_norm_gate(x, z, weight, each))
-            return x
+                gate = x if all_told and at == len(eps) - 2 else z
+                x = torch.relu(rms_norm_gate(x, gate, weight, each))
+                results.append(x)
+            return sum(results[:-1], x) if all_told else x
 
     return Model().eval()
 
 
 def drawn_model(
-    eps: Sequence[float], shape: tuple[int, ...], *, cut: bool = False
+    eps: Sequence[float], shape: tuple[int, ...], *, cut: bool = False, all_told: bool = False
 ) -> tuple[Any, tuple[Any, ...], np.ndarray]:
-    """A model, inputs, and what it should return."""
+    """A model as `model_of` makes it, inputs, and what it should return."""
     import torch
 
-    model = model_of(eps, shape[-1], cut=cut)
-    x, z, _ = draw_inputs(shape)
-    want = x
-    for each, parameter in zip(eps, model.weights, strict=True):
+    model = model_of(eps, shape[-1], cut=cut, all_told=all_told)
+    given = x, z = draw_inputs(shape)[:2]
+    results: list[np.ndarray] = []
+    for at, (each, parameter) in enumerate(zip(eps, model.weights, strict=True)):
         weight = draw_inputs(shape)[-1]
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(weight))
-        want = np.maximum(right_values(want, z, weight, each), 0)
-    want = want[:1] if cut else want
-    return model, (torch.from_numpy(x), torch.from_numpy(z)), want
+        if cut and at == len(eps) - 1:
+            x, z = x[:1], z[:1]
+        gate = x if all_told and at == len(eps) - 2 else z
+        x = np.maximum(right_values(x, gate, weight, each), 0)
+        results.append(x)
+    want = sum(results[:-1], x) if all_told else x
+    return model, tuple(map(torch.from_numpy, given)), want
 
 
 def expect_map(converters: Any, key: str) -> None:

@@ -270,6 +270,8 @@ def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> Non
             )
     if 1 < lanes < shape[-1]:
         _expect_lanes(around, inside, shape[-1], lanes)
+    elif lanes == 1:
+        _expect_zeroed(around, inside, [each for _, each in around if each.writes in each.reads])
 
 
 def _schedule(function: Callable[..., Any], shape: tuple[int, ...], lanes: int) -> Any:
@@ -342,13 +344,20 @@ def _expect_lanes(
         look="rfactor of the inner loop of `lanes` iterations, and schedule.vectorize of the last "
         "loop of the block that rfactor returns",
     )
-    for each in (partial, joined):
+    _expect_zeroed(around, inside, (partial, joined))
+
+
+def _expect_zeroed(
+    around: _Paths, inside: Mapping[int, Sequence[Loop]], sums: Sequence[Statement]
+) -> None:
+    """Each of these sums is set to zero by another statement, outside its loops."""
+    for each in sums:
         zeroed = [
             inside[id(other)]
             for _, other in around
             if other.writes == each.writes and other is not each
         ]
-        own = {id(loop) for loop in inside[id(each)]}
+        own = {id(loop) for loop in _longer(inside[id(each)])}
         expect(
             len(zeroed) == 1 and not own & {id(loop) for loop in zeroed[0]},
             expected=f"{each.writes} set to zero by a statement before the loop that adds to it",

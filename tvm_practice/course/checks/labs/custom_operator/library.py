@@ -60,7 +60,7 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
     rows, columns = (int(each) for each in rng.choice(np.arange(20, 40), 2, False))
     inner = int(rng.integers(500, 700))
     A, B = te.placeholder((rows, inner), name="A"), te.placeholder((inner, columns), name="B")
-    for m, n, k in ((1, 5, 3), (7, 7, 7), (6, 1, 2), (6, 6, 2), (3, 2, 700_001)):
+    for m, n, k in ((1, 5, 3), (7, 7, 7), (6, 1, 2), (6, 6, 2), (4, 3, 1), (3, 2, 700_001)):
         others = te.placeholder((m, k), name="P"), te.placeholder((k, n), name="Q")
         product = [*others, _extern_product(extern_matmul, *others, (m, n))]
         kernel = tvm.compile(te.create_prim_func(product), host_target())["main"]
@@ -287,12 +287,37 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
     with torch.inference_mode():
         want = model(*example).numpy()
     expect_close(got, want, what="the model's result", look="the subgraphs that the patterns match")
+    _expect_each_input(offload_linear)
     _, _, later = _offloaded(offload_linear, model, example)
     expect(
         len(later) == len(given),
         expected="the linear layers given to the backend that is named, another one this time",
         seen=f"{len(later)} of {len(given)} functions",
         look="patterns that are kept from an earlier call's backend",
+    )
+
+
+def _expect_each_input(offload_linear: Callable[..., Any]) -> None:
+    """Linear layers are offloaded whichever of a model's inputs they take."""
+    import torch
+
+    class Sum(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(6, 5, bias=False)
+            self.second, self.third = torch.nn.Linear(7, 5), torch.nn.Linear(8, 5, bias=False)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> Any:
+            return torch.relu(self.first(x)) + torch.relu(self.second(y)) * self.third(z)
+
+    example = tuple(torch.ones(3, width) for width in (6, 7, 8))
+    _, _, given = _offloaded(offload_linear, Sum().eval(), example)
+    names = sorted(_composite_of(each).rpartition(".")[2] for each in given)
+    expect(
+        names == ["linear", "linear", "linear_bias"],
+        expected="of a model of three inputs two linear layers offloaded, and one with a bias",
+        seen=", ".join(names) or "none",
+        look="the list of patterns: both of them, for every module",
     )
 
 

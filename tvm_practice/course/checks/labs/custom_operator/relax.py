@@ -80,7 +80,7 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     shape = (2, int(rng.integers(2, 5)), int(rng.integers(5, 9)), 8 * int(rng.integers(2, 6)))
     small = float(rng.uniform(1e-7, 9e-7))
     eps = (0.25, small, 0.0, small, small)
-    model, example, want = drawn_model(eps, shape, cut=True)
+    model, example, want = drawn_model(eps, shape, cut=True, all_told=True)
     with quiet_frontends():
         module = import_relax(model, example, converters=converters)
     expect(

@@ -492,6 +492,21 @@ def check_convert_relay(convert_relay: Callable[..., Any]) -> None:
     )
     (got,) = run_relay(library, [each.numpy() for each in example])
     expect_close(got, want, what="the model's result", look="the order of the call's arguments")
+    scheduled.clear()
+    _expect_own_functions(later, other, scheduled)
+
+
+def _expect_own_functions(name: str, given: _Called, others: list[Any]) -> None:
+    """A call of an operator is made loops by its own functions, not by an earlier operator's."""
+    from tvm.relay.op.op import get
+
+    _built(_relay_calls(get(name), (2, 16), (0.25,)))
+    expect(
+        bool(given.eps) and bool(given.scheduled) and not others,
+        expected=f"the compute and the schedule that were given for {name}",
+        seen="those of an operator that was registered before it",
+        look="what is kept from an earlier call",
+    )
 
 
 def _expect_two_calls(mod: Any, name: str) -> None:

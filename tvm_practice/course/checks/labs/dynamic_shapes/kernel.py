@@ -26,6 +26,7 @@ from tvm_practice.course.expect import (
     show_nest,
     varied,
 )
+from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.rules.cpu.loops import constant
 from tvm_practice.viz.loop_nest import Node, format_nest, loop_nest, paths
@@ -204,6 +205,7 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
                 f"it refuses: {reason}",
                 "the order: pad_einsum first, decompose_reduction last",
             ) from error
+        expect_no_pragma(schedule)
         function = schedule.mod["main"]
         nest = loop_nest(function)
         loops = _expect_dynamic_tiles(nest, k, m // columns, rows, columns)

@@ -100,7 +100,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
                 look="repeat_interleave returns another tensor",
             )
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
-    _expect_one_symbol(import_dynamic, first, 3)
+    _expect_one_symbol(import_dynamic, str(rng.choice(list("bnt"))), 3)
     _expect_integers(import_dynamic, first)
     _expect_many_tensors(import_dynamic, first)
     _expect_three_symbols(import_dynamic)
@@ -192,6 +192,14 @@ def _expect_one_symbol(import_dynamic: Function, name: str, most: int) -> None:
         look="one torch.export.Dim for each name, on each of its axes",
     )
     _expect_from_one(mod["main"], x[:1])
+    given = (mod["main"].attrs or {}).get("tir_var_upper_bound") or {}
+    limits = {str(each): int(value) for each, value in given.items()}
+    expect(
+        limits.get(str(x[0])) == most,
+        expected=f"the attribute tir_var_upper_bound with {most} for {name}",
+        seen=str(limits or "none"),
+        look="torch.export.Dim(name, min=1, max=bound), whatever the name is",
+    )
 
 
 def _expect_three_symbols(import_dynamic: Function) -> None:

@@ -199,6 +199,22 @@ def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> N
             raise fail(
                 f"an error of {error} passes with tolerance=0.1", str(refused), "`tolerance`"
             ) from refused
+    for error, right in ((0.9e-4, True), (1.2e-4, False)):  # without a tolerance
+        refusal = None
+        try:
+            verify_over_range(
+                lambda x, by=error: np.zeros(x.shape) + by,
+                lambda x: np.zeros(x.shape), _positive, bounds,
+            )  # fmt: skip
+        except ValueError as refused:
+            refusal = refused
+        expect(
+            (refusal is None) == right,
+            expected=f"an error of {error:g} {'accepted' if right else 'refused'} unless a "
+            "tolerance is given",
+            seen="it was refused" if refusal else "it was accepted",
+            look="the default of `tolerance`, 1e-4",
+        )
     try:
         verify_over_range(
             lambda x: np.zeros_like(x) + np.float32(0.5),
@@ -265,6 +281,15 @@ def _expect_drawn(verify_over_range: Function) -> None:
             look="random.randint(1, bound) for each symbol",
         )
     _expect_both_ends(verify_over_range)
+    same: list[tuple[int, ...]] = []
+    for _ in range(3):
+        verify_over_range(_noting(same), np.sqrt, _positive, (9, 9))
+    expect(
+        any(a != b and not {a, b} <= {1, 9} and not {a, b} <= {3, 5, 7} for a, b in same),
+        expected="extents drawn for each symbol separately, also of bounds that are equal, (9, 9)",
+        seen="in 3 calls none but the same extent twice",
+        look="random.randint(1, bound) for each symbol",
+    )
 
 
 def _expect_both_ends(verify_over_range: Function) -> None:

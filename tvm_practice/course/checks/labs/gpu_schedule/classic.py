@@ -310,6 +310,19 @@ def _expect_axis(schedule: Any, local: Any, k_outer: Any, step: int) -> None:
         seen=str(getattr(k_outer, "var", type(k_outer).__name__)),
         look="the return statement, and split of local.op.reduce_axis[0] alone",
     )
+    places = [
+        next(
+            (at for at, leaf in enumerate(schedule[local].leaf_iter_vars) if leaf.same_as(axis)), 0
+        )
+        for axis in local.op.axis
+    ]
+    expect(
+        places == sorted(places),
+        expected="in the local stage the rows of the tile outside its columns, also if there are "
+        "as many",
+        seen="columns outside rows",
+        look="schedule[local].reorder(k_outer, k_inner, *local.op.axis)",
+    )
 
 
 def _expect_adjacent(
