@@ -125,7 +125,7 @@ def _compared(file: Path, shape: Sequence[int]) -> dict[str, Any]:
 
     onnxruntime: Any = importlib.import_module("onnxruntime")
     model = onnx.load(file)
-    module, decisions, run = _built(model)
+    module, decisions, run = built(model)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
@@ -152,7 +152,7 @@ def _step(model: Any) -> float | None:
     return float(numpy_helper.to_array(scales[last.input[1]]))
 
 
-def _built(model: Any) -> tuple[Any, list[Any], Any]:
+def built(model: Any) -> tuple[Any, list[Any], Any]:
     """A model's optimized module, the rules' decisions, and a function that runs it."""
     from tvm_practice.tvm_export import channels_last
     from tvm_practice.tvm_export.importers.onnx import import_model, input_tensors
@@ -424,7 +424,7 @@ def float_operators() -> dict[str, float]:
         session = onnxruntime.InferenceSession(model.SerializeToString())
         names = [each.name for each in model.graph.input]
         [want] = session.run(None, dict(zip(names, arrays, strict=True)))
-        *_, run = _built(model)
+        *_, run = built(model)
         [got] = run(arrays)
         assert got.dtype == want.dtype and got.shape == want.shape, (name, got.shape, want.shape)
         found[name] = float(np.abs(got - want).max() / np.abs(want).max())
@@ -446,7 +446,7 @@ def _off(case: tuple[Any, list[np.ndarray]]) -> int:
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     names = [each.name for each in model.graph.input]
     [want] = session.run(None, dict(zip(names, inputs, strict=True)))
-    *_, run = _built(model)
+    *_, run = built(model)
     [got] = run(inputs)
     assert got.dtype == want.dtype, (got.dtype, want.dtype)
     off = np.abs(got.astype("float64") - want.astype("float64")).max()

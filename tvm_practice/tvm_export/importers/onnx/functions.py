@@ -4,7 +4,11 @@ import importlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tvm_practice.tvm_export.importers.onnx import fused_functions, quantized_functions
+from tvm_practice.tvm_export.importers.onnx import (
+    attention_functions,
+    fused_functions,
+    quantized_functions,
+)
 from tvm_practice.tvm_export.importers.onnx.graphs import STANDARD, opset, renamed_nodes
 
 
@@ -37,7 +41,11 @@ def _replacement(
 ) -> list[Any] | None:
     """The nodes that a node stands for; None where it stays."""
     if node.domain == quantized_functions.DOMAIN:
-        return fused_functions.body_of(node) or quantized_functions.body_of(node)
+        return (
+            fused_functions.body_of(node)
+            or quantized_functions.body_of(node)
+            or attention_functions.body_of(node, graph)
+        )
     if node.domain in STANDARD and node.op_type in fused_functions.IN_ONNX:
         return fused_functions.body_of(node)
     if node.domain in STANDARD and node.op_type in converted:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tvm_practice.tvm_export.importers.onnx.graphs import attributes
 
 DOMAIN = "com.microsoft"
@@ -105,39 +107,35 @@ def _product_of_blocks(node: Any) -> list[Any] | None:
     The weights are (outputs, blocks, bytes). Zero points come two in a byte too, or are 8. None for
     other numbers of bits, zero points that are not bytes, and rows in another order.
     """
-    helper: Any = importlib.import_module("onnx.helper")
     body, given = Body(node), attributes(node)
     if given.get("bits", 4) != 4 or body.input(4):
         return None
     inputs, outputs, size = int(given["K"]), int(given["N"]), int(given["block_size"])
     blocks = -(-inputs // size)
 
-    def constant(values: Sequence[int], kind: str, shape: Sequence[int]) -> str:
-        number = getattr(importlib.import_module("onnx").TensorProto, kind)
-        return body.add("Constant", [], value=helper.make_tensor("value", number, shape, values))
+    def whole(*values: int) -> str:
+        return body.constant(np.array(values, np.int64))
 
     def numbers(packed: str, count: int) -> str:
         """Each byte's low half, then its high one, as (outputs, blocks, count) of float32."""
-        one = constant([1], "INT64", [1])
-        rows = body.add("Reshape", [packed, constant([outputs, -1, 1], "INT64", [3])])
-        sixteen = constant([16], "UINT8", [])
+        one = whole(1)
+        rows = body.add("Reshape", [packed, whole(outputs, -1, 1)])
+        sixteen = body.constant(np.array(16, np.uint8))
         low, high = (body.add(each, [rows, sixteen]) for each in ("Mod", "Div"))
         both = body.add("Concat", [low, high], axis=2)
-        flat = body.add("Reshape", [both, constant([outputs, -1], "INT64", [2])])
-        ends = constant([0], "INT64", [1]), constant([blocks * count], "INT64", [1])
+        flat = body.add("Reshape", [both, whole(outputs, -1)])
+        ends = whole(0), whole(blocks * count)
         flat = body.add("Slice", [flat, *ends, one])
-        whole = body.add("Reshape", [flat, constant([outputs, blocks, count], "INT64", [3])])
-        return body.add("Cast", [whole], to=float32())
+        rows = body.add("Reshape", [flat, whole(outputs, blocks, count)])
+        return body.add("Cast", [rows], to=float32())
 
-    scales = body.add("Reshape", [node.input[2], constant([outputs, blocks, 1], "INT64", [3])])
+    scales = body.add("Reshape", [node.input[2], whole(outputs, blocks, 1)])
     wide = body.add("Cast", [scales], to=float32())
     eight = body.add("Constant", [], value_float=8.0)
     zeros = numbers(node.input[3], 1) if body.input(3) else eight
     apart = body.add("Sub", [numbers(node.input[1], size), zeros])
-    rows = body.add(
-        "Reshape", [body.add("Mul", [apart, wide]), constant([outputs, -1], "INT64", [2])]
-    )
-    ends = [constant([each], "INT64", [1]) for each in (0, inputs, 1)]
+    rows = body.add("Reshape", [body.add("Mul", [apart, wide]), whole(outputs, -1)])
+    ends = [whole(each) for each in (0, inputs, 1)]
     weight = body.add("Transpose", [body.add("Slice", [rows, *ends])], perm=[1, 0])
     weight = body.add("CastLike", [weight, node.input[0]])
     return body.ended(body.biased(body.add("MatMul", [node.input[0], weight]), 5), ())
@@ -207,11 +205,20 @@ class Body:
         """What was made plus an input, if that is given."""
         return self.add("Add", [made, self.input(place)]) if self.input(place) else made
 
+    def constant(self, value: np.ndarray) -> str:
+        """A tensor that is known."""
+        helper: Any = importlib.import_module("onnx.numpy_helper")
+        return self.add("Constant", [], value=helper.from_array(np.asarray(value)))
+
+    def asks(self, place: int) -> bool:
+        """Whether the node has a further output."""
+        return place < len(self._node.output) and bool(self._node.output[place])
+
     def output(self, made: str, place: int) -> None:
         """Name a tensor that was made as a further output, if that output is asked for."""
         helper: Any = importlib.import_module("onnx.helper")
-        if place < len(self._node.output) and (name := self._node.output[place]):
-            self._nodes.append(helper.make_node("Identity", [made], [name]))
+        if self.asks(place):
+            self._nodes.append(helper.make_node("Identity", [made], [self._node.output[place]]))
 
     def ended(self, made: str, places: Sequence[int]) -> list[Any]:
         """All nodes, of which the last quantizes `made`, if there is a scale."""
@@ -232,3 +239,8 @@ def _names(node: Any) -> Iterator[str]:
 def float32() -> int:
     onnx: Any = importlib.import_module("onnx")
     return int(onnx.TensorProto.FLOAT)
+
+
+def int64() -> int:
+    onnx: Any = importlib.import_module("onnx")
+    return int(onnx.TensorProto.INT64)
