@@ -135,6 +135,38 @@ def asks_whether_it_is_compiled() -> Made:
     return _model(body, torch.randn(2, 4))
 
 
+def reads_data() -> Made:
+    """As older code does where it would say `detach` today."""
+
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        y = layer(x)
+        y.data.clamp_(min=-0.1)
+        return torch.cat([y.data, x * layer.weight.data[0]], 1)
+
+    return _model(body, torch.randn(2, 4))
+
+
+def masks_its_weights() -> Made:
+    """As in PixelCNN, at each call."""
+
+    def body(layer: Any, x: torch.Tensor) -> Any:
+        layer.weight.data *= torch.ones(4, 4).tril()
+        layer.bias.data = layer.bias.data.abs()
+        return layer(x)
+
+    return _model(body, torch.randn(2, 4))
+
+
+def replaces_data() -> Made:
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        y = layer(x)
+        z = y.view(-1)
+        y.data = 2 * y.relu()
+        return y + z.view(2, 4)  # type: ignore[no-any-return]
+
+    return _model(body, torch.randn(2, 4))
+
+
 def decides_by_its_own_mask() -> Made:
     """As in Longformer: a mask that it makes itself has no value that depends on the input."""
 

@@ -19,6 +19,7 @@ from tvm_practice.tvm_export.importers.converters.mixtures import mixture_conver
 from tvm_practice.tvm_export.importers.converters.relax import as_if_run, corrections
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
 from tvm_practice.tvm_export.importers.refusals import DependsOnValues, Refused, told_in_a_line
+from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quantization import Quantization
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
@@ -56,6 +57,8 @@ def import_exported(export: Export) -> Export:
         corrections(),
         checked_frontend(),
         nothing_asked(),
+        data_as_elements(),
+        ordinary_parameters(call.module),
     ):
         imported = _import(call, steps, converters)
         _require_host(imported, export.target)

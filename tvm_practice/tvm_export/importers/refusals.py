@@ -90,6 +90,11 @@ def place_of(node: Any) -> str:
     return _place_in(node.meta.get("stack_trace") or "")
 
 
+def place_now() -> str:
+    """The model's line that is running, in brackets; nothing outside a model."""
+    return _place_in("".join(traceback.format_stack()))
+
+
 def _place_in(trace: str) -> str:
     """The last line of a model in a stack trace, in brackets; nothing where there is none."""
     place = ""

@@ -1,7 +1,10 @@
-"""Nodes of an exported program, replaced by the trace of a function of their inputs."""
+"""How PyTorch traces: nodes replaced by a function's trace, and reads of `Tensor.data`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from tvm_practice.tvm_export.importers.refusals import Refused, place_now
 
 
 def replace_by_trace(
@@ -44,3 +47,66 @@ def inlined(graph: Any, node: Any, traced: Any, given: Sequence[Any]) -> list[An
         is_leaf=lambda each: isinstance(each, torch.fx.Node),
     )
     return found
+
+
+@contextmanager
+def data_as_elements() -> Iterator[None]:
+    """Inside the block, a trace heeds what a model does to `tensor.data`.
+
+    PyTorch's tracer takes it for a constant, which it then refuses, and ignores what is assigned
+    to it. Here reading gives `tensor.detach()`, the same elements, and assigning to a parameter's
+    copies the elements. For another tensor, of which there may be views, `Refused` is raised.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    data: Any = torch.Tensor.data
+    read, write = data.__get__, data.__set__
+    given: dict[int, tuple[Any, Any]] = {}  # by what was read: that, and the tensor
+
+    class Elements(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if func == read:
+                made = torch.Tensor.detach(args[0])
+                given[id(made)] = made, args[0]
+                return made
+            if func == write:
+                return self._assign(*args)
+            return func(*args, **(kwargs or {}))
+
+        def _assign(self, tensor: Any, value: Any) -> None:
+            if given.get(id(value), (None, None))[1] is tensor:
+                return  # `tensor.data *= 2` assigns what it has multiplied in place
+            if (tensor.shape, tensor.dtype) != (value.shape, value.dtype) or not isinstance(
+                tensor, torch.nn.Parameter
+            ):
+                raise Refused(f"a tensor is assigned to the data of another{place_now()}")
+            tensor.detach().copy_(value)
+
+    with Elements():
+        yield
+
+
+@contextmanager
+def ordinary_parameters(module: Any) -> Iterator[None]:
+    """Inside the block, copies stand for parameters that were assigned in inference mode.
+
+    PyTorch does not export inference tensors.
+    """
+    import torch
+
+    held = [
+        (each, name, parameter)
+        for each in module.modules()
+        for name, parameter in each._parameters.items()
+        if parameter is not None and parameter.is_inference()
+    ]
+    try:
+        for each, name, parameter in held:
+            each._parameters[name] = torch.nn.Parameter(parameter.clone(), requires_grad=False)
+        yield
+    finally:
+        for each, name, parameter in held:
+            each._parameters[name] = parameter
