@@ -140,21 +140,95 @@ def _off(
     outputs: int,
     given: Mapping[str, Any],
 ) -> float:
-    from tests.tvm_export.quantized_models_functions import built
-
     onnx: Any = importlib.import_module("onnx")
-    onnxruntime: Any = importlib.import_module("onnxruntime")
     model, arrays = single(
         operator, inputs, bound, outputs=outputs, opset=17, domain="com.microsoft", **given
     )
     for each in model.graph.output:
         each.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-    session = onnxruntime.InferenceSession(model.SerializeToString())
     names = [each.name for each in model.graph.input]
-    wanted = session.run(None, dict(zip(names, arrays, strict=True)))
+    return _worst(model, dict(zip(names, arrays, strict=True)), name)
+
+
+def _worst(model: Any, given: Mapping[str, np.ndarray], name: str) -> float:
+    """A model's largest difference from ONNX Runtime's outputs, over their largest number."""
+    from tests.tvm_export.quantized_models_functions import built
+
+    onnxruntime: Any = importlib.import_module("onnxruntime")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    wanted = session.run(None, dict(given))
     *_, run = built(model)
     worst = 0.0
-    for got, want in zip(run(arrays), wanted, strict=True):
+    for got, want in zip(run(list(given.values())), wanted, strict=True):
         assert got.dtype == want.dtype and got.shape == want.shape, (name, got.shape, want.shape)
         worst = max(worst, float(np.abs(got - want).max() / np.abs(want).max()))
     return worst
+
+
+def blocks() -> dict[str, float]:
+    """As `off`, by opset: an encoder's first layers, whose types nothing but their bodies tells."""
+    cases: dict[str, dict[str, Any]] = {
+        "all": {},
+        "without": {"beta": "", "bias": "", "sum": ""},
+        "repeated": {"skip": (1, _LENGTH, _HIDDEN)},
+    }
+    return {
+        f"{opset}, {name}": _encoder_off(opset, **given)
+        for opset in (11, 14, 17)
+        for name, given in cases.items()
+    }
+
+
+def _encoder_off(
+    opset: int,
+    *,
+    beta: str = "b",
+    bias: str = "c",
+    sum: str = "sum",
+    skip: tuple[int, ...] = (_BATCH, _LENGTH, _HIDDEN),
+) -> float:
+    onnx: Any = importlib.import_module("onnx")
+    helper, of = importlib.import_module("onnx.helper"), {"domain": "com.microsoft"}
+    embedded = ["ids", "", "words", "places", "", "g", "b", "mask"]
+    nodes = [
+        helper.make_node("EmbedLayerNormalization", embedded, ["e", "count", "total"], **of),
+        helper.make_node("Attention", ["e", "w", "v", "mask"], ["a"], num_heads=_HEADS, **of),
+        helper.make_node(
+            "SkipLayerNormalization",
+            ["a", "skip", "g", beta, bias],
+            ["s", "", "", sum] if sum else ["s"],
+            **of,
+        ),
+        helper.make_node("LayerNormalization", ["s", "g", "b"], ["n"], axis=-1),
+        helper.make_node("MultiHeadAttention", ["n", "n", "n"], ["y"], num_heads=_HEADS, **of),
+    ]
+    weights = {
+        "words": _draw(9, _HIDDEN),
+        "places": _draw(8, _HIDDEN),
+        "w": _draw(_HIDDEN, 3 * _HIDDEN),
+        "v": _draw(3 * _HIDDEN),
+        **{name: _draw(_HIDDEN) for name in "gbc"},
+    }
+    given = {
+        "ids": _words(*_random.integers(0, 9, (_BATCH, _LENGTH))),
+        "mask": _words([1, 1, 1, 0, 0], [1, 1, 1, 1, 1]),
+        "skip": _draw(*skip),
+    }
+    codes = {"count": onnx.TensorProto.INT32}
+    graph = helper.make_graph(
+        nodes,
+        "encoder",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(each.dtype), each.shape
+            )
+            for name, each in given.items()
+        ],
+        [
+            helper.make_tensor_value_info(name, codes.get(name, onnx.TensorProto.FLOAT), None)
+            for name in ["y", "count", "total", *filter(None, [sum])]
+        ],
+        [onnx.numpy_helper.from_array(each, name) for name, each in weights.items()],
+    )
+    domains = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return _worst(helper.make_model(graph, opset_imports=domains, ir_version=8), given, str(opset))

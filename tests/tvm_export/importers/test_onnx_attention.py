@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import Processes
 from tvm_practice import engines
 
+FUNCTIONS = "tests.tvm_export.importers.onnx_attention_functions"
 pytestmark = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))), reason="onnx is not installed"
 )
@@ -22,7 +23,11 @@ pytestmark = pytest.mark.skipif(
     ],
 )
 def test_attention_is_onnx_runtimes(operator: str, cases: int, process_of: Processes) -> None:
-    function = "tests.tvm_export.importers.onnx_attention_functions:off"
-    found = process_of(engines.CURRENT).call(function, {"operator": operator})
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:off", {"operator": operator})
     assert len(found) == cases
     assert {name: each for name, each in found.items() if each > 1e-5} == {}
+
+
+def test_an_encoder_is_onnx_runtimes(process_of: Processes) -> None:
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:blocks", {})
+    assert len(found) == 9 and max(found.values()) < 1e-5, found

@@ -1,4 +1,4 @@
-"""ONNX Runtime's operators of attention, as ONNX's own one after the other.
+"""ONNX Runtime's operators of attention and of embeddings, as ONNX's own one after the other.
 
 They stand in models of transformers that were saved after ONNX Runtime's optimization, or that
 its tools for generation wrote. All need the shapes of their inputs, which are known once the
@@ -18,7 +18,12 @@ from tvm_practice.tvm_export.importers.onnx.graphs import (
     static_shape,
     tensor_types,
 )
-from tvm_practice.tvm_export.importers.onnx.quantized_functions import Body, float32, int64
+from tvm_practice.tvm_export.importers.onnx.quantized_functions import (
+    Body,
+    float32,
+    int32,
+    int64,
+)
 
 _MASKED = -10000.0  # what is added to the score of a key that the mask leaves out
 _LOWEST = float(np.finfo(np.float32).min)  # the score of a key after its query
@@ -56,7 +61,7 @@ class _Tensors(Body):
         self.are_known = all(each is not None for each in self._shapes.values())
         codes = {each.name: each.data_type for each in graph.initializer}
         first = types.get(node.input[0])
-        self.dtype = codes[node.input[0]] if first is None else first.elem_type
+        self.dtype = codes.get(node.input[0], 0) if first is None else first.elem_type
 
     def has(self, place: int) -> bool:
         return bool(self.input(place))
@@ -204,6 +209,27 @@ def _multi_head(body: _Tensors, given: Mapping[str, Any]) -> list[Any] | None:
         return None
     scale = _scale(given, hidden // heads)
     return body.attended(query, key, value, (batch, heads, length), masked, scale=scale)
+
+
+def _embedded(body: _Tensors, given: Mapping[str, Any]) -> list[Any]:
+    """EmbedLayerNormalization: of a word's, its position's and perhaps its segment's rows."""
+    batch, length = body.shape(0)
+    places = body.input(8) or body.constant(np.arange(length, dtype=np.int64))
+    words = body.add("Gather", [body.input(2), body.input(0)], axis=0)
+    total = body.add("Add", [words, body.add("Gather", [body.input(3), places], axis=0)])
+    if body.has(1):
+        segments = body.add("Gather", [body.input(4), body.input(1)], axis=0)
+        total = body.add("Add", [total, segments])
+    body.output(total, 2)
+    if body.asks(1):  # how many words the mask has
+        counts = body.constant(np.zeros(batch, np.int32))
+        if body.has(7):
+            ones = body.constant(np.ones(length, np.float32))
+            sums = body.add("MatMul", [body.wide(body.input(7)), ones])
+            counts = body.add("Cast", [sums], to=int32())
+        body.output(counts, 1)
+    tensors, epsilon = [total, body.input(5), body.input(6)], float(given.get("epsilon", 1e-12))
+    return body.ended(body.add("LayerNormalization", tensors, axis=-1, epsilon=epsilon), ())
 
 
 def _scale(given: Mapping[str, Any], size: int) -> float:
@@ -468,6 +494,7 @@ def _turned(
 _OF_FEWER_BITS = ("k_quant_type", "v_quant_type", "kv_cache_bit_width")
 _MADE: dict[str, Callable[[_Tensors, Mapping[str, Any]], list[Any] | None]] = {
     "Attention": _attention,
+    "EmbedLayerNormalization": _embedded,
     "GroupQueryAttention": _grouped,
     "MultiHeadAttention": _multi_head,
     "RotaryEmbedding": _rotary,

@@ -97,6 +97,20 @@ def _added_root_mean_square(node: Any) -> list[Any]:
     return body.ended(_normalized(body, total, _epsilon(node, 1e-12), 2, 2), ())
 
 
+def _added_normalization(node: Any) -> list[Any]:
+    """SkipLayerNormalization: of the sum of two tensors and a bias."""
+    body = Body(node)
+    total = body.biased(body.add("Add", [body.input(0), body.input(1)]), 4)
+    body.output(total, 3)
+    epsilon, tensors = _epsilon(node, 1e-12), [total, body.input(2), body.input(3)]
+    tensors = tensors if tensors[-1] else tensors[:-1]
+    asked = 1 + max((place for place in (1, 2) if body.asks(place)), default=0)
+    made = body.add_several("LayerNormalization", tensors, asked, axis=-1, epsilon=epsilon)
+    for place, each in enumerate(made[1:], 1):
+        body.output(each, place)
+    return body.ended(body.add("Identity", [made[0]]), ())
+
+
 def _epsilon(node: Any, usual: float) -> float:
     return float(attributes(node).get("epsilon", usual))
 
@@ -130,6 +144,7 @@ _MADE: dict[str, Callable[[Any], list[Any] | None]] = {
     "FusedMatMul": _scaled_product,
     "QuickGelu": _quick_gelu,
     "SimplifiedLayerNormalization": _root_mean_square,
+    "SkipLayerNormalization": _added_normalization,
     "SkipSimplifiedLayerNormalization": _added_root_mean_square,
 }
 IN_ONNX = {"SimplifiedLayerNormalization"}

@@ -124,7 +124,26 @@ def _with_types(model: Any) -> Any:
     for each in model.graph.output:  # a symbolic extent would stay beside the inferred one
         if each.type.HasField("tensor_type"):
             each.type.tensor_type.ClearField("shape")
-    return inference.infer_shapes(model, data_prop=True)
+    nodes = [each for each in model.graph.node if _is_early(each, opset(model))]
+    kept = [type(each).FromString(each.SerializeToString()) for each in nodes]
+    for each in nodes:
+        each.CopyFrom(importlib.import_module("onnx.helper").make_node(
+            "Identity", [each.input[0]], [each.output[0]]
+        ))  # fmt: skip
+    found = inference.infer_shapes(model, data_prop=True)
+    for made in (model, found):
+        places = {each.output[0]: each for each in made.graph.node}
+        for each in kept:
+            places[each.output[0]].CopyFrom(each)
+    return found
+
+
+def _is_early(node: Any, version: int) -> bool:
+    """Whether a node is of an operator that ONNX has only in later versions.
+
+    ONNX Runtime writes it even so, and ONNX infers no type of it: that of its first input.
+    """
+    return node.op_type == "LayerNormalization" and node.domain in STANDARD and version < 17
 
 
 def _fold(model: Any) -> bool:

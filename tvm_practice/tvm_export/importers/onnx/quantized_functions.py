@@ -237,10 +237,17 @@ def _names(node: Any) -> Iterator[str]:
 
 
 def float32() -> int:
-    onnx: Any = importlib.import_module("onnx")
-    return int(onnx.TensorProto.FLOAT)
+    return _code("FLOAT")
+
+
+def int32() -> int:
+    return _code("INT32")
 
 
 def int64() -> int:
+    return _code("INT64")
+
+
+def _code(name: str) -> int:
     onnx: Any = importlib.import_module("onnx")
-    return int(onnx.TensorProto.INT64)
+    return int(getattr(onnx.TensorProto, name))
