@@ -30,36 +30,32 @@ _STAGES = ("queries", "scores", ROW_MAXIMA, "exps", "total", "product")
 
 @dataclass(frozen=True)
 class Tiling:
-    """Rows and tokens rounded up to whole tiles.
+    """Rows and tokens rounded up to whole tiles."""
 
-    Attributes:
-        block: rows of a block.
-        tokens: whose scores are summed together.
-        padded_rows, padded_tokens: all of them, in whole blocks and tiles.
-    """
-
-    block: int
-    tokens: int
     padded_rows: int
     padded_tokens: int
 
 
 def tiling(rows: int, tokens: int, cpu: Cpu) -> Tiling:
     """The tiles of an attention of so many rows and tokens."""
-    block = _VECTORS * cpu.lanes("float32")
-    together = _TOKENS if cpu.registers >= _MANY else _TOKENS_OF_FEW
-    return Tiling(
-        block,
-        together,
-        math.ceil(rows / block) * block,
-        math.ceil(tokens / together) * together,
-    )
+    block, together = _block(cpu), _together(cpu)
+    return Tiling(math.ceil(rows / block) * block, math.ceil(tokens / together) * together)
+
+
+def _block(cpu: Cpu) -> int:
+    """Rows of a block."""
+    return _VECTORS * cpu.lanes("float32")
+
+
+def _together(cpu: Cpu) -> int:
+    """Tokens whose scores are summed together."""
+    return _TOKENS if cpu.registers >= _MANY else _TOKENS_OF_FEW
 
 
 def is_suitable(rows: int, tokens: int, width: int, cpu: Cpu) -> bool:
     """Whether an attention fills the vectors: at least a block of rows, and whole vectors wide."""
     lanes = cpu.lanes("float32")
-    return rows >= _VECTORS * lanes and tokens >= lanes and width % lanes == 0
+    return rows >= _block(cpu) and tokens >= lanes and width % lanes == 0
 
 
 def schedule_attention(func: Any, cpu: Cpu) -> Any:
@@ -135,9 +131,8 @@ def schedule_attention(func: Any, cpu: Cpu) -> Any:
     schedule = tvm.s_tir.Schedule(func)
     _inline_others(schedule)
     means, output = (schedule.get_sblock(each) for each in ("means", "attention"))
-    block = _VECTORS * cpu.lanes("float32")
     *batch, row, _ = schedule.get_loops(means)
-    outer, _ = schedule.split(row, [None, block])
+    outer, _ = schedule.split(row, [None, _block(cpu)])
     task = schedule.fuse(*batch, outer)
     schedule.parallel(task)
     schedule.reverse_compute_at(output, task, preserve_unit_loops=True)
@@ -167,17 +162,18 @@ def _sum_scores(schedule: Any, cpu: Cpu) -> None:
     """The scores of some tokens by a block of rows, in registers."""
     scores = schedule.get_sblock("scores")
     *_, token, row, step = schedule.get_loops(scores)
-    together = _TOKENS if cpu.registers >= _MANY else _TOKENS_OF_FEW
-    tokens, token = schedule.split(token, [None, together])
+    tokens, token = schedule.split(token, [None, _together(cpu)])
     vector, lane = schedule.split(row, [None, cpu.lanes("float32")])
     schedule.reorder(tokens, step, token, vector, lane)
-    for loop in (token, vector):
-        schedule.unroll(loop)
-    schedule.vectorize(lane)
+    _in_registers(schedule, token, vector, lane)
     first = schedule.decompose_reduction(scores, step)
-    *_, token, vector, lane = schedule.get_loops(first)
-    for loop in (token, vector):
-        schedule.unroll(loop)
+    _in_registers(schedule, *schedule.get_loops(first)[-3:])
+
+
+def _in_registers(schedule: Any, outer: Any, vector: Any, lane: Any) -> None:
+    """A tile of registers: all of its loops unrolled, the lanes a vector."""
+    schedule.unroll(outer)
+    schedule.unroll(vector)
     schedule.vectorize(lane)
 
 
@@ -206,9 +202,7 @@ def _sum_values(schedule: Any, cpu: Cpu) -> None:
     part = _part(extent_of(schedule, token) or 0)
     parts, token = schedule.split(token, [None, part])
     schedule.reorder(parts, rows, columns, token, row, vector, lane)
-    for loop in (row, vector):
-        schedule.unroll(loop)
-    schedule.vectorize(lane)
+    _in_registers(schedule, row, vector, lane)
     first = schedule.decompose_reduction(product, parts)
     schedule.vectorize(schedule.get_loops(first)[-1])
 
