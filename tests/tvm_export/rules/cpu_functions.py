@@ -760,13 +760,44 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
     }
 
 
-def blocks_of_rows() -> dict[str, int]:
-    """Row tiles in a block of 1x1 convolutions on 256-bit vectors, 0 for no blocks, by the case."""
+def tile_of_product(rows: int, steps: int, columns: int, bits: int = 512) -> dict[str, int]:
+    """The tile that a matrix product by a constant is written in.
+
+    Returns:
+        Its rows, vectors, unrolled steps and parts of the sum.
+    """
     import tvm
 
     from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction, ranked_tiles
     from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
-    from tvm_practice.tvm_export.rules.cpu.row_blocks import tiles_of_block
+
+    def build(x: Any, weight: Any) -> Any:
+        from tvm.relax import op
+
+        return op.matmul(x, weight)
+
+    module = _module((build, [(rows, steps)], [np.zeros((steps, columns), "float32")]))
+    (func,) = (each for _, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc))
+    cpu = Cpu(bits, 32, 2, 1 << 20)
+    choice, _ = ranked_tiles(find_contraction(func.with_attr(CONSTANTS, [1]), cpu), cpu)[0]
+    return {
+        "rows": choice.rows,
+        "vectors": choice.vectors,
+        "unroll": choice.unroll,
+        "chunks": choice.chunks,
+    }
+
+
+def blocks_of_rows() -> dict[str, int]:
+    """Row tiles in a block of 1x1 convolutions on 256-bit vectors, 0 for no blocks, by the case."""
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu.contraction import (
+        block_of,
+        find_contraction,
+        ranked_tiles,
+    )
+    from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
 
     def tiles(cache: int, filters: int, images: int = 8, prepack: bool = True) -> int:
         from tvm.relax import op
@@ -782,7 +813,7 @@ def blocks_of_rows() -> dict[str, int]:
         cpu = Cpu(256, 16, 2, cache)
         found = find_contraction(func.with_attr(CONSTANTS, [1] if prepack else []), cpu)
         choice, tile = ranked_tiles(found, cpu)[0]
-        return tiles_of_block(found, tile, choice, cpu)
+        return block_of(found, tile, choice, cpu)
 
     return {
         "larger than the cache": tiles(1 << 19, 128),

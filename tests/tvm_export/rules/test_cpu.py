@@ -148,15 +148,34 @@ def test_a_dense_layer_is_tiled_in_registers(session: engines.Session, rows: int
     assert "layout_free_buffers" not in made["attributes"]
 
 
-def test_weights_are_asked_for_ahead_where_many_row_tiles_share_them(
+def test_weights_are_asked_for_ahead_where_row_tiles_share_them(
     session: engines.Session,
 ) -> None:
     for chunks in (1, 4):
         many = session.call(f"{FUNCTIONS}:prefetches", {"rows": 128, "chunks": chunks})
         assert many["weights"] <= many["asked for"] < 1.3 * many["weights"]
         assert many["error"] < 1e-4
-    few = session.call(f"{FUNCTIONS}:prefetches", {"rows": 2, "chunks": 1})
-    assert few["asked for"] == 0 and few["error"] < 1e-4
+        two = session.call(f"{FUNCTIONS}:prefetches", {"rows": 8, "chunks": chunks})
+        assert two["asked for"] >= two["weights"] and two["error"] < 1e-4
+    one = session.call(f"{FUNCTIONS}:prefetches", {"rows": 4, "chunks": 1})
+    assert one["asked for"] == 0 and one["error"] < 1e-4
+
+
+def test_sums_that_four_does_not_divide_are_unrolled_and_taken_in_parts(
+    session: engines.Session,
+) -> None:
+    tile = session.call(f"{FUNCTIONS}:tile_of_product", {"rows": 35, "steps": 650, "columns": 960})
+    assert tile["unroll"] == 5 and tile["chunks"] in (1, 2, 5)
+    prime = session.call(f"{FUNCTIONS}:tile_of_product", {"rows": 35, "steps": 641, "columns": 960})
+    assert prime["unroll"] == prime["chunks"] == 1
+
+
+def test_few_rows_are_two_tiles_where_that_asks_for_weights_ahead(session: engines.Session) -> None:
+    twelve = {"rows": 12, "steps": 768, "columns": 3072}
+    assert session.call(f"{FUNCTIONS}:tile_of_product", twelve)["rows"] == 6
+    # Of so long a sum two panels are larger than the cache: nothing can be asked for ahead.
+    long = {**twelve, "steps": 12288}
+    assert session.call(f"{FUNCTIONS}:tile_of_product", long)["rows"] == 12
 
 
 def test_rows_in_blocks_where_the_other_operand_is_larger_than_the_cache(

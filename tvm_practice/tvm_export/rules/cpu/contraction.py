@@ -35,6 +35,8 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     substitute,
     variables,
 )
+from tvm_practice.tvm_export.rules.cpu.prefetch import foreseen
+from tvm_practice.tvm_export.rules.cpu.row_blocks import WAITING, tiles_of_block
 
 # Two multiply-adds and two loads start in a cycle; a multiply-add takes four.
 # Loads start late now and then, so that sums that wait for each other take a little longer.
@@ -46,29 +48,32 @@ VECTORS = (1, 2, 3, 4, 6, 8)
 _TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
 _SPILLS = 4
 # What lies beyond the last column, or row where those are written back as vectors, costs bounds
-# checks at write-back beside wasted arithmetic.
-_INEXACT = 1.1
+# checks at write-back beside wasted arithmetic: of a matrix so many cycles an element.
+_INEXACT, _CHECKED = 1.1, 1.0
 # Parts of a sum that are tried first, and what their sums' way through memory is taken for.
 _CHUNKS, _APART = (1, 4), 1.1
-# Bytes of sums that may wait in memory while other tiles take the same part of a sum.
-WAITING = 1 << 16
 # A panel of a matrix is read by one row tile after the other. With vectors of so many bits, one
 # that does not fit the first cache keeps sums waiting: it comes from the second, so many bytes a
 # cycle; one that leaves no room there for the other operand comes from beyond it in part. With
 # 256-bit vectors, and of windows and batches, sums taken in parts like that were slower.
 _WIDE, _WIDE_CHUNKS = 512, (1, 2, 4, 8)
+# Where four parts do not divide the sum, any number of them up to eight.
+_UNEVEN_CHUNKS = tuple(range(1, 9))
 _FIRST_CACHE, _ROOM = 1 << 15, 0.25
-_FROM_SECOND, _FROM_BEYOND = 256, 128
-# What a step takes where LLVM has no register left to load ahead.
-_TIGHT = 1.1
+_FROM_SECOND, _FROM_BEYOND = 512, 128
+# A constant's panels come from memory, so many bytes a cycle where tiles ask for them ahead, which
+# hides most of the shorter of fetching and computing; else so many while nothing is computed.
+_AHEAD, _BESIDE, _WAITED_FOR = 5.5, 0.2, 8
+# What a step takes where LLVM has no register left to load ahead, and where it has few.
+_TIGHT, _FEW_LEFT = 1.1, 1.03
 # What packing the other operand at every call is taken for.
 _COPIED = 1.05
-# Steps of the sum that are unrolled, the first that divide: fewer instructions beside the sums.
-_UNROLLED = (8, 4, 2, 1)
+# Steps of the sum that are unrolled, the most that divide: fewer instructions beside the sums.
+_UNROLLED = 8
 # LLVM keeps sums in registers only in loops that access memory at most 250 times
 # (licm-mssa-max-acc-promotion). Eight steps of whole numbers or of groups do so more often, and
 # their sums go through memory: half as many stores as products.
-_UNROLLED_LESS = (4, 2, 1)
+_UNROLLED_LESS = 4
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
 
@@ -333,7 +338,7 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     """The tiles that fit the vector registers, by the cycles that they should take."""
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
     packings = (False, True) if found.windowless and found.rows else (False,)
-    parts = _WIDE_CHUNKS if _streams(found, cpu) else _CHUNKS
+    parts = _parts(found) if _streams(found, cpu) else _CHUNKS
     for vectors, chunks, both in itertools.product(VECTORS, parts, packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
             choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
@@ -355,6 +360,12 @@ def least_cost(found: Contraction, cpu: Cpu) -> tuple[float, Tile]:
     return _tile(found, cpu, ranked_tiles(found, cpu)[0][0])
 
 
+def _parts(found: Contraction) -> tuple[int, ...]:
+    """The numbers of parts that the sum of a matrix product is tried in."""
+    steps = constant(found.extents[found.reduced[0]]) or 1
+    return _UNEVEN_CHUNKS if steps % 4 else _WIDE_CHUNKS
+
+
 def _unroll(found: Contraction, chunks: int) -> int:
     """The most steps of the innermost sum that divide it, its parts if it is taken in parts."""
     innermost = constant(found.extents[found.reduced[-1]]) or 1
@@ -362,7 +373,8 @@ def _unroll(found: Contraction, chunks: int) -> int:
         innermost //= chunks
     types = found.block.body.buffer.dtype, found.packed.source.dtype
     less = any(str(each).startswith("int") for each in types)
-    return next(s for s in (_UNROLLED_LESS if less else _UNROLLED) if innermost % s == 0)
+    most = _UNROLLED_LESS if less else _UNROLLED
+    return next(steps for steps in range(most, 0, -1) if innermost % steps == 0)
 
 
 def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:
@@ -383,20 +395,49 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     if choice.chunks > 1 and (tiles == 1 or steps % choice.chunks):
         raise NotApplicable("no two tiles share a part of the sum")
     exact_columns = extent is not None and columns % width == 0
-    if _streams(found, cpu) and tiles > 1:
-        extents = (constant(found.extents[each]) or UNKNOWN for each in found.reduced)
-        step = _step_in_parts(size, choice, math.prod(extents), cpu)
+    tile = Tile(rows, width, exact_rows, exact_columns)
+    if _streams(found, cpu):
+        if block := block_of(found, tile, choice, cpu):
+            tiles = math.ceil(tiles / block) * block
+        step = _step_of_matrix(found, cpu, choice, tile, tiles)
     else:
-        apart = choice.chunks > 1 and not _streams(found, cpu)
-        step = _step(size, choice.vectors) * (_APART if apart else 1)
+        step = tiles * _step(size, choice.vectors) * (_APART if choice.chunks > 1 else 1)
+        step *= 1 if exact_columns else _INEXACT
     step *= _COPIED if choice.both else 1
-    tiles *= math.ceil(columns / width)
-    cost = tiles * step * (1 if exact_columns else _INEXACT)
+    cost = math.ceil(columns / width) * step
     if found.transposed and choice.chunks == 1:  # else it is read from memory
         wide = choice.vectors > _TRANSPOSED_VECTORS and not found.of_group
         cost *= _SPILLS if wide or size > _TRANSPOSED_ROWS else 1
         cost *= 1 if exact_rows else _INEXACT
-    return cost, Tile(rows, width, exact_rows, exact_columns)
+    return cost, tile
+
+
+def block_of(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> int:
+    """Row tiles that take all panels before the next ones do, see `row_blocks`; 0: all take one."""
+    if not found.prepack or found.transposed or not found.rows or choice.both or choice.rows_first:
+        return 0
+    extents = {each: constant(found.extents[each]) for each in (*found.rows, found.column)}
+    other, packed = _bytes(found.other.source), _bytes(found.packed.source)
+    if None in extents.values() or other is None or packed is None:
+        return 0
+    return tiles_of_block(
+        [math.ceil((extents[each] or 1) / tile.rows[each]) for each in found.rows],
+        math.ceil((extents[found.column] or 1) / tile.columns),
+        4 * math.prod(tile.rows.values()) * tile.columns,
+        other,
+        packed,
+        choice.chunks,
+        cpu,
+    )
+
+
+def _bytes(buffer: Any) -> int | None:
+    """Of a buffer, None where an extent is open."""
+    import tvm
+
+    shape = [constant(each) for each in buffer.shape]
+    bits = int(tvm.DataType(str(buffer.dtype)).bits)
+    return None if None in shape else math.prod(each or 0 for each in shape) * bits // 8
 
 
 def _streams(found: Contraction, cpu: Cpu) -> bool:
@@ -435,8 +476,35 @@ def step_of_panel(rows: int, vectors: int, panel_bytes: float, cpu: Cpu) -> floa
         is_large = panel_bytes > _ROOM * cpu.cache_bytes
         width = vectors * cpu.vector_bits // 8
         step += width / (_FROM_BEYOND if is_large else _FROM_SECOND)
-    held = (rows + 1) * vectors  # and two elements of the other operand
-    return step * (_TIGHT if held + 2 >= cpu.registers else 1)
+    held = (rows + 1) * vectors + 2  # two of them elements of the other operand
+    if held >= cpu.registers:
+        return step * _TIGHT
+    return step * (_FEW_LEFT if held > 0.75 * cpu.registers else 1)
+
+
+def _step_of_matrix(
+    found: Contraction, cpu: Cpu, choice: TileChoice, tile: Tile, tiles: int
+) -> float:
+    """Cycles of a step of the sums of a panel's row tiles."""
+    rows, steps = math.prod(tile.rows.values()), _steps(found)
+    if tiles > 1:
+        step = tiles * _step_in_parts(rows, choice, steps, cpu)
+    else:
+        step = _step(rows, choice.vectors)
+    if not tile.exact_columns:
+        step += tiles * rows * tile.columns * _CHECKED / steps
+    if not found.prepack:
+        return step
+    width = choice.vectors * cpu.vector_bits // 8
+    if foreseen(tiles, width * steps, cpu.cache_bytes):
+        fetch = width / _AHEAD
+        return max(step, fetch) + min(step, fetch) * _BESIDE
+    return step + width / _WAITED_FOR
+
+
+def _steps(found: Contraction) -> int:
+    """Of the sum."""
+    return math.prod(constant(found.extents[each]) or UNKNOWN for each in found.reduced)
 
 
 def _step_in_parts(rows: int, choice: TileChoice, steps: int, cpu: Cpu) -> float:

@@ -26,8 +26,11 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 _LINE_BYTES = 64
 # Lines asked for at once. A core waits for a dozen or so at a time; more would hold it up.
 _BURST = 8
-# With fewer row tiles a panel is over too soon.
-_FEWEST_ROW_TILES = 4
+# Steps between bursts: in one basic block with a burst, LLVM loads operands ahead of it, which
+# spills.
+_APART = 2
+# One row tile alone reads all weights once, as they lie: hardware foresees that.
+_FEWEST_ROW_TILES = 2
 # llvm.prefetch: to read, into the second cache (a panel is larger than the first), data.
 _READ, _SECOND_CACHE, _DATA = 0, 2, 1
 
@@ -72,6 +75,14 @@ class _Use:
         return _LINE_BYTES * 8 // self.bits
 
 
+def foreseen(row_tiles: int, panel_bytes: int, cache_bytes: int) -> bool:
+    """Whether row tiles should ask for a panel while they use the one before.
+
+    Two panels fit the cache, and there are tiles enough to ask in time.
+    """
+    return row_tiles >= _FEWEST_ROW_TILES and 2 * panel_bytes <= cache_bytes
+
+
 def prefetch_next_panel(
     func: Any,
     name: str,
@@ -100,8 +111,9 @@ def prefetch_next_panel(
     # Phase 1. Find how a panel is used; leave alone what gains nothing.
     try:
         use = _find_use(func, name, packed, panel_axes, row_tiles, block)
-        _check_gain(use, cache_bytes)
     except NotApplicable:
+        return func
+    if not foreseen(use.row_tiles, use.size * use.bits // 8, cache_bytes):
         return func
 
     # Phase 2. Share the lines of the next panel among the steps of this one's use.
@@ -156,21 +168,13 @@ def _find_use(
     )
 
 
-def _check_gain(use: _Use, cache_bytes: int) -> None:
-    """NotApplicable where prefetches would come too late, or push each other out."""
-    if use.row_tiles < _FEWEST_ROW_TILES:
-        raise NotApplicable("row tiles are few")
-    if 2 * use.size * use.bits // 8 > cache_bytes:
-        raise NotApplicable("two panels are larger than the cache")
-
-
 def _share_out(use: _Use) -> tuple[int, int]:
     """Steps from one burst of prefetches to the next, and the lines of a burst."""
     steps = math.prod(extent for _, extent in use.turns) * use.steps
     lines_a_step = use.size / use.line / steps
     together = next(
         each
-        for each in range(1, use.steps + 1)
+        for each in range(min(_APART, use.steps), use.steps + 1)
         if use.steps % each == 0 and (lines_a_step * each >= _BURST or each == use.steps)
     )
     return together, math.ceil(lines_a_step * together)

@@ -8,10 +8,10 @@ from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.contraction import (
     UNKNOWN,
     VECTORS,
-    WAITING,
     Contraction,
     Tile,
     TileChoice,
+    block_of,
     find_contraction,
     ranked_tiles,
     tile_of,
@@ -33,7 +33,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     with_stages,
 )
 from tvm_practice.tvm_export.rules.cpu.prefetch import prefetch_next_panel
-from tvm_practice.tvm_export.rules.cpu.row_blocks import tiles_of_block
+from tvm_practice.tvm_export.rules.cpu.row_blocks import WAITING
 from tvm_practice.tvm_export.rules.cpu.scheduling import (
     TASKS,
     extent_of,
@@ -404,7 +404,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     products = None if advice else tile_products(found, cpu)
     choice = advice or (products.choice if products else ranked_tiles(found, cpu)[0][0])
     chosen = tile_of(found, cpu, choice)
-    block = tiles_of_block(found, chosen, choice, cpu)
+    block = block_of(found, chosen, choice, cpu)
     written = Rewriter(func, found, chosen, choice, block, products)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.sum)

@@ -8,11 +8,11 @@ parts have blocks too, where those of all rows are too many to wait in the cache
 """
 
 import math
-from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.contraction import WAITING, Contraction, Tile, TileChoice
-from tvm_practice.tvm_export.rules.cpu.loops import Cpu, constant
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu
 
+# Bytes of sums that may wait in memory while other tiles take the same part of a sum.
+WAITING = 1 << 16
 # In second caches: what the other operand may be without blocks, as a third cache behind them is
 # quick enough for some more, and how much of one a block may fill.
 _WHOLE, _PART = 3.0, 0.5
@@ -22,41 +22,35 @@ _FEWEST, _MOST = 4, 64
 _SAVED = 0.6
 
 
-def tiles_of_block(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> int:
+def tiles_of_block(
+    counts: list[int], panels: int, tile_bytes: int, other: int, packed: int, parts: int, cpu: Cpu
+) -> int:
     """Row tiles of a block; 0 where panels are better outside.
 
     Args:
-        found: the contraction.
-        tile: of rows and columns.
-        choice: what it was made from.
+        counts: row tiles along each row iterator.
+        panels: of the packed operand.
+        tile_bytes: of a tile's sums.
+        other, packed: bytes of the operands.
+        parts: that the sum is taken in.
         cpu: the processor.
 
     Returns:
         A number that the innermost row iterators' tiles make up.
     """
-    extents = {each: constant(found.extents[each]) for each in (*found.rows, found.column)}
-    if None in extents.values() or not found.prepack or found.transposed or choice.both:
-        return 0
-    if choice.rows_first or not found.rows:
-        return 0
-    columns = extents[found.column] or 1
-    panels = math.ceil(columns / tile.columns)
-    counts = [math.ceil((extents[each] or 1) / tile.rows[each]) for each in found.rows]
     tiles = math.prod(counts)
-    other, packed = _bytes(found.other.source), _bytes(found.packed.source)
     room = int(cpu.cache_bytes * _PART)
-    if panels == 1 or other is None or packed is None:
+    if panels == 1:
         return 0
     most = min(room * tiles // other, _MOST, tiles // (2 * cpu.threads))
-    if choice.chunks > 1:
-        sums = 4 * math.prod(tile.rows.values()) * tile.columns  # bytes
-        most = 0 if sums * tiles <= WAITING else min(most, WAITING // sums)
+    if parts > 1:
+        most = 0 if tile_bytes * tiles <= WAITING else min(most, WAITING // tile_bytes)
     elif other <= _WHOLE * cpu.cache_bytes:
         return 0
     if most < _FEWEST:
         return 0
     block = _divisor(counts, most)
-    if choice.chunks > 1:
+    if parts > 1:
         return block if block >= _FEWEST else 0
     # What a thread reads from beyond its second cache.
     by_panels = other * max(panels / cpu.threads, 1) + packed / cpu.threads
@@ -79,12 +73,3 @@ def _divisor(counts: list[int], most: int) -> int:
             return block * max(each for each in range(1, most // block + 1) if count % each == 0)
         block *= count
     return block
-
-
-def _bytes(buffer: Any) -> int | None:
-    """Of a buffer, None where an extent is open."""
-    import tvm
-
-    shape = [constant(each) for each in buffer.shape]
-    bits = int(tvm.DataType(str(buffer.dtype)).bits)
-    return None if None in shape else math.prod(each or 0 for each in shape) * bits // 8
