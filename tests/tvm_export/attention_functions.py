@@ -12,6 +12,8 @@ _ROWS, _TOKENS = 70, 45
 _Q, _K, _V = (2, 4, _ROWS, 24), (2, 4, _TOKENS, 24), (2, 4, _TOKENS, 32)
 _MASK = torch.where(torch.randn(_ROWS, _TOKENS) > 1, -math.inf, torch.randn(_ROWS, _TOKENS))
 _MASK[3] = -math.inf
+_HUGE = torch.full((24,), 1e26)
+_THIRD = torch.full((1, 1, 1), 1 / 3)
 
 _Forward = Callable[..., torch.Tensor]
 
@@ -79,6 +81,11 @@ FORMS: dict[str, tuple[_Forward, list[tuple[int, ...]]]] = {
         lambda q, k, v: torch.softmax(1 - (q @ k.mT - 2) / 3, -1) @ v,
         [_Q, _K, _V],
     ),
+    "values scaled": (lambda q, k, v: _by_hand(q, k / 3, v.mT.mul(-2).mT), [_Q, _K, _V]),
+    "scaled by a number of more axes": (
+        lambda q, k, v: _by_hand((q * _THIRD).mT.mT, k, v),
+        [(64, 8), (1, 64, 8), (1, 64, 48)],
+    ),
 }
 # Left to the operators' own rules.
 APART: dict[str, tuple[_Forward, list[tuple[int, ...]]]] = {
@@ -90,6 +97,12 @@ APART: dict[str, tuple[_Forward, list[tuple[int, ...]]]] = {
     "a value each": (lambda q, k, v: torch.softmax(q @ k.mT, -1) @ v, [(40, 8), (45, 8), (45,)]),
     "values repeated": (_by_hand, [(4, 40, 8), (4, 45, 8), (45, 16)]),
     "softmax over rows": (lambda q, k, v: torch.softmax(q @ k.mT, -2) @ v, [_Q, _K, _V]),
+    "scores times 0": (lambda q, k, v: torch.softmax(q @ k.mT * 0, -1) @ v, [_Q, _K, _V]),
+    "scores over 0": (lambda q, k, v: torch.softmax(q @ k.mT / 0, -1) @ v, [_Q, _K, _V]),
+    "factors beyond float32": (
+        lambda q, k, v: _by_hand(q * _HUGE * 1e-26, k * _HUGE * 1e-26, v),
+        [_Q, _K, _V],
+    ),
     "no key": (_by_hand, [_Q, (2, 4, 0, 24), (2, 4, 0, 32)]),
 }
 

@@ -33,6 +33,9 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "divide": lambda one, other: one / other,
 }
 
+# The normal numbers of float32.
+_LEAST, _MOST = 2.0**-126, 2.0**127
+
 # Of a score, the indices of the batch, a token and a row: what the softmax takes.
 _Masked = Callable[[Any, Any, Any, Any], Any]
 
@@ -174,11 +177,14 @@ class _Matching:
         size, width = queries[-1], values[-1]
         if not is_suitable(rows, tokens, width, self._cpu):
             raise NotApplicable("too few rows, or values that do not fill vectors")
-        moved = [self._operand(each) for each in operands]
+        query, key, value = (self._operand(each) for each in operands)
+        factors = (query.factor * key.factor, value.factor)
+        if not all(_LEAST <= abs(each) <= _MOST for each in factors):
+            raise NotApplicable("an operand's factor is no normal float32")
         return _Found(
-            moved[0],
-            moved[1],
-            moved[2],
+            query,
+            key,
+            value,
             steps,
             batch,
             rows,
@@ -252,6 +258,8 @@ class _Matching:
         if not is_first and not self._is_of_product(scores, shape):
             raise NotApplicable("the scores are no product")
         number = _scalar(other)
+        if number == 0 and name in ("multiply", "divide"):
+            raise NotApplicable("TVM takes a product with 0 for 0, and divides by none")
         if number is None and (condition is not None or constant_extents(other) is None):
             raise NotApplicable("the scores' other operand is of open extents")
         if condition is not None and constant_extents(condition) is None:
@@ -280,12 +288,12 @@ class _Matching:
             if name in _MOVES and constant_extents(made.args[0]) is not None:
                 found.moves.append(made)
             elif name in ("multiply", "divide") and (other := _scalar(made.args[1])):
+                if constant_extents(made.args[0]) != constant_extents(made):
+                    break
                 found.factor *= other if name == "multiply" else 1 / other
             else:
                 break
             found.base = made.args[0]
-        if not math.isfinite(found.factor):
-            raise NotApplicable("an operand's factor is not finite")
         return found
 
 
@@ -387,7 +395,8 @@ class _Writing:
         zero, lowest = (tirx.const(each, "float32") for each in (0.0, -math.inf))
 
         def mean(*at: Any) -> Any:
-            quotient = product(*at) / total(*at[:-1])
+            factor = tirx.const(found.values.factor, "float32")
+            quotient = product(*at) / total(*at[:-1]) * factor
             if not found.is_safe:
                 return quotient
             # Scheduled, maxima begin at minus infinity; see `extremes.keeping_nan`.
