@@ -16,6 +16,7 @@ from tvm_practice.tvm_export.importers.converters.own_relax import own_converter
 from tvm_practice.tvm_export.importers.decompositions import decompositions
 from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
+from tvm_practice.tvm_export.importers.flex_attention import expand_flex_attention
 from tvm_practice.tvm_export.importers.refusals import (
     DependsOnValues,
     Refused,
@@ -43,6 +44,7 @@ def checked_frontend() -> Iterator[None]:
     @functools.wraps(run)
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
+        expand_flex_attention(program)
         keep_rows_together(program)
         keep_known_counts(program)
         chosen = decompositions(checked.names()) if table is None else table

@@ -18,15 +18,20 @@ def replace_by_trace(
         function: of the values of `given`; it returns a tensor.
         given: nodes before it.
     """
+    traced = traced_by(lambda *tensors: [function(*tensors)], given)
+    [made] = inlined(graph, node, traced, given)
+    node.replace_all_uses_with(made)
+
+
+def traced_by(function: Callable[..., list[Any]], given: Sequence[Any]) -> Any:
+    """The graph of a function of the values of nodes; it returns a list of tensors."""
     from torch._guards import detect_fake_mode
     from torch.fx.experimental.proxy_tensor import make_fx
 
     values = [each.meta["val"] for each in given]
     mode: Any = detect_fake_mode(values)
     with mode:
-        traced = make_fx(lambda *tensors: [function(*tensors)])(*values).graph
-    [made] = inlined(graph, node, traced, given)
-    node.replace_all_uses_with(made)
+        return make_fx(function)(*values).graph
 
 
 def inlined(graph: Any, node: Any, traced: Any, given: Sequence[Any]) -> list[Any]:
