@@ -82,6 +82,10 @@ FORMS: dict[str, tuple[_Forward, list[tuple[int, ...]]]] = {
         [_Q, _K, _V],
     ),
     "values scaled": (lambda q, k, v: _by_hand(q, k / 3, v.mT.mul(-2).mT), [_Q, _K, _V]),
+    "scores that overflow the exponential": (
+        lambda q, k, v: torch.softmax((q @ k.mT + 1e-9) * 1e20, -1) @ v,
+        [_Q, _K, _V],
+    ),
     "scaled by a number of more axes": (
         lambda q, k, v: _by_hand((q * _THIRD).mT.mT, k, v),
         [(64, 8), (1, 64, 8), (1, 64, 48)],
@@ -132,7 +136,45 @@ def extremes() -> dict[str, Any]:
             drawn = [torch.randn(each) for each in (_Q, _K, _V)]
             drawn[position][0, 1, 5, 3] = value
             found[f"{operand} with {value}"] = _judged(scaled_dot_product_attention, drawn, "llvm")
+    # Of a row's scores some are NaN, and the others are masked.
+    drawn = [torch.randn(each) for each in (_Q, _K, _V)]
+    drawn[1][0, 1, 5] = math.nan
+    mask = torch.full((_ROWS, _TOKENS), -math.inf)
+    mask[:, 5] = 0
+    mask[:9, :3] = 0
+    found["a row of NaN and minus infinities"] = _judged(
+        scaled_dot_product_attention, [*drawn, mask], "llvm"
+    )
     return found
+
+
+class _Open(_Model):
+    def forward(  # type: ignore[override]
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+    ) -> torch.Tensor:
+        return self._forward(q, k, v)
+
+
+def open_extents() -> float:
+    """The largest error at several numbers of rows and tokens, which are known at run time only."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    def drawn(rows: int, tokens: int) -> list[torch.Tensor]:
+        shapes = [(2, 3, rows, 16), (2, 3, tokens, 16), (2, 3, tokens, 24)]
+        return [torch.randn(each) for each in shapes]
+
+    names: dict[str, tuple[int | str, ...]]
+    names = {"q": (2, 3, "rows", 16), "k": (2, 3, "tokens", 16), "v": (2, 3, "tokens", 24)}
+    config = ExportConfig(example_input=tuple(drawn(_ROWS, _TOKENS)), input_shapes=names)
+    built = compile_pytorch_module(_Open(scaled_dot_product_attention), config, verify=False)
+    worst = 0.0
+    for rows, tokens in ((_ROWS, _TOKENS), (1, 1), (64, 3)):
+        tensors = drawn(rows, tokens)
+        [output] = built(*(each.numpy() for each in tensors))
+        query, key, value = tensors
+        error = torch.as_tensor(output) - scaled_dot_product_attention(query, key, value)
+        worst = max(worst, float(error.abs().nan_to_num(math.inf).max()))
+    return worst
 
 
 def tuned() -> dict[str, Any]:

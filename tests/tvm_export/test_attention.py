@@ -41,6 +41,10 @@ def test_nan_and_infinities_come_through_as_in_pytorch() -> None:
     assert all("attention" in each["rules"] for each in found.values()), found
 
 
+def test_open_extents() -> None:
+    assert engines.call(engines.CURRENT, f"{_MODULE}:open_extents", {}) < 1e-5
+
+
 def test_it_is_left_to_its_rule_by_a_tuner() -> None:
     found = engines.call(engines.CURRENT, f"{_MODULE}:tuned", {})
     assert found["rules"] == ["attention"]

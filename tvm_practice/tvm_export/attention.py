@@ -35,6 +35,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 # The normal numbers of float32.
 _LEAST, _MOST = 2.0**-126, 2.0**127
+_LARGE = 2.0**64
 
 # Of a score, the indices of the batch, a token and a row: what the softmax takes.
 _Masked = Callable[[Any, Any, Any, Any], Any]
@@ -178,6 +179,9 @@ class _Matching:
         if not is_suitable(rows, tokens, width, self._cpu):
             raise NotApplicable("too few rows, or values that do not fill vectors")
         query, key, value = (self._operand(each) for each in operands)
+        while steps and (by := _factor_of(steps[0])):
+            query.factor *= by
+            steps.pop(0)
         factors = (query.factor * key.factor, value.factor)
         if not all(_LEAST <= abs(each) <= _MOST for each in factors):
             raise NotApplicable("an operand's factor is no normal float32")
@@ -258,8 +262,9 @@ class _Matching:
         if not is_first and not self._is_of_product(scores, shape):
             raise NotApplicable("the scores are no product")
         number = _scalar(other)
-        if number == 0 and name in ("multiply", "divide"):
-            raise NotApplicable("TVM takes a product with 0 for 0, and divides by none")
+        is_scaled = name in ("multiply", "divide")
+        if number is not None and is_scaled and (number == 0 or not math.isfinite(number)):
+            raise NotApplicable("TVM takes a product with such a number for a constant")
         if number is None and (condition is not None or constant_extents(other) is None):
             raise NotApplicable("the scores' other operand is of open extents")
         if condition is not None and constant_extents(condition) is None:
@@ -340,6 +345,9 @@ class _Writing:
         factor = found.queries.factor * found.keys.factor
         batch = [_const(each) for each in found.batch]
         count = len(batch)
+        zero, one, multiplied = (
+            tirx.const(each, "float32") for each in (0.0, 1.0, found.values.factor)
+        )
 
         def row(index: Any) -> Any:
             return index if rows == found.rows else tirx.min(index, _const(found.rows - 1))
@@ -371,11 +379,25 @@ class _Writing:
             ),
             name=ROW_MAXIMA,
         )
+
+        def subtracted(*at: Any) -> Any:
+            if not found.is_safe:
+                return largest(*at)
+            # Scheduled, maxima begin at minus infinity and lose NaN; see `extremes.keeping_nan`.
+            # Taken from minus infinity, a finite number leaves an exponential of 0, not NaN.
+            return tirx.max(largest(*at), tirx.min_value("float32"))
+
+        def exponent(*at: Any) -> Any:
+            score = masked(scores(*at), at[:count], at[-2], at[-1])
+            largest_of_row = subtracted(*at[:count], at[-1])
+            if found.steps and found.steps[-1].name == "multiply":
+                # Else LLVM subtracts from the product before it is rounded, as the maximum is.
+                score = tirx.Select(largest_of_row < score, largest_of_row, score)
+            return score - largest_of_row
+
         exps = te.compute(
             [*batch, _const(found.tokens), _const(rows)],
-            lambda *at: tirx.exp(
-                masked(scores(*at), at[:count], at[-2], at[-1]) - largest(*at[:count], at[-1])
-            ),
+            lambda *at: tirx.exp(exponent(*at)),
             name="exps",
         )
         k = axis(found.tokens, "k")
@@ -392,15 +414,12 @@ class _Writing:
             ),
             name="product",
         )
-        zero, lowest = (tirx.const(each, "float32") for each in (0.0, -math.inf))
 
         def mean(*at: Any) -> Any:
-            factor = tirx.const(found.values.factor, "float32")
-            quotient = product(*at) / total(*at[:-1]) * factor
-            if not found.is_safe:
-                return quotient
-            # Scheduled, maxima begin at minus infinity; see `extremes.keeping_nan`.
-            return tirx.Select(largest(*at[:-1]).equal(lowest), zero, quotient)
+            divisor = total(*at[:-1])
+            if found.is_safe:
+                divisor = tirx.Select(divisor.equal(zero), one, divisor)
+            return product(*at) / divisor * multiplied
 
         means = te.compute([*batch, _const(rows), _const(found.width)], mean, name="means")
         last = [*batch, _const(found.rows), _const(found.width)]
@@ -524,6 +543,21 @@ def _scalar(value: Any) -> float | None:
     if not isinstance(value, tvm.ir.GenericConst) or math.prod(value.value.shape) != 1:
         return None
     return float(value.value.numpy().reshape(()))
+
+
+def _factor_of(step: _Step) -> float | None:
+    """The number that a step multiplies with, which queries may be multiplied with instead.
+
+    None for another step, and for factors that make a query infinite where a score is finite.
+    """
+    if not isinstance(step.other, float) or not step.other:
+        return None
+    factor = None
+    if step.name == "multiply":
+        factor = step.other
+    elif step.name == "divide" and step.is_first:
+        factor = 1 / step.other
+    return factor if factor is not None and 1 / _LARGE < abs(factor) < _LARGE else None
 
 
 def _is_zero(value: Any) -> bool:

@@ -123,8 +123,8 @@ def _falls(expression: Any, bound: dict[Any, Any], *, sign: int = 1) -> bool:
         if constant(one) is not None:
             one, other = other, one
         factor = constant(other)
-        if factor is None:
-            return any(falls(each, sign=by) for each in (one, other) for by in (1, -1))
+        if factor is None:  # of open extents and loops' variables, which are not negative
+            return falls(one, sign=sign) or falls(other, sign=sign)
         return falls(one, sign=sign if factor > 0 else -sign)
     if isinstance(expression, tirx.FloorDiv | tirx.FloorMod):
         return falls(expression.a, sign=sign)
