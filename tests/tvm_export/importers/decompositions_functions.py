@@ -735,6 +735,14 @@ def differences(family: str) -> list[str]:
     return [f"{n}: {reason}" for n, (verdict, reason) in enumerate(found) if verdict != "right"]
 
 
+def _times_a_random_row(x: torch.Tensor) -> Outputs:
+    """Of a matrix that the model makes, and whose nonzero elements it counts."""
+    known = torch.eye(3)
+    places = known.nonzero()
+    drawn = places[torch.multinomial(torch.ones(len(places)), 2)]
+    return (x * known[drawn[:1, 0]],)
+
+
 def refusal(name: str) -> str:
     """The line that a model which cannot be taken is refused with."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
@@ -742,11 +750,13 @@ def refusal(name: str) -> str:
 
     models: dict[str, Callable[[Any], Any]] = {
         "random": lambda x: (F.dropout(x, training=True),),
+        "random row": _times_a_random_row,
         "missing": lambda x: (torch.linalg.ldl_factor_ex(x)[0],),
         "rank": lambda x: (torch.linalg.lstsq(x[:, :2], x, driver="gelsd").residuals,),
         "mask": lambda x: (x[x > 0],),
         "unique": lambda x: (torch.unique(x),),
         "decision": lambda x: (x[: int(x.sum())],),
+        "lengths": lambda x: (x[: len(set((x > 0).sum(1).tolist()))],),
         "asked": lambda x: (x + 1 if torch.equal(x, 2 * x) else x,),
         "numpy": lambda x: (x + float(x.detach().numpy()[0, 0]),),
         "spectrum": lambda x: (torch.fft.fft(x),),

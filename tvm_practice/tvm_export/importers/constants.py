@@ -13,7 +13,10 @@ from typing import Any
 _MOST = 2**20
 """Elements of the largest tensor whose values are kept."""
 
-_UNDEFINED = ("empty", "empty_strided", "empty_permuted")
+_UNDEFINED = (
+    *("empty", "empty_strided", "empty_permuted"),
+    *("empty_like", "new_empty", "new_empty_strided"),
+)
 _OF_A_SHAPE = ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
 
 
@@ -43,7 +46,11 @@ def constants_known(module: Any) -> Iterator[None]:
     @functools.wraps(dispatch)
     def dispatched(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         made: Any = dispatch(mode, func, types, args, kwargs)
-        if not mode.is_our_fake(made) or made.constant is not None or not _is_small(made):
+        if not mode.is_our_fake(made):
+            return made
+        if _name_of(func) in _UNDEFINED:  # of which PyTorch makes constants, too
+            made.constant = None
+        if made.constant is not None or not _is_small(made):
             return made
         constant = _constant(func, args, kwargs)
         if constant is None:
@@ -87,6 +94,11 @@ def _is_small(tensor: Any) -> bool:
     )
 
 
+def _name_of(func: Any) -> str:
+    """An operator's name without its namespace and overload."""
+    return str(func._schema.name.rpartition("::")[2]) if hasattr(func, "_schema") else ""
+
+
 def _constant(func: Any, args: Any, kwargs: Any) -> Any:
     """What an operator makes of numbers and shapes alone; None where it takes more, or draws."""
     import torch
@@ -95,7 +107,7 @@ def _constant(func: Any, args: Any, kwargs: Any) -> Any:
 
     if not isinstance(func, torch._ops.OpOverload) or func._schema.is_mutable:
         return None
-    name = func._schema.name.rpartition("::")[2]
+    name = _name_of(func)
     given = pytree.tree_leaves((args, kwargs))
     tensors = [each for each in given if isinstance(each, torch.Tensor)]
     if (

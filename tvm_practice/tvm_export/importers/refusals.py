@@ -68,7 +68,8 @@ def _told_of_values(error: BaseException) -> str:
     )
     if isinstance(error, RuntimeError) and str(error).startswith(".numpy() is not supported"):
         return f"a tensor's values are read as a numpy array{place}"
-    if isinstance(error, unknown):
+    is_hashed = isinstance(error, TypeError) and "unhashable type: non-nested Sym" in str(error)
+    if isinstance(error, unknown) or is_hashed:
         return f"a shape or a decision depends on a tensor's values{place}"
     return ""
 
