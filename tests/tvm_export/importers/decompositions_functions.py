@@ -616,6 +616,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "no stride": (_no_stride, (torch.randn(1, 1, 5, 5, 5),)),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
         "seldom": (_seldom, (x, _whole(4, 5), torch.tensor(3.0))),
+        "assertions": (_asserted, (x, torch.tensor([1, 3, 0, 2]))),
         "repetitions": (_repetitions, (x, torch.tensor([1, 3, 0, 2]))),
         "extremes": (_extremes, (_not_finite(),)),
         "rare": (_rare, _pairs_of_rare()),
@@ -645,6 +646,14 @@ def _repetitions(x: torch.Tensor, n: torch.Tensor) -> Outputs:
         torch.repeat_interleave(times) + n.sum(),
         x[:, 0].repeat_interleave(times),
     )
+
+
+def _asserted(x: torch.Tensor, n: torch.Tensor) -> Outputs:
+    """What a model says of its inputs' values."""
+    torch._check_tensor_all(n >= 0)  # type: ignore[no-untyped-call]
+    torch._assert_async((n < 4).all(), "a number below 4")
+    torch._check(n.sum().item() > 1)  # type: ignore[no-untyped-call]
+    return (x * n.sum(),)
 
 
 def _places_of_gammas() -> tuple[torch.Tensor, ...]:

@@ -24,6 +24,7 @@ _FAMILIES = (
         "median of a window",
         "norms",
         "recurrences",
+        "assertions",
         "repetitions",
         "extremes",
         "no terms",
