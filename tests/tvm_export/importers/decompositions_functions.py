@@ -616,6 +616,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "no stride": (_no_stride, (torch.randn(1, 1, 5, 5, 5),)),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
         "seldom": (_seldom, (x, _whole(4, 5), torch.tensor(3.0))),
+        "items": (_of_items, (x, torch.tensor([1, 3, 0, 2]))),
         "assertions": (_asserted, (x, torch.tensor([1, 3, 0, 2]))),
         "repetitions": (_repetitions, (x, torch.tensor([1, 3, 0, 2]))),
         "extremes": (_extremes, (_not_finite(),)),
@@ -646,6 +647,50 @@ def _repetitions(x: torch.Tensor, n: torch.Tensor) -> Outputs:
         torch.repeat_interleave(times) + n.sum(),
         x[:, 0].repeat_interleave(times),
     )
+
+
+def _of_items(x: torch.Tensor, n: torch.Tensor) -> Outputs:
+    """With numbers that are read from a tensor."""
+    most, total = n.max().item(), n.sum().item()
+    return (
+        *(x * most, x + most, most - x, x / total, x // total, x.half() * most, x > most),
+        *(x.abs() ** most, x.clamp(max=most), torch.where(x > 0, x, most), n / most),
+        *(x * (most / total), x + (most * total + 2), x * (total % 4), x * x[0, 0].item()),
+        torch.full((3,), most),
+    )
+
+
+def _of_extents(x: torch.Tensor) -> Outputs:
+    rows = x.shape[0]
+    return (
+        *(x * rows, x / rows, rows - x, x + (rows - 1), x.sum(0) * rows**-0.5, x * (1 / rows)),
+        *(torch.full((4,), rows), torch.full_like(x, rows), x.masked_fill(x > 0, rows)),
+        *((x * 9).long().clamp(0, rows - 1), torch.where(x > 0, x, rows)),
+        *(x.std(0), x.var(), *torch.var_mean(x, 0, correction=0), torch.arange(rows) / rows),
+    )
+
+
+class _Rows(_Model):
+    def forward(self, x: torch.Tensor) -> Outputs:  # type: ignore[override]
+        return self.function(x)
+
+
+def of_extents() -> list[str]:
+    """What is wrong of outputs that are made of a number of rows known at run time only."""
+    from conformance.judging import compared
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = _Rows(_of_extents)
+    config = ExportConfig(example_input=torch.randn(3, 4), input_shapes={"x": ("n", 4)})
+    compiled = compile_pytorch_module(model, config)
+    told = []
+    for rows in (3, 7, 2):
+        x = torch.randn(rows, 4)
+        for number, (output, one) in enumerate(zip(compiled(x.numpy()), model(x), strict=True)):
+            verdict, reason = compared([output], [one])
+            if verdict != "right":
+                told.append(f"{rows} rows, {number}: {reason}")
+    return told
 
 
 def _asserted(x: torch.Tensor, n: torch.Tensor) -> Outputs:

@@ -24,6 +24,7 @@ _FAMILIES = (
         "median of a window",
         "norms",
         "recurrences",
+        "items",
         "assertions",
         "repetitions",
         "extremes",
@@ -49,6 +50,10 @@ def test_values_types_and_shapes_are_pytorchs(process_of: Processes, family: str
 def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processes) -> None:
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:digits", {})
     assert max(found.values()) < 2e-6, found
+
+
+def test_numbers_made_of_open_extents(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:of_extents") == []
 
 
 @pytest.mark.parametrize(

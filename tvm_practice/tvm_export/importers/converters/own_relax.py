@@ -37,6 +37,8 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "addmm.default": _addmm,
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
+        "scalar_tensor.default": _scalar_tensor,
+        **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
         **recurrences(),
         **factorizations(),
         "igamma.default": functools.partial(gammas.incomplete_gamma, False),
@@ -54,6 +56,46 @@ def _extremum(name: str, node: Any, importer: Any) -> Any:
     given, emit = settings_of(node), importer.block_builder.emit
     x, axes = importer.env[given["self"]], list(given["dim"]) or None
     return emit(getattr(relax.op, name)(x, axes, given["keepdim"]))
+
+
+def _scalar_tensor(node: Any, importer: Any) -> Any:
+    """A number that PyTorch knows, or one made of extents or of a tensor's value, as a tensor."""
+    import torch
+    from tvm import relax, te
+
+    [value, *_] = importer.retrieve_args(node)
+    dtype = importer._convert_data_type(node.meta["val"].dtype)
+    source = node.args[0]
+    if (
+        isinstance(source, torch.fx.Node)
+        and source.target is torch.ops.aten._local_scalar_dense.default
+    ):
+        value = importer.block_builder.emit(relax.op.reshape(importer.env[source.args[0]], ()))
+    if isinstance(value, (bool, int, float)):
+        return importer.block_builder.emit(relax.const(value, dtype))
+    if isinstance(value.ty, relax.TensorType):
+        return importer.block_builder.emit(relax.op.astype(value, dtype))
+
+    def made(number: Any) -> Any:
+        return te.compute((), lambda: number.astype(dtype), name="number")
+
+    return importer.block_builder.emit_te(made, value)
+
+
+def _of_extents(name: str, node: Any, importer: Any) -> Any:
+    """Arithmetic of numbers that are made of extents, in float64 as in Python."""
+    from tvm import tirx
+
+    given = importer.retrieve_args(node)
+    real = [
+        tirx.const(float(each), "float64")
+        if isinstance(each, (int, float))
+        else each.astype("float64")
+        for each in given
+    ]
+    if name == "sym_float":
+        return real[0]
+    return real[0] / real[1] if name == "truediv" else tirx.pow(*real)
 
 
 def _product(node: Any, importer: Any) -> Any:

@@ -140,12 +140,16 @@ def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) 
 
 
 def _full(size: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any:
-    """Infinities and NaN as a constant that is broadcast: TVM fills with numbers only."""
+    """Infinities, NaN and what is known at run time, broadcast: TVM fills with numbers only."""
     import torch
 
-    if not isinstance(value, float) or math.isfinite(value):
+    is_number = isinstance(value, (bool, int)) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
+    if is_number:
         return NotImplemented
-    return torch.scalar_tensor(value, dtype=dtype or torch.get_default_dtype()).expand(size)
+    usual = torch.int64 if isinstance(value, torch.SymInt) else torch.get_default_dtype()
+    return torch.scalar_tensor(value, dtype=dtype or usual).expand(size)
 
 
 def _full_like(x: Any, value: Any, *, dtype: Any = None, **settings: Any) -> Any:
@@ -357,6 +361,15 @@ def _promoted(operator: Any, kind: Any) -> Rule:
         if operator.__name__ == "where.self":
             operands = operands[1:]
         _, dtype = elementwise_dtypes(*operands, type_promotion_kind=kind)
+        if any(map(_is_symbol, args)):
+            is_number = is_operand if operator is torch.ops.aten.clamp.default else _is_symbol
+            known = [
+                torch.scalar_tensor(each, dtype=dtype)
+                if is_number(each) and not is_tensor(each)
+                else each
+                for each in args
+            ]
+            return operator.overloadpacket(*known, **kwargs)
         tensors = [each for each in operands if isinstance(each, torch.Tensor)]
         name = operator.__name__.partition(".")[0]
         if operator.__name__ == "remainder.Scalar_Tensor":
@@ -424,6 +437,13 @@ def is_operand(value: Any) -> bool:
     import torch
 
     return isinstance(value, (torch.Tensor, int, float, bool, torch.SymInt, torch.SymFloat))
+
+
+def _is_symbol(value: Any) -> bool:
+    """Whether an argument is a number that is known at run time only."""
+    import torch
+
+    return isinstance(value, (torch.SymInt, torch.SymFloat))
 
 
 def is_tensor(value: Any) -> bool:

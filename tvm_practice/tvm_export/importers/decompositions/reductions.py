@@ -286,18 +286,24 @@ def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool 
     free = 1 if correction is None else correction
     if 0 in extents:
         return torch.full_like(x.sum(axes, keepdim), math.nan)
-    if not all(isinstance(each, int) for each in extents) or math.prod(extents) > free:
+    is_open = not all(isinstance(each, int) for each in extents)
+    if (is_open and not free) or (not is_open and math.prod(extents) > free):
         rule = _in_float32(torch.ops.aten.var.correction)
         return rule(x, dim, correction=correction, keepdim=keepdim)
     wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
     apart = wide - wide.mean(axes, True)
-    return ((apart * apart).sum(axes, keepdim) * math.inf).to(x.dtype)
+    squares = (apart * apart).sum(axes, keepdim)
+    if is_open:
+        count = torch.scalar_tensor(math.prod(extents), dtype=wide.dtype)
+        return (squares / (count - free).clamp(min=0)).to(x.dtype)
+    return (squares * math.inf).to(x.dtype)
 
 
 def _var_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     import torch
 
-    if x.dtype not in (torch.float16, torch.bfloat16) and x.numel():
+    is_open = not all(isinstance(each, int) for each in x.shape)
+    if x.dtype not in (torch.float16, torch.bfloat16) and not is_open and x.numel():
         return NotImplemented
     wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
     found = (
