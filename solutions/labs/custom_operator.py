@@ -69,7 +69,7 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
     for block in (S, partial, H):
         schedule.compute_at(block, row, preserve_unit_loops=single)
     schedule.vectorize(schedule.split(schedule.get_loops(H)[-1], [None, lanes])[1])
-    lane, rounds = schedule.get_loops(partial)[-2:]
+    _, lane, *_, rounds = schedule.get_loops(partial)  # loops of one iteration may be between
     schedule.reorder(rounds, lane)
     schedule.vectorize(lane)
     schedule.decompose_reduction(partial, rounds)

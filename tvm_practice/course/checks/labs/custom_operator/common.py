@@ -129,9 +129,13 @@ def drawn_model(
 
     model = model_of(eps, shape[-1], cut=cut, all_told=all_told)
     given = x, z = draw_inputs(shape)[:2]
+    # The first column stays positive: the ReLUs leave no row of zeros, where an eps of 0 gives NaN.
+    for tensor in given:
+        tensor[..., 0] = np.abs(tensor[..., 0]) + np.float32(0.1)
     results: list[np.ndarray] = []
     for at, (each, parameter) in enumerate(zip(eps, model.weights, strict=True)):
         weight = draw_inputs(shape)[-1]
+        weight[0] = np.abs(weight[0]) + np.float32(0.1)
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(weight))
         if cut and at == len(eps) - 1:
