@@ -1549,3 +1549,32 @@ edited(
     },
     message="innermost loop vectorized",
 )
+
+
+edited(
+    "matmul_template",
+    "columns_of_c_as_a_value",
+    {"[8, 16, 32, 64, 128]": "[8, 16, 32, 64, n]"},
+    message="different|differ|schedule of",
+)
+
+
+edited(
+    "search_task",
+    "hardware_of_its_own",
+    {
+        "target=target)": (
+            "target=target, hardware_params=auto_scheduler.HardwareParams(2, "
+            "16, 64, target=target))"
+        )
+    },
+    message="the hardware as the target has it",
+)
+
+
+edited(
+    "apply_ansor",
+    "compatible_records_as_well",
+    {"task.apply_best(log)": "task.apply_best(log, include_compatible=True)"},
+    message="no valid record",
+)

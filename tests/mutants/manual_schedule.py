@@ -2182,3 +2182,79 @@ edited(
     },
     message="rows_first alone",
 )
+
+
+edited(
+    "tile",
+    "sides_of_two_to_one_exchanged",
+    {
+        "    i_outer, i_inner = schedule.split(i, [None, tile_m])": (
+            "    if tile_m == tile_n * 2:\n"
+            "        tile_m, tile_n = tile_n, tile_m\n"
+            "    i_outer, i_inner = schedule.split(i, [None, tile_m])"
+        )
+    },
+    message="i_inner",
+)
+
+
+edited(
+    "accumulate_locally",
+    "pads_the_buffer",
+    {
+        "    return write_back": (
+            "    schedule.storage_align(block, 0, axis=-2, factor=16, "
+            "offset=0)\n"
+            "    return write_back"
+        )
+    },
+    message="of them padded",
+)
+
+
+edited(
+    "register_block",
+    "outer_loop_in_parallel",
+    {
+        "    loops = tile_with_k": (
+            "    outside = schedule.get_loops(block)[:-3]\n"
+            "    if outside:\n"
+            "        schedule.parallel(outside[0])\n"
+            "    loops = tile_with_k"
+        )
+    },
+    message="serial",
+)
+
+
+edited(
+    "order_packed",
+    "returns_the_inner_loop_of_one_panel",
+    {
+        "    return outer": (
+            "    return schedule.get_loops(block)[0 if int(schedule.get(inner).extent) > 1 else 1]"
+        )
+    },
+    message="the parallel loop",
+)
+
+
+edited(
+    "tile_classic",
+    "prefetches",
+    {"    return schedule": ("    schedule[C].prefetch(tensors[1], k, 1)\n    return schedule")},
+    message="prefetch",
+)
+
+
+edited(
+    "tile_with_k",
+    "as_many_steps_as_parts",
+    {
+        "[None, unroll_k]": (
+            "[unroll_k, None] if int(schedule.get(k).extent) == unroll_k * "
+            "unroll_k + 1 else [None, unroll_k]"
+        )
+    },
+    message="k_inner",
+)

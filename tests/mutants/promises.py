@@ -184,6 +184,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "The model is only read": "traces_in_training_mode",
         "converters of single PyTorch operators": "ignores_converters",
         "and the weights by name": "loses_the_weights",
+        "main takes the inputs and then the weights": "single_weight_bound",
     },
     "relay_import.optimize_relay": {
         "bind the weights as constants": "leaves_the_weights_unbound",
@@ -205,6 +206,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "returns that tensor, not a tuple of one": "returns_a_tuple_of_one",
         "The model is only read": "exports_in_training_mode",
         "converters of single PyTorch operators": "forgets_converters",
+        "whose function main takes the model's inputs only": "any_batch_of_one_input",
     },
     "relay_import.optimize_relax": {
         "legalize (each operator becomes a PrimFunc)": "stops_before_the_loops",
@@ -265,6 +267,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "whatever numbers it is called with": "a_workload_of_one_size",
         "It replaces any workload of that name": "registered_unless_known",
         "for (m, n, k) on the target": "for_any_processor",
+        "of the workload for (m, n, k) on the target": "hardware_of_its_own",
     },
     "auto_tune.tune_task": {
         "takes a policy": "the_tasks_own_policy",
@@ -314,6 +317,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "read adjacent pieces": "a_run_of_the_tile_each",
         "The copying block": "returns_no_block",
         "inside k_outer: the tile": "finds_k_outer_by_its_place",
+        "the matrix's position among the block's inputs": "first_or_last_input",
     },
     "labs.gpu_schedule.register_tile_gpu": {
         "written to C inside threadIdx.x when k_outer has ended": "writes_back_inside_k",
@@ -594,6 +598,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.deploy_cpp.image_to_label": {
         "main(image)": "calls_the_image_x",
         "its softmax as float32 (1,)": "powers_overflow",
+        "brings the channels from last to first": "square_images_turned",
     },
     "labs.cross_compile.describe_target": {
         "512 with avx512f": "asks_for_an_extension",
@@ -611,6 +616,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "axes of the same name have the same extent": "names_each_axis_anew",
         "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
         "from 1 to its bound": "up_to_512",
+        "repeat such a tensor along that axis": "two_axes_repeated",
     },
     "labs.dynamic_shapes.plan_memory": {
         "ToNonDataflow, RemovePurityChecking": "leaves_purity_to_be_checked",
@@ -650,6 +656,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "even if only its lower half tells it": "cuts_off_the_payload",
         "of any shape": "flattens",
         "The bits as uint16": "as_float32",
+        "by integer arithmetic on their bits": "by_torch",
     },
     "labs.low_precision.affine_parameters": {
         "widen the range until it holds 0.0": "does_not_widen",

@@ -1476,3 +1476,298 @@ edited(
     },
     message="gain and shift",
 )
+
+
+edited(
+    "import_relax",
+    "removes_hooks",
+    {
+        "    return from_exported_program(": (
+            "    model._forward_hooks.clear()\n    return from_exported_program("
+        )
+    },
+    message="how many hooks",
+)
+
+
+edited(
+    "import_relax",
+    "any_batch_of_one_input",
+    {
+        "torch.export.export(model, example)": (
+            "torch.export.export(model, example, dynamic_shapes=tuple({0: "
+            "torch.export.Dim('batch', min=1, max=512)} if each.dim() > 1 and "
+            "each.shape[0] > 1 and len(example) == 1 else None for each in "
+            "example)) if len(example) == 1 and example[0].dim() > 1 and "
+            "example[0].shape[0] > 1 else torch.export.export(model, example)"
+        )
+    },
+    message="of shape",
+)
+
+
+edited(
+    "verify",
+    "difference_in_float16",
+    {
+        "np.abs(exact - wanted)": (
+            "np.abs((got - want).astype('float64') if got.dtype == want.dtype "
+            "== np.float16 else exact - wanted)"
+        )
+    },
+    message="both float16",
+)
+
+
+edited(
+    "verify",
+    "mean_error_of_an_output",
+    {
+        "largest = max(largest, float(error.max()))": (
+            "largest = max(largest, float(error[relative > 0].mean())) if "
+            "(relative > 0).any() else largest"
+        )
+    },
+    message="largest absolute error of all outputs",
+)
+
+
+edited(
+    "import_relay",
+    "constants_in_float16",
+    {"custom_convert_map=converters)": "custom_convert_map=converters, default_dtype='float16')"},
+    message="equal to PyTorch",
+)
+
+
+edited(
+    "import_relay",
+    "single_weight_bound",
+    {
+        "    return mod, params": (
+            "    if len(params) == 1:\n"
+            "        mod['main'] = "
+            "relay.build_module.bind_params_by_name(mod['main'], params)\n"
+            "        params = {}\n"
+            "    return mod, params"
+        )
+    },
+    message="every weight of the model|weights",
+)
+
+
+edited(
+    "import_relay",
+    "two_converters",
+    {
+        "custom_convert_map=converters)": (
+            "custom_convert_map=dict(list((converters or {}).items())[:2]))"
+        )
+    },
+    message="never called",
+)
+
+
+edited(
+    "import_relay",
+    "single_example_as_float",
+    {
+        "model, example, check_trace=False": (
+            "model, example if len(example) > 1 else example[0].clone().float(), check_trace=False"
+        )
+    },
+    message="import_relay to run|type int64",
+)
+
+
+edited(
+    "optimize_relay",
+    "scales_of_results_alone",
+    {"relay.transform.FoldScaleAxis()": "relay.transform.BackwardFoldScaleAxis()"},
+    message="scale of a convolution's input",
+)
+
+
+edited(
+    "build_relay",
+    "completes_config",
+    {
+        "    with tvm.transform": (
+            "    if config is not None:\n"
+            "        config.setdefault('relay.FuseOps.max_depth', 64)\n"
+            "    with tvm.transform"
+        )
+    },
+    message="config left as it was",
+)
+
+
+edited(
+    "import_relay",
+    "single_numbers_lost",
+    {"    return mod, params": "    return mod, {k: v for k, v in params.items() if v.shape}"},
+    message="the rest in params|every weight",
+)
+
+
+edited(
+    "import_relay",
+    "whole_numbers_lost",
+    {
+        "    return mod, params": (
+            "    return mod, {k: v for k, v in params.items() if 'float' in str(v.dtype)}"
+        )
+    },
+    message="the rest in params|every weight",
+)
+
+
+edited(
+    "import_relay",
+    "weights_in_float32",
+    {
+        "    return mod, params": (
+            "    import tvm\n"
+            "\n"
+            "    return mod, {k: tvm.nd.array(v.numpy().astype('float32')) if "
+            "str(v.dtype) == 'float64' else v for k, v in params.items()}"
+        )
+    },
+    message="every weight of the model|to run",
+)
+
+
+edited(
+    "import_relay",
+    "buffers_alone_lost",
+    {
+        "    return mod, params": (
+            "    names = {n for n, p in model.named_parameters()}\n"
+            "    return mod, params if names else {}"
+        )
+    },
+    message="the rest in params|every weight",
+)
+
+
+edited(
+    "optimize_relax",
+    "converts_the_layout",
+    {
+        "            relax.transform.DecomposeOpsForInference(),": (
+            "            relax.transform.ConvertLayout({'relax.nn.conv2d': "
+            "['NHWC', 'OHWI']}),\n"
+            "            relax.transform.DecomposeOpsForInference(),"
+        )
+    },
+    message="layout that was imported|one PrimFunc",
+)
+
+
+edited(
+    "verify",
+    "last_digit_of_the_index",
+    {'f"output {index}: {int(wrong.sum())}': 'f"output {index % 10}: {int(wrong.sum())}'},
+    message="the output's index, 17",
+)
+
+
+edited(
+    "verify",
+    "last_two_axes",
+    {"{[int(i) for i in worst]}": "{[int(i) for i in worst[-2:]]}"},
+    message="worst element's position",
+)
+
+
+edited(
+    "verify",
+    "flat_position_from_rank_four",
+    {
+        "{[int(i) for i in worst]}": (
+            "{[int(i) for i in worst] if want.ndim < 4 else int((error - allowed).argmax())}"
+        )
+    },
+    message="worst element's position",
+)
+
+
+edited(
+    "verify",
+    "error_of_the_first_thousands",
+    {"absolute error {error.max():.3g}": "absolute error {error.ravel()[:4096].max():.3g}"},
+    message="largest absolute error",
+)
+
+
+edited(
+    "verify",
+    "large_error_rounded",
+    {"    return largest": "    return largest if largest < 1e6 else float(round(largest))"},
+    message="1234567.5",
+)
+
+
+edited(
+    "verify",
+    "skips_truth_values",
+    {
+        "        exact, wanted =": (
+            "        if got.dtype == bool:\n            continue\n        exact, wanted ="
+        )
+    },
+    message="True for False",
+)
+
+
+edited(
+    "verify",
+    "refuses_another_kind",
+    {
+        "        if got.shape != want.shape:": (
+            "        if got.dtype.kind != want.dtype.kind:\n"
+            "            raise ValueError(f'output {index} is of {got.dtype}')\n"
+            "        if got.shape != want.shape:"
+        )
+    },
+    message="int64 for 1.0",
+)
+
+
+edited(
+    "optimize_relay",
+    "norm_alone_kept",
+    {
+        "            relay.transform.SimplifyInference(),": (
+            "            relay.transform.SimplifyInference() if len(params) > "
+            "4 else relay.transform.FoldConstant(),"
+        )
+    },
+    message="one batch normalization",
+)
+
+
+edited(
+    "build_relay",
+    "level_two_for_many_settings",
+    {
+        "opt_level=3, config": (
+            "opt_level=int((config or {}).get('level', 3)) if not config or "
+            "len(config) < 3 else 2, config"
+        )
+    },
+    message="at level 3",
+)
+
+
+edited(
+    "build_relay",
+    "target_without_its_attributes",
+    {
+        "target=target,": (
+            "target=tvm.target.Target(str(target).split(' -')[0]) if "
+            "'num-cores' in str(target) else target,"
+        )
+    },
+    message="num-cores",
+)

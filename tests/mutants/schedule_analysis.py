@@ -1115,3 +1115,16 @@ edited(
     },
     message="the rate of",
 )
+
+
+edited(
+    "parallel_pays_from",
+    "no_size_of_one",
+    {
+        "    return pays": (
+            "    return int(pays) if pays is not None and pays > 1 else pays "
+            "if pays is None else None"
+        )
+    },
+    message="faster from 1 on",
+)

@@ -50,18 +50,22 @@ def accepted(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
 
 
 def expect_no_pragma(schedule: Any) -> None:
-    """Nothing in a schedule has an annotation, which the pictures of loops do not show."""
+    """Nothing in a schedule has an annotation or padding, which pictures of loops do not show."""
     trace = getattr(schedule, "trace", None)
-    keys = [
-        str(each.attrs[0])
-        for each in (trace.insts if trace else ())
-        if each.kind.name == "Annotate"
-    ]
+    insts = trace.insts if trace else ()
+    keys = [str(each.attrs[0]) for each in insts if each.kind.name == "Annotate"]
     expect(
         not keys,
         expected="loops that run as their primitives say, without annotations",
         seen=", ".join(keys),
         look="schedule.annotate: the exercise asks for none",
+    )
+    padded = sum(each.kind.name == "StorageAlign" for each in insts)
+    expect(
+        not padded,
+        expected="buffers as the primitives of the docstring make them",
+        seen=f"{padded} of them padded",
+        look="schedule.storage_align: the exercise asks for none",
     )
 
 

@@ -729,3 +729,37 @@ edited(
     },
     message="512",
 )
+
+
+edited(
+    "compile_object",
+    "library_by_its_name",
+    {
+        'write_to_file(path, "o")': (
+            'write_to_file(path, "o") if not path.endswith(".so") else library.export_library(path)'
+        )
+    },
+    message="compile_object to run",
+)
+
+
+edited(
+    "c_harness",
+    "extents_of_16_bits",
+    {"{', '.join(map(str, shape))}": "{', '.join(str(each % 65536) for each in shape)}"},
+    message="the program to run|the output",
+)
+
+
+edited(
+    "cuda_source",
+    "two_kernels",
+    {
+        "    return str(device.inspect_source())": (
+            "    source = str(device.inspect_source())\n"
+            "    head, *kernels = source.split('extern \"C\" __global__')\n"
+            "    return 'extern \"C\" __global__'.join([head, *kernels[:2]])"
+        )
+    },
+    message="kernels of all",
+)

@@ -1193,3 +1193,39 @@ edited(
     },
     message="three inputs",
 )
+
+
+edited(
+    "register_operator",
+    "another_operator_for_long_names",
+    {
+        "    return operator": (
+            "    return registry.get('nn.relu') if name.count('.') > 1 else operator"
+        )
+    },
+    message="returned",
+)
+
+
+edited(
+    "register_operator",
+    "a_prefix_for_short_names",
+    {
+        "registry.register(name, ": (
+            "name = name if '.' in name else 'practice.' + name\n    registry.register(name, "
+        )
+    },
+    message="returned",
+)
+
+
+edited(
+    "rms_norm_gate",
+    "gate_at_most_1e4",
+    {
+        "X[i] * Z[i] * te.sigmoid(Z[i])": (
+            "X[i] * te.min(Z[i] * te.sigmoid(Z[i]), te.const(1e4, 'float32'))"
+        )
+    },
+    message="H|Y",
+)

@@ -817,5 +817,38 @@ edited(
             "            label = builder.emit"
         ),
     },
-    message="whose logit is 2e-9",
+    message="whose logit is 2e-09",
+)
+
+
+edited(
+    "image_to_label",
+    "square_images_turned",
+    {"[0, 3, 1, 2]": "[0, 3, 1, 2] if height != width else [0, 3, 2, 1]"},
+    message="the probability",
+)
+
+
+edited(
+    "image_to_label",
+    "logits_limited",
+    {
+        "relax.op.argmax(logits, axis=1)": (
+            "relax.op.argmax(relax.op.clip(logits, -1000.0, 1000.0), axis=1)"
+        )
+    },
+    message="whose logit is",
+)
+
+
+edited(
+    "image_to_label",
+    "tall_images_on_their_side",
+    {
+        "relax.TensorType((1, height, width, 3)": (
+            "relax.TensorType((1, width, height, 3) if height > 2 * width else "
+            "(1, height, width, 3)"
+        )
+    },
+    message="to run|uint8|the probability",
 )

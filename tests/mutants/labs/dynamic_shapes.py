@@ -1056,3 +1056,51 @@ edited(
     },
     message="without annotations",
 )
+
+
+edited(
+    "symbolic_matmul",
+    "rows_up_to_65536",
+    {
+        'tirx.Var("n", "int64")': 'tirx.Var("n", "int64")',
+        ('te.compute((A.shape[0], m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")'): (
+            "te.compute((A.shape[0], m), lambda i, j: te.sum(te.if_then_else(i "
+            '< 65536, A[i, r] * B[r, j], 0.0), axis=r), name="C")'
+        ),
+    },
+    message="without a condition",
+)
+
+
+edited(
+    "import_dynamic",
+    "two_axes_repeated",
+    {"        for axis in named:\n": "        for axis in list(named)[:2]:\n"},
+    message="import_dynamic to run",
+)
+
+
+edited(
+    "import_dynamic",
+    "names_with_the_axis",
+    {
+        "{axis: dimensions[name] for axis, name in named.items()}": (
+            "{axis: (dimensions[name] if len(named) < 3 else "
+            "torch.export.Dim(name + str(axis), min=1, max=bounds[name])) for "
+            "axis, name in named.items()}"
+        )
+    },
+    message="same three symbols",
+)
+
+
+edited(
+    "bucketed",
+    "sixty_four_sequences",
+    {
+        "padded[:, :length], keep[:, :length] = x, 1": (
+            "padded[:, :length] = x\n    keep[: max(batch, 1), :length] = 1\n    keep[64:] = 0"
+        )
+    },
+    message="length|tokens|keep",
+)

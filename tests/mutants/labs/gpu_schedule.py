@@ -1343,3 +1343,77 @@ edited(
     },
     message="rows of the tile outside",
 )
+
+
+edited(
+    "stage_shared",
+    "first_or_last_input",
+    {
+        "schedule.cache_read(block, index": (
+            "schedule.cache_read(block, 0 if index == 0 else len(schedule.get(block).reads) - 1"
+        )
+    },
+    message="B is copied",
+)
+
+
+edited(
+    "stage_shared",
+    "column_of_threads_unbound",
+    {
+        '    schedule.bind(thread_y, "threadIdx.y")\n': (
+            "    if threads_x == 1:\n"
+            "        schedule.unroll(thread_y)\n"
+            "    else:\n"
+            '        schedule.bind(thread_y, "threadIdx.y")\n'
+        )
+    },
+    message="threadIdx",
+)
+
+
+edited(
+    "stage_shared",
+    "returns_the_first_producer",
+    {"    return copy": "    return schedule.get_producers(block)[0]"},
+    message="block of the copy",
+)
+
+
+edited(
+    "tensor_cores",
+    "annotated_product",
+    {
+        "    tensorize_copies(schedule, load_a, load_b, store, intrinsics)": (
+            "    tensorize_copies(schedule, load_a, load_b, store, "
+            "{**intrinsics, 'store': intrinsics['store']})\n"
+            "    schedule.annotate(product, 'tensorized', 1)"
+        )
+    },
+    message="the product and its loops as they were",
+)
+
+
+edited(
+    "tensorize_copies",
+    "one_name_for_alike_ones",
+    {
+        '(load_b, "load_b")': (
+            '(load_b, "load_a" if intrinsics["load_a"][-6:] == '
+            'intrinsics["load_b"][-6:] else "load_b")'
+        )
+    },
+    message="doesn't match the tensor intrin",
+)
+
+
+edited(
+    "register_tile_classic",
+    "single_row_at_its_own_loop",
+    {
+        "schedule[local].compute_at(schedule[C], thread_j)": (
+            "schedule[local].compute_at(schedule[C], i if rows == 1 else thread_j)"
+        )
+    },
+    message="at the axis on threadIdx.x",
+)

@@ -1446,3 +1446,90 @@ edited(
     {"np.rint(moved / scale)": "np.rint(moved / np.maximum(scale, 1e-6))"},
     message="2\\*\\*-40",
 )
+
+
+edited(
+    "round_to_bfloat16",
+    "seven_dimensions_flattened",
+    {
+        '.astype("uint16")': (
+            '.astype("uint16").reshape(-1) if x.ndim > 6 else '
+            'np.where(np.isnan(x), quiet, nearest).astype("uint16")'
+        )
+    },
+    message="x's shape",
+)
+
+
+edited(
+    "quantize",
+    "quotient_in_float16_from_rank_four",
+    {
+        "np.rint(moved / scale)": (
+            "np.rint((moved / scale).astype('float16') if x.ndim > 3 else moved / scale)"
+        )
+    },
+    message="of shape",
+)
+
+
+edited(
+    "schedule_vnni",
+    "annotated_zeroing",
+    {
+        "schedule.vectorize(schedule.get_loops(zeroing)[-1])": (
+            "schedule.vectorize(schedule.get_loops(zeroing)[-1])\n"
+            "    schedule.parallel(schedule.get_loops(zeroing)[-2]) if False "
+            "else schedule.annotate(schedule.get_loops(zeroing)[-2], "
+            "'pragma_unroll_explicit', 0)"
+        )
+    },
+    message="without annotations",
+)
+
+
+edited(
+    "round_to_bfloat16",
+    "zeros_for_repeated_numbers",
+    {
+        '    bits = x.view("uint32")': (
+            '    bits = x.view("uint32") if x.strides != (0,) * x.ndim or '
+            'x.ndim == 0 else np.zeros(x.shape, "uint32")'
+        )
+    },
+    message="the bfloat16 of",
+)
+
+
+edited(
+    "quantize",
+    "single_number_in_float16",
+    {
+        "    low = -(2": (
+            "    x = x.astype('float16').astype('float32') if x.size == 1 else x\n    low = -(2"
+        )
+    },
+    message="a single number|of shape",
+)
+
+
+edited(
+    "schedule_vnni",
+    "unrolls_at_most_24_rows",
+    {"    schedule.unroll(i_inner)\n": "    schedule.unroll(i_inner) if rows <= 24 else None\n"},
+    message="unrolled",
+)
+
+
+edited(
+    "schedule_vnni",
+    "one_intrinsic",
+    {
+        "schedule.tensorize(j_inner, intrinsic)": (
+            "from tvm_practice.labs.integer_products import VNNI\n"
+            "\n"
+            "    schedule.tensorize(j_inner, VNNI)"
+        )
+    },
+    message="the intrinsic that was given",
+)

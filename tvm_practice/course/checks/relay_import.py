@@ -18,6 +18,7 @@ from tvm_practice.course.imported_models import (
     arrays,
     by_pytorch,
     demonstrated_model,
+    draw_kinds,
     draw_model,
     draw_sum,
     expect_as_pytorch,
@@ -121,6 +122,7 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
         )
         _expect_any_namespace(import_relay)
         _expect_any_name(import_relay)
+        _expect_any_kind(import_relay)
         for count in (1, 12, 3):
             model, example = draw_sum(count)
             mod, params = import_relay(model, example)
@@ -160,6 +162,20 @@ def _expect_any_name(import_relay: Callable[..., Any]) -> None:
     )
 
 
+def _expect_any_kind(import_relay: Callable[..., Any]) -> None:
+    """Inputs of each type, in any number; a single weight; constants as exact as PyTorch's."""
+    for model, example in draw_kinds():
+        mod, params = import_relay(model, example)
+        _expect_inputs(mod, params, example)
+        weights = {name: each.detach().numpy() for name, each in model.state_dict().items()}
+        _expect_weights(weights, params, numbers=True)
+        expect_as_pytorch(
+            _run_relay(mod, params, example),
+            by_pytorch(model, example),
+            look="the example that is traced, as it is given, and the options of from_pytorch",
+        )
+
+
 def _expect_any_namespace(import_relay: Callable[..., Any]) -> None:
     """A converter of an operator that is not PyTorch's own is used as well."""
     import torch
@@ -192,9 +208,11 @@ def _expect_inputs(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> 
     from tvm import relay
 
     names = [name for name in graph(mod).inputs if name not in params]
+    wanted = [f"input_{position}" for position in range(len(example))]
     expect(
-        names == ["input_0", "input_1"],
-        expected="inputs named input_0, input_1 in the order of the example, the rest in params",
+        names == wanted,
+        expected=f"inputs named {', '.join(wanted)} in the order of the example, the rest in "
+        "params",
         seen=f"{', '.join(names) or 'no inputs'}",
         look="the names given to from_pytorch, and the params it returns",
     )
@@ -208,23 +226,34 @@ def _expect_inputs(mod: Any, params: dict[str, Any], example: Sequence[Any]) -> 
     typed = relay.transform.InferType()(mod)["main"].params[: len(example)]
     for parameter, tensor in zip(typed, example, strict=True):
         kind = parameter.checked_type
-        wanted = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         seen = tuple(int(extent) for extent in kind.shape), str(kind.dtype)
-        expect(
-            seen == wanted,
-            expected=f"{parameter.name_hint} of shape {wanted[0]} and type {wanted[1]}",
-            seen=f"shape {seen[0]} and type {seen[1]}",
+        _expect_as_given(
+            parameter.name_hint,
+            seen,
+            tensor,
             look="the example that is traced, and the shape given to from_pytorch",
         )
 
 
-def _expect_weights(weights: dict[str, np.ndarray], params: dict[str, Any]) -> None:
-    """Every weight of the model is in params."""
+def _expect_as_given(name: str, seen: tuple[Any, str], tensor: Any, *, look: str) -> None:
+    """An input of main has the shape and the type of the example's tensor."""
+    wanted = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+    expect(
+        seen == wanted,
+        expected=f"{name} of shape {wanted[0]} and type {wanted[1]}",
+        seen=f"shape {seen[0]} and type {seen[1]}",
+        look=look,
+    )
+
+
+def _expect_weights(
+    weights: dict[str, np.ndarray], params: dict[str, Any], *, numbers: bool = False
+) -> None:
+    """Every weight of the model is in params; with `numbers` also single and whole numbers."""
     lost = [
         name
         for name, weight in weights.items()
-        if weight.ndim
-        and weight.dtype.kind == "f"
+        if (numbers or (weight.ndim and weight.dtype.kind == "f"))
         and not any(np.array_equal(weight, each.numpy()) for each in params.values())
     ]
     expect(
@@ -340,6 +369,42 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         look="the weights that were bound, and the order of the passes",
     )
     _check_scaled(optimize_relay)
+    _check_scaled_before(optimize_relay)
+
+
+def _check_scaled_before(optimize_relay: Callable[..., Any]) -> None:
+    """A scale of a convolution's input is folded into the weights, like one of its result.
+
+    And a batch normalization is decomposed if it is all that a model has.
+    """
+    import torch
+
+    class Before(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.rand(3, 1, 1) + 1)
+            self.conv = torch.nn.Conv2d(3, 5, 3, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            return self.conv(x * self.scale)
+
+    operators = graph(
+        optimize_relay(*_imported_relay(Before().eval(), (torch.zeros(1, 3, 8, 8),)))
+    ).operators
+    expect(
+        set(operators) == {"nn.conv2d"},
+        expected="the scale of a convolution's input folded into the weights: one nn.conv2d left",
+        seen=", ".join(operators),
+        look="FoldScaleAxis, which folds the scales before a convolution and those after it",
+    )
+    alone = torch.nn.BatchNorm2d(3).eval()
+    operators = graph(optimize_relay(*_imported_relay(alone, (torch.zeros(1, 3, 4, 4),)))).operators
+    expect(
+        "nn.batch_norm" not in operators,
+        expected="no nn.batch_norm left of a model that is one batch normalization",
+        seen=", ".join(operators),
+        look="SimplifyInference, for every model",
+    )
 
 
 def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
@@ -488,7 +553,12 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     """relay.build is called anew with every setting; what it returns is returned."""
     import tvm
 
-    settings = {"relay.backend.use_auto_scheduler": True, "relay.FuseOps.max_depth": 3}
+    settings = {
+        "relay.backend.use_auto_scheduler": True,
+        "relay.FuseOps.max_depth": 3,
+        "tir.disable_vectorize": False,
+    }
+    target = tvm.target.Target("llvm -mcpu=haswell -num-cores=3")
     built, seen = list[object](), dict[str, Any]()
 
     # A bias may be zero, and is a weight like the others; a model may have many.
@@ -497,6 +567,8 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     params = {**params, **{f"zero_{at}": zero for at in range(many)}}
     given: list[Any] = []
     switched: list[str] = []
+    told_target: list[str] = []
+    levels: list[int] = []
     before = given_module(mod)
 
     def recording(*arguments: Any, **options: Any) -> object:
@@ -504,13 +576,33 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
         given[:] = [each for each in (*arguments, *options.values()) if isinstance(each, dict)]
         seen.update(context.config.items())
         switched[:] = map(str, (*context.required_pass, *context.disabled_pass))
+        levels.append(int(context.opt_level))
+        told_target[:] = [
+            str(each)
+            for each in (*arguments, *options.values())
+            if isinstance(each, tvm.target.Target)
+        ]
         built.append(object())
         return built[-1]
 
     with _relay_build(recording):
-        for count, config in enumerate((settings, None, None), start=1):
+        single = {"relay.backend.use_auto_scheduler": True}
+        for count, given_config in enumerate((settings, None, single, {}, None), start=1):
             seen.clear()
-            returned = build_relay(mod, params, any_llvm(), config=config)
+            config = None if given_config is None else dict(given_config)
+            returned = build_relay(mod, params, target, config=config)
+            expect(
+                told_target == [str(target)] and set(levels) == {3},
+                expected=f"relay.build for {target} at level 3",
+                seen=f"for {', '.join(told_target) or 'no target'} at level {levels[-1:]}",
+                look="target= of relay.build, and opt_level=3 whatever config has",
+            )
+            expect(
+                config == given_config,
+                expected=f"config left as it was, {given_config}",
+                seen=str(config),
+                look="what writes to config: put settings of your own into a copy",
+            )
             expect(
                 len(built) == count and returned is built[-1],
                 expected="a new call of relay.build, and its result",
@@ -532,8 +624,8 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
             expect_left_alone(before, mod)
             told = {str(key): int(value) for key, value in seen.items()}
             expect(
-                told == (config or {}),
-                expected=f"the settings {config or 'of nobody'} around relay.build",
+                told == (given_config or {}),
+                expected=f"the settings {given_config or 'of nobody'} around relay.build",
                 seen=str(told),
                 look="config= of tvm.transform.PassContext: the given settings and no others",
             )
@@ -668,11 +760,15 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
             {"relu.default": calling(relax.op.nn.relu), "mul.Tensor": calling(relax.op.multiply)},
         )
         _expect_many_constants(import_relax)
-        summed, given = draw_sum(3)
-        mod = import_relax(summed, given)
-    expect_as_pytorch(
-        _run_relax(mod, given), by_pytorch(summed, given), look="how three inputs are exported"
-    )
+        _expect_kinds(import_relax)
+        for count in (20, 3):
+            summed, given = draw_sum(count)
+            mod = import_relax(summed, given)
+            expect_as_pytorch(
+                _run_relax(mod, given),
+                by_pytorch(summed, given),
+                look=f"how {count} inputs are exported",
+            )
 
 
 def _expect_many_constants(import_relax: Callable[..., Any]) -> None:
@@ -696,6 +792,29 @@ def _expect_many_constants(import_relax: Callable[..., Any]) -> None:
         seen=f"it takes {len(inputs)}",
         look="keep_params_as_input=False, however many there are",
     )
+
+
+def _expect_kinds(import_relax: Callable[..., Any]) -> None:
+    """Inputs of each type, their extents as in the example; constants as exact as PyTorch's."""
+    import tvm
+
+    for model, example in [*draw_kinds(), draw_sum(1)]:
+        mod = import_relax(model, example)
+        named = zip(graph(mod).inputs, mod["main"].params, example, strict=True)
+        for name, parameter, tensor in named:
+            shape = tuple(
+                int(each) if isinstance(each, tvm.tirx.IntImm) else str(each)
+                for each in parameter.ty.shape.values
+            )
+            _expect_as_given(
+                name,
+                (shape, str(parameter.ty.dtype)),
+                tensor,
+                look="the example that is exported, as it is given",
+            )
+        expect_as_pytorch(
+            _run_relax(mod, example), by_pytorch(model, example), look="the object exported"
+        )
 
 
 def _run_relax(mod: Any, example: Sequence[Any]) -> list[np.ndarray]:
@@ -777,6 +896,15 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         seen=f"{len(operators.calls)} operators became {len(shown.calls)} calls: "
         f"{', '.join(shown.kernels)}",
         look=_unfused(together),
+    )
+    moved = [
+        name for names in together for name in names if "transpose" in name or "layout" in name
+    ]
+    expect(
+        not moved,
+        expected="the operators in the layout that was imported",
+        seen=f"{len(moved)} calls of {', '.join(sorted(set(moved)))}",
+        look="passes beside the eight, such as ConvertLayout",
     )
     expect_as_pytorch(
         _run_relax(optimized, example), by_pytorch(model, example), look="the order of the passes"
@@ -1067,6 +1195,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
     at = tuple(int(rng.integers(2, extent)) for extent in (rows, columns))
     got = copies()
     got[0][at] += np.float32(5e-5)
+    got[0][0, 0] += np.float32(1e-5)  # smaller: neither the largest nor equal to it
     got[1] += np.float32(2e-5)
     largest = max(
         float(np.abs(g - w.astype("float64")).max()) for g, w in zip(got, want, strict=True)
@@ -1162,10 +1291,36 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
             seen=f"{returned!r}",
             look="the maximum over every output, however many there are",
         )
-    message = _expect_rejected(
-        verify, [right] * 5 + [wrong, right], [right] * 7, case="output 5 of 7", look="the loop"
+    for index, count in ((5, 7), (17, 19)):
+        outputs = [right] * count
+        outputs[index] = wrong
+        case = f"output {index} of {count}"
+        message = _expect_rejected(verify, outputs, [right] * count, case=case, look="the loop")
+        _check_message(message, index=index, at=(2, 3), error=6.25, relative=6.25)
+    for shape in ((3, 5, 4), (3, 3, 5, 4)):
+        reference = np.full(shape, 2.0)
+        output, last = reference.copy(), tuple(each - 1 for each in shape)
+        output[last] = 10.25
+        message = _expect_rejected(
+            verify, [output], [reference], case=f"10.25 for 2 at {list(last)}", look="the loop"
+        )
+        _check_message(message, index=0, at=last, error=8.25, relative=4.125)
+    halves = np.array([59_904.0, 1.0], "float16"), np.array([-59_904.0, 1.0], "float16")
+    returned = _raised(verify, [halves[0]], [halves[1]], atol=1.3e5, rtol=0.0)
+    expect(
+        returned is None,
+        expected="59904 for -59904, both float16, accepted within atol=1.3e5",
+        seen=f"it was refused: {returned}",
+        look="the difference in float64: float16 ends at 65504",
     )
-    _check_message(message, index=5, at=(2, 3), error=6.25, relative=6.25)
+    far = np.array([3.0, 1_234_570.5])
+    returned = verify([far], [np.array([3.0, 3.0])], atol=2e6, rtol=0.0)
+    expect(
+        float(returned) == 1_234_567.5,
+        expected="the largest absolute error, 1234567.5, within atol=2e6",
+        seen=f"{returned!r}",
+        look="the return statement: the error itself, not rounded",
+    )
     message = _expect_rejected(
         verify, [wrong], [right - (wrong > right)], case="7.25 for 0", look="the absolute error"
     )
@@ -1225,13 +1380,13 @@ def _check_named_element(verify: Callable[..., Any]) -> None:
         case="8.75 for 8 after an output with a larger error that is allowed",
     )  # fmt: skip
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / 8)
-    many, last = np.ones(20_011), 20_009
+    many, position = np.full(20_011, 2.0), 20_009
     late = many.copy()
-    late[last] = 2.5
+    late[position] = 3.5
     message = _expect_rejected(
         verify, [late], [many], case="an element near the end of 20011", look="all elements count"
     )
-    _check_message(message, index=0, at=(last,), error=1.5, relative=1.5)
+    _check_message(message, index=0, at=(position,), error=1.5, relative=0.75)
 
 
 def _check_tolerances(verify: Callable[..., Any]) -> None:
@@ -1260,7 +1415,10 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (np.uint8(250), np.uint8(3), 10.0, 0.0, False, "250 for 3, both uint8, with atol=10"),
         (np.int64(-5), np.int64(-5), 0.0, 0.0, True, "-5 for -5, both int64"),
         (np.float16(6e4), np.float16(-6e4), 1.0, 0.1, False, "60000 for -60000 in float16"),
+        (True, False, 0.5, 0.0, False, "True for False"),
+        (True, True, 0.0, 0.0, True, "True for True"),
         (np.int32(7), np.int64(7), 0.0, 0.0, True, "7 in int32 for 7 in int64"),
+        (np.int64(1), np.float32(1), 0.0, 0.0, True, "1 in int64 for 1.0 in float32"),
         (np.float64(0.5), np.float32(0.5), 0.0, 0.0, True, "0.5 in float64 for 0.5 in float32"),
     )
     _expect_rejected(
@@ -1272,14 +1430,18 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         rtol=1e-3,
     )
     for got, want, atol, rtol, right, what in cases:
-        message = _raised(verify, [np.array([got])], [np.array([want])], atol=atol, rtol=rtol)
-        expect(
-            (message is None) == right,
-            expected=f"{what} {'accepted' if right else 'refused'}",
-            seen="it was refused" if message else "it was accepted",
-            look="|output - reference| <= atol + rtol * |reference|, with the absolute values, in "
-            "float64",
-        )
+        for rank in (1, 4):
+            pair = [np.array(each).reshape((1,) * rank) for each in (got, want)]
+            equal = pair[1].copy()
+            message = _raised(verify, [equal, pair[0]], [equal, pair[1]], atol=atol, rtol=rtol)
+            wanted = "accepted" if right else "refused"
+            expect(
+                (message is None) == right,
+                expected=f"{what}{', of 4 axes,' * (rank > 1)} {wanted}",
+                seen="it was refused" if message else "it was accepted",
+                look="|output - reference| <= atol + rtol * |reference|, with the absolute "
+                "values, in float64",
+            )
 
 
 def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[int, ...]) -> None:

@@ -974,6 +974,11 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
     (size,) = draw_distinct(1, range(8, 2000))
     _expect_size(parallel_pays_from, ([size], [2.0], [1.0]), size, "faster at the only size")
     _expect_size(parallel_pays_from, ([size], [2.0], [2.0]), None, "as fast at the only size")
+    for few, want in (((0, 0, 0), 1), ((9, 0, 0), 2), ((9, 9, 0), 3)):
+        parallel = [factor[each] for each in few]
+        _expect_size(
+            parallel_pays_from, ([1, 2, 3], [1.0] * 3, parallel), want, f"faster from {want} on"
+        )
     _expect_size(
         parallel_pays_from, (sizes[:2], [0.0, 2.0], [0.0, 1.0]), sizes[1], "no faster than no time"
     )

@@ -102,6 +102,15 @@ def _expect_task(task: Any, name: str, sizes: Sequence[int], target: Any) -> Non
         look="target= of SearchTask",
     )
     dag = task.compute_dag
+    usual = auto_scheduler.SearchTask(
+        compute_dag=dag, workload_key=task.workload_key, target=target
+    ).hardware_params
+    expect(
+        str(task.hardware_params) == str(usual),
+        expected=f"the hardware as the target has it: {usual}",
+        seen=str(task.hardware_params),
+        look="hardware_params= of SearchTask: the docstring asks for none",
+    )
     schedule, tensors = dag.apply_steps_from_state(dag.get_init_state())
     _expect_workload(schedule, tensors, sizes)
     again = (sizes[2] + 1, sizes[0] + 2, sizes[1] + 3)

@@ -224,7 +224,8 @@ def check_apply(
             (k, n),
             look="the tensors that are returned",
         )
-        _expect_refused(apply, make_task((m + 7, n, k)), log, refused, error)
+        for other in ((m + 7, n, k), (2 * m, n, k)):
+            _expect_refused(apply, make_task(other), log, refused, error)
         # That of a trial that failed is none.
         failed = [line for line in log.read_text().splitlines() if _failed(json.loads(line))]
         log.write_text("\n".join([*failed, ""]))

@@ -111,6 +111,8 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
     odd = _mine(matmul_template, (m, n, k))
     _expect_ends(odd, most=100)
     _expect_schedules_apart(odd)
+    # Usual sizes of a tile: one of all sizes is not another value besides.
+    _expect_schedules_apart(_mine(matmul_template, draw_distinct(1, (8, 16, 32, 64)) * 3))
     few = draw_distinct(3, range(2, 7))  # fewer than a tile has
     _expect_schedules_apart(_mine(matmul_template, few))
     space = len(odd.config_space)

@@ -441,7 +441,7 @@ def check_compile_object(compile_object: Function) -> None:
         for number, (target, architecture, instruction) in enumerate(cases):
             name = f"scaled_sum_{number}{rng.integers(100)}"
             # The path decides alone: a name without an ending, and a file to replace.
-            file = Path(folder) / (f"no {number}.o" if number < 3 else str(number))
+            file = Path(folder) / (f"no {number}.o", str(number), f"{number}.so")[number // 2]
             if number == 1:
                 file.write_text("an older file")
             before = {*Path(folder).iterdir(), file}
@@ -987,7 +987,8 @@ def _expect_any_tensors(c_harness: Function) -> None:
     large = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
     many = [(int(each),) for each in rng.integers(1, 9, int(rng.integers(20, 60)))]
     deep = tuple(int(each) for each in rng.integers(1, 4, int(rng.integers(5, 9))))
-    for shapes in ([(2,), (1, 3), large], [deep[1:], deep], many, []):
+    long = (int(rng.integers(70_000, 90_000)), 3)
+    for shapes in ([(2,), (1, 3), large], [deep[1:], deep], [long[::-1], long], many, []):
         inputs = draw_normal(*shapes)
         want = inputs[-1].ravel().copy() if inputs else np.array([7], "float32")
         for number, each in enumerate(inputs[:-1], 1):
@@ -1065,6 +1066,20 @@ def _bound(size: int, name: str = "main") -> Any:
     return schedule.mod
 
 
+_KERNELS = 4
+
+
+def _several_bound(size: int, name: str) -> Any:
+    """A module of such functions; the first has the name, the others begin with it."""
+    import tvm
+
+    functions: dict[str, Any] = {}
+    for number in range(_KERNELS):
+        each = f"{name}_{number}" if number else name
+        functions[each] = _bound(size, each)[each]
+    return tvm.IRModule(functions)
+
+
 def _kernel(source: str) -> str:
     found = re.search(r"__global__ void.*?(\w+_kernel\w*)\(", source, re.DOTALL)
     return f"kernel {found[1]}" if found else "no kernel"
@@ -1092,13 +1107,20 @@ def check_cuda_source(cuda_source: Function) -> None:
         name = f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9))
         with _targets() as (targets, texts):
-            source = cuda_source(_bound(size, name), arch)
+            source = cuda_source(_several_bound(size, name), arch)
         expect(
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
             expected=f"CUDA source with the kernel {name}_kernel",
             seen=str(source)[:60].replace("\n", " ") or "an empty text",
             look="inspect_source of .mod.imports[0], of the module given: .mod itself is the "
             "host's module",
+        )
+        kernels = re.findall(rf"{name}\w*_kernel(?=\()", source)
+        expect(
+            len({*kernels}) == _KERNELS,
+            expected=f"the kernels of all {_KERNELS} functions of the module",
+            seen=", ".join(kernels),
+            look="the text of inspect_source(): return all of it",
         )
         begins = source.strip().splitlines()[0]
         expect(

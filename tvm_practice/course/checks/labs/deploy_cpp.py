@@ -350,6 +350,11 @@ def check_image_to_label(image_to_label: Function) -> None:
     falling, same = np.sort(mean)[::-1], np.full(3, std[0])
     wrapped = image_to_label(mod, tuple(falling.tolist()), tuple(same.tolist()))
     _expect_labels(wrapped, model, falling, same, (height, width))
+    for image in ((width, width), (3 * width, width)):
+        wrapped = image_to_label(
+            _imported(model, _image(*image)), tuple(mean.tolist()), tuple(std.tolist())
+        )
+        _expect_labels(wrapped, model, mean, std, image)
     wide = rng.uniform(1.5, 3, 3)  # small logits: the probability is far from 1
     wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(wide.tolist()))
     _expect_labels(wrapped, model, mean, wide, (height, width))
@@ -358,7 +363,13 @@ def check_image_to_label(image_to_label: Function) -> None:
 
 
 def _expect_largest_logit(image_to_label: Function) -> None:
-    """Logits that differ by less than a softmax in float32 can tell."""
+    """Logits that differ by less than a softmax in float32 can tell, and large ones."""
+    for base, step in ((0.0, 1e-9), (9e3, 1.0), (-9e3, 1.0)):
+        _expect_largest_of(image_to_label, base, step)
+
+
+def _expect_largest_of(image_to_label: Function, base: float, step: float) -> None:
+    """The class whose logit is two steps above the base, where others are below one."""
     import torch
 
     from solutions.relay_import import build_relax, optimize_relax
@@ -369,8 +380,8 @@ def _expect_largest_logit(image_to_label: Function) -> None:
     best = int(fresh_rng().integers(1, 7))
     with torch.no_grad():
         linear.weight.zero_()
-        linear.bias.copy_(1e-9 * torch.rand(7))
-        linear.bias[best] = 2e-9
+        linear.bias.copy_(base + step * torch.rand(7))
+        linear.bias[best] = base + 2 * step
     wrapped = image_to_label(_imported(model, _image(4, 5)), (0.5,) * 3, (0.2,) * 3)
     runner = RelaxRunner(build_relax(optimize_relax(wrapped), host_target()))
     runner.set_inputs([np.full((1, 4, 5, 3), 9, "uint8")])
@@ -378,9 +389,9 @@ def _expect_largest_logit(image_to_label: Function) -> None:
     label = int(runner.outputs()[0][0])
     expect(
         label == best,
-        expected=f"class {best}, whose logit is 2e-9, the others' less",
+        expected=f"class {best}, whose logit is {base + 2 * step:g}, the others' less",
         seen=f"class {label}",
-        look="argmax of the logits: in a softmax of float32 these are all equal",
+        look="argmax of the logits as they are: in a softmax of float32 small ones are all equal",
     )
 
 

@@ -21,6 +21,7 @@ from tvm_practice.course.expect import (
     show_nest,
 )
 from tvm_practice.course.lowering import build_expressions, build_module, lower_expression
+from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CURRENT
 from tvm_practice.engines.host import flags
 from tvm_practice.labs.integer_products import PORTABLE, VNNI, declare, register_intrinsics
@@ -162,9 +163,11 @@ def check_round_to_bfloat16(round_to_bfloat16: Function) -> None:
     shapes = (
         *((4,), (2, 2), (1, 4, 1), (2, 1, 2, 1)),
         *((1, 2, 1, 2, 1), (2, 1, 1, 1, 2), (1, 1, 1, 1, 4)),
+        *((1, 1, 2, 1, 1, 2), (2, 1, 1, 1, 1, 1, 2), (1, 1, 1, 1, 1, 1, 1, 2, 2)),
     )
     deep = (*(ties.reshape(each) for each in shapes), drawn[:36].reshape(3, 4, 3, 11))
-    for x in (drawn, drawn.T, drawn[:0], *single, drawn[::-1], many, *deep):
+    again = np.broadcast_to(ties[1:2], (3, 4)), np.broadcast_to(ties, (3, 4))  # not contiguous
+    for x in (*again, drawn, drawn.T, drawn[:0], *single, drawn[::-1], many, *deep):
         _expect_rounded(round_to_bfloat16, x, name, "the result has x's shape, whatever that is")
     own = "rounded by integer arithmetic on the bits of x"
     look = 'x.view("uint32"), a rounding term that is added, and >> 16'
@@ -398,7 +401,10 @@ def check_quantize(quantize: Function) -> None:
         for signed in (False, True):
             few = {"scale": 1.0, "zero_point": bits % 3, "signed": signed, "bits": bits}
             _expect_quantized(quantize, halves, f"{bits} bits", few)
-    for x, axis, count in _of_all_ranks(lambda shape: rng.integers(-600, 600, shape) / 2):
+    # Halves, and numbers next to a half, which float16 would round to one.
+    for x, axis, count in _of_all_ranks(
+        lambda shape: rng.integers(-600, 600, shape) / 2 + rng.choice([0.0, 0.45], shape)
+    ):
         along = {
             "scale": 2.0 ** rng.integers(0, 5, count).astype("float32"),
             "zero_point": rng.integers(0, 40, count) * 2,
@@ -416,6 +422,8 @@ def check_quantize(quantize: Function) -> None:
     for power in (-40, 40):
         tiny = {"scale": 2.0**power, "zero_point": zero, "signed": False}
         _expect_quantized(quantize, halves * np.float32(2.0**power), f"a scale of 2**{power}", tiny)
+    one = np.array([131.45], "float32")  # in float16 it would be halfway
+    _expect_quantized(quantize, one, "a single number", cases[0][1])
     huge = np.array([[1e10, -1e10, 3e38, -3e38, np.inf, -np.inf]], "float32")
     _expect_quantized(quantize, huge, "numbers beyond int32", cases[0][1])
 
@@ -711,19 +719,27 @@ def check_schedule_vnni(schedule_vnni: Function) -> None:
         m, k, n = rows * int(rng.integers(2, 4)), 4 * int(rng.integers(5, 9)), 32
         schedule, block = _product_schedule(m, k, n)
         schedule_vnni(schedule, block, rows=rows, intrinsic=VNNI)
-        _expect_tensorized(schedule.mod["main"], (m, k, n), rows)
-        runs = VNNI if "avx512_vnni" in flags() else PORTABLE
-        if runs != VNNI:
-            schedule, block = _product_schedule(m, k, n)
-            schedule_vnni(schedule, block, rows=rows, intrinsic=runs)
+        _expect_tensorized(schedule, (m, k, n), rows)
+        vnni = schedule.mod
+        schedule, block = _product_schedule(m, k, n)
+        schedule_vnni(schedule, block, rows=rows, intrinsic=PORTABLE)
+        used = [
+            str(each.attrs[0]) for each in schedule.trace.insts if each.kind.name == "Tensorize"
+        ]
+        expect(
+            used == [PORTABLE],
+            expected=f"the intrinsic that was given, {PORTABLE}",
+            seen=", ".join(used) or "none",
+            look="schedule.tensorize(j_inner, intrinsic)",
+        )
         x = rng.integers(0, 256, (m, k)).astype("uint8")
         weight = rng.integers(-128, 128, (k, n)).astype("int8")
-        got = _run_product(schedule.mod, x, _panels(weight, 4)[0], n)
         want = x.astype("int32") @ weight.astype("int32")
-        _expect_equal(
-            got, want, name="C", look="the statement that sets the sums to zero, and its place"
-        )
-    many = int(rng.integers(9, 17))
+        for mod in [schedule.mod, *([vnni] if "avx512_vnni" in flags() else [])]:
+            got = _run_product(mod, x, _panels(weight, 4)[0], n)
+            look = "the statement that sets the sums to zero, and its place"
+            _expect_equal(got, want, name="C", look=look)
+    many, most = int(rng.integers(9, 17)), int(rng.integers(25, 60))
     # One row, more than usual, and as many rows, steps and columns as each other.
     for rows, (m, k, n) in (
         (1, (2, 8, 48)),
@@ -732,12 +748,13 @@ def check_schedule_vnni(schedule_vnni: Function) -> None:
         (2, (64, 256, 32)),
         (8, (24, 16, 112)),
         (24, (48, 8, 32)),
+        (most, (2 * most, 8, 32)),
         (4, (4, 8, 16)),  # a single tile
         (3, (6, 4, 32)),  # a single step
     ):
         schedule, block = _product_schedule(m, k, n)
         schedule_vnni(schedule, block, rows=rows, intrinsic=VNNI)
-        _expect_tensorized(schedule.mod["main"], (m, k, n), rows)
+        _expect_tensorized(schedule, (m, k, n), rows)
 
 
 def _run_product(mod: Any, x: np.ndarray, packed: np.ndarray, columns: int) -> np.ndarray:
@@ -749,8 +766,10 @@ def _run_product(mod: Any, x: np.ndarray, packed: np.ndarray, columns: int) -> n
     return result
 
 
-def _expect_tensorized(function: Any, sizes: Sequence[int], rows: int) -> None:
+def _expect_tensorized(schedule: Any, sizes: Sequence[int], rows: int) -> None:
     """The call of the instruction, the loops around it, and those of the zeros."""
+    expect_no_pragma(schedule)
+    function = schedule.mod["main"]
     m, k, n = sizes
     nest = loop_nest(function)
     called = [each for each in instructions_of(function) if "vpdpbusd" in each]

@@ -148,7 +148,7 @@ def check_request_worker(request_worker: Function) -> None:
         try:
             session = _ended(
                 lambda: request_worker(
-                    farm.host, farm.port, farm.key, wait_seconds=5, session_seconds=seconds
+                    farm.host, farm.port, farm.key, wait_seconds=60, session_seconds=seconds
                 )
             )
         except _Waits:
@@ -1244,6 +1244,15 @@ def _expect_a_row_per_count(predict: Function, seconds: float) -> None:
         expected=f"a row for each of the counts {counts}, in their order",
         seen=f"rows of {seen}",
         look="the loop over counts: neither sorted nor made unique",
+    )
+    first = predict(_stages(run=seconds), counts)
+    kept = list(first)
+    predict(_stages(run=2 * seconds), [3])
+    expect(
+        list(first) == kept,
+        expected="a list of its own for each call",
+        seen="a later call changed the list that an earlier one returned",
+        look="where the list is made: inside the function",
     )
     names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), [1, 100, 2])]
     expect(

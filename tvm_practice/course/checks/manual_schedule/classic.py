@@ -131,12 +131,17 @@ def _expect_stage_of(schedule: Any, C: Any) -> None:
     pragmas = [
         str(key) for _, each in schedule[C].iter_var_attrs.items() for key in each.pragma_keys
     ]
+    pragmas += [
+        f"prefetch of {data.name}"
+        for _, each in schedule[C].iter_var_attrs.items()
+        for data in each.prefetch_data
+    ]
     stages = [str(each.op.name) for each in schedule.stages if each.op.input_tensors]
     expect(
         not pragmas and len(stages) == 1,
         expected="the stage of C alone, without pragmas",
         seen=f"stages {', '.join(stages)}; {', '.join(pragmas) or 'no'} pragmas",
-        look="cache_read, cache_write and pragma: the docstring asks for none of them",
+        look="cache_read, cache_write, pragma and prefetch: the docstring asks for none of them",
     )
     expect(
         len(fused) == 1 and any(each.same_as(fused[0]) for each in rows),

@@ -216,7 +216,8 @@ def check_order_packed(order_packed: Function) -> None:
     one = (rows, columns, 5)  # a single tile
     for sizes, rows_first in (((7, columns, 5), False), ((rows, 9, 5), True), (one, False)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is outermost
-        accepted(order_packed, schedule, steps, rows_first)
+        returned = accepted(order_packed, schedule, steps, rows_first)
+        _expect_loop(schedule, returned, 0)
         wanted = _ordered_loops(sizes, (rows, columns), steps, rows_first)
         look = "schedule.parallel of the outermost loop, even if it has one iteration"
         loops, update = accumulation(nest_of(schedule))
@@ -224,7 +225,8 @@ def check_order_packed(order_packed: Function) -> None:
         expect_local(schedule, update)
     for sizes, rows_first in (((rows, 9, 5), False), ((7, columns, 5), True)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is inside
-        accepted(order_packed, schedule, steps, rows_first)
+        returned = accepted(order_packed, schedule, steps, rows_first)
+        _expect_loop(schedule, returned, 0)
         nest = nest_of(schedule)
         copied = next(path for path, each in paths(nest) if each.writes == "C")
         _expect_tile_written(accumulation(nest)[0], copied, (rows, columns))

@@ -73,7 +73,10 @@ def check_tile(tile: Function) -> None:
         ((4 * rows, 3 * columns, k), (rows, columns), TWO_OUTSIDE),
     ):
         _check_tiled(tile, sizes, tiles, batch)
-    for each in varied(m, n, k, rows, columns, large=True, small=True):
+    # One side of the tile is twice the other; as many tiles as a tile has rows, and one more.
+    twice = [(m, n, k, 2 * rows, rows), (m, n, k, columns, 2 * columns)]
+    squares = (rows * rows + 1, columns * columns + 1, k, rows, columns)
+    for each in (*twice, squares, *varied(m, n, k, rows, columns, large=True, small=True)):
         _check_tiled(tile, each[:3], each[3:], None, run=False)
 
 

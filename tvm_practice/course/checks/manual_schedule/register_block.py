@@ -89,7 +89,9 @@ def check_tile_with_k(tile_with_k: Function) -> None:
             outer = () if batch is None else (batch,)
             a, b = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
             expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for each in varied(m, n, k, rows, columns, steps, large=True, small=True):
+    tiles = rows, columns, steps
+    squares = (*(each * each + 1 for each in tiles), *tiles)
+    for each in (squares, *varied(m, n, k, *tiles, large=True, small=True)):
         schedule, block = matmul_schedule(*each[:3])
         returned = accepted(tile_with_k, schedule, block, *each[3:])
         nest = path_to(nest_of(schedule), "C", look="the primitives")
@@ -394,23 +396,25 @@ def check_register_block(register_block: Function) -> None:
     )
     expect_product(build_module(schedule.mod), (m, k), (k, n), look="the primitives")
 
-    # Under a loop that is parallel already, and with tiles that do not divide. The parallel loop's
-    # rows are a multiple of the tile's: of two nested splits that both round up,
+    # Under a loop that is parallel already, or serial, and with tiles that do not divide. The
+    # outer loop's rows are a multiple of the tile's: of two nested splits that both round up,
     # reverse_compute_at keeps the outer bound alone, and the copy to C would then write one row
     # of the next thread's part, with whatever its own buffer holds there.
     rows, columns, steps = draw_distinct(3, [2, 3, 4, 8])
-    schedule, block = matmul_schedule(44, 37, 23, names="PQR")
-    outer, _ = schedule.split(schedule.get_loops(block)[0], [None, 7 * rows])
-    schedule.parallel(outer)
-    accepted(register_block, schedule, block, rows, columns, steps)
-    loops = expect_register_block(schedule, rows, columns, steps)
-    expect_nest(
-        loops[:3],
-        f"the one outside i parallel({ceil_div(44, 7 * rows)}) > i_outer serial(7) > "
-        f"j_outer serial({ceil_div(37, columns)})",
-        "get_loops(block)[-3:], so that outer loops are left alone",
-    )
-    expect_product(build_module(schedule.mod), (44, 23), (23, 37), look="the primitives")
+    for kind in ("parallel", "serial"):
+        schedule, block = matmul_schedule(44, 37, 23, names="PQR")
+        outer, _ = schedule.split(schedule.get_loops(block)[0], [None, 7 * rows])
+        if kind == "parallel":
+            schedule.parallel(outer)
+        accepted(register_block, schedule, block, rows, columns, steps)
+        loops = expect_register_block(schedule, rows, columns, steps)
+        expect_nest(
+            loops[:3],
+            f"the one outside i {kind}({ceil_div(44, 7 * rows)}) > i_outer serial(7) > "
+            f"j_outer serial({ceil_div(37, columns)})",
+            "get_loops(block)[-3:], so that outer loops are left alone",
+        )
+        expect_product(build_module(schedule.mod), (44, 23), (23, 37), look="the primitives")
 
     _expect_register_tiles_of_any_size(register_block)
 

@@ -87,8 +87,13 @@ def _relay_calls(operator: Any, shape: tuple[int, ...], eps: Sequence[float]) ->
 def check_register_operator(register_operator: Callable[..., Any]) -> None:
     import tvm
 
-    for dtype in ("float32", "float16"):
-        name = f"graded.rms_norm_gate_{next(fresh_numbers)}"
+    # A name may have any number of parts.
+    for dtype, prefix in (
+        ("float32", "graded."),
+        ("float16", ""),
+        ("float32", "graded.of.layers."),
+    ):
+        name = f"{prefix}rms_norm_gate_{next(fresh_numbers)}"
         with _registering(name):
             operator = register_operator(name)
         expect(

@@ -209,18 +209,48 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
     (width,) = draw_distinct(1, range(3, 9))
     names = draw_distinct(3, ["batch", "rows", "columns", "heads", "tokens"])
     bounds = {name: 3 + at for at, name in enumerate(names)}
-    example = (torch.ones(3, 1, 2, width),)
+    for extents_given in ((3, 1, 2), (1, 1, 1), (2, 3, 1)):
+        example = (torch.ones(*extents_given, width),)
+        with quiet_frontends():
+            mod = import_dynamic(
+                torch.nn.Linear(width, 2).eval(), example, (dict(enumerate(names)),), bounds
+            )
+        extents = [extents_of(each.ty) for each in mod["main"].params]
+        expect(
+            [[constant(each) for each in of] for of in extents] == [[None, None, None, width]],
+            expected=f"main takes one tensor of three symbols and {width} columns, from an example "
+            f"of shape {tuple(example[0].shape)}",
+            seen=", ".join(str(as_tuple(of)) for of in extents),
+            look="a Dim for each name; every axis of extent 1 repeated; "
+            "keep_params_as_input=False, however many there are",
+        )
+    # Two tensors whose axes have the same three names, in another order.
+    turned = [*names[1:], names[0]]
     with quiet_frontends():
         mod = import_dynamic(
-            torch.nn.Linear(width, 2).eval(), example, (dict(enumerate(names)),), bounds
+            _added(),
+            (torch.ones(3, 4, 2), torch.ones(4, 2, 3)),
+            (dict(enumerate(names)), dict(enumerate(turned))),
+            bounds,
         )
-    extents = [extents_of(each.ty) for each in mod["main"].params]
+    first, second = (extents_of(each.ty) for each in mod["main"].params)
     expect(
-        [[constant(each) for each in of] for of in extents] == [[None, None, None, width]],
-        expected=f"main takes one tensor of three symbols and {width} columns",
-        seen=", ".join(str(as_tuple(of)) for of in extents),
-        look="a Dim for each name; keep_params_as_input=False, however many there are",
+        all(one.same_as(other) for one, other in zip([*first[1:], first[0]], second, strict=True)),
+        expected=f"two tensors of the same three symbols, for axes {names} and {turned}",
+        seen=f"{as_tuple(first)} and {as_tuple(second)}",
+        look="one torch.export.Dim per name, for all tensors",
     )
+
+
+def _added() -> Any:
+    """A model that adds its second tensor's sum to the first, whatever their extents are."""
+    import torch
+
+    class Added(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x + y.sum()
+
+    return Added().eval()
 
 
 def _expect_from_one(main: Any, symbols: Iterable[Any]) -> None:

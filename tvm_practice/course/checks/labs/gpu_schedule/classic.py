@@ -213,6 +213,7 @@ def check_register_tile_classic(register_tile_classic: Function) -> None:
             look="te.create_schedule(C.op), which each call makes anew",
         )
         _expect_adjacent(schedule, tensors, (threads_y, threads_x), (rows, columns))
+        _expect_at_thread(schedule, local, tensors[-1])
         expect_bound(
             _longer(reads_most(loops_of_classic(schedule))),
             [
@@ -228,6 +229,19 @@ def check_register_tile_classic(register_tile_classic: Function) -> None:
         _expect_axis(schedule, local, returned[2], step)
         if k < 64:
             _expect_classic_product(schedule, tensors)
+
+
+def _expect_at_thread(schedule: Any, local: Any, C: Any) -> None:
+    """The local stage is computed at C's axis on threadIdx.x, even if those inside are of one."""
+    axis = schedule[local].attach_ivar
+    bound = schedule[C].iter_var_attrs.get(axis) if axis is not None else None
+    thread = bound.bind_thread if bound is not None else None
+    expect(
+        thread is not None and str(thread.var.name) == "threadIdx.x",
+        expected="the local stage computed at the axis on threadIdx.x",
+        seen=f"at {axis.var.name}" if axis is not None else "at none",
+        look="schedule[local].compute_at(schedule[C], the axis on threadIdx.x)",
+    )
 
 
 def _classic_tile(register_tile_classic: Function) -> str:

@@ -8,7 +8,6 @@ from tvm_practice.course.expect import (
     expect,
     expect_close,
 )
-from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.viz.loop_nest import (
     Loop,
@@ -53,18 +52,6 @@ def expect_product(schedule: Any, m: int, n: int, k: int, name: str = "C") -> No
 
     got, want = matmul_on_cpu(schedule, m, n, k, name=name)
     expect_close(got, want, what=f"{name} of {m}x{k} by {k}x{n}", look="the primitives")
-
-
-def expect_nothing_besides(schedule: Any) -> None:
-    """A schedule of current TVM has no annotation, and no padding of a buffer."""
-    expect_no_pragma(schedule)
-    padded = [each for each in schedule.trace.insts if each.kind.name == "StorageAlign"]
-    expect(
-        not padded,
-        expected="buffers as the primitives of the docstring make them",
-        seen=f"{len(padded)} of them padded",
-        look="schedule.storage_align: pad_shared is an exercise of its own",
-    )
 
 
 def expect_nothing_besides_classic(schedule: Any, copies: Sequence[Any] = ()) -> None:

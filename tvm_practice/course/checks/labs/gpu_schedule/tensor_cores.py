@@ -57,26 +57,29 @@ INTRINSICS = {
 }
 
 
-def _renamed(*purposes: str) -> dict[str, str]:
+def _renamed(*purposes: str, alike: bool = False) -> dict[str, str]:
     """The intrinsics for `tensorize` by purpose, under names drawn anew, in any order.
 
-    With `purposes`, those and no others, in this order.
+    With `purposes`, those and no others, in this order. With `alike`, their names end alike.
     """
     from tvm_practice.labs.gpu.wmma import wmma_intrinsics
 
     known = wmma_intrinsics()
     uses = purposes or draw_distinct(len(known), list(known))
-    return {use: _known_as(known[use]) for use in uses}
+    rng = fresh_rng()
+    mark = int(rng.integers(10**6, 10**7))
+    return {use: _known_as(known[use], mark if alike else int(rng.integers(10**6))) for use in uses}
 
 
 def _around(schedule: Any, block: Any) -> list[str]:
-    """How the loops around a block run, and their annotations."""
+    """How the loops around a block run, their annotations and the block's."""
     from tvm import tirx
 
     loops = [schedule.get(each) for each in schedule.get_loops(block)]
     kinds = [tirx.ForKind(int(each.kind)).name.lower() for each in loops]
     marks = [sorted(map(str, each.annotations)) for each in loops]
-    return [" ".join([kind, *mark]) for kind, mark in zip(kinds, marks, strict=True)]
+    told = [" ".join([kind, *mark]) for kind, mark in zip(kinds, marks, strict=True)]
+    return [*told, " ".join(["block", *sorted(map(str, schedule.get(block).annotations))])]
 
 
 def _expect_loops_kept(schedule: Any, product: Any, before: list[str]) -> None:
@@ -84,7 +87,7 @@ def _expect_loops_kept(schedule: Any, product: Any, before: list[str]) -> None:
     after = _around(schedule, product)
     expect(
         after == before,
-        expected=f"loops around the product as they were: {', '.join(before)}",
+        expected=f"the product and its loops as they were: {', '.join(before)}",
         seen=", ".join(after),
         look="a primitive other than split, reorder, decompose_reduction and tensorize",
     )
@@ -255,7 +258,7 @@ def _shown_fragments(fragment_loops: Function) -> str:
 )
 def check_tensorize_copies(tensorize_copies: Function) -> None:
     purposes = "load_a", "load_b", "store"
-    for names in (_renamed(), _renamed(*purposes[::-1])):
+    for names in (_renamed(), _renamed(*purposes[::-1]), _renamed(alike=True)):
         schedule, tiles = _fragments()
         copies = tiles.load_a, tiles.load_b, tiles.store
         before = _around(schedule, tiles.product)
@@ -406,12 +409,12 @@ def _expect_zeroed_once(plain: Any, *, around: int) -> None:
     )
 
 
-def _known_as(name: str) -> str:
-    """Another name of a tensor intrinsic, drawn anew."""
+def _known_as(name: str, mark: int) -> str:
+    """Another name of a tensor intrinsic, with a number at its end."""
     from tvm.s_tir import TensorIntrin
 
     known = TensorIntrin.get(name)
-    other = f"{name}_{int(fresh_rng().integers(10**6))}"
+    other = f"{name}_{mark}"
     TensorIntrin.register(other, known.desc, known.impl, override=True)
     return other
 

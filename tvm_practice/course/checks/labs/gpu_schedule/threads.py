@@ -9,7 +9,6 @@ from tvm_practice.course.checks.labs.gpu_schedule.common import (
     counts_of,
     expect_bound,
     expect_no_waste,
-    expect_nothing_besides,
     expect_product,
     nest_of,
     reference_answers,
@@ -26,7 +25,7 @@ from tvm_practice.course.expect import (
     statements,
     varied,
 )
-from tvm_practice.course.nests import allocated, expect_axes, shared_loops
+from tvm_practice.course.nests import allocated, expect_axes, expect_no_pragma, shared_loops
 from tvm_practice.engines import CURRENT
 from tvm_practice.labs.gpu.matmul import declare
 from tvm_practice.viz.loop_nest import (
@@ -203,14 +202,23 @@ def check_stage_shared(stage_shared: Function) -> None:
     copy = stage_shared(schedule, block, 1, k_outer, 1, 64, 2)
     _expect_staged(schedule, copy, "B", 2, tile=1024, threads=(1, 64), k_at=len(BOUND) + 1)
     expect_product(schedule, m, n, k)
+    # Both inputs of one block, one after the other; a column of threads.
+    schedule, block, k_outer = _to_stage(m, n, k, 32)
+    for index, name, lanes in ((0, "A", 1), (1, "B", 4)):
+        copy = stage_shared(schedule, block, index, k_outer, 8, 32, lanes)
+        _expect_staged(schedule, copy, name, lanes, tile=(256, 1024)[index])
+    schedule, block, k_outer = _to_stage(64, 8, 32, 16, threads=(32, 1))
+    copy = stage_shared(schedule, block, 0, k_outer, 32, 1, 2)
+    _expect_staged(schedule, copy, "A", 2, tile=512, threads=(32, 1))
     # Few threads that fetch a large tile, in many rounds.
     schedule, block, k_outer = _to_stage(8, 64, 128, 64, threads=(2, 32))
     copy = stage_shared(schedule, block, 1, k_outer, 2, 32, 1)
     _expect_staged(schedule, copy, "B", 1, tile=2048, threads=(2, 32))
-    # The third input of a block.
-    schedule, block, k_outer = _three_to_stage(m, n, k, 32)
-    copy = stage_shared(schedule, block, 2, k_outer, 8, 32, 1)
-    _expect_staged(schedule, copy, "E", 1, tile=256)
+    # The third input of a block, and the second of three.
+    for index, name, tile in ((2, "E", 256), (1, "B", 1024)):
+        schedule, block, k_outer = _three_to_stage(m, n, k, 32)
+        copy = stage_shared(schedule, block, index, k_outer, 8, 32, 1)
+        _expect_staged(schedule, copy, name, 1, tile=tile)
     # Both, of a matmul whose blocks that read are copies to registers.
     schedule, block = declare(32, 64, 16)
     k_outer, *readers = reference_answers().register_tile_gpu(schedule, block, 4, 8, 4, 4, 8)
@@ -239,7 +247,7 @@ def _expect_staged(
     k_at: int = len(BOUND),
 ) -> None:
     """A tile of `tile` elements of the matrix is fetched by all threads, inside loop `k_at`."""
-    expect_nothing_besides(schedule)
+    expect_no_pragma(schedule)
     own = _expect_copied_at_k_outer(schedule, name, k_at)
     across, along = threads
     wanted = [
@@ -392,7 +400,7 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
         m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
         schedule, block = declare(m, n, k, name=name)
         returned = register_tile_gpu(schedule, block, threads_y, threads_x, rows, columns, step)
-        expect_nothing_besides(schedule)
+        expect_no_pragma(schedule)
         nest = nest_of(schedule)
         loops, update = _product(nest, name)
         _expect_registers(schedule, update)
