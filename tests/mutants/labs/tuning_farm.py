@@ -813,14 +813,6 @@ edited(
 
 
 edited(
-    "request_worker",
-    "session_as_long_as_the_wait",
-    {"session_timeout=session_seconds": "session_timeout=max(session_seconds, wait_seconds)"},
-    message="the worker ends after",
-)
-
-
-edited(
     "predict",
     "one_list_for_all_calls",
     {"    rows = []\n": ("    rows = predict.__dict__.setdefault('rows', [])\n    rows.clear()\n")},

@@ -148,11 +148,12 @@ def check_request_worker(request_worker: Function) -> None:
         try:
             session = _ended(
                 lambda: request_worker(
-                    farm.host, farm.port, farm.key, wait_seconds=60, session_seconds=seconds
+                    farm.host, farm.port, farm.key, wait_seconds=5, session_seconds=seconds
                 )
             )
         except _Waits:
-            raise fail("a session of a free worker", "it still waits", "tracker.request") from None
+            told = f"a session of a free worker of key {farm.key!r}"
+            raise fail(told, "it still waits", "tracker.request") from None
     expect(
         isinstance(session, rpc.RPCSession),
         expected="request_worker returns the session, a tvm.rpc.RPCSession",
