@@ -345,9 +345,10 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
             if chunks > 1 and _streams(found, cpu) and not _can_wait(found, cpu, choice):
                 continue
             try:
-                cost, tile = _tile(found, cpu, choice)
+                computing, tile = _tile(found, cpu, choice)
             except NotApplicable:
                 continue
+            cost = _fetching_too(found, cpu, tile, computing)
             key = (*tile.rows.values(), tile.columns, chunks, both)
             ranked.setdefault(key, (cost, choice, tile))
     if not ranked:
@@ -493,13 +494,28 @@ def _step_of_matrix(
         step = _step(rows, choice.vectors)
     if not tile.exact_columns:
         step += tiles * rows * tile.columns * _CHECKED / steps
-    if not found.prepack:
-        return step
-    width = choice.vectors * cpu.vector_bits // 8
-    if foreseen(tiles, width * steps, cpu.cache_bytes):
-        fetch = width / _AHEAD
-        return max(step, fetch) + min(step, fetch) * _BESIDE
-    return step + width / _WAITED_FOR
+    return step
+
+
+def _fetching_too(found: Contraction, cpu: Cpu, tile: Tile, computing: float) -> float:
+    """Cycles of a matrix product where weights come from memory; else those of computing alone.
+
+    They tell tiles apart. Other kinds of contraction are compared by computing alone.
+    """
+    if not (_streams(found, cpu) and found.prepack):
+        return computing
+    width = tile.columns * cpu.vector_bits // 8 // cpu.lanes(found.block.body.buffer.dtype)
+    panels = math.ceil((constant(found.extents[found.column]) or UNKNOWN) / tile.columns)
+    if foreseen(_row_tiles(found, tile), width * _steps(found), cpu.cache_bytes):
+        fetching = panels * width / _AHEAD
+        return max(computing, fetching) + min(computing, fetching) * _BESIDE
+    return computing + panels * width / _WAITED_FOR
+
+
+def _row_tiles(found: Contraction, tile: Tile) -> int:
+    """How many a panel is used by."""
+    extents = {each: constant(found.extents[each]) or UNKNOWN for each in found.rows}
+    return math.prod(math.ceil(extents[each] / tile.rows[each]) for each in found.rows)
 
 
 def _steps(found: Contraction) -> int:
