@@ -764,12 +764,16 @@ def tile_of_product(rows: int, steps: int, columns: int, bits: int = 512) -> dic
     """The tile that a matrix product by a constant is written in.
 
     Returns:
-        Its rows, vectors, unrolled steps and parts of the sum.
+        Its rows, vectors, unrolled steps and parts of the sum; "of no tuner": how many of the
+        tiles that were ranked have a value that a tuner cannot choose.
     """
+    import dataclasses
+
     import tvm
 
     from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction, ranked_tiles
     from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
+    from tvm_practice.tvm_export.rules.cpu.register_tiles import CHOICES
 
     def build(x: Any, weight: Any) -> Any:
         from tvm.relax import op
@@ -779,8 +783,13 @@ def tile_of_product(rows: int, steps: int, columns: int, bits: int = 512) -> dic
     module = _module((build, [(rows, steps)], [np.zeros((steps, columns), "float32")]))
     (func,) = (each for _, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc))
     cpu = Cpu(bits, 32, 2, 1 << 20)
-    choice, _ = ranked_tiles(find_contraction(func.with_attr(CONSTANTS, [1]), cpu), cpu)[0]
+    ranked = ranked_tiles(find_contraction(func.with_attr(CONSTANTS, [1]), cpu), cpu)
+    choice, _ = ranked[0]
+    values = [dataclasses.asdict(each) for each, _ in ranked]
     return {
+        "of no tuner": sum(
+            any(int(value) not in CHOICES[name] for name, value in each.items()) for each in values
+        ),
         "rows": choice.rows,
         "vectors": choice.vectors,
         "unroll": choice.unroll,

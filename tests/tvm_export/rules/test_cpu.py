@@ -170,6 +170,12 @@ def test_sums_that_four_does_not_divide_are_unrolled_and_taken_in_parts(
     assert prime["unroll"] == prime["chunks"] == 1
 
 
+def test_a_tuner_can_choose_every_tile_that_is_ranked(session: engines.Session) -> None:
+    for steps in (49, 147, 641, 650, 768, 784):
+        product = {"rows": 35, "steps": steps, "columns": 960}
+        assert session.call(f"{FUNCTIONS}:tile_of_product", product)["of no tuner"] == 0, steps
+
+
 def test_few_rows_are_two_tiles_where_that_asks_for_weights_ahead(session: engines.Session) -> None:
     twelve = {"rows": 12, "steps": 768, "columns": 3072}
     assert session.call(f"{FUNCTIONS}:tile_of_product", twelve)["rows"] == 6

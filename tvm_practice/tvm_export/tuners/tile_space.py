@@ -26,11 +26,13 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
 )
 from tvm_practice.tvm_export.rules.cpu.flat import tiled_function
 from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
-from tvm_practice.tvm_export.rules.cpu.register_tiles import CHOICES, advice_of, advise
+from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, advise
 from tvm_practice.tvm_export.tuners.history import FAILED_SECONDS, mean_seconds
 
 # Of the fastest so far: how many have what is beside them tried.
 _KEPT = 3
+# Steps unrolled and parts of the sum that are tried beside a choice's own.
+_DOUBLED = (1, 2, 4, 8)
 
 
 def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
@@ -100,8 +102,8 @@ def _neighbours(choice: TileChoice) -> list[TileChoice]:
     """The choices that differ in one decision, those first that most often matter."""
     at = VECTORS.index(choice.vectors)
     return [
-        *(replace(choice, unroll=each) for each in CHOICES["unroll"] if each != choice.unroll),
-        *(replace(choice, chunks=each) for each in CHOICES["chunks"] if each != choice.chunks),
+        *(replace(choice, unroll=each) for each in _DOUBLED if each != choice.unroll),
+        *(replace(choice, chunks=each) for each in _DOUBLED if each != choice.chunks),
         replace(choice, both=not choice.both),
         replace(choice, rows_first=not choice.rows_first),
         *(replace(choice, rows=choice.rows + step) for step in (-1, 1, -2, 2)),
