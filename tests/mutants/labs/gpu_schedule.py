@@ -681,7 +681,7 @@ edited(
     "register_tile_classic",
     "classic_tile_of_a_thread_block",
     {"compute_at(schedule[C], thread_j)": "compute_at(schedule[C], block_j)"},
-    message="compute_at of the local stage",
+    message="local stage",
 )
 edited(
     "register_tile_classic",

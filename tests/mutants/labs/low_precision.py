@@ -1044,7 +1044,7 @@ edited(
     "quantize",
     "divides_in_float16",
     {"moved / scale": "moved.astype('float16') / scale"},
-    message="scales of 3 to 1001",
+    message="quantize",
 )
 edited(
     "quantize",
