@@ -681,7 +681,7 @@ edited(
     "register_tile_classic",
     "classic_tile_of_a_thread_block",
     {"compute_at(schedule[C], thread_j)": "compute_at(schedule[C], block_j)"},
-    message="local stage",
+    message="compute_at of the local stage|local stage computed at the axis on threadIdx.x",
 )
 edited(
     "register_tile_classic",

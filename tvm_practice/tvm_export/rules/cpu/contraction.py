@@ -47,8 +47,9 @@ VECTORS = (1, 2, 3, 4, 6, 8)
 # A tile written back across its vectors goes through shuffles, and LLVM spills larger ones.
 _TRANSPOSED_ROWS, _TRANSPOSED_VECTORS = 8, 2
 _SPILLS = 4
-# What lies beyond the last column, or row where those are written back as vectors, costs bounds
-# checks at write-back beside wasted arithmetic: of a matrix so many cycles an element.
+# What lies beyond the last column, or row where those are written back as vectors, costs masks and
+# stores across cache lines at write-back beside wasted arithmetic: of a matrix so many cycles an
+# element.
 _INEXACT, _CHECKED = 1.1, 1.0
 # Parts of a sum that are tried first, and what their sums' way through memory is taken for.
 _CHUNKS, _APART = (1, 4), 1.1
@@ -422,7 +423,7 @@ def block_of(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> in
     if None in extents.values() or other is None or packed is None:
         return 0
     return tiles_of_block(
-        [math.ceil((extents[each] or 1) / tile.rows[each]) for each in found.rows],
+        _row_tiles(found, tile),
         math.ceil((extents[found.column] or 1) / tile.columns),
         4 * math.prod(tile.rows.values()) * tile.columns,
         other,
@@ -506,16 +507,16 @@ def _fetching_too(found: Contraction, cpu: Cpu, tile: Tile, computing: float) ->
         return computing
     width = tile.columns * cpu.vector_bits // 8 // cpu.lanes(found.block.body.buffer.dtype)
     panels = math.ceil((constant(found.extents[found.column]) or UNKNOWN) / tile.columns)
-    if foreseen(_row_tiles(found, tile), width * _steps(found), cpu.cache_bytes):
+    if foreseen(math.prod(_row_tiles(found, tile)), width * _steps(found), cpu.cache_bytes):
         fetching = panels * width / _AHEAD
         return max(computing, fetching) + min(computing, fetching) * _BESIDE
     return computing + panels * width / _WAITED_FOR
 
 
-def _row_tiles(found: Contraction, tile: Tile) -> int:
-    """How many a panel is used by."""
+def _row_tiles(found: Contraction, tile: Tile) -> list[int]:
+    """How many there are along each row iterator: together they use a panel."""
     extents = {each: constant(found.extents[each]) or UNKNOWN for each in found.rows}
-    return math.prod(math.ceil(extents[each] / tile.rows[each]) for each in found.rows)
+    return [math.ceil(extents[each] / tile.rows[each]) for each in found.rows]
 
 
 def _steps(found: Contraction) -> int:
