@@ -31,15 +31,16 @@ def chosen() -> dict[str, Any]:
 
     from solutions.auto_tune import apply_metaschedule
     from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
     from tvm_practice.tvm_export.tuners import finals
-    from tvm_practice.tvm_export.tuners.tile_space import tile_space
+    from tvm_practice.tvm_export.tuners.tile_space import ranked_choices, scheduled_by
 
     target, module = host_target(), _matmul()
     alone = _normalize_mod(module["first"])
     loops = tvm.s_tir.Schedule(alone)
     loops.split(loops.get_loops(loops.get_sblock("C"))[0], [None, 2])
-    tiles = tvm.s_tir.Schedule(alone)
-    tile_space(target)(tiles)
+    tiles = scheduled_by(alone, target, ranked_choices(alone["main"], target)[0])
+    refused = scheduled_by(alone, target, TileChoice(4, 2, 1, chunks=7))  # of a sum of 256
 
     def choose(*records: tuple[Any, float]) -> list[Any]:
         database = ms.database.MemoryDatabase()
@@ -56,6 +57,7 @@ def chosen() -> dict[str, Any]:
         return [found.kept, found.slower, time, changed, found.made_by(module)]
 
     verdicts = {"loops beside the default": choose((loops, 1e-6)), "none": choose()}
+    verdicts["a tile that is refused"] = choose((refused, 1e-6))
     with patch.object(finals, "schedule_default", lambda *_: alone):
         verdicts["loops and tiles beside loops"] = choose((loops, 1.0e-6), (tiles, 1.2e-6))
         verdicts["tiles far behind"] = choose((loops, 1.0e-6), (tiles, 9e-6))

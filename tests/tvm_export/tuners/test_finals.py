@@ -49,3 +49,7 @@ def test_a_record_far_behind_is_not_timed_again(verdicts: dict[str, list[Any]]) 
 
 def test_without_records_the_default_stays(verdicts: dict[str, list[Any]]) -> None:
     assert verdicts["none"] == [0, 0, None, 0, {}]
+
+
+def test_a_record_that_the_rules_refuse_leaves_the_default(verdicts: dict[str, list[Any]]) -> None:
+    assert verdicts["a tile that is refused"] == verdicts["none"]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules import cpu, gpu
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
@@ -82,10 +83,10 @@ def fastest_records(
     searched = _searched(module, database)
     most = max(_FEWEST, min(_MOST, _IN_ALL // max(1, len(searched))))
     for function, alone in searched:
-        records = _contenders(database, alone, most)
+        records = _scheduled(_contenders(database, alone, most), alone, target)
         if not records:
             continue
-        record, is_faster = _winner(function, alone, records, target, times or _times)
+        record, is_faster = _winner(function, records, target, times or _times)
         kept, slower = kept + is_faster, slower + (not is_faster)
         for each in (best, chosen) if is_faster else (best,):
             each.commit_tuning_record(
@@ -115,11 +116,33 @@ def _searched(module: Any, database: Any) -> list[tuple[Any, Any]]:
     return list(found.values())
 
 
+def _scheduled(records: list[Any], alone: Any, target: Any) -> list[tuple[Any, Any]]:
+    """Records of a function, each with the module it makes.
+
+    Those that make none are left out: another version of the rules may have written them.
+    """
+    import tvm
+
+    found = []
+    for record in records:
+        try:
+            found.append((record, cpu.schedule_candidate(_applied(record, alone), target)))
+        except (NotApplicable, tvm.s_tir.ScheduleError):
+            continue
+    return found
+
+
 def _winner(
-    function: Any, alone: Any, records: list[Any], target: Any, times: Times
+    function: Any, scheduled: list[tuple[Any, Any]], target: Any, times: Times
 ) -> tuple[Any, bool]:
-    """The best of a function's records, and whether it is faster than the default schedule."""
-    programs = [cpu.schedule_candidate(_applied(each, alone), target) for each in records]
+    """The best of a function's records, and whether it is faster than the default schedule.
+
+    Args:
+        function: unscheduled.
+        scheduled: see `_scheduled`.
+        target, times: as `fastest_records` takes them.
+    """
+    records, programs = [each for each, _ in scheduled], [each for _, each in scheduled]
     default = schedule_default(function, target)
     if not any(_same(default, each) for each in programs):  # else a record speaks for it
         programs.append(default)

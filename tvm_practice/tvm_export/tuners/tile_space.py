@@ -176,13 +176,21 @@ def _recorded_times(module: Any, database: Any) -> dict[TileChoice, float]:
     return times
 
 
+def scheduled_by(module: Any, target: Any, choice: TileChoice) -> Any:
+    """A `Schedule` of a module's "main", its trace the decisions of a tile."""
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(module)
+    _apply(schedule, target, choice)
+    return schedule
+
+
 def _candidate(module: Any, target: Any, choice: TileChoice) -> Any:
     """To be measured with arguments as they are built: weights packed; None if it fails."""
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
-    schedule = tvm.s_tir.Schedule(module)
-    _apply(schedule, target, choice)
+    schedule = scheduled_by(module, target, choice)
     try:
         built = schedule_candidate(schedule.mod["main"], target)
     except (NotApplicable, tvm.s_tir.ScheduleError):
