@@ -13,11 +13,13 @@ from conformance.cases import VERDICTS, Outcome, Verdict, counts, drawn, try_all
 from conformance.kinds import KINDS
 from conformance.page import write as write_page
 from conformance.results import Kept, Results, path_of
+from tvm_practice import engines
 
 
 @click.command(
     epilog="\b\nExamples:\n  python -m conformance operators --samples 2\n"
     "  python -m conformance operators --dtype bfloat16 --draw 100\n"
+    "  python -m conformance operators --engine classic --samples 2\n"
     "  python -m conformance operators --only softmax --json outcomes.json\n"
     "  python -m conformance transformers --only '* mask' --json runs/conformance/masks.json\n"
     "  python -m conformance --again outcomes.json --verdict raw\n"
@@ -25,6 +27,9 @@ from conformance.results import Kept, Results, path_of
 )
 @click.argument("kinds", metavar="KIND...", nargs=-1)
 @click.option("--dtype", help="Type of the inputs, or 'all' [default: the kind's first].")
+@click.option(
+    "--engine", type=click.Choice(engines.ENGINES), help="Which TVM [default: the current one]."
+)
 @click.option("--samples", type=click.IntRange(min=1), help="Samples per group [default: all].")
 @click.option("--draw", type=click.IntRange(min=0), help="Try this many cases, drawn at random.")
 @click.option("--seed", type=int, help="Seed of the draw; the same seed draws the same cases.")
@@ -68,6 +73,7 @@ from conformance.results import Kept, Results, path_of
 def main(
     kinds: tuple[str, ...],
     dtype: str | None,
+    engine: engines.Engine | None,
     samples: int | None,
     draw: int | None,
     seed: int | None,
@@ -88,8 +94,13 @@ def main(
     before = _outcomes_of(again or more)
     if before is not None:
         runs = [(before.kind, before.dtype, samples if more else before.samples)]
+        engine = before.engine
     else:
         runs = [(kind, each, samples) for kind in kinds for each in _dtypes(kind, dtype)]
+        engine = engine or engines.CURRENT
+    for kind, _, _ in runs:
+        if engine not in KINDS[kind].ENGINES:
+            raise click.UsageError(f"{kind} is not for the {engine} engine")
     if not runs or (file is not None and len(runs) > 1):
         raise click.UsageError("name one kind" if file else f"name a kind: {', '.join(KINDS)}")
     chosen = before.failures(cast("tuple[Verdict, ...]", verdict)) if before and again else None
@@ -107,14 +118,16 @@ def main(
             and (chosen is None or each.name in chosen)
             and each.name not in known_before
         ]
+        earlier = before.outcomes if before else ()
         kept = Kept(
-            Results.of(kind, type_, most, before.outcomes if before else (), part=part),
-            file or again or more or (None if draw or only else path_of(kind, type_)),
+            Results.of(kind, type_, most, earlier, part=part, engine=engine),
+            file or again or more or (None if draw or only else path_of(kind, type_, engine)),
             [each.name for each in known],
         )
         outcomes = try_all(
             KINDS[kind].JUDGE,
             found,
+            engine=engine,
             jobs=jobs,
             timeout=timeout,
             limit=None if minutes is None else 60 * minutes,

@@ -45,7 +45,7 @@ def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judg
     """
     import torch
 
-    from tvm_practice.engines import PlainError
+    from tvm_practice.engines import PlainError, active
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
     from tvm_practice.tvm_export.calling import as_array
     from tvm_practice.tvm_export.nested import flattened
@@ -64,7 +64,7 @@ def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judg
         return Judged("left out", "it draws random numbers")
     tensors = flattened((args, kwargs))
     try:
-        config = ExportConfig(example_input=kwargs or args)
+        config = ExportConfig(example_input=kwargs or args, engine=active())
         compiled = compile_pytorch_module(model, config, verify=False)  # it is judged here
         got = compiled(*map(as_array, tensors))
     except PlainError as refused:

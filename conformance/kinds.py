@@ -13,6 +13,7 @@ from conformance import (
     transformers_models,
 )
 from conformance.cases import Case
+from tvm_practice.engines import Engine
 
 
 class Kind(Protocol):
@@ -23,11 +24,13 @@ class Kind(Protocol):
         JUDGE: "module:function" that takes a case's arguments, in a process that has the engine,
             and returns {"verdict", "reason", "seconds"}.
         DTYPES: the types of inputs that it has cases of; the first is the default.
+        ENGINES: that its cases can be tried on; the first is the default.
     """
 
     TITLE: str
     JUDGE: str
     DTYPES: tuple[str, ...]
+    ENGINES: tuple[Engine, ...]
 
     def cases(self, dtype: str, samples: int | None) -> Iterable[Case]:
         """The cases of a type; `samples` per group at most, None: all."""

@@ -11,10 +11,12 @@ from typing import Any
 from conformance import operators
 from conformance.cases import Case
 from conformance.judging import last_line
+from tvm_practice.engines import CURRENT, Engine
 
 TITLE = "Reads and writes out of bounds, over PyTorch's operator database"
 JUDGE = f"{__name__}:judge"
 DTYPES: tuple[str, ...] = operators.DTYPES
+ENGINES: tuple[Engine, ...] = (CURRENT,)
 
 
 def cases(dtype: str, samples: int | None) -> Iterator[Case]:

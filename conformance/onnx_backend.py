@@ -16,10 +16,12 @@ from typing import Any
 
 from conformance.cases import Case
 from conformance.judging import last_line
+from tvm_practice.engines import CURRENT, Engine
 
 TITLE = "ONNX's backend tests"
 JUDGE = f"{__name__}:judge"
 DTYPES: tuple[str, ...] = ("stored",)  # each case has its own
+ENGINES: tuple[Engine, ...] = (CURRENT,)
 # Real models are whole networks of which only names ship with the package.
 _KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 _RANDOM = frozenset(

@@ -9,10 +9,12 @@ from typing import Any
 
 from conformance.cases import Case
 from conformance.judging import last_line
+from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
 TITLE = "PyTorch's operator database"
 JUDGE = f"{__name__}:judge"
 DTYPES: tuple[str, ...] = ("float32", "float16", "bfloat16", "int64", "bool")
+ENGINES: tuple[Engine, ...] = (CURRENT, CLASSIC)
 _RTOL, _ATOL = 1e-3, 1e-4
 # Whose vectors are unique up to their signs: PyTorch's samples say how to compare them.
 _UP_TO_SIGNS = ("linalg.eigh", "linalg.svd", "svd")
@@ -105,7 +107,7 @@ def judge(
 def _judged(name: str, sample: Any) -> tuple[str, str]:
     import torch
 
-    from tvm_practice.engines import PlainError
+    from tvm_practice.engines import PlainError, active
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
     function = database()[name].op
@@ -133,7 +135,7 @@ def _judged(name: str, sample: Any) -> tuple[str, str]:
     if any(not torch.equal(*pair) for pair in _without_nan(expected, again)):
         return "left out", "it draws random numbers"
     try:
-        config = ExportConfig(example_input=tuple(tensors))
+        config = ExportConfig(example_input=tuple(tensors), engine=active())
         compiled = compile_pytorch_module(module, config, verify=False)  # it is judged here
         got = compiled(*tensors)
     except PlainError as refused:

@@ -8,6 +8,7 @@ from pathlib import Path
 from conformance.cases import Outcome, Verdict, counts
 from conformance.kinds import KINDS
 from conformance.results import FOLDER, Results, reasons
+from tvm_practice.engines import CURRENT, Engine
 
 _COUNTED: tuple[Verdict, ...] = ("refused", "wrong", "raw", "left out")
 _HEADINGS = ("kind", "type", "applicable", "right", *_COUNTED, "not tried", "date")
@@ -15,13 +16,14 @@ PAGE = Path("docs/conformance.md")
 _HEAD = """# Conformance
 
 This page counts how the exporter does on test cases from other projects. Each case is compiled
-untuned on the current engine, run, and compared with its reference in values, types and shapes. The
-command that runs the cases makes the page:
+untuned, run, and compared with its reference in values, types and shapes. It is the current engine
+that compiles, unless a row names the classic one. The command that runs the cases makes the page:
 
 <!-- not run here: hours; CI runs a sample -->
 ```bash
 make conformance                  # every kind, every type, then this page
 make conformance KIND=operators ARGS="--samples 2"
+python -m conformance operators --engine classic --samples 2 --page
 python -m conformance --again runs/conformance/operators-float32.json --verdict refused
 ```
 
@@ -105,15 +107,20 @@ def _has_more(page: str, found: Results) -> bool:
     if found.part:
         row = _parts_of(page).get(_cell(found.command))
         return row is not None and int(row[1]) + int(row[6]) > len(found.outcomes)
-    row = _rows_of(page).get((found.kind, found.dtype))
+    row = _rows_of(page).get((found.kind, _type_of(found)))
     if row is None or not found.untried:
         return False
     return int(row[2]) + int(row[7]) > len(found.outcomes)
 
 
 def _overview(found: Iterable[Results], before: str) -> str:
-    rows = _rows_of(before) | {(each.kind, each.dtype): _row(each) for each in found}
-    known = [(kind, dtype) for kind in KINDS for dtype in KINDS[kind].DTYPES]
+    rows = _rows_of(before) | {(each.kind, _type_of(each)): _row(each) for each in found}
+    known = [
+        (kind, _type(dtype, engine))
+        for kind in KINDS
+        for engine in KINDS[kind].ENGINES
+        for dtype in KINDS[kind].DTYPES
+    ]
     return _table(_HEADINGS, [rows[each] for each in known if each in rows])
 
 
@@ -155,13 +162,22 @@ def _row(found: Results) -> list[str]:
     applicable = len(found.outcomes) - tally["left out"]
     return [
         KINDS[found.kind].TITLE,
-        found.dtype,
+        _type_of(found),
         f"{applicable}",
         f"{tally['right']} ({tally['right'] / max(applicable, 1):.1%})",
         *(f"{tally[verdict]}" for verdict in _COUNTED),
         f"{found.untried}",
         str(found.environment["date"])[:10],
     ]
+
+
+def _type_of(found: Results) -> str:
+    return _type(found.dtype, found.engine)
+
+
+def _type(dtype: str, engine: Engine) -> str:
+    """The cell of the column of types."""
+    return dtype if engine == CURRENT else f"{dtype}, {engine} engine"
 
 
 def _rows_of(page: str) -> dict[tuple[str, str], list[str]]:
@@ -182,7 +198,10 @@ def _section_of(page: str, title: str) -> str:
 
 
 def _section(kind: str, found: Sequence[Results]) -> str:
-    """What was refused, wrong, raw and left out of a kind, in all its types together."""
+    """What was refused, wrong, raw and left out of a kind, in all its types together.
+
+    The classic engine's reasons have their own headings.
+    """
     if not found:
         return ""
     parts = [f"## {KINDS[kind].TITLE}\n", _NOTES.get(kind, "")]
@@ -197,12 +216,16 @@ def _section(kind: str, found: Sequence[Results]) -> str:
         untried = f"; {each.untried} more cases were not tried" if each.untried else ""
         parts.append(f"{run}{untried}.\n")
         parts.append(_static_share(each))
-    outcomes = [outcome for each in found for outcome in each.outcomes]
-    parts += [
-        _reasons(outcomes, "refused", "Refused, by reason"),
-        _named(outcomes),
-        _reasons(outcomes, "left out", "Left out, by reason"),
-    ]
+    for engine in KINDS[kind].ENGINES:
+        outcomes = [
+            each for results in found if results.engine == engine for each in results.outcomes
+        ]
+        on = "" if engine == CURRENT else f" on the {engine} engine"
+        parts += [
+            _reasons(outcomes, "refused", f"Refused{on}, by reason"),
+            _named(outcomes, f"Wrong and raw{on}"),
+            _reasons(outcomes, "left out", f"Left out{on}, by reason"),
+        ]
     return "\n".join(filter(None, parts))
 
 
@@ -217,7 +240,7 @@ def _static_share(found: Results) -> str:
     rest = f" It is not known of {unknown} more cases." if unknown else ""
     return (
         f"PyTorch's core decompositions make operators of core ATen with static shapes of "
-        f"{len({each.group for each in asked})} of these operators ({found.dtype}). Of their "
+        f"{len({each.group for each in asked})} of these operators ({_type_of(found)}). Of their "
         f"{len(asked)} cases, {right} ({right / len(asked):.1%}) are right.{rest}\n"
     )
 
@@ -230,7 +253,7 @@ def _reasons(outcomes: Iterable[Outcome], verdict: Verdict, heading: str) -> str
     return f"### {heading}\n\n" + _table(["cases", "reason"], rows) if rows else ""
 
 
-def _named(outcomes: Iterable[Outcome], heading: str = "Wrong and raw") -> str:
+def _named(outcomes: Iterable[Outcome], heading: str) -> str:
     """The cases that are wrong or raw: each is a defect."""
     rows = [
         [each.verdict, _cell(each.name), _cell(each.reason[:_LONGEST])]

@@ -9,10 +9,12 @@ from typing import Any
 
 from conformance.cases import Case
 from conformance.operators import database, judge
+from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
 TITLE = "PyTorch's operator database, with NaN and infinities"
 JUDGE = "conformance.rare:judge_rare"
 DTYPES: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+ENGINES: tuple[Engine, ...] = (CURRENT, CLASSIC)
 
 # Operators beside PyTorch's elementwise ones and reductions whose results depend on such values by
 # rule, and not by the order in which a library happens to compute.

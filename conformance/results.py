@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cases import Outcome, Verdict
+from tvm_practice.engines import CURRENT, Engine
 from tvm_practice.measure import environment
 
 FOLDER = Path("runs/conformance")
@@ -21,6 +22,7 @@ class Results:
 
     Attributes:
         kind, dtype: of its cases.
+        engine: that they were tried on.
         samples: cases per group at most; None: all.
         outcomes: one per case that was tried.
         untried: how many more cases there are.
@@ -37,6 +39,7 @@ class Results:
     environment: dict[str, Any]
     untried: int = 0
     part: str = ""
+    engine: Engine = CURRENT
 
     @classmethod
     def of(
@@ -48,6 +51,7 @@ class Results:
         *,
         untried: int = 0,
         part: str = "",
+        engine: Engine = CURRENT,
     ) -> "Results":
         """The record of a run as it is now."""
         return cls(
@@ -56,11 +60,13 @@ class Results:
             samples=samples,
             outcomes=tuple(outcomes),
             command=f"python -m conformance {kind} --dtype {dtype}"
+            + (f" --engine {engine}" if engine != CURRENT else "")
             + (f" --samples {samples}" if samples else "")
             + (f" {part}" if part else ""),
             environment=environment(),
             untried=untried,
             part=part,
+            engine=engine,
         )
 
     @classmethod
@@ -121,9 +127,9 @@ class Kept:
                 self.results.write(self._file)
 
 
-def path_of(kind: str, dtype: str) -> Path:
-    """Where a run of all of a kind's cases in a type is kept."""
-    return FOLDER / f"{kind}-{dtype}.json"
+def path_of(kind: str, dtype: str, engine: Engine = CURRENT) -> Path:
+    """Where a run of all of a kind's cases in a type on an engine is kept."""
+    return FOLDER / ("-".join([kind, dtype, *([engine] if engine != CURRENT else [])]) + ".json")
 
 
 def reasons(outcomes: Iterable[Outcome], verdict: Verdict) -> Counter[str]:

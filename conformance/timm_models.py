@@ -14,10 +14,12 @@ from typing import Any
 
 from conformance.cases import Case
 from conformance.judging import Judged, judge_model, timed
+from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
 TITLE = "timm's families"
 JUDGE = f"{__name__}:judge"
 DTYPES: tuple[str, ...] = ("float32",)
+ENGINES: tuple[Engine, ...] = (CURRENT, CLASSIC)
 
 _MODELS = """
     bat_resnext26ts beit_base_patch16_224 botnet26t_256 cait_xxs24_224 coat_tiny coatnet_nano_rw_224

@@ -9,10 +9,12 @@ from typing import Any
 from conformance import timm_models, transformers_models
 from conformance.cases import Case
 from conformance.judging import Judged, compared, last_line, same, timed
+from tvm_practice.engines import CURRENT, Engine
 
 TITLE = "Models under torch.compile"
 JUDGE = f"{__name__}:judge"
 DTYPES: tuple[str, ...] = ("float32",)
+ENGINES: tuple[Engine, ...] = (CURRENT,)
 
 _MODELS: dict[str, Any] = {"transformers": transformers_models, "timm": timm_models}
 

@@ -11,10 +11,12 @@ from typing import Any
 
 from conformance.cases import Case
 from conformance.judging import Judged, judge_model, timed
+from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
 TITLE = "transformers' architectures"
 JUDGE = f"{__name__}:judge"
 DTYPES: tuple[str, ...] = ("float32",)
+ENGINES: tuple[Engine, ...] = (CURRENT, CLASSIC)
 
 # What each architecture of a family is called with, one case each.
 _INPUTS = {

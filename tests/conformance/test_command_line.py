@@ -22,7 +22,11 @@ def kind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             yield Case(name, name, {"file": str(tmp_path / name)})
 
     files = SimpleNamespace(
-        TITLE="Files", JUDGE=f"{__name__}:read_verdict", DTYPES=("float32", "bool"), cases=cases
+        TITLE="Files",
+        JUDGE=f"{__name__}:read_verdict",
+        DTYPES=("float32", "bool"),
+        ENGINES=("current",),
+        cases=cases,
     )
     monkeypatch.setitem(KINDS, "files", files)
     monkeypatch.chdir(tmp_path)

@@ -29,6 +29,17 @@ def test_outcomes_are_counted_by_verdict_and_by_reason() -> None:
     assert "timm's" not in text
 
 
+def test_the_engines_have_rows_and_reasons_of_their_own() -> None:
+    current = Results.of("operators", "float32", None, _OUTCOMES)
+    classic = Results.of("operators", "float32", None, _OUTCOMES[:3], engine="classic")
+    text = page.text([current, classic])
+    assert "| PyTorch's operator database | float32, classic engine | 3 | 2 (66.7%) |" in text
+    assert "`python -m conformance operators --dtype float32 --engine classic`, 2" in text
+    [own] = text.split("### Refused on the classic engine, by reason\n")[1:]
+    assert "| 1 | `no x for shape (n, …)` |" in own and "Wrong" not in own
+    assert page.text([], text) == text
+
+
 def test_the_share_of_static_operators_is_of_the_outcomes_that_know() -> None:
     known = [replace(each, is_static=each.group == "a") for each in _OUTCOMES[:5]]
     text = page.text([Results.of("operators", "float32", 2, known)])

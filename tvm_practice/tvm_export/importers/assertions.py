@@ -15,6 +15,7 @@ def leave_out_assertions(program: Any) -> None:
         aten._assert_scalar.default,
         aten._assert_async.msg,
         aten._assert_async.default,
+        aten._assert_tensor_metadata.default,
         aten.sym_constrain_range.default,
         aten.sym_constrain_range_for_size.default,
     )

@@ -12,13 +12,13 @@ from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.asking import nothing_asked
-from tvm_practice.tvm_export.importers.constants import constants_known
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
-from tvm_practice.tvm_export.importers.converters.relax import as_if_run, corrections
+from tvm_practice.tvm_export.importers.converters.relax import corrections
+from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
-from tvm_practice.tvm_export.importers.refusals import DependsOnValues, Refused, told_in_a_line
+from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quantization import Quantization
@@ -81,29 +81,13 @@ def import_exported(export: Export) -> Export:
 
 def _import(call: Call, steps: Steps, converters: Converters) -> Any:
     """The model in Relax, as its phase's step imports it."""
-    import torch
-    from torch._subclasses.fake_tensor import DataDependentOutputException
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     def imported() -> Any:
         if any(call.dynamic):
             return _import_dynamic(call, converters)
         return steps.import_relax(call.module, call.tensors, converters=converters)
 
-    try:
-        return imported()
-    except (AttributeError, TypeError):  # perhaps of what a model does when it is compiled alone
-        with as_if_run():
-            return imported()
-    except (GuardOnDataDependentSymNode, DataDependentOutputException, DependsOnValues):
-        # Perhaps of a tensor that the model makes itself, or keeps.
-        with constants_known(call.module):
-            return imported()
-    except RuntimeError as error:  # perhaps of a tensor that the model kept from an earlier call
-        if "Inference tensors" not in str(error):
-            raise
-        with torch.no_grad():
-            return imported()
+    return by_whatever_helps(imported, call.module)
 
 
 def _require_host(imported: Any, target: Any) -> None:

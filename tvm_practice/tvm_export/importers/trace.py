@@ -1,23 +1,31 @@
 """PyTorch to Relay, by way of a trace (torch.jit.trace)."""
 
 import os
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from tvm_practice.measure import Stopwatch
-from tvm_practice.tvm_export.calling import without_fast_path
+from tvm_practice.tvm_export.calling import Call, without_fast_path
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import (
+    Converters,
     find_converters,
+    relay_core,
     relay_missing,
     relay_rare,
     relay_types,
 )
 from tvm_practice.tvm_export.importers.converters import relay as relay_converters
 from tvm_practice.tvm_export.importers.converters.relay_results import results_as_traced
-from tvm_practice.tvm_export.importers.refusals import told_in_a_line
+from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
+from tvm_practice.tvm_export.importers.relay_operators import in_known_operators
 from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
+from tvm_practice.tvm_export.steps import Steps
 
 _WAY_OUT = "--converters can give what it lacks; --tuner metaschedule imports by Relax"
+# What TVM's frontend says of operators that it has no converter for begins so.
+_MISSING = "The following operators are not implemented"
 
 
 def import_traced(export: Export) -> Export:
@@ -28,7 +36,7 @@ def import_traced(export: Export) -> Export:
     """
     call, steps = export.call, export.steps
     converters = relay_converters.converters() | relay_types.converters()
-    converters |= relay_missing.converters() | relay_rare.converters()
+    converters |= relay_missing.converters() | relay_rare.converters() | relay_core.converters()
     converters |= find_converters(export.settings.converters)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relay", _WAY_OUT)
@@ -43,7 +51,7 @@ def import_traced(export: Export) -> Export:
         held,
         decisions_fixed() as notes,
     ):
-        imported, parameters = steps.import_relay(call.module, call.tensors, converters=converters)
+        imported, parameters = _import(call, steps, converters)
     with watch("optimize"), native_stderr_to(os.devnull):
         imported = relay_converters.one_parameter_per_name(imported)
         imported = relay_converters.sums_as_products(imported)
@@ -56,3 +64,23 @@ def import_traced(export: Export) -> Export:
         seconds=watch.seconds,
         notes=(*export.notes, *notes),
     )
+
+
+def _import(call: Call, steps: Steps, converters: Converters) -> Any:
+    """The model in Relay and its weights, as its phase's step imports it.
+
+    A model that TVM's frontend has no converters for is taken apart into operators that it has. If
+    that fails too, what it says of the model as it was is raised.
+    """
+    from tvm.relay.frontend.pytorch import PyTorchOpConverter
+
+    try:
+        return steps.import_relay(call.module, call.tensors, converters=converters)
+    except (NotImplementedError, Refused) as error:
+        if isinstance(error, NotImplementedError) and not str(error).startswith(_MISSING):
+            raise  # the step is to do
+        known = frozenset(PyTorchOpConverter(None, "float32").convert_map) | frozenset(converters)
+        with suppress(Exception):
+            module = in_known_operators(call.module, call.tensors, known)
+            return steps.import_relay(module, call.tensors, converters=converters)
+        raise

@@ -24,6 +24,18 @@ _OF_SEVERAL_LAYERS = ("aten::gru",)
 # TVM returns the tensor that was written to, the trace the part that was written.
 _OTHERWISE = ("aten::copy_",)
 
+# Operators whose results lie in their inputs' memory.
+_PARTS = frozenset(
+    {
+        *("aten::alias", "aten::as_strided", "aten::detach", "aten::diagonal", "aten::expand"),
+        *("aten::expand_as", "aten::flatten", "aten::movedim", "aten::narrow", "aten::numpy_T"),
+        *("aten::permute", "aten::real", "aten::reshape", "aten::select", "aten::slice"),
+        *("aten::squeeze", "aten::swapaxes", "aten::swapdims", "aten::t", "aten::transpose"),
+        *("aten::unflatten", "aten::unfold", "aten::unsqueeze", "aten::view", "aten::view_as"),
+        "prim::ListUnpack",
+    }
+)
+
 
 @contextmanager
 def results_as_traced() -> Iterator[None]:
@@ -53,6 +65,7 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
 
     def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
         node = importer.current_op[-1]
+        _refuse_shared_writes(node)
         made = convert(*heeded(node.kind(), inputs, types))
         if node.kind() in _OTHERWISE:
             return made
@@ -63,6 +76,27 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
         return _as_traced(importer, node.kind(), made, traced[0])
 
     return converted
+
+
+def _refuse_shared_writes(node: Any) -> None:
+    """Raise Refused where an operator writes to memory that two tensors share.
+
+    Only one of them would change: TVM's importer heeds some assignments to slices, and no more.
+    """
+    kind = node.kind()
+    if not kind.endswith("_") or kind.endswith("__"):
+        return
+    written = next(node.inputs())
+    parts = [each.user for each in written.uses() if each.user.kind() in _PARTS]
+    used_later = any(
+        use.user.isAfter(node)
+        for part in parts
+        if part.isBefore(node)
+        for output in part.outputs()
+        for use in output.uses()
+    )
+    if written.node().kind() in _PARTS or used_later:
+        raise Refused(f"{kind} writes to memory that another tensor shares")
 
 
 def _as_traced(importer: Any, operator: str, made: Any, traced: Any) -> Any:

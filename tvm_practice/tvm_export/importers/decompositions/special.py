@@ -44,9 +44,17 @@ def rules() -> dict[Any, Rule]:
     for name in _OF_THE_C_LIBRARY:
         operator = getattr(aten, name).default
         found[operator] = functools.partial(_in_its_floats, operator)
-    for name, rule in _UNARY.items():
-        found[getattr(aten, name).default] = functools.partial(in_floats, rule)
-    return found
+    return found | formulas()
+
+
+def formulas() -> dict[Any, Rule]:
+    """The rules that compute a function of one number by a series or a formula, by operator."""
+    import torch
+
+    return {
+        getattr(torch.ops.aten, name).default: functools.partial(in_floats, rule)
+        for name, rule in _UNARY.items()
+    }
 
 
 def _in_its_floats(operator: Any, x: Any) -> Any:

@@ -1,0 +1,83 @@
+"""Functions that test_relay_operators.py calls in a child process, on the classic engine."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+X = torch.arange(8.0).reshape(2, 4) - 3
+
+
+def _slices(x: torch.Tensor) -> torch.Tensor:
+    made = torch.ones(2, 4)
+    made[:, 2:] = 0
+    made[:, 0] += x[:, 1]
+    return made * x
+
+
+def _columns(x: torch.Tensor) -> torch.Tensor:
+    made = x.clone()
+    made[:, 0] = x[:, 1] * 2
+    made.view(-1)[3] = 7
+    return made
+
+
+def _through_a_view(x: torch.Tensor) -> torch.Tensor:
+    made = x * 2
+    F.relu(made.view(-1), inplace=True)
+    return made
+
+
+def _under_a_view(x: torch.Tensor) -> torch.Tensor:
+    made = x * 2
+    flat = made.view(-1)
+    made.add_(1)
+    return flat
+
+
+def _through_rows(x: torch.Tensor) -> torch.Tensor:
+    made = x * 1
+    first, _ = made.unbind(0)
+    first.mul_(3)
+    return made
+
+
+def _under_a_view_that_is_done(x: torch.Tensor) -> torch.Tensor:
+    made = x * 2
+    total = made.view(-1).sum()
+    return made.add_(1) * total
+
+
+MODELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "slices": _slices,
+    "columns": _columns,
+    "through a view": _through_a_view,
+    "under a view": _under_a_view,
+    "through rows": _through_rows,
+    "under a view that is done": _under_a_view_that_is_done,
+    "hypot": lambda x: torch.hypot(x, x + 1),
+    "addr": lambda x: torch.addr(x, x[:, 0], x[0], beta=2, alpha=3),
+    "tensordot": lambda x: torch.tensordot(x, x, dims=([1], [1])),
+    "acosh": lambda x: torch.acosh(x + 5),
+    "whole numbers": lambda x: torch.asinh(x.long()),
+    "hinge": lambda x: F.hinge_embedding_loss(x, torch.sign(x)),
+    "zeta": lambda x: torch.special.zeta(x, x),
+    "erfinv": lambda x: torch.erfinv(x / 8),
+}
+
+
+def compiled(name: str) -> dict[str, object]:
+    """A model compiled and verified against PyTorch; what refuses it, in a line, if it is."""
+    from tvm_practice.engines import PlainError
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return MODELS[name](x)
+
+    try:
+        config = ExportConfig(example_input=(X,), engine="classic")
+        [got] = compile_pytorch_module(Model(), config)(X)
+    except PlainError as error:
+        return {"refused": str(error)}
+    return {"refused": "", "far": float((torch.as_tensor(got) - MODELS[name](X)).abs().max())}

@@ -1,0 +1,28 @@
+"""Models that Relay's frontend cannot take as they are, in operators that it can."""
+
+import pytest
+
+from tests.conftest import Processes
+
+COMPILED = "tests.tvm_export.importers.relay_operators_functions:compiled"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("slices", "columns", "through a view", "under a view", "through rows"),
+        *("under a view that is done", "hypot", "addr", "tensordot", "acosh", "whole numbers"),
+        "hinge",
+    ],
+)
+def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:
+    found = process_of("classic").call(COMPILED, {"name": name})
+    assert not found["refused"], found
+    assert found["far"] < 1e-5
+
+
+@pytest.mark.parametrize("name", ["zeta", "erfinv"])
+def test_what_is_refused_is_the_model_as_it_was(process_of: Processes, name: str) -> None:
+    """`erfinv` could be taken apart, into a formula that takes classic TVM minutes."""
+    found = process_of("classic").call(COMPILED, {"name": name})
+    assert f"not implemented: ['aten::{name}']" in found["refused"].replace("special_", "")
