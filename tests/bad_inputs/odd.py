@@ -160,10 +160,6 @@ def decides_by_a_value() -> Any:
     return Body(lambda layer, x: layer(x) if x.sum() > 0 else x), torch.ones(2, 4)
 
 
-def shape_by_a_value() -> Any:
-    return Body(lambda layer, x: torch.nonzero(x)), torch.ones(2, 4)
-
-
 def unknown_operator() -> Any:
     return Body(lambda layer, x: torch.special.hermite_polynomial_h(x, 3)), torch.ones(2, 4)
 

@@ -807,8 +807,6 @@ def refusal(name: str) -> str:
         "random row": _times_a_random_row,
         "missing": lambda x: (torch.linalg.ldl_factor_ex(x)[0],),
         "rank": lambda x: (torch.linalg.lstsq(x[:, :2], x, driver="gelsd").residuals,),
-        "mask": lambda x: (x[x > 0],),
-        "unique": lambda x: (torch.unique(x),),
         "decision": lambda x: (x[: int(x.sum())],),
         "lengths": lambda x: (x[: len(set((x > 0).sum(1).tolist()))],),
         "asked": lambda x: (x + 1 if torch.equal(x, 2 * x) else x,),

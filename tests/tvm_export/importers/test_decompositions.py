@@ -73,14 +73,6 @@ def test_numbers_made_of_open_extents(process_of: Processes) -> None:
             r"no converter for linalg_ldl_factor_ex.default \(decompositions_functions.py, line \d",
         ),
         (
-            "mask",
-            r"the shape of index.Tensor's output depends on values \(decompositions_functions",
-        ),
-        (
-            "unique",
-            r"the shape of _unique2.default's output depends on values \(decompositions_functions",
-        ),
-        (
             "decision",
             r"a shape or a decision depends on a tensor's values \(decompositions_functions",
         ),
@@ -103,8 +95,6 @@ def test_numbers_made_of_open_extents(process_of: Processes) -> None:
 def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) -> None:
     line = process_of(engines.CURRENT).call(f"{FUNCTIONS}:refusal", {"name": name})
     by_pytorch = name in (
-        "mask",
-        "unique",
         "decision",
         "lengths",
         "asked",

@@ -44,6 +44,9 @@ def _functions() -> dict[Any, _Function]:
         torch.nn.functional.gaussian_nll_loss: _gaussian_nll_loss,
         torch.nn.functional.embedding_bag: _bags_of_one_length,
         torch.linalg.lstsq: _lstsq,
+        torch.Tensor.__setitem__: _set_where,
+        torch.masked_select: _masked_select,
+        torch.Tensor.masked_select: _masked_select,
         torch.cov: _cov,
         torch.Tensor.cov: _cov,
         torch.unique: _unique,
@@ -74,6 +77,31 @@ def _gaussian_nll_loss(
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _set_where(x: Any, index: Any, value: Any) -> Any:
+    """`x[mask] = x[mask] * 2`: PyTorch cannot tell that both sides have as many elements."""
+    import torch
+
+    is_mask = isinstance(index, torch.Tensor) and index.dtype == torch.bool
+    if not is_mask or not isinstance(value, torch.Tensor) or not index.ndim:
+        return NotImplemented
+    is_counted = value.ndim == x.ndim - index.ndim + 1 and not isinstance(value.shape[0], int)
+    if not is_counted or value.shape[1:] != x.shape[index.ndim :]:
+        return NotImplemented
+    wide = index.reshape(*index.shape, *[1] * (x.ndim - index.ndim)).expand_as(x)
+    x.masked_scatter_(wide, value.to(x.dtype))
+    return None
+
+
+def _masked_select(input: Any, mask: Any) -> Any:
+    """For PyTorch no more is selected than `input` has elements, however large the mask."""
+    import torch
+
+    spread: Any = torch.broadcast_tensors
+    wide, mask = spread(input, mask)
+    places = torch.nonzero(mask.reshape(-1)).select(1, 0)
+    return wide.reshape(-1).index_select(0, places)
 
 
 def _bags_of_one_length(

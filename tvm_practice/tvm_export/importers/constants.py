@@ -8,7 +8,10 @@ the model makes while it traces, but neither of more nor of buffers.
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+from tvm_practice.tvm_export.importers.refusals import DependsOnValues
 
 _MOST = 2**20
 """Elements of the largest tensor whose values are kept."""
@@ -18,6 +21,16 @@ _UNDEFINED = (
     *("empty_like", "new_empty", "new_empty_strided"),
 )
 _OF_A_SHAPE = ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
+_known = ContextVar("_known", default=False)
+
+
+def require_constants(said: str) -> None:
+    """Raise DependsOnValues, which says `said`, outside of `constants_known`.
+
+    Where the values of constants say how large a result is, it must not be left open.
+    """
+    if not _known.get():
+        raise DependsOnValues(said)
 
 
 @contextmanager
@@ -68,11 +81,13 @@ def constants_known(module: Any) -> Iterator[None]:
     mode: Any = FakeTensorMode
     mode.may_turn_const, mode._dispatch_impl = may_turn_const, dispatched
     mode.from_tensor = faked
+    token = _known.set(True)
     try:
         # What an earlier trace made, without values, is kept otherwise.
         with config.patch(fake_tensor_cache_enabled=False):
             yield
     finally:
+        _known.reset(token)
         mode.may_turn_const, mode._dispatch_impl = may_turn, dispatch
         mode.from_tensor = from_tensor
 

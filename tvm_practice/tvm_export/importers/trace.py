@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.calling import Call, without_fast_path
+from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import (
     Converters,
@@ -20,6 +21,7 @@ from tvm_practice.tvm_export.importers.converters import relay as relay_converte
 from tvm_practice.tvm_export.importers.converters.relay_results import results_as_traced
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.relay_operators import in_known_operators
+from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.steps import Steps
 
@@ -52,7 +54,8 @@ def import_traced(export: Export) -> Export:
         decisions_fixed() as notes,
     ):
         imported, parameters = _import(call, steps, converters)
-    with watch("optimize"), native_stderr_to(os.devnull):
+    unfit = in_a_line("TVM cannot optimize the model", DoesNotCompile, OTHER_TVM)
+    with watch("optimize"), unfit, native_stderr_to(os.devnull):
         imported = relay_converters.one_parameter_per_name(imported)
         imported = relay_converters.sums_as_products(imported)
         module = steps.optimize_relay(imported, parameters)

@@ -8,6 +8,7 @@ from typing import Any
 from tvm_practice.tvm_export.importers.converters import gammas, powers, spectra
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.factorizations import factorizations
+from tvm_practice.tvm_export.importers.converters.nonzero import nonzero
 from tvm_practice.tvm_export.importers.converters.recurrences import recurrences
 
 
@@ -41,6 +42,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
         **recurrences(),
         **factorizations(),
+        "nonzero.default": nonzero,
         "igamma.default": functools.partial(gammas.incomplete_gamma, False),
         "igammac.default": functools.partial(gammas.incomplete_gamma, True),
         "_linalg_eigh.default": spectra.eigh,

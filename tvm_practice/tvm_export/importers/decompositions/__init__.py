@@ -24,6 +24,7 @@ from tvm_practice.tvm_export.importers.decompositions import (
     products,
     quantized,
     reductions,
+    sized_by_values,
     special,
     spectra,
 )
@@ -44,6 +45,7 @@ _MODULES = (
     products,
     quantized,
     reductions,
+    sized_by_values,
     special,
     spectra,
 )

@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tvm_practice.tvm_export.importers.decompositions.sized_by_values import size_of
+
 Rule = Callable[..., Any]
 
 _SUM, _MEAN, _MAX = range(3)
@@ -257,11 +259,10 @@ def _isin(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = Fal
 
 
 def _repeated(repeats: Any, *, output_size: int | None = None) -> Any:
-    """The place of each element as often as it is repeated, of a number that is known."""
+    """The place of each element as often as it is repeated."""
     import torch
 
-    if output_size is None:
-        return NotImplemented
     ends = torch.cumsum(repeats, 0)
-    places = torch.arange(output_size, device=repeats.device)
+    count = size_of(repeats.sum()) if output_size is None else output_size
+    places = torch.arange(count, device=repeats.device)
     return (ends <= places.unsqueeze(1)).sum(1).to(repeats.dtype)

@@ -87,8 +87,9 @@ def _select(x: Any, dim: int, index: int) -> Any:
 def _view(x: Any, shape: Sequence[Any]) -> Any:
     """Of elements in a row: a rule's result may have other strides than PyTorch's own."""
     import torch
+    from torch._prims_common import is_contiguous_or_false  # it asks nothing of open extents
 
-    if x.is_contiguous():
+    if is_contiguous_or_false(x):
         return NotImplemented
     return torch.ops.aten.view.default(x.contiguous(), shape)
 
@@ -126,8 +127,9 @@ def _linear(x: Any, indices: Sequence[Any]) -> tuple[Any, list[int], Any]:
 def _index(x: Any, indices: Sequence[Any]) -> Any:
     import torch
 
-    if any(each is not None and each.dtype in (torch.bool, torch.uint8) for each in indices):
-        return NotImplemented
+    if any(map(_is_mask, indices)):
+        places = _places(indices)
+        return NotImplemented if places is None else torch.ops.aten.index.Tensor(x, places)
     given = sum(each is not None for each in indices)
     if given == 1 or given == len(indices):
         return NotImplemented
@@ -148,6 +150,28 @@ def _index(x: Any, indices: Sequence[Any]) -> Any:
     return taken.permute(order)
 
 
+def _is_mask(index: Any) -> bool:
+    import torch
+
+    return index is not None and index.dtype in (torch.bool, torch.uint8)
+
+
+def _places(indices: Sequence[Any]) -> list[Any] | None:
+    """Indices with masks as the indices of what is true in them; None if one has no axis."""
+    import torch
+
+    found: list[Any] = []
+    for each in indices:
+        if not _is_mask(each):
+            found.append(each)
+        elif each.ndim == 0:
+            return None
+        else:
+            rows = torch.nonzero(each)
+            found += [rows.select(1, axis) for axis in range(each.ndim)]
+    return found
+
+
 def _as_index(x: Any, indices: Sequence[Any]) -> Any:
     import torch
 
@@ -157,8 +181,7 @@ def _as_index(x: Any, indices: Sequence[Any]) -> Any:
 def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     import torch
 
-    kinds = [None if each is None else each.dtype for each in indices]
-    if any(each in (torch.bool, torch.uint8) for each in kinds):
+    if any(map(_is_mask, indices)):
         return _masked_put(x, indices, values, accumulate)
     front, axes, linear = _linear(x, indices)
     rest = front.shape[len(axes) :]
@@ -187,7 +210,8 @@ def _masked_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -
 
     [mask] = [each for each in indices if each is not None][:1]
     if len(indices) != 1 or (values.numel() != 1 and values.ndim > x.ndim - mask.ndim):
-        return NotImplemented  # how many values are put depends on the mask's
+        places = _places(indices)
+        return NotImplemented if places is None else _index_put(x, places, values, accumulate)
     mask = mask.to(torch.bool).reshape(*mask.shape, *[1] * (x.ndim - mask.ndim))
     values = values.reshape(()) if values.numel() == 1 else values
     return torch.where(mask, x + values if accumulate else values.to(x.dtype), x)
@@ -408,7 +432,10 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     x, mask = spread(x, mask)
     order = torch.cumsum(mask.reshape(-1).to(torch.int64), 0) - 1
     order = torch.where(order < 0, 0, order)
-    taken = torch.index_select(source.reshape(-1), 0, order).reshape(x.shape)
+    source = source.reshape(-1)
+    if not isinstance(source.shape[0], int):  # it may have no elements
+        source = torch.cat([source, source.new_zeros(1)])
+    taken = torch.index_select(source, 0, order).reshape(x.shape)
     return torch.where(mask, taken, x)
 
 

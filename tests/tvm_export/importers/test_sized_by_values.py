@@ -1,0 +1,26 @@
+"""Results of a size that depends on values, with more and fewer elements than in the example."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Processes
+from tests.tvm_export.importers.sized_by_values_functions import MODELS
+
+FUNCTIONS = "tests.tvm_export.importers.sized_by_values_functions"
+# In `make test`; the others in `make follow`.
+_OFTEN = ("indices", "elements", "layers", "rows written", "distinct", "repeated", "first")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [each if each in _OFTEN else pytest.param(each, marks=pytest.mark.pages) for each in MODELS],
+)
+def test_a_model_is_right_for_any_values(process_of: Processes, name: str) -> None:
+    assert process_of("current").call(f"{FUNCTIONS}:compiled", {"name": name}) == []
+
+
+@pytest.mark.pages
+def test_an_artifact_is_right_for_any_values(process_of: Processes, tmp_path: Path) -> None:
+    call = process_of("current").call
+    assert call(f"{FUNCTIONS}:written", {"folder": str(tmp_path / "artifact")}) == []

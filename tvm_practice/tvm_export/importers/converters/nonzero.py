@@ -1,0 +1,70 @@
+"""`nonzero` on current TVM, whose result has as many rows as values are not 0.
+
+They are counted first. Their number becomes a symbolic extent of the operators after it, like an
+extent of an input that may vary. `decompositions` make masks and other operators of it.
+"""
+
+from typing import Any
+
+from tvm_practice.tvm_export.importers.constants import require_constants
+from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.importers.converters.kernels import called
+
+_POSITIONS = """@T.prim_func(private=True, s_tir=True)
+def positions(a: T.handle, y: T.handle):
+    T.func_attr({attributes})
+    extent = T.int64()
+    count = T.int64()
+    A = T.match_buffer(a, (extent,), "bool")
+    Y = T.match_buffer(y, (count,), "int64")
+    found = T.sblock_alloc_buffer((1,), "int64")
+    with T.sblock("positions"):
+        T.reads(A[0:extent])
+        T.writes(Y[0:count])
+        found[0] = T.int64(0)
+        for i in range(extent):
+            if A[i]:
+                Y[found[0]] = i
+                found[0] = found[0] + T.int64(1)
+"""
+
+
+def nonzero(node: Any, importer: Any) -> Any:
+    """A converter (node, importer): the indices of each element that is not 0, a row for each.
+
+    Raises DependsOnValues unless the values of constants have been tried.
+    """
+    from tvm import relax, te, tirx
+
+    require_constants(f"the shape of {node.target.__name__}'s output depends on values")
+    emit = importer.block_builder.emit
+    x = importer.env[settings_of(node)["self"]]
+    extents = list(x.ty.shape)
+    flat = emit(relax.op.reshape(x, (-1,)))
+    if str(x.ty.dtype) != "bool":
+        flat = emit(relax.op.not_equal(flat, relax.const(0, x.ty.dtype)))
+    count = emit(relax.op.sum(relax.op.astype(flat, "int64"), axis=0, keepdims=True))
+    rows = _extent(importer, count, f"rows_{node.name}")
+    [found] = called(importer, _POSITIONS, "positions", [flat], [(rows,)], "int64")
+
+    def index(positions: Any) -> Any:
+        def of_axis(row: Any, axis: Any) -> Any:
+            rest, made = positions[row], tirx.const(0, "int64")
+            for place in reversed(range(len(extents))):
+                made = tirx.Select(axis == place, rest % extents[place], made)
+                rest = rest // extents[place]
+            return made
+
+        return te.compute((rows, tirx.const(len(extents), "int64")), of_axis, name="index")
+
+    return importer.block_builder.emit_te(index, found)
+
+
+def _extent(importer: Any, count: Any, name: str) -> Any:
+    """A symbolic extent of the value that a tensor of one element has when the model runs."""
+    from tvm import relax, tirx
+
+    extent = tirx.Var(name, "int64")
+    shape = importer.block_builder.emit(relax.op.tensor_to_shape(count))
+    importer.block_builder.match_cast(shape, relax.ShapeType([extent]))
+    return extent
