@@ -50,6 +50,7 @@ def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     batch, height, width = (int(size) for size in rng.choice([2, 7, 9, 13], 3, False))
     model = _network(channels, filters, features, outputs=outputs)
     next(model.parameters()).requires_grad_(False)  # a weight that does not learn stays so
+    model.norm.num_batches_tracked.fill_(int(rng.integers(9, 99)))
     give_gradients(model)
     for part in (model, model.fc):
         part.register_forward_hook(_leaves_as_it_is)
@@ -106,6 +107,8 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
     import torch
 
     class Looked(torch.nn.Module):
+        """A large table; of indices, its values as they are."""
+
         def __init__(self, rows: int, features: int) -> None:
             super().__init__()
             self.table = torch.nn.Embedding(rows, features)
@@ -143,7 +146,7 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
     rows, columns, features = (int(size) for size in fresh_rng().choice([3, 5, 7, 9], 3, False))
     shape = rows, columns
     return [
-        (Looked(rows, features).eval(), (torch.randint(0, rows, (columns, 2)),)),
+        (Looked(2000 + rows, features).eval(), (torch.randperm(2000 + rows)[:1998].view(-1, 2),)),
         (
             Mixed().eval(),
             (
@@ -177,8 +180,10 @@ def by_pytorch(model: Any, example: Sequence[Any]) -> list[np.ndarray]:
     return arrays(outputs if isinstance(outputs, tuple) else (outputs,))
 
 
-def expect_as_pytorch(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, look: str) -> None:
-    """As many outputs as PyTorch's, equal to them."""
+def expect_as_pytorch(
+    got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, look: str, exactly: bool = False
+) -> None:
+    """As many outputs as PyTorch's, equal to them; `exactly`, if nothing is computed."""
     shapes = [each.shape for each in got], [each.shape for each in want]
     expect(
         shapes[0] == shapes[1],
@@ -187,7 +192,10 @@ def expect_as_pytorch(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, 
         look=look,
     )
     for index, (ours, theirs) in enumerate(zip(got, want, strict=True)):
-        expect_close(ours, theirs, what=f"output {index}", look=look, whose="PyTorch")
+        close = 0.0 if exactly else 1e-4
+        expect_close(
+            ours, theirs, what=f"output {index}", look=look, whose="PyTorch", atol=close, rtol=close
+        )
 
 
 def expect_operators(shown: Graph, names: Sequence[str]) -> None:
@@ -211,7 +219,13 @@ def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
     held |= {f"{name}, where it was": each for name, each in weights.items()}
     learns = ", ".join(name for name, each in model.named_parameters() if each.requires_grad)
     gradients = ", ".join(name for name, each in model.named_parameters() if each.grad is not None)
-    attributes = [f"{name}.{each}" for name, part in model.named_modules() for each in vars(part)]
+    attributes = [
+        f"{name}.{each}" + (f" = {value}" if isinstance(value, int | float | str) else "")
+        for name, part in model.named_modules()
+        for each, value in vars(part).items()
+        if each != "training"
+    ]
+    training = [name or "it" for name, part in model.named_modules() if part.training]
     hooks = sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
     return {
         **held,
@@ -221,7 +235,7 @@ def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
         "how many hooks it has": np.array(hooks),
         "which of its weights have gradients": np.array(gradients),
         "which attributes it has": np.array(", ".join(sorted(attributes))),
-        "whether it is training": np.array(model.training),
+        "what of it is training": np.array(", ".join(training)),
         "whether PyTorch records gradients": np.array(torch.is_grad_enabled()),
         "which of its weights require gradients": np.array(learns),
     }
@@ -246,14 +260,23 @@ def expect_only_read(
 
 
 class GivenModule(NamedTuple):
-    """What a module was before it was given to an answer: its text and its functions."""
+    """What a module was before it was given to an answer: its text, functions and attributes."""
 
     text: str
     functions: dict[Any, Any]
+    attributes: dict[str, list[str]]
 
 
 def given_module(mod: Any) -> GivenModule:
-    return GivenModule(format_graph(mod), dict(mod.functions.items()))
+    return GivenModule(format_graph(mod), dict(mod.functions.items()), _attributes(mod))
+
+
+def _attributes(mod: Any) -> dict[str, list[str]]:
+    """The names of each function's attributes."""
+    return {
+        str(var.name_hint): sorted(map(str, (function.attrs or {}).keys()))
+        for var, function in mod.functions.items()
+    }
 
 
 def expect_left_alone(before: GivenModule, mod: Any) -> None:
@@ -265,7 +288,7 @@ def expect_left_alone(before: GivenModule, mod: Any) -> None:
         and all(each.same_as(before.functions[name]) for name, each in now.items())
     )
     expect(
-        same and before.text == format_graph(mod),
+        same and before.attributes == _attributes(mod) and before.text == format_graph(mod),
         expected="the module given is left as it was; the one that is returned is another",
         seen="the module given was changed",
         look="assigning to mod['main'], and mod.update, change mod itself; make a new IRModule "

@@ -36,6 +36,7 @@ from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.tvm_export.running import run_relax, run_relay
 from tvm_practice.viz.graph import format_graph, graph
+from tvm_practice.viz.loop_nest import loop_nest, paths
 
 PHASE = Phase(
     number=4,
@@ -173,7 +174,13 @@ def _expect_any_kind(import_relay: Callable[..., Any]) -> None:
             _run_relay(mod, params, example),
             by_pytorch(model, example),
             look="the example that is traced, as it is given, and the options of from_pytorch",
+            exactly=_looks_up(example),
         )
+
+
+def _looks_up(example: Sequence[Any]) -> bool:
+    """Whether a model takes indices alone: its outputs are weights."""
+    return not any(each.is_floating_point() for each in example)
 
 
 def _expect_any_namespace(import_relay: Callable[..., Any]) -> None:
@@ -420,17 +427,21 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
             self.scale = torch.nn.Parameter(torch.rand(()) + 1)  # a number, without a shape
             self.register_buffer("whole", torch.arange(1, 6))
             self.conv = torch.nn.Conv2d(3, 5, 1, bias=False)
+            self.many = torch.nn.ParameterList(torch.randn(5) for _ in range(40))
 
         def forward(self, x: Any) -> Any:
             scale = self.scale * self.first * self.second * self.whole
-            return torch.tanh(self.conv(x)).mean((2, 3)) * scale
+            result = torch.tanh(self.conv(x)).mean((2, 3)) * scale
+            for each in self.many:
+                result = result + each
+            return result
 
     torch.manual_seed(int(fresh_rng().integers(1 << 30)))
     optimized = optimize_relay(*_imported_relay(Scaled().eval(), (torch.zeros(1, 3, 4, 4),)))
     shown = graph(optimized)
     expect(
         shown.inputs == ("input_0",),
-        expected="every weight bound, also one that is a single number, or of whole numbers",
+        expected="all of 45 weights bound, also one that is a single number, or of whole numbers",
         seen=f"a main function that takes {', '.join(shown.inputs)}",
         look="bind_params_by_name(main, params): all of params",
     )
@@ -478,6 +489,7 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
 def check_build_relay(build_relay: Callable[..., Any]) -> None:
     model, example = draw_model(outputs=2)
     mod, params = _imported_relay(model, example)
+    before = given_module(mod)
     other = other_target()
     with quiet_frontends(), _levels() as levels:
         lib = build_relay(mod, params, other[0] if other else any_llvm())
@@ -487,6 +499,7 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
         seen=f"a {type(lib).__module__}.{type(lib).__name__}",
         look="the return statement, and the executor asked for",
     )
+    expect_left_alone(before, mod)
     if other:
         expect_target_used(lib.get_lib().get_source("ll"), other[1])
     weights = {str(name): each.shape for name, each in lib.get_params().items()}
@@ -558,13 +571,15 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
         "relay.FuseOps.max_depth": 3,
         "tir.disable_vectorize": False,
     }
-    target = tvm.target.Target("llvm -mcpu=haswell -num-cores=3")
+    target = tvm.target.Target("llvm -mcpu=haswell -mattr=+avx2,-fma -num-cores=3")
     built, seen = list[object](), dict[str, Any]()
 
     # A bias may be zero, and is a weight like the others; a model may have many.
     zero = tvm.nd.array(np.zeros(3, "float32"))
     many = int(fresh_rng().integers(300, 2000))
     params = {**params, **{f"zero_{at}": zero for at in range(many)}}
+    numbers = iter((many, 1, 2, 3, 0))
+    compiled: list[Any] = []
     given: list[Any] = []
     switched: list[str] = []
     told_target: list[str] = []
@@ -574,6 +589,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     def recording(*arguments: Any, **options: Any) -> object:
         context = tvm.transform.PassContext.current()
         given[:] = [each for each in (*arguments, *options.values()) if isinstance(each, dict)]
+        compiled[:] = arguments[:1] or [options.get("ir_mod")]
         seen.update(context.config.items())
         switched[:] = map(str, (*context.required_pass, *context.disabled_pass))
         levels.append(int(context.opt_level))
@@ -590,7 +606,8 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
         for count, given_config in enumerate((settings, None, single, {}, None), start=1):
             seen.clear()
             config = None if given_config is None else dict(given_config)
-            returned = build_relay(mod, params, target, config=config)
+            weights = dict(list(params.items())[-next(numbers) :]) if count < 5 else {}
+            returned = build_relay(mod, weights, target, config=config)
             expect(
                 told_target == [str(target)] and set(levels) == {3},
                 expected=f"relay.build for {target} at level 3",
@@ -610,10 +627,18 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 look="a result that is kept from an earlier call",
             )
             expect(
-                bool(given) and given[0].keys() == params.keys(),
-                expected=f"relay.build given all {len(params)} weights",
+                (given[0] if given else {}).keys() == weights.keys(),
+                expected=f"relay.build given the {len(weights)} weights of params",
                 seen=f"{len(given[0]) if given else 'none'} of them",
-                look="params= of relay.build: all of them",
+                look="params= of relay.build: all of them, however many there are",
+            )
+            main = compiled[0]["main"] if isinstance(compiled[0], tvm.IRModule) else compiled[0]
+            expect(
+                tvm.ir.structural_equal(main, mod["main"]),
+                expected="relay.build given the module as it is: its own passes are those of "
+                "level 3",
+                seen="another module",
+                look="the first argument of relay.build",
             )
             expect(
                 not switched,
@@ -813,7 +838,10 @@ def _expect_kinds(import_relax: Callable[..., Any]) -> None:
                 look="the example that is exported, as it is given",
             )
         expect_as_pytorch(
-            _run_relax(mod, example), by_pytorch(model, example), look="the object exported"
+            _run_relax(mod, example),
+            by_pytorch(model, example),
+            look="the object exported: its weights and constants as they are",
+            exactly=_looks_up(example),
         )
 
 
@@ -913,7 +941,77 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         lambda mod: _run_relax(optimize_relax(mod), example), model, example, "optimize_relax"
     )
     _check_mask(optimize_relax)
+    _check_many_operators(optimize_relax)
     _expect_passes_in_order(passes)
+
+
+def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
+    """Each operator is lowered, to the loops that the eight passes give it, and no others."""
+    import torch
+    import tvm
+    from tvm.relax import transform
+
+    class Various(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = torch.nn.Conv2d(3, 4, 3, stride=2), torch.nn.LayerNorm(6)
+            self.rows = torch.nn.Parameter(torch.rand(2, 6))
+
+        def forward(self, image: Any, counts: Any) -> Any:
+            x = torch.nn.functional.gelu(self.conv(image))
+            x = torch.nn.functional.max_pool2d(x, 2) - torch.nn.functional.avg_pool2d(x, 2)
+            flat = torch.tanh(x).reshape(2, -1)  # of a shape that no kernel beside it has
+            rows = self.norm(self.rows * counts.to(torch.float32)) * torch.sigmoid(
+                flat.mean(1, keepdim=True)
+            )
+            score = torch.softmax(rows @ rows.transpose(0, 1), -1) @ torch.exp(rows)
+            joined = torch.cat([score, torch.nn.functional.silu(score)], 1)
+            return joined, image.reshape(-1, 3), counts.reshape(1, -1), torch.erf(flat)
+
+    mod = _imported_relax(
+        Various().eval(), (torch.zeros(2, 3, 12, 12), torch.zeros(2, 1, dtype=torch.int64))
+    )
+    optimized = optimize_relax(mod)
+    eight = tvm.transform.Sequential(
+        [
+            transform.DecomposeOpsForInference(),
+            transform.CanonicalizeBindings(),
+            transform.FoldConstant(),
+            transform.LegalizeOps(),
+            transform.AnnotateTIROpPattern(),
+            transform.FoldConstant(),
+            transform.FuseOps(),
+            transform.FuseTIR(),
+        ]
+    )
+    shown, wanted = graph(optimized), graph(eight(mod))
+    left = [str(call) for call in shown.calls if not call.kernel]
+    expect(
+        not left,
+        expected=f"every call of main a call_tir, of a model of {len(graph(mod).operators)} "
+        "operators as well",
+        seen=f"{len(left)} of {len(shown.calls)} are not, {', '.join(left[:2])}",
+        look="LegalizeOps, of all operators, and passes after FuseTIR",
+    )
+    expect(
+        shown.kernels == wanted.kernels,
+        expected=f"the kernels of the eight passes, {len(wanted.calls)} of them",
+        seen=", ".join(dict.fromkeys((shown.kernels - wanted.kernels) or wanted.kernels)),
+        look="passes beside the eight, which replace operators or change how they are grouped",
+    )
+    kinds = {
+        loop.kind
+        for function in optimized.functions.values()
+        if isinstance(function, tvm.tirx.PrimFunc)
+        for loops, _ in paths(loop_nest(function))
+        for loop in loops
+    }
+    expect(
+        kinds <= {"serial"},
+        expected="serial loops: tuners and default schedules come later",
+        seen=f"loops that are {', '.join(sorted(kinds))}",
+        look="passes beside the eight, such as those of dlight",
+    )
 
 
 # The eight passes of optimize_relax as TVM's instruments call them.
@@ -1061,29 +1159,68 @@ def check_build_relax(build_relax: Callable[..., Any]) -> None:
 def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target: Any) -> None:
     """tvm.compile gets the module and the target as they are; nothing is compiled."""
     import tvm
+
+    large = tvm.IRModule({var: mod[var] for var in mod.get_global_vars()})
+    kernel = next(each for each in mod.functions.values() if isinstance(each, tvm.tirx.PrimFunc))
+    for at in range(99):
+        large[f"kernel_{at}"] = kernel.with_attr("global_symbol", f"kernel_{at}")
+    for settings in (None, *_pass_contexts()):
+        for other in (target, *_targets()):
+            with settings or contextlib.nullcontext():
+                _expect_call_of_compile(build_relax, large, other)
+
+
+def _pass_contexts() -> list[Any]:
+    """Contexts that a caller may be in."""
+    import tvm
+    from tvm.ir.instrument import pass_instrument
+
+    @pass_instrument
+    class Quiet:
+        pass
+
+    return [
+        tvm.transform.PassContext(
+            opt_level=1,
+            config={"tirx.disable_vectorize": True},
+            required_pass=["DeadCodeElimination"],
+            disabled_pass=["FoldConstant", "FuseOps"],
+            instruments=[Quiet()],
+        )
+    ]
+
+
+def _targets() -> list[Any]:
+    """Targets with all that one can have."""
+    import tvm
+
+    words = {"mcpu": "haswell", "mattr": ["+avx2", "-fma"], "num-cores": 3, "opt-level": 1}
+    host = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "haswell", "mattr": ["-fma"]}
+    return [
+        tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", **words}),
+        tvm.target.Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu"}, host=host),
+    ]
+
+
+def _expect_call_of_compile(build_relax: Callable[..., Any], large: Any, target: Any) -> None:
+    """tvm.compile gets all that the caller has given and set; `large` stays as it was."""
+    import tvm
     import tvm_ffi
     from tvm import relax
 
-    main, kernel = mod.get_global_var("main"), mod[mod.get_global_vars()[0]]
-    others = {f"kernel_{at}": kernel.with_attr("global_symbol", f"kernel_{at}") for at in range(99)}
-    large = tvm.IRModule({**{var: mod[var] for var in mod.get_global_vars()}, main: mod[main]})
-    if isinstance(kernel, tvm.tirx.PrimFunc):
-        for name, other in others.items():
-            large[name] = other
     before = given_module(large)
-    seen: list[tuple[Any, Any, int, dict[str, Any]]] = []
+    seen: list[tuple[Any, Any, dict[str, Any]]] = []
 
     def instead(mod: Any, target: Any = None, **_: Any) -> Any:
-        context = tvm.transform.PassContext.current()
-        seen.append((mod, target, int(context.opt_level), dict(context.config.items())))
+        seen.append((mod, target, _settings()))
         return seen
 
-    usual = tvm.transform.PassContext.current()
+    usual = _settings()
     with mock.patch.object(tvm, "compile", instead), mock.patch.object(relax, "build", instead):
         returned = build_relax(large, target)
     expect_left_alone(before, large)
     expect(bool(seen), expected="a call of tvm.compile", seen="none", look="tvm.compile")
-    compiled, given, level, config = seen[-1]
+    compiled, given, settings = seen[-1]
     expect(
         returned is seen and tvm_ffi.structural_equal(compiled, large),
         expected="tvm.compile given the module as it is, and its result returned",
@@ -1096,12 +1233,27 @@ def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target:
         seen=str(given),
         look="the second argument of tvm.compile",
     )
+    changed = [name for name in usual if settings[name] != usual[name]]
     expect(
-        (level, config) == (int(usual.opt_level), dict(usual.config.items())),
+        not changed,
         expected="tvm.compile called in the caller's pass context",
-        seen=f"opt_level {level}, settings {config}",
+        seen=", ".join(f"{name} {settings[name]}, not {usual[name]}" for name in changed),
         look="tvm.transform.PassContext around tvm.compile",
     )
+
+
+def _settings() -> dict[str, Any]:
+    """The current pass context."""
+    import tvm
+
+    context = tvm.transform.PassContext.current()
+    return {
+        "opt_level": int(context.opt_level),
+        "config": {str(name): value for name, value in context.config.items()},
+        "required passes": list(map(str, context.required_pass)),
+        "disabled passes": list(map(str, context.disabled_pass)),
+        "instruments": len(context.instruments or ()),
+    }
 
 
 def _for_another(build_relax: Callable[..., Any], mod: Any, first: Any) -> Any:
@@ -1228,6 +1380,7 @@ def check_verify(verify: Callable[..., Any]) -> None:
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / abs(float(want[0][at])))
     _check_further_messages(verify)
     _check_named_element(verify)
+    _check_layouts(verify)
     got[0][at] = np.nan
     message = _expect_rejected(verify, got, want, case="NaN", look="comparisons with NaN are false")
     expect(
@@ -1389,6 +1542,39 @@ def _check_named_element(verify: Callable[..., Any]) -> None:
     _check_message(message, index=0, at=(position,), error=1.5, relative=0.75)
 
 
+def _check_layouts(verify: Callable[..., Any]) -> None:
+    """Elements belong together by their position, however they are in memory."""
+    rows, columns, depth = (int(size) for size in fresh_rng().choice([3, 5, 7, 9], 3, False))
+    reference = fresh_rng().standard_normal((rows, columns, depth)) + 4
+    at = tuple(each - 1 for each in reference.shape)
+    layouts: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+        np.ascontiguousarray,
+        np.asfortranarray,
+        lambda array: np.ascontiguousarray(array.transpose(1, 2, 0)).transpose(2, 0, 1),
+        lambda array: np.repeat(array, 2, axis=1)[:, ::2],
+        lambda array: np.ascontiguousarray(array[::-1, :, ::-1])[::-1, :, ::-1],
+    )
+    for place, layout in enumerate(layouts):
+        others = (layout, layouts[place - 1])
+        for one, another in (others, others[::-1]):
+            got = one(reference + 1e-6)
+            message = _raised(verify, [got], [another(reference)], atol=1e-5, rtol=0.0)
+            strides = f"strides {got.strides} and {another(reference).strides}"
+            expect(
+                message is None,
+                expected=f"equal outputs accepted, of shape {reference.shape} and {strides}",
+                seen=f"refused: {message}",
+                look="what takes elements in the order in which they are in memory",
+            )
+            wrong = reference.copy()
+            wrong[at] += 0.75
+            message = _expect_rejected(
+                verify, [one(wrong)], [another(reference)], case=f"an output of {strides}",
+                look="the position of the worst element",
+            )  # fmt: skip
+            _check_message(message, index=0, at=at, error=0.75)
+
+
 def _check_tolerances(verify: Callable[..., Any]) -> None:
     """Both tolerances count, and they are added."""
     cases: tuple[tuple[Any, Any, float, float, bool, str], ...] = (
@@ -1430,14 +1616,14 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         rtol=1e-3,
     )
     for got, want, atol, rtol, right, what in cases:
-        for rank in (1, 4):
+        for rank in (1, 4, 0):
             pair = [np.array(each).reshape((1,) * rank) for each in (got, want)]
             equal = pair[1].copy()
             message = _raised(verify, [equal, pair[0]], [equal, pair[1]], atol=atol, rtol=rtol)
             wanted = "accepted" if right else "refused"
             expect(
                 (message is None) == right,
-                expected=f"{what}{', of 4 axes,' * (rank > 1)} {wanted}",
+                expected=f"{what}{f', of {rank} axes,' * (rank != 1)} {wanted}",
                 seen="it was refused" if message else "it was accepted",
                 look="|output - reference| <= atol + rtol * |reference|, with the absolute "
                 "values, in float64",

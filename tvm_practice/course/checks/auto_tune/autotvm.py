@@ -1,6 +1,7 @@
 """AutoTVM's search of a template, and the best record applied."""
 
 import contextlib
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -115,17 +116,35 @@ def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int)
     """A search for so many trials would be made as for a few; nothing is measured."""
     from tvm import autotvm
 
-    tuner = autotvm.tuner.XGBTuner
+    tuner, usual = autotvm.tuner.XGBTuner, autotvm.tuner.Tuner.tune
+    # A trial that failed is a record like the others: a search does not try it again.
+    measured = [
+        autotvm.MeasureInput(task.target, task, task.config_space.get(at)) for at in range(3)
+    ]
+    results = [autotvm.MeasureResult((0.001,), error, 0.1, 1.0) for error in (0, 4, 0)]
+
+    def instead(*arguments: Any, **options: Any) -> None:
+        given = inspect.signature(usual).bind(*arguments, **options).arguments
+        for callback in given.get("callbacks", ()):
+            callback(given["self"], measured, results)
+
     with (
         new_log() as log,
         calls_of(tuner, "__init__") as made,
-        calls_of(
-            tuner, "tune", instead=lambda *_, **__: None, like=autotvm.tuner.Tuner.tune
-        ) as searches,
+        calls_of(tuner, "tune", instead=instead, like=usual) as searches,
         measuring_calls() as measuring,
         contextlib.suppress(NothingMeasured),
     ):
         tune_autotvm(task, trials=trials, log=str(log))
+        lines = log.read_text().splitlines() if log.exists() else []
+        wanted = [autotvm.record.encode(*each) for each in zip(measured, results, strict=True)]
+        expect(
+            lines == wanted,
+            expected=f"{len(wanted)} records in the log after {len(wanted)} trials, of which the "
+            "second failed",
+            seen=f"{len(lines)} records",
+            look="callbacks=[autotvm.callback.log_to_file(log), ...] of tune(): each record",
+        )
     _expect_xgb_tuner(made, searches, trials)
     expect_measuring(measuring, trials, log)
     seen = searches[-1].get("n_trial")

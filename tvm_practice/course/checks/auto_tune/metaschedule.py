@@ -207,14 +207,20 @@ def _expect_choices(metaschedule_space: Callable[..., None], module: Any) -> Non
 
 
 def _expect_fused_tiles(schedule: Any) -> None:
-    """A loop that runs in parallel is one that was fused."""
+    """A loop that runs in parallel is one that was fused of several."""
     calls = schedule.trace.insts
-    fused = [loop for each in calls if str(each.kind.name) == "Fuse" for loop in each.outputs]
+    fused = [
+        loop
+        for each in calls
+        if str(each.kind.name) == "Fuse" and len(each.inputs) > 1
+        for loop in each.outputs
+    ]
     parallel = [each.inputs[0] for each in calls if str(each.kind.name) == "Parallel"]
     expect(
         not parallel or any(loop.same_as(each) for loop in parallel for each in fused),
         expected="the outer tile loops fused, and the fused loop parallel",
-        seen=f"{len(fused)} calls of schedule.fuse, {len(parallel)} of schedule.parallel",
+        seen=f"{len(fused)} calls of schedule.fuse with several loops, {len(parallel)} of "
+        "schedule.parallel",
         look="schedule.parallel(schedule.fuse(i_outer, j_outer))",
     )
 
@@ -482,12 +488,15 @@ def _demonstrate_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> s
 )
 def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
     import tvm
+    import tvm_ffi
     from tvm.s_tir import meta_schedule as ms
 
     target = host_target()
     m, n, k = draw_distinct(3, range(33, 64))
     shapes = {"first": (m, n, k), "second": (n, k, m), "untuned": (k, m, n)}
     functions = {name: matmul_function(*shape, name=name) for name, shape in shapes.items()}
+    # As a function of a model, which has its pattern.
+    functions["untuned"] = functions["untuned"].with_attr({"op_pattern": 4, "practice.kept": 1})
     database = ms.database.MemoryDatabase()
     records = {
         name: committed(
@@ -528,9 +537,11 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
             look="the module that is returned",
         )
     expect(
-        format_nest(loop_nest(applied["untuned"])) == format_nest(loop_nest(functions["untuned"])),
-        expected="the function without a record as it was",
-        seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C")),
+        tvm_ffi.structural_equal(applied["untuned"], functions["untuned"]),
+        expected="the function without a record as it was, with its attributes "
+        + ", ".join(sorted(functions["untuned"].attrs.keys())),
+        seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C"))
+        + f" and the attributes {', '.join(sorted((applied['untuned'].attrs or {}).keys()))}",
         look="apply only the database's records",
     )
     for name, found in records.items():  # a module of one function

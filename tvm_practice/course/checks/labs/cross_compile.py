@@ -219,6 +219,8 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86, "skylake-avx512"), "x86_64", 512, True, "avx512f, of mcpu"),
     (_with(_X86, "haswell"), "x86_64", 256, True, "avx and fma, of mcpu"),
     (_with(_X86, "sandybridge"), "x86_64", 256, False, "avx, which came before avx2, and fma"),
+    (_with(_X86, "bdver1"), "x86_64", 256, False, "fma: fma4 is another feature"),
+    (_with(_X86, "nehalem", "+fma4"), "x86_64", 256, False, "avx, which fma4 needs, and no fma"),
     (_with(_X86, "haswell", "-fma"), "x86_64", 256, False, "mattr, which takes fma away"),
     (_with(_X86, "haswell", "+avx512f"), "x86_64", 512, True, "avx512f, without its extensions"),
     (
@@ -433,9 +435,10 @@ def check_compile_object(compile_object: Function) -> None:
     cases = (
         (_with(_ARM, "cortex-a72"), "aarch64", r"\bfmla\b"),
         (_with(_WASM, "", "+simd128"), "wasm32", r"f32x4\.mul"),
-        (_with(_X86, "haswell"), "x86_64", r"%ymm\d"),
-        (_with(_X86, "nehalem"), "x86_64", r"\bmulps\b"),
+        (_with(_X86, "x86-64-v3"), "x86_64", r"%ymm\d"),
+        (_with(_X86, "x86-64-v2"), "x86_64", r"\bmulps\b"),
         (_with(_ARM, "cortex-a72"), "aarch64", r"\bfmla\b"),  # again, of another function
+        (_with(_X86, "x86-64-v4", "-prefer-256-bit"), "x86_64", r"%[yz]mm\d"),
     )
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, architecture, instruction) in enumerate(cases):
@@ -573,6 +576,11 @@ _NOT_COUNTED = (
     *(
         f"f32x4.{each}"
         for each in ("sub", "max", "min", "pmax", "div", "neg", "relaxed_nmadd", "relaxed_max")
+    ),
+    *(
+        f"{lanes}.{each}"
+        for lanes in ("i32x4", "i64x2", "f64x2", "f16x8")
+        for each in ("mul", "add", "relaxed_madd")
     ),
 )
 
@@ -1101,6 +1109,8 @@ def _kernel(source: str) -> str:
     demonstrate=lambda cuda_source: _kernel(cuda_source(_bound(256, "triple"), "sm_90")),
 )
 def check_cuda_source(cuda_source: Function) -> None:
+    import tvm
+
     rng = fresh_rng()
     known = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120")
     for arch in (*known, "sm_75"):  # twice the same, of different functions
@@ -1144,8 +1154,8 @@ def check_cuda_source(cuda_source: Function) -> None:
         )
         hosts = [each.host for each in targets]
         expect(
-            any(host is not None and str(host.kind) == "llvm" for host in hosts),
-            expected='a target whose host is "llvm"',
+            any(str(host) == str(tvm.target.Target("llvm")) for host in hosts),
+            expected='a target whose host is "llvm", for any processor',
             seen=f"host {', '.join(map(str, hosts))}",
             look='tvm.target.Target({...}, host="llvm")',
         )

@@ -1021,15 +1021,19 @@ def _expect_attempts_counted(survive_lost_worker: Function) -> None:
             seen=f"{runner.runs[1]} and {runner.runs[0]} times",
             look="`attempts`: the most runs of a trial, including the first",
         )
-    runner = _Scripted([2, 2, 2])
-    results = survive_lost_worker(runner, [2, 0, 1], attempts=4)
-    expect(
-        runner.runs == [3, 3, 3] and _show_results(results) == "3 1 2",
-        expected="trials that all lose their workers twice run a third time, which succeeds",
-        seen=f"{', '.join(map(str, runner.runs))} runs of each, results {_show_results(results)}",
-        look="when to stop: when no trial is left, or after `attempts`. A round that measured "
-        "nothing says nothing about the next",
-    )
+    for count in (1, 3, int(fresh_rng().integers(8, 60))):
+        runner = _Scripted([2] * count)
+        order = [int(each) for each in fresh_rng().permutation(count)]
+        results = survive_lost_worker(runner, order, attempts=4)
+        wanted = " ".join(str(each + 1) for each in order)
+        expect(
+            runner.runs == [3] * count and _show_results(results) == wanted,
+            expected=f"trials that all lose their workers twice, {count} of them, run a third "
+            "time, which succeeds",
+            seen=f"{', '.join(map(str, runner.runs))} runs, results {_show_results(results)}",
+            look="when to stop: when no trial is left, or after `attempts`. A round that measured "
+            "nothing says nothing about the next",
+        )
     expect(
         list(survive_lost_worker(_Scripted([]), [], attempts=3)) == [],
         expected="an empty list of results for no trials",

@@ -326,7 +326,13 @@ def _expect_primes(verify_over_range: Function) -> None:
             tried.append(shape)
             return (np.array(shape, "float32"),)
 
-        verify_over_range(np.sqrt, np.sqrt, shape_as_array, bounds)
+        errors = verify_over_range(np.sqrt, np.sqrt, shape_as_array, bounds)
+        expect(
+            set(errors) == set(tried),
+            expected=f"an error for each shape that was tried, of {len(bounds)} extents",
+            seen=f"{len(errors)} errors of {len(set(tried))} shapes",
+            look="the keys of the dictionary: all extents, however many symbols there are",
+        )
         expect(
             any(
                 all(_is_prime(n) and 2 < n < b for n, b in zip(each, bounds, strict=True))

@@ -78,6 +78,10 @@ def check_tensor_core_template(tensor_core_template: Function) -> None:
     for rests in ((rest, rest, rest), (0, 8, 8), (8, 0, 8), (8, 8, 0), (rest, 16 - rest, 0)):
         uneven = [size + each for size, each in zip((m, n, k), rests, strict=True)]
         _expect_choices(tensor_core_template, uneven, {0})
+    for at in range(3):  # one of them is no multiple, though of 8 or 4
+        for part in (8, 4, 24):
+            uneven = [16 * size + part * (axis == at) for axis, size in enumerate((3, 2, 4))]
+            _expect_choices(tensor_core_template, uneven, {0})
     for size in (8, rest, 32 + rest):
         _expect_choices(tensor_core_template, (size,) * 3, {0})
     for product in ((8, 32, 16), (1, 64, 64), (256, 4, 16), (4096, 1, 1)):  # 16 ** 3 divides it

@@ -413,6 +413,9 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
             "the factors of the three splits, the order of reorder, bind, and unroll of the "
             "thread's own two loops",
         )  # fmt: skip
+        look = "split: blocks and threads are the outer parts, a thread's rows and columns adjacent"
+        own = f"i*{threads_y * rows} j*{threads_x * columns} i*{rows} j*{columns} k*{step} k i j"
+        expect_axes(schedule, block, own, look=look)
         _expect_copies(nest, loops, columns)
         _expect_write_back(nest, loops, columns, name)
         _expect_returned(schedule, block, returned)
