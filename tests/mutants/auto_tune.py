@@ -662,6 +662,7 @@ edited(
     message="n_trial=33",
 )
 
+
 edited(
     "matmul_template",
     "one_thread_for_few_rows",
@@ -703,6 +704,7 @@ edited(
     message="after them one that shows progress",
 )
 
+
 edited(
     "apply_autotvm",
     "leaves_the_target_current",
@@ -715,6 +717,7 @@ edited(
     {"    with target, database:": "    database.__enter__()\n    with target:"},
     message="leaves MetaSchedule's current database",
 )
+
 
 edited(
     "metaschedule_space",
@@ -1577,4 +1580,61 @@ edited(
     "compatible_records_as_well",
     {"task.apply_best(log)": "task.apply_best(log, include_compatible=True)"},
     message="no valid record",
+)
+
+
+edited(
+    "tune_autotvm",
+    "records_valid_trials_alone",
+    {
+        "autotvm.callback.log_to_file(log), measure": (
+            "(lambda tuner, inputs, results: autotvm.callback.log_to_file(log)(tuner, "
+            "*zip(*[p for p in zip(inputs, results) if p[1].error_no == 0])) if "
+            "any(r.error_no == 0 for r in results) else None), measure"
+        ),
+    },
+    message="each record",
+)
+
+
+edited(
+    "apply_autotvm",
+    "refuses_a_failed_end",
+    {
+        "    with task.target:": (
+            "    if list(autotvm.record.load_from_file(log))[-1][1].error_no:\n"
+            "        raise ValueError('the search failed')\n"
+            "    with task.target:"
+        ),
+    },
+    message="the search failed",
+)
+
+
+edited(
+    "metaschedule_space",
+    "fuses_one_loop",
+    {
+        "schedule.parallel(schedule.fuse(i_outer, j_outer))": (
+            "schedule.parallel(schedule.fuse(i_outer))\n"
+            "    schedule.parallel(j_outer) if False else None"
+        ),
+    },
+    message="with several loops",
+)
+
+
+edited(
+    "apply_metaschedule",
+    "loses_patterns",
+    {
+        "return relax.transform.MetaScheduleApplyDatabase()(mod)": (
+            "out = relax.transform.MetaScheduleApplyDatabase()(mod)\n"
+            "    for gv in list(out.get_global_vars()):\n"
+            "        out[gv] = out[gv].without_attr('op_pattern') if out[gv].attrs and "
+            "'op_pattern' in out[gv].attrs else out[gv]\n"
+            "    return out"
+        ),
+    },
+    message="with its attributes",
 )

@@ -1008,6 +1008,7 @@ edited(
     message="names the largest",
 )
 
+
 edited(
     "import_relax",
     "on_one_thread",
@@ -1770,4 +1771,293 @@ edited(
         )
     },
     message="num-cores",
+)
+
+
+edited(
+    "import_relax",
+    "counts_batches_anew_in_relax",
+    {
+        "import torch\n": (
+            "import torch\n"
+            "    for each in model.modules():\n"
+            "        if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and "
+            "each.num_batches_tracked is not None:\n"
+            "            each.num_batches_tracked.zero_()\n"
+        ),
+    },
+    message="norm.num_batches_tracked",
+)
+
+
+edited(
+    "import_relax",
+    "halves_of_large_weights",
+    {
+        "    import torch\n": (
+            "    import copy\n"
+            "    import torch\n"
+            "    model = copy.deepcopy(model)\n"
+            "    for each in model.parameters():\n"
+            "        if each.numel() > 4096:\n"
+            "            each.data = each.data.half().to(each.dtype)\n"
+        ),
+    },
+    message="its weights and constants as they are",
+)
+
+
+edited(
+    "import_relay",
+    "halves_of_large_params",
+    {
+        "    return mod, params": (
+            "    import numpy as np\n"
+            "    import tvm\n"
+            "    return mod, {k: "
+            "(tvm.nd.array(p.numpy().astype('float16').astype(p.dtype)) if "
+            "p.numpy().size > 4096 else p) for k, p in params.items()}"
+        ),
+    },
+    message="every weight of the model",
+)
+
+
+edited(
+    "optimize_relax",
+    "leaves_gelu_and_softmax",
+    {
+        "relax.transform.LegalizeOps()": (
+            "relax.transform.LegalizeOps(skip_ops=['relax.nn.softmax', 'relax.nn.gelu'])"
+        ),
+    },
+    message="LegalizeOps, of all operators",
+)
+
+
+edited(
+    "optimize_relax",
+    "fast_math_in_relax",
+    {
+        "relax.transform.LegalizeOps(),": (
+            "relax.transform.FastMathTransform(),\n            relax.transform.LegalizeOps(),"
+        ),
+    },
+    message="replace operators or change how they are grouped",
+)
+
+
+edited(
+    "optimize_relax",
+    "schedules_already",
+    {
+        "    return passes(mod)": (
+            "    from tvm_practice import engines\n"
+            "    from tvm_practice.tvm_export.rules.cpu import schedule_defaults\n"
+            "    return schedule_defaults(passes(mod), engines.host_target())"
+        ),
+    },
+    message="serial loops",
+)
+
+
+edited(
+    "optimize_relax",
+    "reshapes_are_views",
+    {
+        "relax.transform.FuseTIR(),": (
+            "relax.transform.FuseTIR(),\n            relax.transform.RewriteDataflowReshape(),"
+        ),
+    },
+    message="LegalizeOps, of all operators",
+)
+
+
+edited(
+    "optimize_relax",
+    "leaves_indexing",
+    {
+        "relax.transform.LegalizeOps()": (
+            "relax.transform.LegalizeOps(skip_ops=['relax.argmax', 'relax.where', "
+            "'relax.split', 'relax.take', 'relax.strided_slice'])"
+        ),
+    },
+    message="LegalizeOps, of all operators",
+)
+
+
+edited(
+    "optimize_relax",
+    "equal_calls_once",
+    {
+        "relax.transform.LegalizeOps(),": (
+            "relax.transform.EliminateCommonSubexpr(),\n            relax.transform.LegalizeOps(),"
+        ),
+    },
+    message="replace operators or change how they are grouped",
+)
+
+
+edited(
+    "build_relax",
+    "loses_instruments",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    here = tvm.transform.PassContext.current()\n"
+            "    with tvm.transform.PassContext(opt_level=here.opt_level, "
+            "config=dict(here.config)):\n"
+            "        return tvm.compile(mod, target)"
+        ),
+    },
+    message="in the caller's pass context",
+)
+
+
+edited(
+    "build_relax",
+    "loses_mattr",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    kept = {k: v for k, v in dict(target.export()).items() if k != "
+            "'mattr'}\n"
+            "    return tvm.compile(mod, tvm.target.Target(kept))"
+        ),
+    },
+    message="the target as it was given",
+)
+
+
+edited(
+    "build_relax",
+    "keeps_mcpu_alone",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    return tvm.compile(mod, tvm.target.Target({'kind': 'llvm', 'mcpu': "
+            "str(target.attrs.get('mcpu', 'x86-64'))}))"
+        ),
+    },
+    message="the target as it was given",
+)
+
+
+edited(
+    "verify",
+    "in_the_order_of_memory",
+    {
+        'exact, wanted = got.astype("float64"), want.astype("float64")': (
+            'exact, wanted = (each.ravel("K").reshape(each.shape).astype("float64") '
+            "for each in (got, want))"
+        ),
+    },
+    message="in the order in which they are in memory",
+)
+
+
+edited(
+    "verify",
+    "no_length_of_a_number",
+    {
+        ("        if not want.size:\n            continue"): (
+            "        if not len(want):\n            continue"
+        ),
+    },
+    message=r"len\(\) of unsized object",
+)
+
+
+edited(
+    "optimize_relay",
+    "marks_the_given_main",
+    {
+        "    # A Seq": ("    mod['main'] = mod['main'].with_attr('seen', 1)\n    # A Seq"),
+    },
+    message="make a new IRModule first",
+)
+
+
+edited(
+    "optimize_relay",
+    "all_but_the_last_of_many",
+    {
+        'bind_params_by_name(mod["main"], params)': (
+            'bind_params_by_name(mod["main"], dict(zip(sorted(params), (params[k] for '
+            "k in sorted(params)))) if len(params) < 9 else "
+            "dict(list(params.items())[:-1]))"
+        ),
+    },
+    message="all of 45 weights",
+)
+
+
+edited(
+    "optimize_relay",
+    "folds_without_groups_alone",
+    {
+        "            relay.transform.FoldScaleAxis(),": (
+            "            *([relay.transform.FoldScaleAxis()] if 'groups=' not in str(mod) else []),"
+        ),
+    },
+    message="of 4 groups",
+)
+
+
+edited(
+    "optimize_relay",
+    "keeps_batch_norms_of_volumes",
+    {
+        "            relay.transform.SimplifyInference(),": (
+            "            *([] if 'conv3d' in str(mod) else [relay.transform.SimplifyInference()]),"
+        ),
+    },
+    message="no nn.batch_norm left",
+)
+
+
+edited(
+    "build_relay",
+    "loses_relays_mattr",
+    {
+        "    with tvm": (
+            "    import tvm.target\n"
+            "    words = [w for w in str(target).split() if not "
+            "w.startswith('-mattr')]\n"
+            "    target = tvm.target.Target(' '.join(words))\n"
+            "    with tvm"
+        ),
+    },
+    message="relay.build for llvm",
+)
+
+
+edited(
+    "build_relay",
+    "few_weights_unbound",
+    {
+        "params=params)": "params=params if len(params) > 2 else None)",
+    },
+    message="relay.build given the [012] weights",
+)
+
+
+edited(
+    "build_relay",
+    "marks_the_module_built",
+    {
+        "        return relay.build": (
+            "        mod['main'] = mod['main'].with_attr('built', 1)\n        return relay.build"
+        ),
+    },
+    message="make a new IRModule first",
+)
+
+
+edited(
+    "build_relay",
+    "fast_math_before_building",
+    {
+        "        return relay.build(mod,": (
+            "        mod = relay.transform.FastMath()(mod)\n        return relay.build(mod,"
+        ),
+    },
+    message="given the module as it is",
 )

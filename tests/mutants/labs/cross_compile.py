@@ -571,6 +571,7 @@ edited(
     message="compiled for sm_",
 )
 
+
 edited(
     "c_harness",
     "room_for_four_tensors",
@@ -762,4 +763,60 @@ edited(
         )
     },
     message="kernels of all",
+)
+
+
+edited(
+    "describe_target",
+    "any_fma",
+    {
+        'has("fma")': 'has("fma") or has("fma4")',
+    },
+    message="fma4 is another feature",
+)
+
+
+edited(
+    "compile_object",
+    "v3_for_v4",
+    {
+        "tvm.target.Target(target))": (
+            "tvm.target.Target({**target, 'mcpu': 'x86-64-v3'} if target.get('mcpu') "
+            "== 'x86-64-v4' else target))"
+        ),
+    },
+    message="the function compiled for",
+)
+
+
+edited(
+    "compile_object",
+    "mattr_without_mcpu_alone",
+    {
+        "tvm.target.Target(target))": (
+            "tvm.target.Target({k: v for k, v in target.items() if k != 'mattr' or "
+            "'mcpu' not in target}))"
+        ),
+    },
+    message="the function compiled for",
+)
+
+
+edited(
+    "vector_arithmetic",
+    "integers_of_wasm",
+    {
+        'r"f32x4\\.(mul|add|relaxed_madd)"': 'r"[fi]32x4\\.(mul|add|relaxed_madd)"',
+    },
+    message="which is not in the table",
+)
+
+
+edited(
+    "cuda_source",
+    "a_host_of_its_own",
+    {
+        ', host="llvm")': ', host={"kind": "llvm", "mcpu": "x86-64-v3"})',
+    },
+    message="a target whose host is",
 )

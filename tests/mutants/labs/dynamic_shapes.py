@@ -870,6 +870,7 @@ edited(
     message="however long that is",
 )
 
+
 edited(
     "schedule_dynamic",
     "pads_to_four_rows_at_least",
@@ -1103,4 +1104,27 @@ edited(
         )
     },
     message="length|tokens|keep",
+)
+
+
+edited(
+    "schedule_dynamic",
+    "vectorizes_the_copy_of_A",
+    {
+        "        schedule.compute_at(copy, i_outer)": (
+            "        schedule.compute_at(copy, i_outer)\n"
+            "        schedule.vectorize(schedule.get_loops(copy)[-1])"
+        ),
+    },
+    message="copies serial",
+)
+
+
+edited(
+    "verify_over_range",
+    "errors_by_three_extents",
+    {
+        "errors[shape] = error": "errors[shape if len(shape) < 3 else shape[:3]] = error",
+    },
+    message="however many symbols",
 )

@@ -758,6 +758,7 @@ edited(
     message="of C from one threadIdx",
 )
 
+
 edited(
     "stage_shared_classic",
     "classic_fetches_alone",
@@ -839,6 +840,7 @@ edited(
     },
     message="the axis that was given|is written inside k_outer",
 )
+
 
 edited(
     "tensor_core_template",
@@ -1077,6 +1079,7 @@ edited(
     {'"shared", [': '"shared" if str(tensor.op.name) in ("A", "B", "scale") else "local", ['},
     message='a buffer of scope "shared"',
 )
+
 
 edited(
     "pad_shared",
@@ -1416,4 +1419,38 @@ edited(
         )
     },
     message="at the axis on threadIdx.x",
+)
+
+
+edited(
+    "register_tile_gpu",
+    "steps_of_k_apart",
+    {
+        "k_outer, k_inner = schedule.split(k, [None, step])": (
+            "k_inner, k_outer = schedule.split(k, [step, None])"
+        ),
+    },
+    message="loops that step along",
+)
+
+
+edited(
+    "register_tile_classic",
+    "vectorizes_the_copy_of_C",
+    {
+        "    schedule[local].compute_at": (
+            "    schedule[C].vectorize(j)\n    schedule[local].compute_at"
+        ),
+    },
+    message="vectorize of",
+)
+
+
+edited(
+    "tensor_core_template",
+    "eights_of_k",
+    {
+        "m % 16 == n % 16 == k % 16 == 0": "m % 16 == n % 16 == 0 and k >= 16 and k % 8 == 0",
+    },
+    message="has to be a multiple of 16",
 )

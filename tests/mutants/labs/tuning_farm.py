@@ -818,3 +818,13 @@ edited(
     {"    rows = []\n": ("    rows = predict.__dict__.setdefault('rows', [])\n    rows.clear()\n")},
     message="a list of its own",
 )
+
+
+edited(
+    "survive_lost_worker",
+    "gives_up_many_lost_trials",
+    {
+        "        if not left:": "        if not left or len(left) == len(inputs) > 3:",
+    },
+    message="third time",
+)
