@@ -218,7 +218,11 @@ def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
     # While these are held, nothing else is put where they are.
     held |= {f"{name}, where it was": each for name, each in weights.items()}
     learns = ", ".join(name for name, each in model.named_parameters() if each.requires_grad)
-    gradients = ", ".join(name for name, each in model.named_parameters() if each.grad is not None)
+    gradients = ", ".join(
+        f"{name} {float(each.grad.sum())}"
+        for name, each in model.named_parameters()
+        if each.grad is not None
+    )
     attributes = [
         f"{name}.{each}" + (f" = {value}" if isinstance(value, int | float | str) else "")
         for name, part in model.named_modules()
@@ -226,18 +230,25 @@ def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
         if each != "training"
     ]
     training = [name or "it" for name, part in model.named_modules() if part.training]
-    hooks = sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
+    hooks = [
+        len(value or ())
+        for holder in (*model.modules(), *model.parameters(), *example)
+        for name, value in sorted(vars(holder).items())
+        if name.endswith("_hooks")
+    ] + [len(each._backward_hooks or ()) for each in model.parameters()]
+    inputs = ", ".join(str(at) for at, each in enumerate(example) if each.requires_grad)
     return {
         **held,
-        **{f"input {at}": each.numpy().copy() for at, each in enumerate(example)},
+        **{f"input {at}": each.detach().numpy().copy() for at, each in enumerate(example)},
         "where its weights are": np.array([each.ctypes.data for each in weights.values()]),
         "which buffers it has": np.array(", ".join(name for name, _ in model.named_buffers())),
         "how many hooks it has": np.array(hooks),
-        "which of its weights have gradients": np.array(gradients),
+        "which of its weights have gradients, and which ones": np.array(gradients),
         "which attributes it has": np.array(", ".join(sorted(attributes))),
         "what of it is training": np.array(", ".join(training)),
         "whether PyTorch records gradients": np.array(torch.is_grad_enabled()),
         "which of its weights require gradients": np.array(learns),
+        "which inputs require gradients": np.array(inputs),
     }
 
 

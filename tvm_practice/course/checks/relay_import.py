@@ -404,14 +404,29 @@ def _check_scaled_before(optimize_relay: Callable[..., Any]) -> None:
         seen=", ".join(operators),
         look="FoldScaleAxis, which folds the scales before a convolution and those after it",
     )
-    alone = torch.nn.BatchNorm2d(3).eval()
-    operators = graph(optimize_relay(*_imported_relay(alone, (torch.zeros(1, 3, 4, 4),)))).operators
-    expect(
-        "nn.batch_norm" not in operators,
-        expected="no nn.batch_norm left of a model that is one batch normalization",
-        seen=", ".join(operators),
-        look="SimplifyInference, for every model",
-    )
+    for alone, axes in (
+        (torch.nn.BatchNorm2d(3), 2), (torch.nn.BatchNorm1d(3), 1), (torch.nn.BatchNorm3d(3), 3),
+        (torch.nn.Sequential(torch.nn.Conv3d(3, 2, 1), torch.nn.BatchNorm3d(2)), 3),
+    ):  # fmt: skip
+        example = torch.zeros(1, 3, *(4,) * axes)
+        operators = graph(optimize_relay(*_imported_relay(alone.eval(), (example,)))).operators
+        expect(
+            "nn.batch_norm" not in operators,
+            expected=f"no nn.batch_norm left of {alone}",
+            seen=", ".join(operators),
+            look="SimplifyInference, for every model",
+        )
+    for groups in (1, 4):
+        by_channel = torch.nn.Conv2d(4, 4, 3, groups=groups, bias=False)
+        normalized = torch.nn.Sequential(by_channel, torch.nn.BatchNorm2d(4)).eval()
+        example = torch.zeros(1, 4, 8, 8)
+        operators = graph(optimize_relay(*_imported_relay(normalized, (example,)))).operators
+        expect(
+            "multiply" not in operators,
+            expected=f"the scale after a convolution of {groups} groups folded into its weights",
+            seen=", ".join(operators),
+            look="FoldScaleAxis, for every model",
+        )
 
 
 def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
@@ -956,20 +971,36 @@ def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
             super().__init__()
             self.conv, self.norm = torch.nn.Conv2d(3, 4, 3, stride=2), torch.nn.LayerNorm(6)
             self.rows = torch.nn.Parameter(torch.rand(2, 6))
+            self.first, self.second = torch.nn.Linear(6, 5), torch.nn.Linear(6, 5)
 
         def forward(self, image: Any, counts: Any) -> Any:
             x = torch.nn.functional.gelu(self.conv(image))
             x = torch.nn.functional.max_pool2d(x, 2) - torch.nn.functional.avg_pool2d(x, 2)
             flat = torch.tanh(x).reshape(2, -1)  # of a shape that no kernel beside it has
-            rows = self.norm(self.rows * counts.to(torch.float32)) * torch.sigmoid(
+            rows = self.norm(self.rows * counts.to(torch.float32).unsqueeze(1)) * torch.sigmoid(
                 flat.mean(1, keepdim=True)
             )
             score = torch.softmax(rows @ rows.transpose(0, 1), -1) @ torch.exp(rows)
             joined = torch.cat([score, torch.nn.functional.silu(score)], 1)
-            return joined, image.reshape(-1, 3), counts.reshape(1, -1), torch.erf(flat)
+            halves = self.first(rows) * self.second(rows)  # products of one input
+            left, right = torch.split(joined, 6, 1)
+            chosen = torch.where(left > right, left.clamp(0, 1), right.pow(2) + torch.sqrt(left))
+            twice = torch.abs(chosen[:, 1:4].sum(1)) + torch.abs(chosen[:, 1:4].sum(1))
+            return (
+                *(
+                    joined,
+                    halves,
+                    twice,
+                    chosen.argmax(1),
+                    torch.log(right).index_select(0, counts),
+                ),
+                *(image.reshape(-1, 3), counts.unsqueeze(0), torch.erf(flat), left.permute(1, 0)),
+                *(torch.stack([left, right]), torch.maximum(left, right), torch.rsqrt(left)),
+                *(torch.nn.functional.leaky_relu(left), torch.nn.functional.hardtanh(right)),
+            )
 
     mod = _imported_relax(
-        Various().eval(), (torch.zeros(2, 3, 12, 12), torch.zeros(2, 1, dtype=torch.int64))
+        Various().eval(), (torch.zeros(2, 3, 12, 12), torch.zeros(2, dtype=torch.int64))
     )
     optimized = optimize_relax(mod)
     eight = tvm.transform.Sequential(
@@ -1603,6 +1634,9 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (np.float16(6e4), np.float16(-6e4), 1.0, 0.1, False, "60000 for -60000 in float16"),
         (True, False, 0.5, 0.0, False, "True for False"),
         (True, True, 0.0, 0.0, True, "True for True"),
+        (-0.0, 0.0, 0.0, 0.0, True, "-0 for 0"),
+        (1e308, -1e308, 1.0, 1.0, False, "1e308 for -1e308, whose difference is infinite"),
+        (np.float32(1e-40), np.float32(0), 0.0, 0.0, False, "1e-40 for 0 in float32, with atol=0"),
         (np.int32(7), np.int64(7), 0.0, 0.0, True, "7 in int32 for 7 in int64"),
         (np.int64(1), np.float32(1), 0.0, 0.0, True, "1 in int64 for 1.0 in float32"),
         (np.float64(0.5), np.float32(0.5), 0.0, 0.0, True, "0.5 in float64 for 0.5 in float32"),
