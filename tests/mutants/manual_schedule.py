@@ -1596,6 +1596,7 @@ edited(
     message="loops that step along",
 )
 
+
 edited(
     "vectorize",
     "six_lanes_at_least",
@@ -1661,6 +1662,7 @@ edited(
     },
     message="a schedule of the tensor C given",
 )
+
 
 edited(
     "tile",
@@ -2257,4 +2259,28 @@ edited(
         )
     },
     message="k_inner",
+)
+
+
+edited(
+    "packed_matmul",
+    "another_symbol_for_one_row",
+    {
+        'with_attr("global_symbol", "main")': (
+            'with_attr("global_symbol", "main" if m > 1 else "matmul")'
+        ),
+    },
+    message="global_symbol main",
+)
+
+
+edited(
+    "packed_matmul",
+    "another_symbol_for_wide_ones",
+    {
+        'with_attr("global_symbol", "main")': (
+            'with_attr("global_symbol", "main" if n < 500 else "product")'
+        ),
+    },
+    message="global_symbol main",
 )

@@ -2061,3 +2061,60 @@ edited(
     },
     message="given the module as it is",
 )
+
+
+edited(
+    "import_relax",
+    "leaves_a_hook_on_weights",
+    {
+        "import torch\n": (
+            "import torch\n"
+            "    for each in model.parameters():\n"
+            "        if each.requires_grad:\n"
+            "            each.register_hook(lambda gradient: gradient)\n"
+        ),
+    },
+    message="how many hooks",
+)
+
+
+edited(
+    "import_relax",
+    "zeroes_gradients",
+    {
+        "import torch\n": ("import torch\n    model.zero_grad(set_to_none=False)\n"),
+    },
+    message="which of its weights have gradients",
+)
+
+
+edited(
+    "import_relax",
+    "parts_left_in_training",
+    {
+        "import torch\n": (
+            "import torch\n"
+            "    model.train()\n"
+            "    model.training = False\n"
+            "    for each in model.modules():\n"
+            "        pass\n"
+        ),
+    },
+    message="what of it is training",
+)
+
+
+edited(
+    "import_relax",
+    "large_weights_stay_inputs",
+    {
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n    )\n    return mod"
+        ),
+        "keep_params_as_input=False": (
+            "keep_params_as_input=sum(p.numel() for p in model.parameters()) > 10000"
+        ),
+    },
+    message="however large they are",
+)

@@ -477,6 +477,7 @@ edited(
     message="a warning",
 )
 
+
 edited(
     "time_to_first_result",
     "drops_the_first_of_five",
@@ -586,4 +587,24 @@ edited(
         )
     },
     message="global, del",
+)
+
+
+edited(
+    "online_softmax",
+    "other_names_for_long_rows",
+    {
+        'name="state")': 'name="state" if columns < 2048 else "states")',
+    },
+    message="two stages",
+)
+
+
+edited(
+    "online_softmax",
+    "other_names_for_many_rows",
+    {
+        'name="state")': 'name="state" if rows < 100 else "states")',
+    },
+    message="two stages",
 )

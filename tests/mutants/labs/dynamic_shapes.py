@@ -1128,3 +1128,13 @@ edited(
     },
     message="however many symbols",
 )
+
+
+edited(
+    "symbolic_matmul",
+    "fifty_thousand_steps_at_most",
+    {
+        'te.reduce_axis((0, k), name="k")': 'te.reduce_axis((0, min(k, 50000)), name="k")',
+    },
+    message="each a sum over",
+)

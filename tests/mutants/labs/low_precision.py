@@ -1283,6 +1283,7 @@ edited(
     message="four buffers",
 )
 
+
 edited(
     "schedule_vnni",
     "unrolls_few_rows",
@@ -1532,4 +1533,16 @@ edited(
         )
     },
     message="the intrinsic that was given",
+)
+
+
+edited(
+    "requantized",
+    "another_name_for_many_rows",
+    {
+        'te.compute(C.shape, element, name="Y")': (
+            'te.compute(C.shape, element, name="Y" if int(C.shape[0]) < 500 else "out")'
+        ),
+    },
+    message="named .Y.",
 )

@@ -840,6 +840,13 @@ def _expect_kinds(import_relax: Callable[..., Any]) -> None:
 
     for model, example in [*draw_kinds(), draw_sum(1)]:
         mod = import_relax(model, example)
+        expect(
+            len(graph(mod).inputs) == len(example),
+            expected=f"a main function that takes {len(example)} inputs: the model's, and no "
+            "weights, however large they are",
+            seen=f"it takes {', '.join(graph(mod).inputs)}",
+            look="keep_params_as_input=False, whatever the model is",
+        )
         named = zip(graph(mod).inputs, mod["main"].params, example, strict=True)
         for name, parameter, tensor in named:
             shape = tuple(

@@ -96,15 +96,17 @@ def check_online_softmax(online_softmax: Function) -> None:
     _check_state(online_softmax(rows, columns), rows, columns)
     for shape in ((2, 1), (1, 40), (9, 9), (3, 128), (rows, columns + 1)):
         _check_state(online_softmax(*shape), *shape)
-    many = 1_000_003  # columns that are declared, not run
-    stages = _stages(online_softmax(2, many)[-1])
-    (axis,) = next(each.reduce_axis for each in stages if each.reduce_axis)
-    expect(
-        int(axis.dom.extent) == many,
-        expected=f"a reduction of all {many} columns",
-        seen=f"of {int(axis.dom.extent)}",
-        look="te.reduce_axis((0, columns))",
-    )
+    for shape in ((2, 1_000_003), (300_007, 5)):  # which are declared, not run
+        tensors = online_softmax(*shape)
+        _expect_one_reduction(tensors)
+        stages = _stages(tensors[-1])
+        (axis,) = next(each.reduce_axis for each in stages if each.reduce_axis)
+        expect(
+            int(axis.dom.extent) == shape[1],
+            expected=f"a reduction of all {shape[1]} columns",
+            seen=f"of {int(axis.dom.extent)}",
+            look="te.reduce_axis((0, columns))",
+        )
 
 
 def _check_state(tensors: Any, rows: int, columns: int) -> None:

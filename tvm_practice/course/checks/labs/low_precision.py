@@ -885,7 +885,7 @@ def check_requantized(requantized: Function) -> None:
     rng = fresh_rng()
     odd = int(rng.integers(10, 60)) * 2 + 1
     cases = ((5, 37, odd), (23, 23, 0), (1, 6, odd), (4, 16, 255), (64, 3, 128), (2, 8, 1))
-    for rows, columns, zero_point in cases:
+    for rows, columns, zero_point in (*cases, (5003, 3, odd), (3, 7001, odd)):
         tensors = _epilogue(requantized, (rows, columns), zero_point)
         Y = tensors[-1]
         expect(

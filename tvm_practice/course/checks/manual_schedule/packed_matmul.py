@@ -448,7 +448,8 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     _check_packed(packed_matmul, (m, n, k), {**tiles, "rows_first": True})
     # An answer may have kept something of an earlier call, or choose by the number of panels.
     for others in (
-        (m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k), (m, n, 700 * steps)
+        (m + 1, n, k), (m, n + 1, k), (m, n, k + 1), (3 * rows, columns, k), (m, n, 700 * steps),
+        (2003, n, k), (m, 3001, k),
     ):  # fmt: skip
         _check_packed(packed_matmul, others, tiles, run=False)
     for *drawn, down, across, unroll_k in varied(
@@ -492,6 +493,13 @@ def _check_packed(
         expected="a PrimFunc called main",
         seen=f"{', '.join(names)}",
         look='with_attr("global_symbol", "main"), and the name in the IRModule',
+    )
+    symbol = (schedule.mod["main"].attrs or {}).get("global_symbol")
+    expect(
+        symbol == "main",
+        expected=f"the PrimFunc's global_symbol main, for {m}x{n}x{k} as well",
+        seen=str(symbol),
+        look='with_attr("global_symbol", "main"), whatever the sizes are',
     )
     shapes = [
         (tuple(int(extent) for extent in each.shape), str(each.dtype))

@@ -1,5 +1,6 @@
 """A product with a symbolic extent, and its schedule."""
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,6 +61,8 @@ def check_symbolic_matmul(symbolic_matmul: Function) -> None:
     for columns in (m, k):  # B is square as well
         _expect_symbolic(symbolic_matmul(k, columns), k, columns)
     _expect_symbolic(symbolic_matmul(5003, 2), 5003, 2)
+    for large in ((400_009, 3), (2, 300_007)):
+        _expect_symbolic(symbolic_matmul(*large), *large, run=False)
     for rows, columns in ((1, 6), (64, 3), *varied(k, m, alone=True)[1:]):
         _expect_symbolic(symbolic_matmul(rows, columns), rows, columns, run=rows == 1)
 
@@ -93,6 +96,16 @@ def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
         expected="main calls one PrimFunc with call_tir",
         seen=f"{len(kernels)} PrimFuncs, and main calls {', '.join(called) or 'nothing'}",
         look="builder.emit_te, which makes a PrimFunc of a tensor expression and calls it",
+    )
+    extents = max(
+        [loop.extent for loop in path if isinstance(loop.extent, int)]
+        for path, _ in paths(loop_nest(kernels[0]))
+    )
+    expect(
+        math.prod(extents) == k * m,
+        expected=f"for each row {m} columns, each a sum over {k} steps",
+        seen=f"loops of {', '.join(map(str, extents))} iterations",
+        look="te.reduce_axis((0, k)), and the shape given to te.compute",
     )
     script = mod.script()
     expect(
