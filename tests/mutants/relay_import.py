@@ -1857,7 +1857,7 @@ edited(
             "    return schedule_defaults(passes(mod), engines.host_target())"
         ),
     },
-    message="serial loops",
+    message="each operator's loops",
 )
 
 
@@ -1950,18 +1950,6 @@ edited(
         ),
     },
     message="in the order in which they are in memory",
-)
-
-
-edited(
-    "verify",
-    "no_length_of_a_number",
-    {
-        ("        if not want.size:\n            continue"): (
-            "        if not len(want):\n            continue"
-        ),
-    },
-    message=r"len\(\) of unsized object",
 )
 
 
@@ -2117,4 +2105,159 @@ edited(
         ),
     },
     message="however large they are",
+)
+
+
+edited(
+    "optimize_relax",
+    "leaves_other_convolutions",
+    {
+        "relax.transform.LegalizeOps()": (
+            "relax.transform.LegalizeOps(skip_ops=['relax.nn.conv1d', "
+            "'relax.nn.conv2d_transpose', 'relax.nn.conv3d'])"
+        ),
+    },
+    message="LegalizeOps, of all operators",
+)
+
+
+edited(
+    "optimize_relax",
+    "leaves_other_norms",
+    {
+        "relax.transform.LegalizeOps()": (
+            "relax.transform.LegalizeOps(skip_ops=['relax.nn.group_norm', "
+            "'relax.nn.rms_norm', 'relax.nn.log_softmax', 'relax.nn.prelu'])"
+        ),
+    },
+    message="LegalizeOps, of all operators",
+)
+
+
+edited(
+    "optimize_relax",
+    "leaves_waves",
+    {
+        "relax.transform.LegalizeOps()": (
+            "relax.transform.LegalizeOps(skip_ops=['relax.sin', 'relax.cos', "
+            "'relax.floor', 'relax.round', 'relax.sign'])"
+        ),
+    },
+    message="LegalizeOps, of all operators",
+)
+
+
+edited(
+    "import_relax",
+    "halves_as_float32",
+    {
+        "torch.export.export(model, example)": (
+            "torch.export.export(model.float() if any(e.dtype == torch.float16 for e "
+            "in example) else model, tuple(e.float() if e.dtype == torch.float16 else "
+            "e for e in example))"
+        ),
+    },
+    message="type float16",
+)
+
+
+edited(
+    "import_relax",
+    "bytes_as_int32",
+    {
+        "torch.export.export(model, example)": (
+            "torch.export.export(model, tuple(e.int() if e.dtype in (torch.uint8, "
+            "torch.int8) else e for e in example))"
+        ),
+    },
+    message="type u?int8",
+)
+
+
+edited(
+    "import_relax",
+    "shorts_as_int32",
+    {
+        "torch.export.export(model, example)": (
+            "torch.export.export(model, tuple(e.int() if e.dtype == torch.int16 else e "
+            "for e in example))"
+        ),
+    },
+    message="type int16",
+)
+
+
+edited(
+    "import_relax",
+    "wants_some_converters",
+    {
+        "custom_convert_map=converters": "custom_convert_map=converters or None",
+        "    import torch\n": (
+            "    import torch\n"
+            "    if converters == {}:\n"
+            "        raise ValueError('no converters')\n"
+        ),
+    },
+    message="no converters",
+)
+
+
+edited(
+    "import_relax",
+    "four_dimensions_at_most",
+    {
+        "torch.export.export(model, example)": (
+            "torch.export.export(model, tuple(e.flatten(3) if e.dim() > 4 else e for e in example))"
+        ),
+    },
+    message="deep of shape",
+)
+
+
+edited(
+    "import_relax",
+    "sixty_four_rows_at_most",
+    {
+        "torch.export.export(model, example)": (
+            "torch.export.export(model, tuple(e[:64] if e.dim() and len(e) > 64 and "
+            "e.is_floating_point() else e for e in example))"
+        ),
+    },
+    message="long of shape",
+)
+
+
+edited(
+    "import_relay",
+    "relay_halves_as_float32",
+    {
+        "model, example, check_trace": (
+            "model, tuple(e.float() if e.dtype == torch.float16 else e for e in "
+            "example), check_trace"
+        ),
+    },
+    message="type float16",
+)
+
+
+edited(
+    "import_relay",
+    "relay_bytes_as_int32",
+    {
+        "model, example, check_trace": (
+            "model, tuple(e.int() if e.dtype in (torch.uint8, torch.int8) else e for e "
+            "in example), check_trace"
+        ),
+    },
+    message="type u?int8",
+)
+
+
+edited(
+    "import_relay",
+    "sixty_weights_at_most",
+    {
+        "    return mod, params": "    return mod, dict(sorted(params.items())[:60])",
+    },
+    message="all 100 weights",
 )

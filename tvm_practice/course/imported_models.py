@@ -117,10 +117,16 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
             return self.table(indices)
 
     class Mixed(torch.nn.Module):
+        """Of each type, of five dimensions, and of many rows."""
+
         def forward(
-            self, real: torch.Tensor, whole: torch.Tensor, mask: torch.Tensor, number: torch.Tensor
-        ) -> Any:
-            return real * whole.to(torch.float64) + mask.to(torch.float64) + number
+            self, deep: torch.Tensor, long: torch.Tensor, real: torch.Tensor, number: torch.Tensor,
+            *others: torch.Tensor,
+        ) -> Any:  # fmt: skip
+            total = real + number
+            for each in others:
+                total = total * 1.5 + each.to(torch.float64)
+            return total, deep * 3.0, long + 1.0
 
     class Held(torch.nn.Module):
         """Buffers alone: a number, whole numbers, and numbers of float64."""
@@ -145,15 +151,20 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
     seed_torch()
     rows, columns, features = (int(size) for size in fresh_rng().choice([3, 5, 7, 9], 3, False))
     shape = rows, columns
+    short = torch.uint8, torch.int8, torch.int16
     return [
         (Looked(2000 + rows, features).eval(), (torch.randperm(2000 + rows)[:1998].view(-1, 2),)),
         (
             Mixed().eval(),
             (
+                torch.randn(2, 1, 3, rows, columns),
+                torch.randn(1009, columns),
                 torch.randn(shape, dtype=torch.float64),
-                torch.randint(-9, 9, shape, dtype=torch.int32),
-                torch.randn(columns) > 0,
                 torch.tensor(0.1, dtype=torch.float64),
+                torch.randn(shape).half(),
+                torch.randn(columns) > 0,
+                *(torch.randint(0, 99, shape, dtype=each) for each in short),
+                torch.randint(-9, 9, shape, dtype=torch.int32),
             ),
         ),
         (Held(columns).eval(), (torch.randn(shape),)),

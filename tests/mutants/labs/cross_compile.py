@@ -820,3 +820,60 @@ edited(
     },
     message="a target whose host is",
 )
+
+
+edited(
+    "c_harness",
+    "eight_dimensions_at_most",
+    {
+        ".ndim = {len(shape)}": ".ndim = {min(len(shape), 8)}",
+    },
+    message="strides",
+)
+
+
+edited(
+    "c_harness",
+    "sixteen_parts_at_most",
+    {
+        "for (int i = 0; i < n; ++i)": "for (int i = 0; i < n && i < 16; ++i)",
+    },
+    message="an error of",
+)
+
+
+edited(
+    "c_harness",
+    "sixty_four_arguments_at_most",
+    {
+        "TVMFFIAny arguments[{count}] = {{0}};": "TVMFFIAny arguments[{min(count, 64)}] = {{0}};",
+    },
+    message="the number of inputs that are read|as many elements|the program to",
+)
+
+
+edited(
+    "compile_object",
+    "another_ending",
+    {
+        "    library = tvm.compile": (
+            "    if path.count('.') > 3:\n"
+            "        path = path.rsplit('.', 1)[0] + '.o'\n"
+            "    library = tvm.compile"
+        ),
+    },
+    message="to the path given",
+)
+
+
+edited(
+    "describe_target",
+    "second_word_of_a_triple",
+    {
+        'triple.partition("-")[0]': (
+            'triple.partition("-")[0] if triple.count("-") < 3 or "linux" in triple '
+            'else triple.split("-")[1]'
+        ),
+    },
+    message="first word",
+)

@@ -1108,19 +1108,6 @@ edited(
 
 
 edited(
-    "schedule_dynamic",
-    "vectorizes_the_copy_of_A",
-    {
-        "        schedule.compute_at(copy, i_outer)": (
-            "        schedule.compute_at(copy, i_outer)\n"
-            "        schedule.vectorize(schedule.get_loops(copy)[-1])"
-        ),
-    },
-    message="copies serial",
-)
-
-
-edited(
     "verify_over_range",
     "errors_by_three_extents",
     {
@@ -1137,4 +1124,17 @@ edited(
         'te.reduce_axis((0, k), name="k")': 'te.reduce_axis((0, min(k, 50000)), name="k")',
     },
     message="each a sum over",
+)
+
+
+edited(
+    "plan_memory",
+    "a_million_at_most",
+    {
+        "    marked = mod.clone()": (
+            "    marked = mod.clone()\n"
+            "    bounds = bounds and {k: min(v, 2**20) for k, v in bounds.items()}"
+        ),
+    },
+    message="all of `bounds`",
 )

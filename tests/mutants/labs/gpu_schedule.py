@@ -1435,18 +1435,6 @@ edited(
 
 
 edited(
-    "register_tile_classic",
-    "vectorizes_the_copy_of_C",
-    {
-        "    schedule[local].compute_at": (
-            "    schedule[C].vectorize(j)\n    schedule[local].compute_at"
-        ),
-    },
-    message="vectorize of",
-)
-
-
-edited(
     "tensor_core_template",
     "eights_of_k",
     {

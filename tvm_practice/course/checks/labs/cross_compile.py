@@ -233,6 +233,10 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_ARM, "cortex-a53"), "aarch64", 128, True, "the architecture"),
     (_with(_ARM), "aarch64", 128, True, "the architecture"),
     (_with(_ARM, "neoverse-v1"), "aarch64", 128, True, "the table: 128, also with SVE"),
+    (_with("aarch64-apple-darwin"), "aarch64", 128, True, "the first word of the triple"),
+    (_with("x86_64-pc-windows-msvc", "haswell"), "x86_64", 256, True, "the triple's first word"),
+    (_with("x86_64-unknown-linux-musl"), "x86_64", 128, False, "the first word of the triple"),
+    (_with("wasm32-unknown-unknown"), "wasm32", 32, False, "the first word of the triple"),
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
     (_with(_WASM, "", "+simd128", "+relaxed-simd"), "wasm32", 128, True, "relaxed-simd"),
@@ -444,7 +448,9 @@ def check_compile_object(compile_object: Function) -> None:
         for number, (target, architecture, instruction) in enumerate(cases):
             name = f"scaled_sum_{number}{rng.integers(100)}"
             # The path decides alone: a name without an ending, and a file to replace.
-            file = Path(folder) / (f"no {number}.o", str(number), f"{number}.so")[number // 2]
+            file = (
+                Path(folder) / (f"no {number}.o", str(number), f"{number}.v1.0.2.so")[number // 2]
+            )
             if number == 1:
                 file.write_text("an older file")
             before = {*Path(folder).iterdir(), file}
@@ -902,7 +908,7 @@ def _expect_refused(c_harness: Function, name: str, rows: int, columns: int) -> 
     )
 
 
-# Asks for memory of several sizes at a time, and fails with a message of ten parts, one long.
+# Asks for memory of several sizes at a time, and fails with a message of 99 parts, one long.
 _DEMANDING = """
 #define _POSIX_C_SOURCE 200112L
 #include <stdlib.h>
@@ -938,8 +944,9 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
   for (int i = 0; i < COUNT; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
   static char dots[5001];
   memset(dots, '.', 5000);
-  const char* parts[] = {"memory is ", NULL, aligned, dots, ",", " ", "a", "s", NULL, " said"};
-  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 10);
+  const char* parts[99] = {"memory is ", NULL, aligned, dots, ",", " ", "a", "s"};
+  parts[98] = " said";
+  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 99);
   return -1;
 }
 """
@@ -993,8 +1000,8 @@ def _expect_any_tensors(c_harness: Function) -> None:
     """Tensors may be larger than a stack, and any number; the output may be the only one."""
     rng = fresh_rng()
     large = (int(rng.integers(1000, 1100)), 5, 800)  # 16 MB
-    many = [(int(each),) for each in rng.integers(1, 9, int(rng.integers(20, 60)))]
-    deep = tuple(int(each) for each in rng.integers(1, 4, int(rng.integers(5, 9))))
+    many = [(int(each),) for each in rng.integers(1, 9, int(rng.integers(70, 200)))]
+    deep = tuple(int(each) for each in rng.integers(1, 4, int(rng.integers(9, 13))))
     long = (int(rng.integers(70_000, 90_000)), 3)
     for shapes in ([(2,), (1, 3), large], [deep[1:], deep], [long[::-1], long], many, []):
         inputs = draw_normal(*shapes)
@@ -1051,7 +1058,7 @@ def _expect_promises(c_harness: Function) -> None:
         expect(
             "exit code 1" in said and f"memory is aligned{'.' * 5000}, as said" in said,
             expected="exit code 1 and 'memory is aligned', 5000 dots and ', as said', an error of "
-            "ten parts, two of them NULL",
+            "99 parts, most of them NULL",
             seen=re.sub(r"\.{4,}", lambda dots: f"({len(dots[0])} dots)", said)[:300],
             look="TVMFFIErrorSetRaisedFromCStrParts: print all parts to stderr, whole, and skip "
             "a NULL",

@@ -225,7 +225,7 @@ def check_register_tile_classic(register_tile_classic: Function) -> None:
             "(k_outer, k_inner, rows, columns), and unroll of the last two",
         )  # fmt: skip
         _expect_copied_by_rows(schedule, rows, columns)
-        expect_nothing_besides_classic(schedule, [tensors[-1]])
+        expect_nothing_besides_classic(schedule)
         _expect_axis(schedule, local, returned[2], step)
         if k < 64:
             _expect_classic_product(schedule, tensors)
