@@ -1442,3 +1442,16 @@ edited(
     },
     message="has to be a multiple of 16",
 )
+
+
+edited(
+    "stage_shared_classic",
+    "local_for_two_rows",
+    {
+        'schedule.cache_read(tensor, "shared", [reader])': (
+            'schedule.cache_read(tensor, "shared" if int(tensor.shape[0]) > 2 else '
+            '"local", [reader])'
+        ),
+    },
+    message="to a buffer of scope",
+)

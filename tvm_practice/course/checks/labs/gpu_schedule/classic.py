@@ -479,7 +479,14 @@ def check_stage_shared_classic(stage_shared_classic: Function) -> None:
 
 
 # As those below: threads_y, threads_x, rows, columns, step. Only their loops are looked at.
-_UNRUN_TILES = ((8, 16, 2, 2, 16), (16, 16, 1, 1, 16), (16, 8, 3, 2, 8), (7, 12, 2, 7, 12))
+_UNRUN_TILES = (
+    (1, 1, 1, 1, 1),
+    (1, 2, 2, 1, 1),
+    (8, 16, 2, 2, 16),
+    (16, 16, 1, 1, 16),
+    (16, 8, 3, 2, 8),
+    (7, 12, 2, 7, 12),
+)
 
 
 def _staged_in_both(
