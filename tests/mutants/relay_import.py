@@ -2023,7 +2023,7 @@ edited(
     {
         "params=params)": "params=params if len(params) > 2 else None)",
     },
-    message="relay.build given the [012] weights",
+    message="relay.build given all [123] weights",
 )
 
 

@@ -220,7 +220,6 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_X86, "haswell"), "x86_64", 256, True, "avx and fma, of mcpu"),
     (_with(_X86, "sandybridge"), "x86_64", 256, False, "avx, which came before avx2, and fma"),
     (_with(_X86, "bdver1"), "x86_64", 256, False, "fma: fma4 is another feature"),
-    (_with(_X86, "nehalem", "+fma4"), "x86_64", 256, False, "avx, which fma4 needs, and no fma"),
     (_with(_X86, "haswell", "-fma"), "x86_64", 256, False, "mattr, which takes fma away"),
     (_with(_X86, "haswell", "+avx512f"), "x86_64", 512, True, "avx512f, without its extensions"),
     (
