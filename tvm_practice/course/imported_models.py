@@ -153,7 +153,7 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
     shape = rows, columns
     short = torch.uint8, torch.int8, torch.int16
     return [
-        (Looked(2000 + rows, features).eval(), (torch.randperm(2000 + rows)[:1998].view(-1, 2),)),
+        (Looked(2000 + rows, features).eval(), (torch.randperm(2000 + rows)[:800].view(-1, 2),)),
         (
             Mixed().eval(),
             (

@@ -160,7 +160,7 @@ def _expect_any_name(import_relay: Callable[..., Any]) -> None:
     weights = [name for name in graph(mod).inputs if name != "input_0"]
     expect(
         len(weights) == 100 and sorted(weights) == sorted(params),
-        expected="all 100 weights of a model in params, gain, shift and others",
+        expected="all 100 weights of a model in params, gain and shift among them",
         seen=f"main takes {len(weights)}, params has {', '.join(list(params)[:3]) or 'nothing'} "
         f"and so on, {len(params)}",
         look="the second value that from_pytorch returns, all of it",

@@ -105,7 +105,7 @@ def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
         math.prod(extents) == k * m,
         expected=f"for each row {m} columns, each a sum over {k} steps",
         seen=f"loops of {', '.join(map(str, extents))} iterations",
-        look="te.reduce_axis((0, k)), and the shape given to te.compute",
+        look="the axis of te.sum, te.reduce_axis((0, k)), and the shape given to te.compute",
     )
     script = mod.script()
     expect(
