@@ -21,6 +21,20 @@ def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:
     assert found["far"] < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("second output", "output 1 of aten::adaptive_max_pool1d"),
+        ("empty part", "TVM cannot optimize the model: InternalError: "),
+    ],
+)
+def test_what_tvm_drops_or_checks_is_told_in_a_line(
+    process_of: Processes, name: str, said: str
+) -> None:
+    refused = process_of("classic").call(COMPILED, {"name": name})["refused"]
+    assert said in refused and "\n" not in refused
+
+
 @pytest.mark.parametrize("name", ["zeta", "erfinv"])
 def test_what_is_refused_is_the_model_as_it_was(process_of: Processes, name: str) -> None:
     """`erfinv` could be taken apart, into a formula that takes classic TVM minutes."""

@@ -71,11 +71,19 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
             return made
         traced = [each.type() for each in node.outputs()]
         if isinstance(made, tuple):
+            _require_outputs(node, made)
             pairs = zip(made, traced, strict=False)  # some converters return more
             return tuple(_as_traced(importer, node.kind(), *pair) for pair in pairs)
         return _as_traced(importer, node.kind(), made, traced[0])
 
     return converted
+
+
+def _require_outputs(node: Any, made: Sequence[Any]) -> None:
+    """Raise Refused unless a converter made each output that is used."""
+    for position, output in enumerate(node.outputs()):
+        if output.uses() and (position >= len(made) or made[position] is None):
+            raise Refused(f"output {position} of {node.kind()}")
 
 
 def _refuse_shared_writes(node: Any) -> None:
