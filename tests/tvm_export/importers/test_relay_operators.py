@@ -12,7 +12,7 @@ COMPILED = "tests.tvm_export.importers.relay_operators_functions:compiled"
     [
         *("slices", "columns", "through a view", "under a view", "through rows"),
         *("under a view that is done", "hypot", "addr", "tensordot", "acosh", "whole numbers"),
-        "hinge",
+        *("hinge", "no dropout"),
     ],
 )
 def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:
@@ -25,6 +25,7 @@ def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:
     ("name", "said"),
     [
         ("second output", "output 1 of aten::adaptive_max_pool1d"),
+        ("dropout", "aten::dropout draws random numbers"),
         ("empty part", "TVM cannot optimize the model: InternalError: "),
     ],
 )

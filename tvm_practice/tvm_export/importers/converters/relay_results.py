@@ -24,6 +24,8 @@ _OF_SEVERAL_LAYERS = ("aten::gru",)
 # TVM returns the tensor that was written to, the trace the part that was written.
 _OTHERWISE = ("aten::copy_",)
 
+# Operators (input, p, train) that set elements to 0 with the probability p.
+_DROPPING = ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout")
 # Operators whose results lie in their inputs' memory.
 _PARTS = frozenset(
     {
@@ -66,6 +68,7 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
     def converted(inputs: Sequence[Any], types: Sequence[str]) -> Any:
         node = importer.current_op[-1]
         _refuse_shared_writes(node)
+        _refuse_dropout(node.kind(), inputs)
         made = convert(*heeded(node.kind(), inputs, types))
         if node.kind() in _OTHERWISE:
             return made
@@ -77,6 +80,13 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
         return _as_traced(importer, node.kind(), made, traced[0])
 
     return converted
+
+
+def _refuse_dropout(operator: str, inputs: Sequence[Any]) -> None:
+    """Raise Refused where a part is drawn at random: TVM's importer would keep all of it."""
+    drawn = operator in _DROPPING and bool(inputs[2]) and inputs[1] not in (0, 0.0)
+    if drawn or (operator == "aten::scaled_dot_product_attention" and inputs[4] not in (0, 0.0)):
+        raise Refused(f"{operator} draws random numbers")
 
 
 def _require_outputs(node: Any, made: Sequence[Any]) -> None:
