@@ -61,6 +61,10 @@ MODELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "acosh": lambda x: torch.acosh(x + 5),
     "whole numbers": lambda x: torch.asinh(x.long()),
     "hinge": lambda x: F.hinge_embedding_loss(x, torch.sign(x)),
+    "scattered": lambda x: x.masked_scatter(x > 0, -x),
+    "sampled": lambda x: F.grid_sample(
+        x.reshape(1, 1, 2, 4), x.reshape(1, 2, 2, 2) / 3, align_corners=True
+    ),
     "zeta": lambda x: torch.special.zeta(x, x),
     "erfinv": lambda x: torch.erfinv(x / 8),
     "second output": lambda x: F.adaptive_max_pool1d(x, 2, return_indices=True)[1],

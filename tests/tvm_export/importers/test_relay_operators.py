@@ -12,7 +12,7 @@ COMPILED = "tests.tvm_export.importers.relay_operators_functions:compiled"
     [
         *("slices", "columns", "through a view", "under a view", "through rows"),
         *("under a view that is done", "hypot", "addr", "tensordot", "acosh", "whole numbers"),
-        *("hinge", "no dropout"),
+        *("hinge", "no dropout", "scattered", "sampled"),
     ],
 )
 def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:

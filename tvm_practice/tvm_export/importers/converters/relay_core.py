@@ -37,7 +37,7 @@ def _log_softmax(inputs: Sequence[Any], types: Sequence[str]) -> Any:
 
 def _to_copy(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::_to_copy(input, dtype, layout, device, pin_memory, non_blocking, memory_format)`."""
-    return inputs[0] if inputs[1] is None else to([inputs[0], inputs[1]], types)
+    return to([inputs[0], inputs[1], None], types)
 
 
 def _clone(inputs: Sequence[Any], types: Sequence[str]) -> Any:
