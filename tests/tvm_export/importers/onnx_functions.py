@@ -218,6 +218,10 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "CumProd from the end": single(
             "CumProd", [_draw(3, 4)], {1: np.array(1)}, opset=26, reverse=1, exclusive=1
         ),
+        "NonZero": single("NonZero", [_draw(3, 4).clip(0)]),
+        "NonZero of nothing": single("NonZero", [np.zeros((3, 4), "float32")]),
+        "Compress": single("Compress", [_draw(3, 4), np.array([True, False])], axis=-1),
+        "Compress without an axis": single("Compress", [_draw(3, 4), np.arange(3) > 0]),
         "OneHot of values at run time": single(
             "OneHot", [np.array([1, -1, 7]), np.array([2.0, 5.0], "float32")], {1: np.array(4)}
         ),

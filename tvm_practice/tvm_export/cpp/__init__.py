@@ -40,8 +40,11 @@ def describe_tensor(name: str, kind: Any) -> dict[str, Any]:
 
 
 def result_types(module: Any) -> list[Any]:
-    """The types of the tensors that a Relax module's main returns."""
-    kind = module["main"].ret_ty
+    """The types of the tensors that a Relax module's main returns.
+
+    Extents that depend on values have their names, which main's own type does not know.
+    """
+    kind = module["main"].body.body.ty
     return list(kind.fields) if hasattr(kind, "fields") else [kind]
 
 

@@ -7,8 +7,13 @@ HOST_ONLY = "tvm_practice.host_only"
 """Attribute of a function that no schedule puts on a device of its own."""
 
 
-def called(
-    importer: Any,
+def called(importer: Any, *kernel: Any, **settings: Any) -> tuple[Any, ...]:
+    """`call_kernel` in the module that an importer of the frontend builds."""
+    return call_kernel(importer.block_builder, *kernel, **settings)
+
+
+def call_kernel(
+    builder: Any,
     text: str,
     name: str,
     inputs: Sequence[Any],
@@ -19,7 +24,7 @@ def called(
     """Add a kernel to the module and call it; its outputs.
 
     Args:
-        importer: the frontend's, who builds the module.
+        builder: a relax.BlockBuilder, of the module.
         text: TVMScript of a PrimFunc with {placeholders} for its attributes, `dtype` and settings.
         name: of the function.
         inputs: Relax variables.
@@ -33,7 +38,6 @@ def called(
     attributes = (
         f'{{"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": 8, "{HOST_ONLY}": True}}'
     )
-    builder = importer.block_builder
     dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
     filled = text.format(attributes=attributes, dtype=dtypes[0], **settings)
     kernel = builder.add_func(tvm.script.from_source(filled), name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.importers.constants import require_constants
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
-from tvm_practice.tvm_export.importers.converters.kernels import called
+from tvm_practice.tvm_export.importers.converters.kernels import call_kernel
 
 _POSITIONS = """@T.prim_func(private=True, s_tir=True)
 def positions(a: T.handle, y: T.handle):
@@ -34,18 +34,30 @@ def nonzero(node: Any, importer: Any) -> Any:
 
     Raises DependsOnValues unless the values of constants have been tried.
     """
+    require_constants(f"the shape of {node.target.__name__}'s output depends on values")
+    x = importer.env[settings_of(node)["self"]]
+    return indices_of_nonzero(importer.block_builder, x, f"rows_{node.name}")
+
+
+def indices_of_nonzero(builder: Any, x: Any, name: str) -> Any:
+    """The same of a Relax variable.
+
+    Args:
+        builder: a relax.BlockBuilder.
+        x: the variable; its extents may be symbolic.
+        name: of the symbolic extent that counts the rows.
+    """
     from tvm import relax, te, tirx
 
-    require_constants(f"the shape of {node.target.__name__}'s output depends on values")
-    emit = importer.block_builder.emit
-    x = importer.env[settings_of(node)["self"]]
     extents = list(x.ty.shape)
-    flat = emit(relax.op.reshape(x, (-1,)))
+    flat = builder.emit(relax.op.reshape(x, (-1,)))
     if str(x.ty.dtype) != "bool":
-        flat = emit(relax.op.not_equal(flat, relax.const(0, x.ty.dtype)))
-    count = emit(relax.op.sum(relax.op.astype(flat, "int64"), axis=0, keepdims=True))
-    rows = _extent(importer, count, f"rows_{node.name}")
-    [found] = called(importer, _POSITIONS, "positions", [flat], [(rows,)], "int64")
+        flat = builder.emit(relax.op.not_equal(flat, relax.const(0, x.ty.dtype)))
+    count = builder.emit(relax.op.sum(relax.op.astype(flat, "int64"), axis=0, keepdims=True))
+    rows = tirx.Var(name, "int64")
+    shape = builder.emit(relax.op.tensor_to_shape(count))
+    builder.match_cast(shape, relax.ShapeType([rows]))
+    [found] = call_kernel(builder, _POSITIONS, "positions", [flat], [(rows,)], "int64")
 
     def index(positions: Any) -> Any:
         def of_axis(row: Any, axis: Any) -> Any:
@@ -57,14 +69,4 @@ def nonzero(node: Any, importer: Any) -> Any:
 
         return te.compute((rows, tirx.const(len(extents), "int64")), of_axis, name="index")
 
-    return importer.block_builder.emit_te(index, found)
-
-
-def _extent(importer: Any, count: Any, name: str) -> Any:
-    """A symbolic extent of the value that a tensor of one element has when the model runs."""
-    from tvm import relax, tirx
-
-    extent = tirx.Var(name, "int64")
-    shape = importer.block_builder.emit(relax.op.tensor_to_shape(count))
-    importer.block_builder.match_cast(shape, relax.ShapeType([extent]))
-    return extent
+    return builder.emit_te(index, found)

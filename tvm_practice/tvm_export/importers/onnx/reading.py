@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.errors import BadInput, CannotImport
 from tvm_practice.tvm_export.loading import describe, did_you_mean
 
 
@@ -175,17 +175,19 @@ def output_tensors(model: Any, module: Any) -> list[dict[str, Any]]:
     """
     from tvm_practice.tvm_export.cpp import describe_tensor, result_types
 
-    return [
-        describe_tensor(output.name, kind)
-        for output, kind in zip(model.graph.output, result_types(module), strict=True)
-    ]
+    described = []
+    for output, kind in zip(model.graph.output, result_types(module), strict=True):
+        if kind.shape is None:
+            raise CannotImport(f"the shape of {output.name} depends on values")
+        described.append(describe_tensor(output.name, kind))
+    return described
 
 
 # Inputs by operator and position that choose shapes, or the way of computing: a compiled model
 # has them fixed.
 _CHOOSING = {
     "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2),
-    "Compress": (1,), "ConstantOfShape": (0,), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2),
+    "ConstantOfShape": (0,), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2),
     "Dropout": (2,), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0, 1),
     "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2, 3, 4),
     "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (1, 2, 3),

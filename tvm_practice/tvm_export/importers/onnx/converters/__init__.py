@@ -16,6 +16,7 @@ from tvm_practice.tvm_export.importers.onnx.converters import (
     reducing,
     resizing,
     sampling,
+    selecting,
     signals,
 )
 from tvm_practice.tvm_export.importers.onnx.converters.base import Node
@@ -29,5 +30,6 @@ CONVERTERS: dict[str, Callable[[Node], Any]] = {
     **reducing.CONVERTERS,
     **resizing.CONVERTERS,
     **sampling.CONVERTERS,
+    **selecting.CONVERTERS,
     **signals.CONVERTERS,
 }
