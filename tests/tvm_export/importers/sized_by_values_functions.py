@@ -88,6 +88,31 @@ def compiled(name: str) -> list[str]:
     return [said for x in CALLS if (said := _difference(run(x), model(x)))]
 
 
+class _OpenRows(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return F.linear(_above(x), WEIGHT), torch.unique(x[:, 1])
+
+
+class _OpenRowsAndColumns(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        rest = x.reshape(-1)[(x > 0).sum().item() :]
+        return x[x > 0].cumsum(0), torch.nonzero(x), x[:, x[0] > 0], rest
+
+
+def of_open_extents() -> list[str]:
+    """The same of models that take any number of rows, and of columns."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    said = []
+    models = (_OpenRows(), ("rows", 5)), (_OpenRowsAndColumns(), ("rows", "columns"))
+    for model, shape in models:
+        config = ExportConfig(example_input={"x": X}, input_shapes={"x": shape})
+        run = compile_pytorch_module(model, config)
+        calls = [*CALLS, X[:1], torch.cat([X, X, -X]), *[X[:, :3]] * ("columns" in shape)]
+        said += [_difference(run(x), model(x)) for x in calls]
+    return [each for each in said if each]
+
+
 def written(folder: str) -> list[str]:
     """The same of an artifact that is written and loaded."""
     from tvm_practice.tvm_export import (

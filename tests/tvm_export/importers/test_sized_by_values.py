@@ -20,6 +20,10 @@ def test_a_model_is_right_for_any_values(process_of: Processes, name: str) -> No
     assert process_of("current").call(f"{FUNCTIONS}:compiled", {"name": name}) == []
 
 
+def test_models_of_open_extents_are_right_for_any_values(process_of: Processes) -> None:
+    assert process_of("current").call(f"{FUNCTIONS}:of_open_extents") == []
+
+
 @pytest.mark.pages
 def test_an_artifact_is_right_for_any_values(process_of: Processes, tmp_path: Path) -> None:
     call = process_of("current").call

@@ -59,14 +59,16 @@ def indices_of_nonzero(builder: Any, x: Any, name: str) -> Any:
     builder.match_cast(shape, relax.ShapeType([rows]))
     [found] = call_kernel(builder, _POSITIONS, "positions", [flat], [(rows,)], "int64")
 
-    def index(positions: Any) -> Any:
+    def index(positions: Any, *inner: Any) -> Any:
+        """The indices of positions, from all extents but the first."""
+
         def of_axis(row: Any, axis: Any) -> Any:
             rest, made = positions[row], tirx.const(0, "int64")
-            for place in reversed(range(len(extents))):
-                made = tirx.Select(axis == place, rest % extents[place], made)
-                rest = rest // extents[place]
-            return made
+            for place, extent in reversed(list(enumerate(inner, 1))):
+                made = tirx.Select(axis == place, rest % extent, made)
+                rest = rest // extent
+            return tirx.Select(axis == 0, rest, made)
 
         return te.compute((rows, tirx.const(len(extents), "int64")), of_axis, name="index")
 
-    return builder.emit_te(index, found)
+    return builder.emit_te(index, found, *extents[1:])

@@ -40,6 +40,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "_native_batch_norm_legit_no_training.default": _batch_norm,
         "scalar_tensor.default": _scalar_tensor,
         **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
+        "sym_numel.default": _number_of_elements,
         **recurrences(),
         **factorizations(),
         "nonzero.default": nonzero,
@@ -98,6 +99,10 @@ def _of_extents(name: str, node: Any, importer: Any) -> Any:
     if name == "sym_float":
         return real[0]
     return real[0] / real[1] if name == "truediv" else tirx.pow(*real)
+
+
+def _number_of_elements(node: Any, importer: Any) -> Any:
+    return math.prod(importer.env[node.args[0]].ty.shape)
 
 
 def _product(node: Any, importer: Any) -> Any:

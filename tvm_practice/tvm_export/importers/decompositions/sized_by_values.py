@@ -168,8 +168,9 @@ def _runs(rows: Any, order: Any) -> tuple[Any, Any, Any]:
     import torch
 
     ordered = rows if order is None else rows.index_select(0, order)
-    differs = (ordered[1:] != ordered[:-1]).any(1)
-    begins = torch.cat([differs.new_ones(1), differs])
+    number = torch.arange(ordered.shape[0], device=rows.device)
+    before = ordered.index_select(0, (number - 1).clamp(min=0))
+    begins = (ordered != before).any(1) | (number == 0)
     places = torch.nonzero(begins).select(1, 0)
     run = begins.to(torch.int64).cumsum(0) - 1
     counts = torch.zeros_like(places).scatter_add(0, run, torch.ones_like(run))
