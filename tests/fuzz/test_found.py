@@ -31,6 +31,11 @@ _RULES = {
         x0="values((2, 4, 32), 'float32', 1)",
         x1="values((2, 16, 32), 'float32', 2)",
     ),
+    # LLVM took both halves for the first one, of a remainder by 8 written in two ways.
+    "repeated and joined to itself": graph(
+        "torch.cat([torch.round(x0.repeat(1, 2, 1))] * 2, 2)",
+        x0="values((16, 13, 8), 'bfloat16', 1)",
+    ),
     # bfloat16 within a named value was read as an integer.
     "norm of bfloat16": graph(
         "F.normalize(x0, dim=2, eps=0.1)",

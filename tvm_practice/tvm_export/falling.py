@@ -83,14 +83,23 @@ def _of_what_rises(bound: dict[Any, Any], node: Any) -> Any:
 def _of_what_is_positive(node: Any, divisor: int) -> Any:
     """A quotient or remainder of a sum that a number is taken from, by one that is never negative.
 
-    It is TVM's truncating kind, whose operands TVM leaves as they are.
+    It is TVM's truncating kind, whose operands TVM leaves as they are, unless nothing is left that
+    is taken away. Of `i % 8` where `i < 8`, and the truncating remainder of `i` by 8 elsewhere,
+    LLVM makes one load, at `i`.
     """
+    import tvm
     from tvm import tirx
 
-    times = -(-_taken_away(node.a) // divisor)
+    taken = _taken_away(node.a)
+    times = -(-taken // divisor)
     if times <= 0:
         return node
     shifted = node.a + tirx.const(times * divisor, str(node.ty))
+    if times * divisor == taken:
+        whole = tvm.sym.Analyzer().simplify(shifted)
+        if isinstance(node, tirx.FloorMod):
+            return tirx.floormod(whole, node.b)
+        return tirx.floordiv(whole, node.b) - tirx.const(times, str(node.ty))
     if isinstance(node, tirx.FloorMod):
         return tirx.truncmod(shifted, node.b)
     return tirx.truncdiv(shifted, node.b) - tirx.const(times, str(node.ty))
