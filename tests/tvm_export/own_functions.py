@@ -66,7 +66,7 @@ def _judged(first: bool, others: bool, whole: bool) -> Iterator[None]:
     verdicts = iter([first, *[others] * 20])
     with ExitStack() as patched:
         for module, name, verdict in (
-            (finals, "_winner", lambda _, __, records, *more: (records[0], next(verdicts))),
+            (finals, "_winner", lambda _, scheduled, *more: (scheduled[0][0], next(verdicts))),
             (fallback, "_config_is_faster", lambda *_: next(verdicts)),
             (relax, "_runs_faster", lambda *_: whole),
             (relax, "worth_tuning", lambda shares, _: list(range(len(shares)))),
