@@ -61,6 +61,10 @@ _RULES = {
     "repeated bfloat16": graph(
         "x0.repeat_interleave(3, dim=3)", x0="values((3, 96, 11, 1), 'bfloat16', 1)"
     ),
+    # All rows are cropped, and a vector of one bfloat16 is left.
+    "padding that crops all bfloat16": graph(
+        "F.pad(x0, (0, 0, 3, -1))", x0="values((1, 16), 'bfloat16', 2)"
+    ),
     # 16 bits hold the mean, not the sum.
     "averages of large float16": graph(
         "F.adaptive_avg_pool2d(x0, (1, 3))", x0="rare((16, 2, 8, 4), 'float16', 0, 'large')"

@@ -53,6 +53,26 @@ def judged(
     return verify_model(built, call, verify, **settings)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_nan_is_right_only_where_pytorch_has_it(dtype: torch.dtype) -> None:
+    class Padded(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.pad(x, (1, 2), value=float("nan"))
+
+    def put(value: float, at: int) -> Change:
+        def change(outputs: list[np.ndarray]) -> list[np.ndarray]:
+            outputs[0][1, at] = value
+            return outputs
+
+        return change
+
+    x = torch.ones(3, 4, dtype=dtype)
+    assert judged(Padded(), x)["verified"]
+    for value, at in ((np.nan, 2), (1.0, 0), (np.inf, 0)):
+        with pytest.raises(ValueError, match="elements are wrong"):
+            judged(Padded(), x, change=put(value, at))
+
+
 class Large(torch.nn.Module):
     """Four logits beside sums of a million, for which float32 has no digits to spare."""
 

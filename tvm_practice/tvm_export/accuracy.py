@@ -77,7 +77,7 @@ def _cosine(own: np.ndarray, true: np.ndarray) -> float:
     Equal infinities and NaN beside NaN are left out.
     """
     finite = np.isfinite(own) & np.isfinite(true)
-    if not np.all(_same(own, true) | finite):
+    if not np.all(same(own, true) | finite):
         return -1.0
     one, other = own[finite], true[finite]
     sizes = [math.sqrt(float(np.vdot(each, each))) for each in (one, other)]
@@ -89,9 +89,10 @@ def _cosine(own: np.ndarray, true: np.ndarray) -> float:
 def _largest(own: np.ndarray, true: np.ndarray) -> float:
     """The largest absolute difference; infinite where only one is finite."""
     with np.errstate(invalid="ignore"):
-        error = np.where(_same(own, true), 0.0, np.abs(own - true))
+        error = np.where(same(own, true), 0.0, np.abs(own - true))
     return float(np.nan_to_num(error, nan=np.inf, posinf=np.inf).max(initial=0.0))
 
 
-def _same(own: np.ndarray, true: np.ndarray) -> np.ndarray:
+def same(own: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Of each element, whether both are equal or both are NaN."""
     return np.asarray((own == true) | (np.isnan(own) & np.isnan(true)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_practice.tvm_export.accuracy import accuracy, together
+from tvm_practice.tvm_export.accuracy import accuracy, same, together
 from tvm_practice.tvm_export.config import ATOL, MIN_COSINE, RTOL
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.steps import Steps
@@ -282,9 +282,9 @@ def verify_against_pytorch(
             raise
         errors = []
         for got, want, true in zip(outputs, reference, exact, strict=True):
-            # Where PyTorch's own type overflows, the same infinity is right.
-            own = np.where(got == want, 0.0, _distance(got, true))
-            theirs = _distance(want, true)
+            # Where PyTorch's own type overflows, the same infinity is right; so is NaN where it is.
+            own = np.where(same(got, want), 0.0, _distance(got, true))
+            theirs = np.where(same(want, true), 0.0, _distance(want, true))
             allowed = atol + (rtol + _rounding(got)) * np.abs(true) + _rounding_of_terms(got, true)
             if not _as_near_as_pytorch(own, theirs, np.abs(true), allowed, atol).all():
                 raise

@@ -205,8 +205,10 @@ def _spreads_bfloat16(schedule: Any, block: Any) -> bool:
         return False
     steps = [tirx.const(at, str(innermost.ty.dtype)) for at in (0, 1)]
     first, second = (substitute(store.value, {innermost: step}) for step in steps)
-    simplify = tvm.sym.Analyzer().simplify  # x[j // 8] is x[0] in both
-    return bool(tvm_ffi.structural_equal(simplify(first), simplify(second)))
+    analyzer = tvm.sym.Analyzer()  # x[j // 8] is x[0] in both, and a padding may be all there is
+    for each in statement.iter_vars:
+        analyzer.bind(each.var, each.dom)
+    return bool(tvm_ffi.structural_equal(analyzer.simplify(first), analyzer.simplify(second)))
 
 
 def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
