@@ -222,6 +222,12 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "NonZero of nothing": single("NonZero", [np.zeros((3, 4), "float32")]),
         "Compress": single("Compress", [_draw(3, 4), np.array([True, False])], axis=-1),
         "Compress without an axis": single("Compress", [_draw(3, 4), np.arange(3) > 0]),
+        "Unique of a matrix": single("Unique", [_draw(4, 5).round()], outputs=4),
+        "Unique as they are met": single(
+            "Unique", [np.array([3, 1, 3, 2, 1, 3], "int64")], outputs=4, sorted=0
+        ),
+        "Unique columns": single("Unique", [_draw(2, 9).round() > 0], outputs=4, axis=-1),
+        "Unique slices": single("Unique", [_draw(2, 6, 2).round() * 0.0], outputs=4, axis=1),
         "OneHot of values at run time": single(
             "OneHot", [np.array([1, -1, 7]), np.array([2.0, 5.0], "float32")], {1: np.array(4)}
         ),

@@ -162,12 +162,12 @@ def _sort(node: Any, importer: Any) -> Any:
     x, axis = importer.env[given["self"]], given["dim"]
     order_of = x
     if "float" in str(x.ty.dtype):
-        order_of = importer.block_builder.emit_te(_order, x, primfunc_name_hint="order")
+        order_of = importer.block_builder.emit_te(in_whole_numbers, x, primfunc_name_hint="order")
     order = emit(relax.op.argsort(order_of, axis, given["descending"], dtype="int64"))
     return emit(relax.Tuple([emit(relax.op.gather_elements(x, order, axis=axis)), order]))
 
 
-def _order(x: Any) -> Any:
+def in_whole_numbers(x: Any) -> Any:
     """Whole numbers that compare as floating-point ones do; zeros of either sign are equal."""
     from tvm import te, tirx
 

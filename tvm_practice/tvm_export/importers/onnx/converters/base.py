@@ -86,11 +86,13 @@ class Node:
         return found
 
 
-def fixed_shape(expression: Any) -> list[int] | None:
-    """A tensor's extents, None if one of them is not known."""
+def fixed_shape(expression: Any, *, but_first: bool = False) -> list[int] | None:
+    """A tensor's extents, or all but the first; None if one of them is not known."""
     import tvm
 
     shape = expression.ty.shape
+    if shape is not None and but_first:
+        shape = list(shape)[1:]
     if shape is None or not all(isinstance(each, tvm.tirx.IntImm) for each in shape):
         return None
     return [int(each) for each in shape]
