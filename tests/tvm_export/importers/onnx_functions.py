@@ -114,6 +114,30 @@ def _branch() -> tuple[Any, list[np.ndarray]]:
     return _model(nodes, {"x": _draw(2, 5), "two": np.array(2)}, {"two"}, 1, 22)
 
 
+def _detections(by_center: bool, least: float) -> tuple[Any, list[np.ndarray]]:
+    """The boxes that a detector keeps, however many there are."""
+    nodes = [
+        helper.make_node(
+            "NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["rows"],
+            center_point_box=int(by_center),
+        ),
+        helper.make_node("Gather", ["rows", "two"], ["places"], axis=1),
+        helper.make_node("Squeeze", ["boxes", "zero"], ["corners"]),
+        helper.make_node("Gather", ["corners", "places"], ["y0"]),
+        helper.make_node("Identity", ["rows"], ["y1"]),
+    ]  # fmt: skip
+    given = {
+        "boxes": np.abs(_draw(1, 50, 4)),
+        "scores": _draw(1, 3, 50),
+        "most": np.array([7]),
+        "overlap": np.array([0.4], "float32"),
+        "least": np.array([least], "float32"),
+        "two": np.array(2),
+        "zero": np.array([0]),
+    }
+    return _model(nodes, given, set(given) - {"boxes", "scores"}, 2, 22)
+
+
 def _unlike_first_dimension() -> tuple[Any, list[np.ndarray]]:
     """A weight above the size that is folded, reshaped by what the input's shape says."""
     nodes = [
@@ -228,6 +252,9 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         ),
         "Unique columns": single("Unique", [_draw(2, 9).round() > 0], outputs=4, axis=-1),
         "Unique slices": single("Unique", [_draw(2, 6, 2).round() * 0.0], outputs=4, axis=1),
+        "detections": _detections(False, 0.5),
+        "detections by their centers": _detections(True, -1.0),
+        "no detections": _detections(False, 99.0),
         "OneHot of values at run time": single(
             "OneHot", [np.array([1, -1, 7]), np.array([2.0, 5.0], "float32")], {1: np.array(4)}
         ),

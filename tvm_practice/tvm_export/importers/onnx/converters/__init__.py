@@ -18,6 +18,7 @@ from tvm_practice.tvm_export.importers.onnx.converters import (
     sampling,
     selecting,
     signals,
+    suppressing,
 )
 from tvm_practice.tvm_export.importers.onnx.converters.base import Node
 
@@ -32,4 +33,5 @@ CONVERTERS: dict[str, Callable[[Node], Any]] = {
     **sampling.CONVERTERS,
     **selecting.CONVERTERS,
     **signals.CONVERTERS,
+    **suppressing.CONVERTERS,
 }

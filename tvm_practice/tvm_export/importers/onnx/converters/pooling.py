@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.tvm_export.importers.onnx.converters.base import Node, constant, dtype_of
+from tvm_practice.tvm_export.importers.onnx.converters.base import Node, dtype_of
 
 
 def transposed_convolution(node: Node) -> Any:
@@ -143,19 +143,6 @@ def roi_align(node: Node) -> Any:
     return node.default()
 
 
-def non_maximum_suppression(node: Node) -> Any:
-    """With ONNX's defaults, and boxes that overlap by the threshold itself kept, unlike TVM's."""
-    most, overlap, score = (node.known(position) for position in (2, 3, 4))
-    if most is None or most.item() <= 0:
-        raise node.refused("no output is asked for, max_output_boxes_per_class is 0")
-    limit = np.float32(0 if overlap is None else overlap.item())
-    above = np.nextafter(limit, np.float32(np.inf))
-    least = np.finfo("float32").min if score is None else score.item()
-    thresholds = [constant(each, "float32") for each in (above, least)]
-    given = [*node.inputs[:3], *thresholds]
-    return node.from_tvm("NonMaxSuppression", given, node.attributes)
-
-
 def top_k(node: Node) -> Any:
     if dtype_of(node.inputs[0]) in ("uint64", "uint32", "uint16", "bfloat16"):
         raise node.refused(f"TVM does not sort {dtype_of(node.inputs[0])}")
@@ -165,7 +152,6 @@ def top_k(node: Node) -> Any:
 CONVERTERS = {
     "ConvTranspose": transposed_convolution,
     "MaxPool": max_pool,
-    "NonMaxSuppression": non_maximum_suppression,
     "RoiAlign": roi_align,
     "TopK": top_k,
 }
