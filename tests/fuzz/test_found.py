@@ -389,6 +389,8 @@ _CLASSIC_RARE = {
     "place of the largest": "x.argmax(1)",
     "place of the smallest": "x.argmin(0, keepdim=True)",
     "place of the largest of all": "x.argmax(keepdim=True) + x.double().argmax()",
+    "place among zeros of bytes": "(n * 0).to(torch.uint8).argmax(1)",
+    "place among what is false": "(n > 99).max(0).indices",
     "place among infinities": "(x.sign() * torch.inf).argmax(1)",
     "largest": "x.amax(1)",
     "smallest": "x.amin((0, 1), keepdim=True)",

@@ -84,3 +84,18 @@ def test_what_rounding_explains() -> None:
     unwritten = near.copy()
     unwritten[0, 0] = np.nan
     assert not is_rounding(_PRODUCT, [unwritten])
+
+
+def test_an_overflow_within_a_sum_is_rounding() -> None:
+    """-inf and a product beyond float32's range: NaN, or -inf where it was never rounded."""
+    code = "torch.matmul(x0 * 0.5, x0.transpose(-1, -2))"
+    step = Step("v0", code, "matmul of two", False)
+    inputs = {"x0": "rare((8, 17, 4), 'float32', 2, 'any')"}
+    sums = Graph(inputs, {}, [step], ["v0"])
+    [near] = [each.numpy() for each in sums.evaluated()]
+    infinite, finite = np.argwhere(np.isinf(near)), np.argwhere(np.isfinite(near))
+    other = near.copy()
+    other[tuple(infinite[0])] = np.nan
+    assert is_rounding(sums, [other])
+    other[tuple(finite[0])] = np.nan
+    assert not is_rounding(sums, [other])

@@ -3,9 +3,11 @@
 TVM's maximum of a and b is `a > b ? a : b` on a processor, which loses a NaN in `a`. Its reductions
 begin with the least finite number, which then is the maximum of minus infinities. And it folds what
 is multiplied by a constant 0 to 0, which is NaN of NaN and of infinities, and refuses to divide by
-one.
+one. The place of a maximum is -1 where all elements are the least number of their type, as zeros of
+uint8 are, because the search begins with it.
 
     compute_with_zeros()                    # before a module is optimized
+    find_places()                           # likewise
     module = with_infinite_edges(module)    # of fused functions, not scheduled yet
     module = keeping_nan(module)            # scheduled, for a processor
     func = keeping_nan_on_gpu(func, …)      # scheduled, for a GPU
@@ -44,6 +46,27 @@ def compute_with_zeros() -> None:
             return builder.call_te(function, *call.args)
 
         tvm.ir.register_op_attr(name, "FLegalize", legalized, level=11)
+
+
+@functools.cache
+def find_places() -> None:
+    """From now on the place of a maximum or minimum is 0 where no element beats another."""
+    import tvm
+
+    for name in ("relax.argmax", "relax.argmin"):
+        usual = tvm.ir.Op.get(name).get_attr("FLegalize")
+
+        def legalized(builder: Any, call: Any, usual: Any = usual) -> Any:
+            place = builder.emit(usual(builder, call))
+            return builder.call_te(_at_least_0, place)
+
+        tvm.ir.register_op_attr(name, "FLegalize", legalized, level=11)
+
+
+def _at_least_0(place: Any) -> Any:
+    from tvm import tirx, topi
+
+    return topi.maximum(place, tirx.const(0, str(place.dtype)))
 
 
 def _is_zero(expression: Any) -> bool:

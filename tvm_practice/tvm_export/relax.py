@@ -18,7 +18,12 @@ from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.constant_folding import known_constants
 from tvm_practice.tvm_export.convolution_padding import with_own_padding
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extremes import compute_with_zeros, keeping_nan, with_infinite_edges
+from tvm_practice.tvm_export.extremes import (
+    compute_with_zeros,
+    find_places,
+    keeping_nan,
+    with_infinite_edges,
+)
 from tvm_practice.tvm_export.falling import with_rising_dividends
 from tvm_practice.tvm_export.folding import kept_from_folding
 from tvm_practice.tvm_export.fused_padding import with_padding_fused
@@ -364,6 +369,7 @@ def optimized(
     from tvm.relax import transform
 
     compute_with_zeros()
+    find_places()
     module = without_repeated_operands(with_quantized_operators(module, target))
     folded = with_products_in(fold_batch_normalization(module), precision)
     count = 1

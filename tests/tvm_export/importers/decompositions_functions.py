@@ -620,6 +620,7 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "assertions": (_asserted, (x, torch.tensor([1, 3, 0, 2]))),
         "repetitions": (_repetitions, (x, torch.tensor([1, 3, 0, 2]))),
         "extremes": (_extremes, (_not_finite(),)),
+        "places of least numbers": (_places, (torch.tensor([[0, 0, 0], [0, 9, 0], [7, 7, 7]]),)),
         "rare": (_rare, _pairs_of_rare()),
         "steps": (_steps, (torch.randn(4, 6), torch.randint(0, 9, (3, 4)))),
         "quantized": (_quantized, (torch.randn(4, 6), torch.randn(5, 6), torch.rand(5) + 0.01)),
@@ -732,6 +733,16 @@ def _extremes(x: torch.Tensor) -> Outputs:
         *(*x.half().sort(1), *x.bfloat16().sort(0), *x.double().sort(1, descending=True)),
         *(x / 0, x / -0.0, torch.floor_divide(x, 0.0), 0 / x, x * 0, x / torch.zeros(3).sum()),
     )
+
+
+def _places(x: torch.Tensor) -> Outputs:
+    """Among numbers that a search for a maximum, or a minimum, begins with."""
+    bounds = ((dtype, torch.iinfo(dtype)) for dtype in (torch.uint8, torch.int8, torch.int64))
+    found: list[torch.Tensor] = []
+    for dtype, bound in bounds:
+        least, most = (x.to(dtype) + bound.min).clamp(max=bound.max), bound.max - x.to(dtype)
+        found += [*least.max(1), *most.min(0), least.argmax(), most.argmin(1), (x > 9).max(1)[1]]
+    return tuple(found)
 
 
 def _pairs_of_rare() -> tuple[torch.Tensor, ...]:

@@ -83,10 +83,9 @@ def _place_of(name: str) -> Converter:
         data, axis, kept = inputs[:3]
         shape = shape_of(data)
         order = ordered(data, types[0], unknown=_sign(name))
-        of = getattr(relay, f"arg{name}")
         if axis is not None:
-            return of(order, axis=int(axis), keepdims=bool(kept))
-        place = of(relay.reshape(order, (-1,)), axis=0)
+            return _first_place(name, order, int(axis), kept)
+        place = _first_place(name, relay.reshape(order, (-1,)), 0, False)
         return relay.reshape(place, (1,) * len(shape)) if kept else place
 
     return converted
@@ -107,9 +106,17 @@ def _extreme(name: str) -> Converter:
         value = _numbers(found, types[0])
         if not isinstance(axes, int):
             return value
-        return value, getattr(relay, f"arg{name}")(order, axis=axes, keepdims=bool(kept))
+        return value, _first_place(name, order, axes, kept)
 
     return converted
+
+
+def _first_place(name: str, order: Any, axis: int, kept: Any) -> Any:
+    """Relay's place is -1 where all elements are the least number of their type."""
+    from tvm import relay
+
+    place = getattr(relay, f"arg{name}")(order, axis=axis, keepdims=bool(kept))
+    return relay.maximum(place, relay.const(0, "int32"))
 
 
 def _of_two(name: str) -> Converter:
