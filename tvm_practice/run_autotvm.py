@@ -90,6 +90,12 @@ Call = Callable[[str, dict[str, Any]], Any]
     help="MetaSchedule's search space: register-tiles, post-order-apply, module:function.",
 )
 @click.option(
+    "--transfer/--no-transfer",
+    default=None,
+    help="Whether MetaSchedule begins with the register tiles that the package's recorded searches "
+    "of other functions foretell [default: it does].",
+)
+@click.option(
     "--rpc-tracker", metavar="HOST:PORT", help="Measure on the servers of this RPC tracker."
 )
 @click.option("--rpc-key", help="Device key of those servers [default: cpu].")

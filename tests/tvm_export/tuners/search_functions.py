@@ -67,3 +67,65 @@ def strategy(search: dict[str, Any]) -> dict[str, int]:
         _, found = _space_and_strategy("post-order-apply", host_target())
     names = ("population_size", "genetic_num_iters", "init_min_unmeasured")
     return {name: int(getattr(found, name)) for name in names}
+
+
+def transferred() -> dict[str, Any]:
+    """What a model of one search foretells of a product, and what a search of it measures first."""
+    from collections.abc import Sequence
+    from unittest.mock import patch
+
+    import tvm
+    from tvm import te
+
+    from solutions.te_basics import matmul
+    from tvm_practice.engines import host_target
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
+    from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of
+    from tvm_practice.tvm_export.tuners import tile_space, tile_transfer
+    from tvm_practice.tvm_export.tuners.search import Search, searching
+
+    function = te.create_prim_func(matmul(64, 96, 128)).with_attr("global_symbol", "main")
+    target = host_target()
+    cpu = cpu_of(target)
+    times = {
+        choice: 1e-5 * (2 + choice.rows % 5)
+        for choice in tile_space.ranked_choices(function, target)[::3]
+    }
+    known = tile_transfer.searched("a product", function, target, times)
+    transfer = tile_transfer.Transfer([known], cpu)
+
+    def listed(choices: Sequence[TileChoice]) -> list[str]:
+        return [str(each) for each in choices]
+
+    def measured(**settings: Any) -> list[str]:
+        with (
+            searching(Search(**settings)),
+            patch.object(tile_transfer.Transfer, "of", lambda cpu: transfer),
+        ):
+            space = tile_space.tile_search(target)
+            from tvm.s_tir.meta_schedule import TuneContext
+
+            TuneContext(
+                tvm.IRModule({"main": function}),
+                target=target,
+                search_strategy=space,
+                num_threads=1,
+            )
+            space.pre_tuning(6, 6, [])
+            found = space.generate_measure_candidates()
+        choices = [advice_of(each.sch.mod["main"]) for each in found]
+        return listed([each for each in choices if each])
+
+    ranked = transfer.ranked(function, target)
+    own = measured()
+    return {
+        "ranked": len(ranked),
+        "first": listed(ranked[:3]),
+        "known": listed([each.choice for each in known.fastest[:3]]),
+        "foreseen": listed(ranked),
+        "measured": own,
+        "without": measured(transfer=False),
+        "tried": 6,
+        "built": len(own),
+    }

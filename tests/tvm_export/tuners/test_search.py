@@ -40,6 +40,7 @@ def test_a_bad_setting_is_named(settings: dict[str, object], field: str) -> None
         ("ansor", {"policy": "ga"}, "policy: ansor has sketch.xgb, sketch.random, not 'ga'"),
         ("autotvm", {"cost_model": "random"}, "cost_model"),
         ("autotvm", {"space": "module:function"}, "space"),
+        ("ansor", {"transfer": True}, "transfer: of MetaSchedule's register tiles"),
         ("autotvm", {"population": 9}, "population: of Ansor"),
         ("metaschedule", {"iterations": 2, "policy": "replay-trace"}, "iterations: of the policy"),
         ("metaschedule", {"samples": 2, "space": "register-tiles"}, "samples: register-tiles"),

@@ -25,6 +25,17 @@ def test_later_ones_are_by_turns_beside_the_fastest_and_the_next_by_rank() -> No
     assert not set(following) & set(times)
 
 
+def test_what_is_foreseen_has_its_turn() -> None:
+    foreseen = [TileChoice(3, 3), RANKED[0], TileChoice(5, 3)]
+    assert next_choices(RANKED, {}, 4, foreseen=foreseen) == [
+        *(foreseen[0], RANKED[0]),  # nothing is beside the fastest yet
+        *(foreseen[2], RANKED[1]),
+    ]
+    times = {foreseen[0]: 2.0, RANKED[0]: 1.0}
+    following = next_choices(RANKED, times, 3, foreseen=foreseen)
+    assert following == [foreseen[2], TileChoice(6, 2, unroll=2), RANKED[1]]
+
+
 def test_a_neighbour_that_does_not_fit_is_none() -> None:
     narrow = [TileChoice(2, 8)]
     following = next_choices(narrow, {narrow[0]: 1.0}, 100)

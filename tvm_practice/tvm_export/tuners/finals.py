@@ -86,7 +86,7 @@ def fastest_records(
         records = _scheduled(_contenders(database, alone, most), alone, target)
         if not records:
             continue
-        record, is_faster = _winner(function, records, target, times or _times)
+        record, is_faster = _winner(function, records, target, times or times_in_turns)
         kept, slower = kept + is_faster, slower + (not is_faster)
         for each in (best, chosen) if is_faster else (best,):
             each.commit_tuning_record(
@@ -193,7 +193,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(tvm_ffi.structural_equal(first, second))
 
 
-def _times(modules: list[Any], constants: set[int], target: Any) -> list[float]:
+def times_in_turns(modules: list[Any], constants: set[int], target: Any) -> list[float]:
     """The seconds of a call of each module's "main", timed in turns.
 
     Args:

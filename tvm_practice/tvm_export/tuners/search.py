@@ -42,6 +42,8 @@ class Search(BaseModel):
         space: MetaSchedule's design space: "register-tiles" (contractions, see `tile_space`),
             "post-order-apply" (its own), or "module:function" of a function that takes a
             Schedule. None: the first for contractions, the second for the others.
+        transfer: whether MetaSchedule's search of register tiles begins with those that recorded
+            searches of other functions foretell, see `tile_transfer`. None: it does.
         rpc_tracker: "host:port" of a tracker whose servers measure; None measures here.
         rpc_key: of those servers.
     """
@@ -57,6 +59,7 @@ class Search(BaseModel):
     iterations: int | None = Field(default=None, ge=1)
     samples: int | None = Field(default=None, ge=1)
     space: str | None = None
+    transfer: bool | None = None
     rpc_tracker: str | None = None
     rpc_key: str = "cpu"  # what a server of the farm is known by, unless it is told otherwise
 
@@ -107,6 +110,8 @@ class Search(BaseModel):
                 )
         if self.space is not None and tuner != "metaschedule":
             return f"space: {tuner} has no design space of one's own, MetaSchedule has"
+        if self.transfer is not None and tuner != "metaschedule":
+            return "transfer: of MetaSchedule's register tiles"
         return None
 
 

@@ -5,7 +5,7 @@ hundred go to tiles that do not fit the vector registers. Here the loops are tho
 `rules.cpu.contraction`, weights packed at compile time and what is fused after it in the
 write-back, and the space is what that rule has to guess: rows and width of the tile, how far the
 sum is unrolled and in how many parts it is taken, which tiles follow each other. Its guess ranks
-the tiles, and is measured first.
+the tiles, and is measured first; so do searches of other functions, see `tile_transfer`.
 
 A candidate is the function as it was with its block annotated; it is scheduled when it is built.
 A cost model that learns from loops sees no difference between candidates: the search has none.
@@ -28,6 +28,8 @@ from tvm_practice.tvm_export.rules.cpu.flat import tiled_function
 from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, advise
 from tvm_practice.tvm_export.tuners.history import FAILED_SECONDS, mean_seconds
+from tvm_practice.tvm_export.tuners.search import going
+from tvm_practice.tvm_export.tuners.tile_transfer import Transfer
 
 # Of the fastest so far: how many have what is beside them tried.
 _KEPT = 3
@@ -43,6 +45,14 @@ def ranked_choices(func: Any, target: Any) -> list[TileChoice]:
         return [choice for choice, _ in ranked_tiles(found, cpu)]
     except NotApplicable:
         return []
+
+
+def foreseen_choices(func: Any, target: Any) -> list[TileChoice]:
+    """Its tiles as searches of other functions foretell them; none where they foretell nothing."""
+    if going().search.transfer is False:
+        return []
+    transfer = Transfer.of(cpu_of(target))
+    return [] if transfer is None else transfer.ranked(func, target)
 
 
 def tile_space(target: Any) -> Callable[[Any], None]:
@@ -65,26 +75,34 @@ def _apply(schedule: Any, target: Any, choice: TileChoice | None) -> None:
 
 
 def next_choices(
-    ranked: Sequence[TileChoice], times: Mapping[TileChoice, float], count: int
+    ranked: Sequence[TileChoice],
+    times: Mapping[TileChoice, float],
+    count: int,
+    *,
+    foreseen: Sequence[TileChoice] = (),
 ) -> list[TileChoice]:
-    """What to measure next: by turns what is beside the fastest so far, and the next by rank.
+    """What to measure next: by turns the next foreseen, what is beside the fastest so far, and
+    the next by rank.
 
     Args:
         ranked: the tiles in the order of their predicted time.
         times: seconds of each choice measured, infinite if it failed.
         count: how many to return; fewer if the space has no more.
+        foreseen: choices in the order that searches of other functions foretell.
     """
     beside: list[TileChoice] = []
     fastest = sorted((each for each in times if times[each] < math.inf), key=lambda it: times[it])
     tiles = {_tile(each) for each in ranked}
     for choice in fastest[:_KEPT]:
         beside += [each for each in _neighbours(choice) if _tile(each) in tiles]
-    by_rank = iter([each for each in ranked if each not in times])
-    by_turns = iter(dict.fromkeys(each for each in beside if each not in times))
+    sources = [
+        iter(dict.fromkeys(each for each in source if each not in times))
+        for source in (foreseen, beside, ranked)
+    ]
     chosen: dict[TileChoice, None] = {}
     while len(chosen) < count:
         before = len(chosen)
-        for source in (by_turns, by_rank):
+        for source in sources:
             following = next((each for each in source if each not in chosen), None)
             if following is not None and len(chosen) < count:
                 chosen[following] = None
@@ -126,7 +144,8 @@ def tile_search(target: Any) -> Any:
         ) -> None:
             self._left, self._round = trials, a_round
             self._ranked = ranked_choices(self._module["main"], target)
-            self._times = {} if database is None else _recorded_times(self._module, database)
+            self._foreseen = foreseen_choices(self._module["main"], target)
+            self._times = {} if database is None else recorded_times(self._module, database)
 
         def post_tuning(self) -> None:
             pass
@@ -135,7 +154,12 @@ def tile_search(target: Any) -> Any:
             found: list[Any] = []
             wanted = min(self._round, self._left)
             while len(found) < wanted:
-                choices = next_choices(self._ranked, self._times, wanted - len(found))
+                choices = next_choices(
+                    self._ranked,
+                    self._times,
+                    wanted - len(found),
+                    foreseen=self._foreseen,
+                )
                 if not choices:
                     break
                 for choice in choices:
@@ -158,7 +182,7 @@ def tile_search(target: Any) -> Any:
     return TileSearch()
 
 
-def _recorded_times(module: Any, database: Any) -> dict[TileChoice, float]:
+def recorded_times(module: Any, database: Any) -> dict[TileChoice, float]:
     """Seconds of each tile of a module that a database holds, infinite if it failed."""
     import tvm
 

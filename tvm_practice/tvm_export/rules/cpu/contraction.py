@@ -17,7 +17,7 @@ again for those beyond it, and only what exists is written back.
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -346,15 +346,24 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
             if chunks > 1 and _streams(found, cpu) and not _can_wait(found, cpu, choice):
                 continue
             try:
-                computing, tile = _tile(found, cpu, choice)
+                cost, tile = predicted_cycles(found, cpu, choice)
             except NotApplicable:
                 continue
-            cost = _fetching_too(found, cpu, tile, computing)
             key = (*tile.rows.values(), tile.columns, chunks, both)
             ranked.setdefault(key, (cost, choice, tile))
     if not ranked:
         raise NotApplicable("a group does not fill vector registers")
     return [(choice, tile) for _, choice, tile in sorted(ranked.values(), key=lambda it: it[0])]
+
+
+def predicted_cycles(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile]:
+    """What tiles are ranked by: cycles of the whole contraction in a choice's tile, and that tile.
+
+    Raises:
+        NotApplicable: the choice does not go with the contraction.
+    """
+    computing, tile = _tile(found, cpu, choice)
+    return _fetching_too(found, cpu, tile, computing), tile
 
 
 def least_cost(found: Contraction, cpu: Cpu) -> tuple[float, Tile]:
@@ -535,13 +544,25 @@ def _step_in_parts(rows: int, choice: TileChoice, steps: int, cpu: Cpu) -> float
 
 def _row_tile(found: Contraction, budget: int) -> tuple[dict[Any, int], int, bool]:
     """Up to `budget` rows, innermost first; how many such tiles there are; whether they divide."""
-    tile: dict[Any, int] = {}
+    extents = [constant(found.extents[row]) for row in found.rows]
+    sizes, tiles, exact = row_tile(extents, budget)
+    return dict(reversed([*zip(found.rows, sizes, strict=True)])), tiles, exact
+
+
+def row_tile(extents: Sequence[int | None], budget: int) -> tuple[list[int], int, bool]:
+    """How many rows of each iterator, see `_row_tile`.
+
+    Args:
+        extents: of the row iterators, the innermost last; None if symbolic.
+        budget: the most rows of a tile.
+    """
+    sizes: list[int] = []
     tiles, exact = 1, True
-    for row in reversed(found.rows):
-        extent = constant(found.extents[row])
+    for extent in reversed(extents):
         # Of a symbolic extent one: that tiles of more cover the output could not be proved.
-        tile[row] = 1 if extent is None else min(budget, extent)
-        budget = budget // tile[row] if tile[row] == extent else 1
-        tiles *= math.ceil((extent or UNKNOWN) / tile[row])
-        exact &= extent is None or extent % tile[row] == 0
-    return tile, tiles, exact
+        size = 1 if extent is None else min(budget, extent)
+        budget = budget // size if size == extent else 1
+        tiles *= math.ceil((extent or UNKNOWN) / size)
+        exact &= extent is None or extent % size == 0
+        sizes.append(size)
+    return sizes[::-1], tiles, exact
