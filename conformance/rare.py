@@ -1,4 +1,7 @@
-"""Samples with NaN, infinities and zeros of either sign, for operators with a rule for them."""
+"""Samples with rare values, for operators with a rule for them.
+
+They are NaN, infinities and zeros of either sign; of whole numbers, the ends of the type's range.
+"""
 
 import functools
 import itertools
@@ -11,9 +14,9 @@ from conformance.cases import Case
 from conformance.operators import database, judge
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
-TITLE = "PyTorch's operator database, with NaN and infinities"
+TITLE = "PyTorch's operator database, with rare values"
 JUDGE = "conformance.rare:judge_rare"
-DTYPES: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+DTYPES: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8")
 ENGINES: tuple[Engine, ...] = (CURRENT, CLASSIC)
 
 # Operators beside PyTorch's elementwise ones and reductions whose results depend on such values by
@@ -28,6 +31,16 @@ _OTHERS = (
 
 
 _VALUES = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.0)
+
+
+def _values(dtype: Any) -> tuple[float, ...]:
+    import torch
+
+    if dtype.is_floating_point:
+        return _VALUES
+    ends = torch.iinfo(dtype)
+    small = (1, 2, 7) if ends.min == 0 else (1, -1, -7)
+    return (ends.min, ends.max, 0, *small)
 
 
 def cases(dtype: str, samples: int | None) -> Iterator[Case]:
@@ -59,7 +72,7 @@ def rare_samples_of(name: str, dtype: str) -> list[Any]:
 
 
 def samples(operator: Any, dtype: Any) -> list[Any]:
-    """None for types without NaN, and for operators that it has no sample for.
+    """None for operators that it has no sample for.
 
     Args:
         operator: a PyTorch OpInfo.
@@ -67,21 +80,27 @@ def samples(operator: Any, dtype: Any) -> list[Any]:
     import torch
     from torch.testing._internal.opinfo import core
 
-    if not dtype.is_floating_point:
-        return []
     if isinstance(operator, core.UnaryUfuncInfo | core.BinaryUfuncInfo):
-        pairs = itertools.product(_VALUES, _VALUES)
-        x, y = (torch.tensor(each, dtype=dtype) for each in zip(*pairs, strict=True))
-        settings = operator.sample_kwargs("cpu", dtype, x)[0]
-        more = (y,) if isinstance(operator, core.BinaryUfuncInfo) else ()
+        values, is_binary = _values(dtype), isinstance(operator, core.BinaryUfuncInfo)
+        pairs = [*itertools.product(values, values)]
+        chosen = [pairs]
+        if is_binary and not dtype.is_floating_point:
+            # PyTorch refuses to divide by 0, and its process may end where the least is by -1.
+            divided = [(x, y) for x, y in pairs if y and (x, y) != (values[0], -1)]
+            chosen = [divided, [(x, 0) for x in values]]
         made: Any = core.SampleInput
-        return [made(x, args=more, kwargs=settings)]
+        found = []
+        for each in chosen:
+            x, y = (torch.tensor(column, dtype=dtype) for column in zip(*each, strict=True))
+            settings = operator.sample_kwargs("cpu", dtype, x)[0]
+            found.append(made(x, args=(y,) if is_binary else (), kwargs=settings))
+        return found
     name = ".".join(filter(None, (operator.name, operator.variant_test_name)))
     if not isinstance(operator, core.ReductionOpInfo) and name not in _OTHERS:
         return []
     given = operator.sample_inputs("cpu", dtype, requires_grad=False)
-    found = (_spread(each) for each in given)
-    return list(itertools.islice(filter(None, found), 2))
+    spread = (_spread(each) for each in given)
+    return list(itertools.islice(filter(None, spread), 2))
 
 
 def _spread(sample: Any) -> Any | None:
@@ -94,7 +113,14 @@ def _spread(sample: Any) -> Any | None:
     x = x.detach().clone().contiguous()
     flat, places = x.view(-1), torch.arange(x.numel())
     run, at = places // 6 % 5, places % 6
-    flat[run == 1] = -torch.inf  # whole windows and rows of it
+    if not x.dtype.is_floating_point:
+        if x.dtype == torch.bool:
+            return None
+        flat[run == 1] = torch.iinfo(x.dtype).min  # whole windows and rows of it
+        flat[(run == 2) & (at > 2)] = torch.iinfo(x.dtype).max
+        sample.input = x
+        return sample
+    flat[run == 1] = -torch.inf
     flat[(run == 2) & (at > 2)] = torch.inf
     flat[(run == 3) & (at == 1)] = torch.nan
     flat[(run == 4) & (at % 2 == 0)] = -0.0

@@ -14,8 +14,8 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import CannotImport
 
-_CHECK = "check_indices"
-_OPAQUE = 8  # TVM's number for a function that is not fused with others
+INDEX_CHECK = "check_indices"
+OPAQUE = 8  # TVM's number for a function that is not fused with others
 # Operators that hand on all of an integer tensor's values, and those that hand on some of them.
 _ALL_VALUES = ("relax.astype", "relax.reshape")
 _SOME_VALUES = (
@@ -91,10 +91,10 @@ def with_index_checks(module: Any, names: Sequence[str]) -> Any:
     return checking.builder_.get()
 
 
-def check_names(module: Any) -> list[str]:
-    """The names of the checks among a module's functions."""
+def names_of(module: Any, check: str) -> list[str]:
+    """The names of the checks of a kind, INDEX_CHECK for one, among a module's functions."""
     names = (str(each.name_hint) for each in module.get_global_vars())
-    return sorted(each for each in names if each.startswith(_CHECK))
+    return sorted(each for each in names if each.startswith(check))
 
 
 def index_bounds(module: Any, names: Sequence[str]) -> dict[str, int]:
@@ -120,10 +120,15 @@ def index_bounds(module: Any, names: Sequence[str]) -> dict[str, int]:
             if use.field is not None:
                 given = _fields(given, bindings.get)[use.field]
             name, _ = _source(given, bindings.get, named)
-            extent = _plain(use.extents[0])
+            extent = plain_extent(use.extents[0])
             if name and len(use.extents) == 1 and isinstance(extent, int):
                 found[name] = min(extent, found.get(name, extent))
     return found
+
+
+def source_name(given: Any, binding: Callable[[Any], Any], names: Mapping[Any, str]) -> str | None:
+    """Which of the named inputs a tensor's values come from; None if from none."""
+    return _source(given, binding, names)[0]
 
 
 def _source(
@@ -298,14 +303,14 @@ class _Checks:
 
 def _message(who: str, use: _Use, negative: bool) -> str:
     allowed = [
-        f"{-extent if negative else 0} to {extent - 1}" for extent in map(_plain, use.extents)
+        f"{-extent if negative else 0} to {extent - 1}" for extent in map(plain_extent, use.extents)
     ]
     if len(allowed) > 1:
         return f"{who}: out of bounds, a coordinate may be from {', '.join(allowed)}"
     return f"{who}: index out of bounds, {allowed[0]} are allowed"
 
 
-def _plain(extent: Any) -> Any:
+def plain_extent(extent: Any) -> Any:
     """An extent as a number, if it is one."""
     return int(extent) if isinstance(extent, int) or hasattr(extent, "value") else extent
 
@@ -327,7 +332,7 @@ def _require_within(call: Any, use: _Use) -> None:
         return
     values = given.value.numpy()
     columns = [values] if len(use.extents) == 1 else np.moveaxis(values, -1, 0)
-    for column, extent in zip(columns, map(_plain, use.extents), strict=True):
+    for column, extent in zip(columns, map(plain_extent, use.extents), strict=True):
         if not isinstance(extent, int):
             continue
         low = -extent if use.negative else 0
@@ -343,8 +348,8 @@ def _emit(builder: Any, indices: Any, use: _Use, message: str) -> Any:
     """A call of a check on the indices, and its result, which is equal to them."""
     from tvm import relax
 
-    check = builder.add_func(_check(indices.ty, use, message), _CHECK)
-    numbers = [each for each in map(_plain, use.extents) if not isinstance(each, int)]
+    check = builder.add_func(_check(indices.ty, use, message), INDEX_CHECK)
+    numbers = [each for each in map(plain_extent, use.extents) if not isinstance(each, int)]
     arguments = [indices, *map(relax.prim_value, numbers)]
     return builder.emit(relax.call_tir(check, arguments, out_ty=indices.ty))
 
@@ -365,16 +370,16 @@ def _check(kind: Any, use: _Use, message: str) -> Any:
 
     dtype = str(kind.dtype)
     shape = [
-        each if isinstance(_plain(each), int) else tirx.Var("extent", "int64")
+        each if isinstance(plain_extent(each), int) else tirx.Var("extent", "int64")
         for each in kind.shape.values
     ]
-    attributes = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": _OPAQUE}
+    attributes = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": OPAQUE}
     with IRBuilder() as builder, T.prim_func(private=True, s_tir=True):
         T.func_attr(attributes)
         given = T.arg("indices", T.buffer(shape, dtype, layout=None))
         extents = [
             each if isinstance(each, int) else T.arg("extent", tirx.Var("extent", "int64"))
-            for each in map(_plain, use.extents)
+            for each in map(plain_extent, use.extents)
         ]
         checked = T.arg("checked", T.buffer(shape, dtype, layout=None))
         with T.sblock("root"):

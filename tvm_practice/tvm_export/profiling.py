@@ -74,8 +74,8 @@ def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
 def operators_of(built: "GraphModule") -> list[dict[str, Any]]:
     """Each function's part of a run; see `OperatorTime`.
 
-    "schedule" is the default rule that made it (see `rules.cpu`), "index check" (see
-    `index_checks`), or "record".
+    "schedule" is the default rule that made it (see `rules.cpu`), "index check", "division check"
+    (see `index_checks`, `division_checks`), or "record".
     """
     return [
         {**each.to_dict(), "schedule": built.rules.get(plain_name(each.name), "record")}

@@ -17,6 +17,7 @@ from tvm_practice.tvm_export.channels_last import calls, with_channels_last
 from tvm_practice.tvm_export.config import Precision
 from tvm_practice.tvm_export.constant_folding import known_constants
 from tvm_practice.tvm_export.convolution_padding import with_own_padding
+from tvm_practice.tvm_export.division_checks import DIVISION_CHECK, with_division_checks
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import (
     compute_with_zeros,
@@ -29,7 +30,7 @@ from tvm_practice.tvm_export.folding import kept_from_folding
 from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.index_checks import check_names, with_index_checks
+from tvm_practice.tvm_export.index_checks import INDEX_CHECK, names_of, with_index_checks
 from tvm_practice.tvm_export.linear_rows import with_rows_together
 from tvm_practice.tvm_export.one_at_a_time import apart, batch_of, in_turns, of_one
 from tvm_practice.tvm_export.precision import with_products_in
@@ -267,7 +268,8 @@ def _compiled(export: Export) -> GraphModule:
         inputs=export.call.inputs,
         tuning=export.tuning,
         rules={each.function: each.rule for each in export.decisions}
-        | dict.fromkeys(check_names(export.module), "index check"),
+        | dict.fromkeys(names_of(export.module, INDEX_CHECK), "index check")
+        | dict.fromkeys(names_of(export.module, DIVISION_CHECK), "division check"),
         declined={each.function: each.declined for each in export.decisions if each.declined},
         made_by={name: export.made_by.get(name, "rule") for name in _plain_names(export.module)},
     )
@@ -385,7 +387,7 @@ def optimized(
     if "gpu" in target.keys:
         folded = with_own_padding(folded)
     if str(target.kind.name) in ("llvm", "c"):
-        folded = with_index_checks(folded, names)
+        folded = with_division_checks(with_index_checks(folded, names), names)
     known = _with_constants_known(folded)
     if str(target.kind.name) == "llvm":
         known = with_rows_together(with_attention(known, cpu_of(target)))

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.division_checks import ERROR, DividedByZero
+
 
 class RelayRunner:
     """Runs what `relay.build` returns, on classic TVM's graph executor.
@@ -131,8 +133,10 @@ class RelaxRunner:
 
     def __init__(self, executable: Any, *, device: Any = None):
         import tvm
+        import tvm_ffi
         from tvm import relax
 
+        tvm_ffi.register_error(ERROR, DividedByZero)
         self._device = device or tvm.cpu()
         self._waits = self._device != tvm.cpu()
         self._machine = machine = relax.VirtualMachine(executable, self._device)

@@ -22,7 +22,9 @@ class OperatorRecord(Record):
     calls: int = Field(description="In one run of the model.")
     milliseconds: float = Field(description="Of all these calls together.")
     share: float = Field(description="Of the sum over all functions.")
-    schedule: str = Field(description="The default rule that made it, `index check`, or `record`.")
+    schedule: str = Field(
+        description="The default rule that made it, `index check`, `division check`, or `record`."
+    )
 
 
 class BuildRecord(Record):

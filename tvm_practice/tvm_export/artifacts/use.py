@@ -188,7 +188,7 @@ def _ready(
         module.set_input(name, array)
     try:
         module.run()
-    except IndexError as error:
+    except (IndexError, ZeroDivisionError) as error:
         raise BadInput(f"the model refuses its inputs: {error}") from None
     return module, arrays
 

@@ -189,8 +189,8 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         return torch.trunc(x / y)
     if dtype == torch.uint8:
         return torch.div(x, y, rounding_mode="floor")
-    size = torch.div(torch.abs(x), torch.abs(y), rounding_mode="floor")
-    return torch.where((x < 0) == (y < 0), size, -size)
+    # The least number has no magnitude in its type: what is left is taken away, and y divides.
+    return torch.div(x - torch.fmod(x, y), y, rounding_mode="floor")
 
 
 def _remainder(x: Any, y: Any) -> Any:
