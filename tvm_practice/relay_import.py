@@ -143,8 +143,8 @@ def import_relax(
 ) -> Any:
     """Current TVM: export a PyTorch model and convert the exported program to Relax.
 
-    The weights become constants of the graph. A model that returns one tensor returns that
-    tensor, not a tuple of one. The model is only read.
+    The calls are of Relax's operators, and the weights are constants of the graph. A model that
+    returns one tensor returns that tensor, not a tuple of one. The model is only read.
 
     Args:
         model: a torch.nn.Module in eval mode.

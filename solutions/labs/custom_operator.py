@@ -40,9 +40,10 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
       computed inside it, so that a row of H is still in the cache when Y reads it.
     - The last dimension of H and of Y is split by `lanes` and vectorized.
     - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` splits it
-      into `lanes` sums, side by side in a vector register, and S adds them up. The loop over the
-      lanes is innermost and vectorized. compute_at recreates the loops in the order of the block's
-      iterators, so reorder them after it.
+      into `lanes` sums, side by side in a vector register: sum s takes the elements s, s + lanes, …
+      of the row. S adds them up in a serial loop. The loop over the lanes is innermost and
+      vectorized. compute_at recreates the loops in the order of the block's iterators, so reorder
+      them after it.
     - A separate statement before the adding loop sets each sum to zero: decompose_reduction, last,
       for both sums.
 

@@ -1638,3 +1638,85 @@ edited(
     },
     message="with its attributes",
 )
+
+
+edited(
+    "matmul_template",
+    "one_order_for_one_row",
+    {
+        "outer = [j_outer, i_outer] if": "outer = [j_outer, i_outer] if m > 1 and",
+    },
+    message="a schedule of its own",
+)
+
+
+edited(
+    "search_task",
+    "rewrites_the_layout_of_b",
+    {
+        "target=target)": (
+            "target=target, "
+            "layout_rewrite_option=auto_scheduler.LayoutRewriteOption.REWRITE_FOR_PRE_T"
+            "RANSFORMED)"
+        ),
+    },
+    message="layout_rewrite_option",
+)
+
+
+edited(
+    "tune_task",
+    "explores_at_random_alone",
+    {
+        "params=fast_search_params()": "params={**fast_search_params(), 'eps_greedy': 1.0}",
+    },
+    message="the parameters of ansor",
+)
+
+
+edited(
+    "apply_autotvm",
+    "fastest_by_the_sum_of_runs",
+    {
+        (
+            "        config = autotvm.apply_history_best(log).query(task.target, "
+            "task.workload)\n"
+            "        if config.is_fallback:\n"
+        ): (
+            "        found = [(sum(r.costs), n, i.config) for n, (i, r) in "
+            "enumerate(autotvm.record.load_from_file(log)) if i.task.workload == "
+            "task.workload and str(i.target) == str(task.target) and r.error_no == 0]\n"
+            "        config = min(found)[2] if found else None\n"
+            "        if config is None:\n"
+        ),
+    },
+    message="the fastest valid record",
+)
+
+
+edited(
+    "tune_ansor",
+    "goes_on_from_long_logs",
+    {
+        "if Path(log).exists() else None": (
+            "if Path(log).exists() and Path(log).stat().st_size > 2000 else None"
+        ),
+    },
+    message="whatever it has",
+)
+
+
+edited(
+    "apply_metaschedule",
+    "applies_to_three_functions",
+    {
+        "        return relax.transform.MetaScheduleApplyDatabase()(mod)": (
+            "        out = relax.transform.MetaScheduleApplyDatabase()(mod)\n"
+            "        names = [gv.name_hint for gv in out.get_global_vars()]\n"
+            "        if len(names) > 3:\n"
+            "            out = mod\n"
+            "        return out"
+        ),
+    },
+    message="the fastest valid record",
+)

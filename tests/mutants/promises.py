@@ -202,7 +202,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "The graph executor factory": "builds_for_the_virtual_machine",
     },
     "relay_import.import_relax": {
-        "The weights become constants of the graph": "keeps_the_weights_as_inputs",
+        "The calls are of Relax's operators": "lowers_on_import",
+        "the weights are constants of the graph": "keeps_the_weights_as_inputs",
         "returns that tensor, not a tuple of one": "returns_a_tuple_of_one",
         "The model is only read": "exports_in_training_mode",
         "converters of single PyTorch operators": "forgets_converters",
@@ -507,6 +508,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "All dimensions before the last are fused": "shares_one_dimension_only",
         "H, S and Y are computed inside it": "leaves_the_gate_outside",
         "`rfactor` splits it into `lanes` sums": "sums_one_by_one",
+        "sum s takes the elements s, s + lanes, …": "a_part_of_the_row_per_lane",
+        "S adds them up in a serial loop": "unrolls_the_adding_loop",
         "decompose_reduction, last, for both sums": "leaves_the_zeroing_inside",
         "lanes: elements in a vector register": "sixteen_lanes_at_most",
     },

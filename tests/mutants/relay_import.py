@@ -2261,3 +2261,200 @@ edited(
     },
     message="all 100 weights",
 )
+
+
+edited(
+    "import_relax",
+    "drops_an_idle_input",
+    {
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n"
+            "    )\n"
+            "    from tvm import relax\n"
+            '    main = mod["main"]\n'
+            "    used = {v for v in relax.analysis.free_vars(main.body)}\n"
+            "    params = [p for p in main.params if p in used]\n"
+            '    mod["main"] = relax.Function(params, main.body, main.ret_ty if '
+            'hasattr(main, "ret_ty") else main.ret_struct_info, main.is_pure, '
+            "main.attrs)\n"
+            "    return mod"
+        ),
+    },
+    message="all 3 inputs",
+)
+
+
+edited(
+    "import_relax",
+    "lowers_on_import",
+    {
+        "    return from_exported_program(": (
+            "    from tvm import relax\n    mod = from_exported_program("
+        ),
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n"
+            "    )\n"
+            "    return relax.transform.LegalizeOps()(mod)"
+        ),
+    },
+    message="Relax's operators",
+)
+
+
+edited(
+    "optimize_relax",
+    "multiplies_in_another_order",
+    {
+        "            relax.transform.LegalizeOps(),\n": (
+            "            relax.transform.AdjustMatmulOrder(),\n"
+            "            relax.transform.LegalizeOps(),\n"
+        ),
+    },
+    message="kernels of the eight passes",
+)
+
+
+edited(
+    "optimize_relax",
+    "expands_products_of_sums",
+    {
+        "            relax.transform.LegalizeOps(),\n": (
+            "            relax.transform.ExpandMatmulOfSum(),\n"
+            "            relax.transform.LegalizeOps(),\n"
+        ),
+    },
+    message="kernels of the eight passes",
+)
+
+
+edited(
+    "optimize_relax",
+    "transposes_after_joining",
+    {
+        "            relax.transform.LegalizeOps(),\n": (
+            "            relax.transform.ReorderPermuteDimsAfterConcat(),\n"
+            "            relax.transform.LegalizeOps(),\n"
+        ),
+    },
+    message="kernels of the eight passes",
+)
+
+
+edited(
+    "optimize_relax",
+    "makes_kernels_public",
+    {
+        "            relax.transform.FuseTIR(),\n": (
+            "            relax.transform.FuseTIR(),\n"
+            "            relax.transform.AttachGlobalSymbol(),\n"
+        ),
+    },
+    message="attributes that the eight passes leave",
+)
+
+
+edited(
+    "optimize_relax",
+    "loses_attributes_of_main",
+    {
+        "    return passes(mod)": (
+            "    out = passes(mod)\n"
+            "    for key in list(dict(out['main'].attrs or {})):\n"
+            "        if key != 'global_symbol':\n"
+            "            out['main'] = out['main'].without_attr(key)\n"
+            "    return out"
+        ),
+    },
+    message="attributes that the eight passes leave",
+)
+
+
+edited(
+    "build_relax",
+    "loses_the_vector_width",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    kept = {k: v for k, v in dict(target.export()).items() if k not in "
+            "('vector-width', 'fast-math', 'fast-math-nnan', 'cl-opt', 'jit')}\n"
+            "    return tvm.compile(mod, tvm.target.Target(kept))"
+        ),
+    },
+    message="the target as it was given",
+)
+
+
+edited(
+    "build_relax",
+    "calls_equal_kernels_once",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    from tvm import relax\n"
+            "    return tvm.compile(relax.transform.EliminateCommonSubexpr()(mod), "
+            "target)"
+        ),
+    },
+    message="the module as it is",
+)
+
+
+edited(
+    "verify",
+    "no_index_for_a_shape",
+    {
+        'f"output {index} has shape': 'f"an output has shape',
+    },
+    message="the output's index, 5",
+)
+
+
+edited(
+    "verify",
+    "broadcasts_one_element",
+    {
+        "        if got.shape != want.shape:": (
+            "        if got.ndim == want.ndim and got.size == 1:\n"
+            "            got = np.broadcast_to(got, want.shape)\n"
+            "        if got.shape != want.shape:"
+        ),
+    },
+    message="equal numbers of shapes",
+)
+
+
+edited(
+    "import_relay",
+    "loses_weights_of_zeros",
+    {
+        "    return mod, params": (
+            "    return mod, {k: v for k, v in params.items() if v.numpy().any()}"
+        ),
+    },
+    message="input_0 in the order",
+)
+
+
+edited(
+    "import_relay",
+    "inputs_without_gradients",
+    {
+        "    import torch\n": (
+            "    import torch\n    for each in example:\n        each.requires_grad_(False)\n"
+        ),
+    },
+    message="only read",
+)
+
+
+edited(
+    "build_relay",
+    "the_callers_higher_level",
+    {
+        "    with tvm.transform.PassContext(opt_level=3, config=config):": (
+            "    here = tvm.transform.PassContext.current()\n"
+            "    with tvm.transform.PassContext(opt_level=max(here.opt_level, 3), "
+            "config=config):"
+        ),
+    },
+    message="at level 3",
+)

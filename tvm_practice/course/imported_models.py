@@ -54,7 +54,7 @@ def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     give_gradients(model)
     for part in (model, model.fc):
         part.register_forward_hook(_leaves_as_it_is)
-    image = torch.randn(batch, channels, height, width)
+    image = torch.randn(batch, channels, height, width).requires_grad_()  # stays so
     return model, (image, torch.randint(1, 9, (batch, 1)))
 
 
@@ -134,15 +134,17 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
         gain: torch.Tensor
         counts: torch.Tensor
         shift: torch.Tensor
+        nothing: torch.Tensor
 
         def __init__(self, columns: int) -> None:
             super().__init__()
+            self.register_buffer("nothing", torch.zeros(columns))  # a weight like the others
             self.register_buffer("gain", torch.rand(()) + 1)
             self.register_buffer("counts", torch.randint(1, 99, (columns,)))
             self.register_buffer("shift", torch.rand(columns, dtype=torch.float64))
 
         def forward(self, x: torch.Tensor) -> Any:
-            return (x * self.gain + self.counts).to(torch.float64) + self.shift
+            return (x * self.gain + self.nothing + self.counts).to(torch.float64) + self.shift
 
     class Made(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> Any:
@@ -180,7 +182,7 @@ def demonstrated_model() -> tuple[Any, tuple[Any, ...]]:
 
 
 def arrays(example: Sequence[Any]) -> list[np.ndarray]:
-    return [each.numpy() for each in example]
+    return [each.detach().numpy() for each in example]
 
 
 def by_pytorch(model: Any, example: Sequence[Any]) -> list[np.ndarray]:
@@ -290,10 +292,10 @@ class GivenModule(NamedTuple):
 
 
 def given_module(mod: Any) -> GivenModule:
-    return GivenModule(format_graph(mod), dict(mod.functions.items()), _attributes(mod))
+    return GivenModule(format_graph(mod), dict(mod.functions.items()), attributes_by_name(mod))
 
 
-def _attributes(mod: Any) -> dict[str, list[str]]:
+def attributes_by_name(mod: Any) -> dict[str, list[str]]:
     """The names of each function's attributes."""
     return {
         str(var.name_hint): sorted(map(str, (function.attrs or {}).keys()))
@@ -310,7 +312,7 @@ def expect_left_alone(before: GivenModule, mod: Any) -> None:
         and all(each.same_as(before.functions[name]) for name, each in now.items())
     )
     expect(
-        same and before.attributes == _attributes(mod) and before.text == format_graph(mod),
+        same and before.attributes == attributes_by_name(mod) and before.text == format_graph(mod),
         expected="the module given is left as it was; the one that is returned is another",
         seen="the module given was changed",
         look="assigning to mod['main'], and mod.update, change mod itself; make a new IRModule "

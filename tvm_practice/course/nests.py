@@ -1,13 +1,17 @@
 """What checks promise of the loops that a schedule makes."""
 
 import inspect
+import itertools
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 from tvm_practice.course.expect import expect, fail, show, statements
 from tvm_practice.viz.loop_nest import Loop, Node, Statement, loop_nest, paths
+
+Indices = tuple[int, ...]
 
 # What TVM says when it refuses a primitive, what that means here, and what to do about it.
 _REFUSALS = (
@@ -166,6 +170,31 @@ def _steps(loops: Sequence[Any], axes: Sequence[str]) -> list[str]:
         steps = [f"{name}*{step}" for name, step in zip(axes, changes, strict=True) if step]
         found.append(" and ".join(steps) or "none of them")
     return found
+
+
+def visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indices]]]:
+    """The element that each iteration of a block writes, and one that it reads, by buffer.
+
+    An iteration that the block's guard skips is not left out.
+    """
+    loops = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
+    realize = loops[-1].body
+    # TVM prints its integer expressions in Python's words.
+    variables = [str(each.var) for each in realize.block.iter_vars]
+    values = _compiled(realize.iter_values)
+    written = _compiled(each.min for each in realize.block.writes[0].region)
+    read = {
+        str(touched.source.name): _compiled(each.min for each in touched.region)
+        for touched in realize.block.reads
+    }
+    names = [str(each.loop_var) for each in loops]
+    for at in itertools.product(*(range(int(each.extent)) for each in loops)):
+        within = dict(zip(variables, eval(values, dict(zip(names, at, strict=True))), strict=True))
+        yield eval(written, within), {name: eval(each, within) for name, each in read.items()}
+
+
+def _compiled(expressions: Iterable[Any]) -> CodeType:
+    return compile("".join(f"({each})," for each in expressions), "<indices>", "eval")
 
 
 def shared_loops(first: Sequence[Loop], second: Sequence[Loop]) -> int:

@@ -95,12 +95,14 @@ def draw_seconds(count: int) -> list[float]:
 
 
 def _runs(costs: Sequence[float]) -> list[tuple[float, ...]]:
-    """Three runs for each mean: by least, median or largest run, another record than the best."""
+    """Runs of each mean: by least, median or largest run, or by their sum, another is the best."""
     best, *rest = sorted(costs)
-    runs = {cost: (0.3 * best, 0.3 * best, 3 * cost - 0.6 * best) for cost in rest}
+    runs: dict[float, tuple[float, ...]] = {
+        cost: (0.3 * best, 0.3 * best, 3 * cost - 0.6 * best) for cost in rest
+    }
     if rest:
-        runs[rest[0]] = (rest[0],) * 3
-    runs[best] = (0.4 * best, 0.4 * best, 2.2 * best)
+        runs[rest[0]] = (rest[0],)
+    runs[best] = (0.4 * best, 0.4 * best, 2.2 * best) * 3
     return [runs[cost] for cost in costs]
 
 

@@ -877,3 +877,68 @@ edited(
     },
     message="first word",
 )
+
+
+edited(
+    "describe_target",
+    "fma_as_a_number",
+    {
+        '"fma": fma}': '"fma": int(fma)}',
+    },
+    message="fma as True",
+)
+
+
+edited(
+    "compile_object",
+    "without_vectors_of_tvm",
+    {
+        "    library =": (
+            "    with tvm.transform.PassContext(opt_level=0, "
+            "config={'tirx.disable_vectorize': True}):\n"
+            "      library ="
+        ),
+    },
+    message="the module's own loops",
+)
+
+
+edited(
+    "compile_object",
+    "schedules_by_default",
+    {
+        "    library =": (
+            "    from tvm_practice.tvm_export.rules.cpu import schedule_defaults\n"
+            "    module = schedule_defaults(module, tvm.target.Target(target))\n"
+            "    library ="
+        ),
+    },
+    message="the module's own loops",
+)
+
+
+edited(
+    "c_harness",
+    "never_frees",
+    {
+        "free(memory); return 0;": "return 0;",
+    },
+    message="freed",
+)
+
+
+edited(
+    "cuda_source",
+    "kept_by_name_and_arch",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = cuda_source.__dict__\n"
+            "    key = (arch, str(module.get_global_vars()))\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+        ),
+        "    return str(": ("    kept[key] = str(device.inspect_source())\n    return str("),
+    },
+    message="no target object|its kernels",
+)

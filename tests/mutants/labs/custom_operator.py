@@ -1229,3 +1229,43 @@ edited(
     },
     message="H|Y",
 )
+
+
+edited(
+    "extern_matmul",
+    "loops_for_many_rows",
+    {
+        "    return te.extern(": (
+            "    r = te.reduce_axis((0, A.shape[1]), name='k')\n"
+            "    return te.compute((A.shape[0], B.shape[1]), lambda i, "
+            "j: te.sum(A[i, r] * B[r, j], axis=r), name='C') if "
+            "int(A.shape[0]) > 64 else te.extern("
+        ),
+    },
+    message="of te.extern",
+)
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "unrolls_the_adding_loop",
+    {
+        "    schedule.decompose_reduction(partial, rounds)": (
+            "    schedule.unroll(schedule.get_loops(S)[-1])\n"
+            "    schedule.decompose_reduction(partial, rounds)"
+        ),
+    },
+    message="in a serial loop",
+)
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "a_part_of_the_row_per_lane",
+    {
+        ("lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]"): (
+            "lane = schedule.split(schedule.get_loops(S)[-1], [lanes, None])[0]"
+        ),
+    },
+    message="element of a row",
+)

@@ -1138,3 +1138,42 @@ edited(
     },
     message="all of `bounds`",
 )
+
+
+edited(
+    "verify_over_range",
+    "errors_above_zero_alone",
+    {
+        ("        errors[shape] = error\n    return errors"): (
+            "        errors[shape] = error if error else 0.0\n"
+            "    return {k: e for k, e in errors.items() if e} or errors"
+        ),
+    },
+    message="the largest error at",
+)
+
+
+edited(
+    "bucketed",
+    "serves_multiples_in_parts",
+    {
+        "    if not fitting:\n": (
+            "    if not fitting and length % max(artifacts) == 0:\n"
+            "        most = max(artifacts)\n"
+            "        return np.concatenate([bucketed(artifacts, x[:, a : a + most]) "
+            "for a in range(0, length, most)], axis=1)\n"
+            "    if not fitting:\n"
+        ),
+    },
+    message="for length",
+)
+
+
+edited(
+    "bucketed",
+    "makes_nan_zero",
+    {
+        "    padded[:, :length], keep": ("    x[np.isnan(x)] = 0\n    padded[:, :length], keep"),
+    },
+    message="tokens of nan",
+)

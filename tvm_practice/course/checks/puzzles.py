@@ -1,10 +1,8 @@
 """The puzzles and how they are graded: the loops against the wanted picture, then the values."""
 
-import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from tvm_practice.course.catalog import Check, Phase
 from tvm_practice.course.expect import draw_normal, expect, expect_close
 from tvm_practice.course.fences import Fenced
 from tvm_practice.course.lowering import build_module
-from tvm_practice.course.nests import accepted
+from tvm_practice.course.nests import accepted, visited
 from tvm_practice.course.puzzle_loops import EXAMPLE, PUZZLES, Puzzle, expect_picture
 from tvm_practice.engines import CURRENT
 
@@ -86,34 +84,6 @@ def _innermost(schedule: Any) -> Any:  # a tvm.tirx.For
     return schedule.get(schedule.get_loops(schedule.get_sblock("Y"))[-1])
 
 
-Indices = tuple[int, ...]
-
-
-def _visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indices]]]:
-    """The element that each iteration of a block writes, and one that it reads, by buffer.
-
-    An iteration that the block's guard skips is not left out.
-    """
-    loops = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
-    realize = loops[-1].body
-    # TVM prints its integer expressions in Python's words.
-    variables = [str(each.var) for each in realize.block.iter_vars]
-    values = _compiled(realize.iter_values)
-    written = _compiled(each.min for each in realize.block.writes[0].region)
-    read = {
-        str(touched.source.name): _compiled(each.min for each in touched.region)
-        for touched in realize.block.reads
-    }
-    names = [str(each.loop_var) for each in loops]
-    for at in itertools.product(*(range(int(each.extent)) for each in loops)):
-        within = dict(zip(variables, eval(values, dict(zip(names, at, strict=True))), strict=True))
-        yield eval(written, within), {name: eval(each, within) for name, each in read.items()}
-
-
-def _compiled(expressions: Iterable[Any]) -> CodeType:
-    return compile("".join(f"({each})," for each in expressions), "<indices>", "eval")
-
-
 def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
     shapes = [[int(extent) for extent in each.shape] for each in schedule.mod["main"].params]
     (x,) = draw_normal(tuple(shapes[0]))
@@ -170,7 +140,7 @@ def check_columns_first(columns_first: Function) -> None:
 
 def _expect_column_by_column(schedule: Any) -> None:
     rows = int(schedule.mod["main"].params[1].shape[0])
-    for number, (indices, _) in enumerate(_visited(schedule, "Y")):
+    for number, (indices, _) in enumerate(visited(schedule, "Y")):
         column, row = divmod(number, rows)
         expect(
             indices == (row, column),
@@ -195,7 +165,7 @@ def check_one_loop(one_loop: Function) -> None:
 
 def _expect_row_by_row(schedule: Any) -> None:
     columns = int(schedule.mod["main"].params[1].shape[1])
-    for number, (indices, _) in enumerate(_visited(schedule, "Y")):
+    for number, (indices, _) in enumerate(visited(schedule, "Y")):
         wanted = divmod(number, columns)
         expect(
             indices == wanted,
@@ -360,7 +330,7 @@ def _expect_every_so_many(schedule: Any) -> None:
         if any(str(read.source.name) == "X" for read in each.reads)
     )
     taken = defaultdict(list)
-    for partial, reads in _visited(schedule, block):
+    for partial, reads in visited(schedule, block):
         row, element = reads["X"]
         if row == 0:
             taken[partial].append(element)
@@ -394,7 +364,7 @@ def check_stored_by_columns(stored_by_columns: Function) -> None:
 
 
 def _expect_transposed(schedule: Any) -> None:
-    for at, (indices, reads) in enumerate(_visited(schedule, "B")):
+    for at, (indices, reads) in enumerate(visited(schedule, "B")):
         column, row = reads["X"]
         expect(
             indices == (row, column),

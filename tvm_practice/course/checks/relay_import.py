@@ -16,6 +16,7 @@ from tvm_practice.course.expect import expect, expect_type, expect_unchanged, fa
 from tvm_practice.course.imported_models import (
     any_llvm,
     arrays,
+    attributes_by_name,
     by_pytorch,
     demonstrated_model,
     draw_kinds,
@@ -626,12 +627,14 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
             seen.clear()
             config = None if given_config is None else dict(given_config)
             weights = dict(list(params.items())[: next(numbers)])
-            returned = build_relay(mod, weights, target, config=config)
+            with tvm.transform.PassContext(opt_level=5 - count):  # the caller's, which is another
+                returned = build_relay(mod, weights, target, config=config)
             expect(
                 told_target == [str(target)] and set(levels) == {3},
                 expected=f"relay.build for {target} at level 3",
                 seen=f"for {', '.join(told_target) or 'no target'} at level {levels[-1:]}",
-                look="target= of relay.build, and opt_level=3 whatever config has",
+                look="target= of relay.build, and opt_level=3 whatever config has and whichever "
+                "context the caller is in",
             )
             expect(
                 config == given_config,
@@ -767,6 +770,13 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         look="keep_params_as_input",
     )
     expect_operators(shown, ("conv2d", "batch_norm", "relu", "matmul"))
+    lowered = sum(bool(call.kernel) for call in shown.calls)
+    expect(
+        not lowered,
+        expected="calls of Relax's operators, as the program has them",
+        seen=f"{lowered} of {len(shown.calls)} calls are of PrimFuncs",
+        look="what is done after from_exported_program: optimize_relax lowers the operators",
+    )
     expect(
         not shown.result.startswith("("),
         expected="one tensor returned, as the model does",
@@ -804,6 +814,7 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
             {"relu.default": calling(relax.op.nn.relu), "mul.Tensor": calling(relax.op.multiply)},
         )
         _expect_many_constants(import_relax)
+        _expect_idle_input(import_relax)
         _expect_kinds(import_relax)
         for count in (20, 3):
             summed, given = draw_sum(count)
@@ -835,6 +846,23 @@ def _expect_many_constants(import_relax: Callable[..., Any]) -> None:
         expected="a main function that takes only the input of a model with 70 weights",
         seen=f"it takes {len(inputs)}",
         look="keep_params_as_input=False, however many there are",
+    )
+
+
+def _expect_idle_input(import_relax: Callable[..., Any]) -> None:
+    """An input that the model does not use is one that it is called with."""
+    import torch
+
+    class Idle(torch.nn.Module):
+        def forward(self, first: Any, idle: Any, last: Any) -> Any:
+            return first - last
+
+    inputs = graph(import_relax(Idle().eval(), (torch.ones(2, 3),) * 3)).inputs
+    expect(
+        len(inputs) == 3,
+        expected="a main function that takes all 3 inputs of a model that does not use the second",
+        seen=f"it takes {', '.join(inputs)}",
+        look="what removes inputs: whoever calls main passes each tensor of the example",
     )
 
 
@@ -998,6 +1026,12 @@ def _many_operators() -> Any:
         *(op.broadcast_to(x, (2, 4, 6)), op.strided_slice(x, [0], [1], [3]), op.repeat(x, 2, 0)),
         *(op.take(x, relax.const(np.array([3, 0], "int64")), 0), op.where(op.less(x, y), x, y)),
         *(op.add(op.abs(x), op.abs(x)), op.matmul(x, op.permute_dims(y))),
+        # What passes beside the eight would compute in another order.
+        op.matmul(op.matmul(x, op.permute_dims(y)), weight(4, 1)),
+        op.matmul(x, op.permute_dims(op.add(y, op.abs(y)))),
+        op.matmul(x, op.add(op.permute_dims(y), op.permute_dims(y))),
+        op.concat([op.permute_dims(x), op.permute_dims(y)], 1),
+        op.matmul(x, op.take(weight(6, 7), op.astype(op.argmax(y, 0), "int64"), 1)),
         op.matmul(x, weight(6, 5)),
         *(nn.conv2d(image, weight(4, 3, 3, 3)), nn.conv2d_transpose(image, weight(3, 2, 2, 2))),
         *(nn.max_pool2d(image, (2, 2)), nn.avg_pool2d(image, (2, 2))),
@@ -1022,6 +1056,7 @@ def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
     from tvm.relax import transform
 
     mod = _many_operators()
+    mod["main"] = mod["main"].with_attr("graded.kept", 1)
     optimized = optimize_relax(mod)
     eight = tvm.transform.Sequential(
         [
@@ -1057,6 +1092,18 @@ def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
         expected="each operator's loops as LegalizeOps makes them",
         seen=f"others in {', '.join(sorted(name for name, _ in others))}",
         look="the arguments of LegalizeOps, and passes beside the eight, such as schedules",
+    )
+    kept, usually = attributes_by_name(optimized), attributes_by_name(usual)
+    differing = sorted(name for name in kept if kept[name] != usually.get(name))
+    expect(
+        not differing,
+        expected="functions with the attributes that the eight passes leave",
+        seen=", ".join(
+            f"{name} with {', '.join(kept[name]) or 'none'} and not "
+            f"{', '.join(usually.get(name, ())) or 'any'}"
+            for name in differing[:3]
+        ),
+        look="passes beside the eight, and what adds an attribute to a function or removes one",
     )
 
 
@@ -1222,10 +1269,26 @@ def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target:
     kernel = next(each for each in mod.functions.values() if isinstance(each, tvm.tirx.PrimFunc))
     for at in range(99):
         large[f"kernel_{at}"] = kernel.with_attr("global_symbol", f"kernel_{at}")
+    repeating = _repeating()
     for settings in (None, *_pass_contexts()):
         for other in (target, *_targets()):
             with settings or contextlib.nullcontext():
-                _expect_call_of_compile(build_relax, large, other)
+                for each in (large, repeating):
+                    _expect_call_of_compile(build_relax, each, other)
+
+
+def _repeating() -> Any:
+    """A module whose main calls one PrimFunc twice with the same argument."""
+    from tvm import relax, topi
+
+    x = relax.Var("x", relax.TensorType((4, 6), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            twice = [builder.emit_te(topi.exp, x) for _ in range(2)]
+            result = builder.emit_output(relax.Tuple(twice))
+        builder.emit_func_output(result)
+    return builder.get()
 
 
 def _pass_contexts() -> list[Any]:
@@ -1257,6 +1320,9 @@ def _targets() -> list[Any]:
     return [
         tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", **words}),
         tvm.target.Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu"}, host=host),
+        tvm.target.Target(
+            {"kind": "llvm", "vector-width": 256, "fast-math-nnan": True, "mfloat-abi": "hard"}
+        ),
     ]
 
 
@@ -1286,7 +1352,7 @@ def _expect_call_of_compile(build_relax: Callable[..., Any], large: Any, target:
         look="the arguments of tvm.compile, and the return statement",
     )
     expect(
-        str(given) == str(target),
+        json.loads(str(given)) == json.loads(str(target)),  # in any order
         expected=f"the target as it was given: {target}",
         seen=str(given),
         look="the second argument of tvm.compile",
@@ -1466,7 +1532,10 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
     ):
         _expect_rejected(verify, [each.copy() for each in outputs], want, case=case, look=look)
     alike = np.full((rows, 3), 2.0)  # NumPy would find them equal
-    for other in (alike[:1], alike[0], alike[:, :1], alike[None], alike[0, 0], alike.reshape(-1)):
+    for other in (
+        *(alike[:1], alike[0], alike[:, :1], alike[None], alike[0, 0], alike.reshape(-1)),
+        alike[:1, :1],
+    ):
         for got, reference in ((other, alike), (alike, other)):
             _expect_rejected(
                 verify, [np.array(got)], [np.array(reference)],
@@ -1479,6 +1548,14 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
             case=f"outputs without elements, of shapes {one} and {another}",
             look="the shapes, also of arrays without elements",
         )  # fmt: skip
+    for index, count in ((5, 7), (17, 19)):
+        outputs = [np.ones((2, 3))] * count
+        outputs[index] = np.ones((3, 2))
+        message = _expect_rejected(
+            verify, outputs, [np.ones((2, 3))] * count, look="the shapes, of each output",
+            case=f"an output of another shape, number {index} of {count}",
+        )  # fmt: skip
+        _check_message(message, index=index)
     _expect_rejected(
         verify,
         [],

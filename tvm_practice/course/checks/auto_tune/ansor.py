@@ -104,10 +104,17 @@ def _expect_task(task: Any, name: str, sizes: Sequence[int], target: Any) -> Non
     dag = task.compute_dag
     usual = auto_scheduler.SearchTask(
         compute_dag=dag, workload_key=task.workload_key, target=target
-    ).hardware_params
+    )
     expect(
-        str(task.hardware_params) == str(usual),
-        expected=f"the hardware as the target has it: {usual}",
+        task.layout_rewrite_option == usual.layout_rewrite_option,
+        expected=f"the target's own layout_rewrite_option, {usual.layout_rewrite_option}",
+        seen=str(task.layout_rewrite_option),
+        look="layout_rewrite_option= of SearchTask: the docstring asks for none, and B stays in "
+        "the layout in which a caller passes it",
+    )
+    expect(
+        str(task.hardware_params) == str(usual.hardware_params),
+        expected=f"the hardware as the target has it: {usual.hardware_params}",
         seen=str(task.hardware_params),
         look="hardware_params= of SearchTask: the docstring asks for none",
     )
@@ -204,16 +211,25 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             )
         _expect_ansor(calls, tasks, [1.0, 3.0], trials)
         _expect_measuring(measuring, trials, len(tasks), log)
-        # What there is to go on from, is gone on from; the search itself need not be.
-        with _ansor_calls(searching=False) as again, contextlib.suppress(NothingMeasured):
-            tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))
-        loaded = again["made"][-1].get("load_log_file") if again["made"] else None
-        expect(
-            str(loaded) == str(log) and log.read_text().startswith(text),
-            expected="a search that goes on from the log, if it exists",
-            seen="its records were removed" if loaded else f"load_log_file={loaded}",
-            look="load_log_file=log of TaskScheduler",
-        )
+        for known in (text, text.splitlines(keepends=True)[0]):  # of one record as well
+            log.write_text(known)
+            _expect_gone_on(tune_ansor, tasks, trials, log)
+
+
+def _expect_gone_on(
+    tune_ansor: Callable[..., None], tasks: Sequence[Any], trials: int, log: Path
+) -> None:
+    """What there is to go on from, is gone on from; the search itself need not be."""
+    text = log.read_text()
+    with _ansor_calls(searching=False) as again, contextlib.suppress(NothingMeasured):
+        tune_ansor(list(tasks), [1.0, 3.0], trials=trials, log=str(log))
+    loaded = again["made"][-1].get("load_log_file") if again["made"] else None
+    expect(
+        str(loaded) == str(log) and log.read_text().startswith(text),
+        expected="a search that goes on from the log, if it exists, whatever it has",
+        seen="its records were removed" if loaded else f"load_log_file={loaded}",
+        look="load_log_file=log of TaskScheduler",
+    )
 
 
 def _expect_other_searches(tune_ansor: Callable[..., None], *tasks: Any) -> None:
@@ -296,14 +312,35 @@ def _expect_ansor(
         seen=str(policy),
         look="search_policy= of tune()",
     )
-    population = (search.get("search_policy_params") or {}).get("evolutionary_search_population")
+    _expect_small_population(
+        search.get("search_policy_params"), "search_policy_params=fast_search_params() of tune()"
+    )
+    _expect_options(options, trials, len(given))
+
+
+def _expect_small_population(params: dict[str, Any] | None, look: str) -> None:
+    """The parameters of a policy are those of `fast_search_params`, the population as small."""
+    from tvm.auto_scheduler import SketchPolicy
+
+    from tvm_practice.tvm_export.tuners import ansor
+
+    name = "evolutionary_search_population"
+    given = dict(params or {})
+    population = given.get(name)
     expect(
         population is not None and population <= 512,
         expected="a small search population",
         seen=f"{population or 'the default, 2048'}",
-        look="search_policy_params=fast_search_params() of tune()",
+        look=look,
     )
-    _expect_options(options, trials, len(given))
+    usual = {**SketchPolicy.DEFAULT_PARAMS, **ansor.fast_search_params()}
+    others = {key: value for key, value in given.items() if key != name and value != usual[key]}
+    expect(
+        not others,
+        expected="a search with the parameters of ansor.fast_search_params()",
+        seen=", ".join(f"{key}={value}" for key, value in others.items()),
+        look=look,
+    )
 
 
 def _expect_options(options: dict[str, Any], trials: int, tasks: int) -> None:
@@ -510,11 +547,5 @@ def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
         seen=f"num_warmup_sample={warm}",
         look="num_warmup_sample= of XGBModel, without which it learns nothing before 100 trials",
     )
-    population = (policy["params"] or {}).get("evolutionary_search_population")
-    expect(
-        population is not None and population <= 512,
-        expected="a small search population",
-        seen=f"{population or 'the default, 2048'}",
-        look="params=fast_search_params() of SketchPolicy",
-    )
+    _expect_small_population(policy["params"], "params=fast_search_params() of SketchPolicy")
     _expect_options(calls["options"][-1], trials, 1)

@@ -551,6 +551,26 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
     _expect_asked_for(apply_metaschedule, functions["untuned"])
     _expect_own_target(apply_metaschedule, functions["untuned"])
     _expect_model_runs(apply_metaschedule, shapes["first"])
+    _expect_all_applied(apply_metaschedule)
+
+
+def _expect_all_applied(apply_metaschedule: Callable[..., Any]) -> None:
+    """Each function of a module of many has its record applied."""
+    import tvm
+    from tvm.s_tir import meta_schedule as ms
+
+    database, records = ms.database.MemoryDatabase(), dict[str, Any]()
+    functions = dict[str, Any]()
+    for at, size in enumerate(draw_distinct(24, range(2, 64))):
+        name = f"matmul_{at}"
+        functions[name] = matmul_function(size, size + 1, size + 2, name=name)
+        records[name] = committed(
+            database, functions[name], host_target(), draw_distinct(2, range(2, 16)), [0.002, 0.001]
+        )
+    applied = apply_metaschedule(tvm.IRModule(functions), database, host_target())
+    for name, found in records.items():
+        look = f"MetaScheduleApplyDatabase, of all functions; this is {name} of {len(functions)}"
+        expect_best(loop_nest(applied[name]), found, look)
 
 
 def _expect_model_runs(apply_metaschedule: Callable[..., Any], sizes: Sequence[int]) -> None:

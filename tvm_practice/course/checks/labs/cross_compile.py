@@ -285,6 +285,13 @@ def check_describe_target(describe_target: Function) -> None:
         got = describe_target(given)
         _expect_target_kept(given, target)
         wanted = {"architecture": architecture, "vector_bits": bits, "fma": fma}
+        if isinstance(got, dict) and got == wanted:
+            expect(
+                isinstance(got["fma"], bool | np.bool_),
+                expected=f"fma as {fma}, of {said}",
+                seen=repr(got["fma"]),
+                look="whether there is one: True or False",
+            )
         expect(
             got == wanted,
             expected=f"{wanted} of {said}",
@@ -393,6 +400,33 @@ def _with_a_buffer(size: int) -> Any:
     return schedule.mod
 
 
+def _product(size: int) -> Any:
+    """A module with main(A, B, C), C = A B, which nobody has scheduled."""
+    import tvm
+    from tvm import te
+
+    from solutions.te_basics import matmul
+
+    function = te.create_prim_func(matmul(size, size, size)).with_attr("global_symbol", "main")
+    return tvm.IRModule({"main": function})
+
+
+def _expect_as_given(assembly: str, module: Any, target: dict[str, Any]) -> None:
+    """The assembly is that of the module's own loops."""
+    import tvm
+
+    usual = str(tvm.compile(module, target=tvm.target.Target(target)).mod.inspect_source("asm"))
+    ours, theirs = (text.splitlines() for text in (assembly, usual))
+    differing = [one for one, other in zip(ours, theirs, strict=False) if one != other]
+    expect(
+        assembly == usual,
+        expected="the assembly of the module's own loops, as TVM compiles them",
+        seen=f"{len(ours)} lines where that has {len(theirs)}; the first that differs is "
+        f"{(differing or [''])[0].strip()!r}",
+        look="schedules and pass contexts of your own: the module has its schedule already",
+    )
+
+
 def _names_in(folder: str) -> str:
     return ", ".join(sorted(each.name for each in Path(folder).iterdir())) or "none"
 
@@ -482,6 +516,7 @@ def check_compile_object(compile_object: Function) -> None:
                 look="the module given to tvm.compile, at each call",
             )
             _expect_assembly(assembly, name, instruction, words)
+            _expect_as_given(assembly, _scaled_sum(rows, columns, name), target)
             wanted_attributes = _attributes(tvm.target.Target(target))
             expect(
                 all(each == wanted_attributes for each in used),
@@ -490,6 +525,10 @@ def check_compile_object(compile_object: Function) -> None:
                 look="tvm.target.Target(target), all of it and no more: "
                 "mcpu and mattr select the instructions",
             )
+        for target in (_with(_X86, "x86-64-v3"), _with(_ARM, "cortex-a72")):
+            unscheduled = _product(columns)
+            assembly = compile_object(unscheduled, dict(target), str(Path(folder) / "loops.o"))
+            _expect_as_given(assembly, unscheduled, target)
         two = {
             var: function
             for name in ("first_of_two", "second_of_two")
@@ -912,6 +951,7 @@ _DEMANDING = """
 #define _POSIX_C_SOURCE 200112L
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <tvm/ffi/c_api.h>
 
 void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
@@ -941,6 +981,17 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
     }
   }
   for (int i = 0; i < COUNT; ++i) __TVMBackendFreeWorkspace(1, 0, held[i]);
+  // A buffer of 16 MB at each of many calls: as much as a program may have, if they are not freed.
+  const struct rlimit little = {(rlim_t)1 << 30, (rlim_t)1 << 30};
+  const int limited = setrlimit(RLIMIT_AS, &little) == 0;
+  for (int i = 0; limited && i < 128; ++i) {
+    void* buffer = __TVMBackendAllocWorkspace(1, 0, 16 << 20, 2, 32);
+    if (buffer == NULL) {
+      aligned = "never freed";
+      break;
+    }
+    __TVMBackendFreeWorkspace(1, 0, buffer);
+  }
   static char dots[5001];
   memset(dots, '.', 5000);
   const char* parts[99] = {"memory is ", NULL, aligned, dots, ",", " ", "a", "s"};
@@ -1041,6 +1092,12 @@ def _expect_promises(c_harness: Function) -> None:
             look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
         )
         expect(
+            "never freed" not in said,
+            expected="buffers that are freed, so that there is memory for the next call's",
+            seen="no memory left after 60 buffers of 16 MB, each of which was given back",
+            look="__TVMBackendFreeWorkspace: free(memory), and return 0",
+        )
+        expect(
             "given twice" not in said and ("signal" not in said or "ValueError" in said),
             expected="memory of its own for each buffer, with as many bytes as requested",
             seen="buffers that overlap"
@@ -1119,9 +1176,11 @@ def check_cuda_source(cuda_source: Function) -> None:
 
     rng = fresh_rng()
     known = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120")
-    for arch in (*known, "sm_75"):  # twice the same, of different functions
-        name = f"triple_{rng.integers(1000)}"
-        size = 64 * int(rng.integers(2, 9))
+    name = f"triple_{rng.integers(1000)}"
+    # Twice the same, of different functions; of one name, too.
+    for at, arch in enumerate((*known, "sm_75", "sm_75")):
+        name = name if at > len(known) else f"triple_{rng.integers(1000)}"
+        size = 64 * int(rng.integers(2, 9)) + (at > len(known))
         with _targets() as (targets, texts):
             source = cuda_source(_several_bound(size, name), arch)
         expect(

@@ -297,7 +297,8 @@ def _expect_no_request_left(request_worker: Function) -> None:
     nobody = f"Nobody-{uuid.uuid4()}"
     look = "tracker._sock.settimeout(wait_seconds), max_retry=1, and the exception that is raised"
     began = time.monotonic()
-    with _limits() as limits, _expect_closed(farm.port):
+    # Held, so that a connection is closed by the answer or not at all.
+    with _connections(), _limits() as limits, _expect_closed(farm.port):
         text = _expect_raises(
             TimeoutError,
             lambda: request_worker(

@@ -1,6 +1,7 @@
 """The operator as a tensor expression, and its schedule."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from tvm_practice.course.expect import (
     statements,
 )
 from tvm_practice.course.lowering import build_expressions, lower_expression, stages_of
-from tvm_practice.course.nests import expect_no_pragma
+from tvm_practice.course.nests import expect_no_pragma, visited
 from tvm_practice.engines import CURRENT
 from tvm_practice.viz.loop_nest import Loop, Statement, format_nest, loop_nest, paths
 
@@ -248,6 +249,29 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
         whole = (*many, 3 * lanes)
         schedule = _schedule(schedule_rms_norm_gate, whole, lanes)
         _expect_row_by_row(schedule.mod["main"], whole, lanes)
+        _expect_every_so_many(schedule, lanes)
+
+
+def _expect_every_so_many(schedule: Any, lanes: int) -> None:
+    """The sum of a lane takes an element of each vector, so that a vector is one load."""
+    block, buffer = next(
+        (str(each.name_hint), str(read.source.name))
+        for each in map(schedule.get, schedule.get_child_blocks(schedule.get_sblock("root")))
+        for read in each.reads
+        if str(read.source.name).startswith("H") and str(each.writes[0].source.name) != "Y"
+    )
+    taken = defaultdict(list)
+    for partial, reads in visited(schedule, block):
+        taken[partial].append(reads[buffer][-1])
+    for elements in taken.values():
+        first = min(elements)
+        expect(
+            sorted(elements) == list(range(first, first + lanes * len(elements), lanes)),
+            expected=f"a sum of each lane that takes each {lanes}th element of a row",
+            seen=f"elements {', '.join(map(str, elements[:3]))}, …",
+            look="split the sum's loop by [None, lanes] and give rfactor the inner loop: its "
+            "iterations are neighbours, and a vector of them is one load",
+        )
 
 
 def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> None:
@@ -343,6 +367,13 @@ def _expect_lanes(
         seen=f"{partial.name} in {show(loops)}",
         look="rfactor of the inner loop of `lanes` iterations, and schedule.vectorize of the last "
         "loop of the block that rfactor returns",
+    )
+    own = inside[id(joined)]
+    expect(
+        all(loop.kind == "serial" for loop in own),
+        expected="the lanes of a row added up in a serial loop",
+        seen=f"{joined.name} in {show(own)}",
+        look="the primitives that are called on the loops of S",
     )
     _expect_zeroed(around, inside, (partial, joined))
 

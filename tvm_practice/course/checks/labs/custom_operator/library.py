@@ -76,6 +76,9 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
                 what=f"C of {m} x {k} and {k} x {n} at the {call} call",
                 look="np.matmul(view(a), view(b), out=view(c)), at each call and for all shapes",
             )
+    for m, n, k in ((3000, 2, 3), (2, 5000, 4), (1024, 1024, 1024)):  # declared, not run
+        larger = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+        _extern_product(extern_matmul, *larger, (m, n))
     C = _extern_product(extern_matmul, A, B, (rows, columns))
     built = tvm.compile(te.create_prim_func([A, B, C]), host_target())["main"]
     a = rng.standard_normal((rows, inner), dtype="float32")

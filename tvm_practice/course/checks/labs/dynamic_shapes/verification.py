@@ -121,11 +121,13 @@ def _expect_extents_kept(verify_over_range: Function, bounds: tuple[int, int]) -
 
 
 def _expect_each_error(verify_over_range: Function, bounds: tuple[int, int]) -> None:
-    """Each shape has an error of its own, from 1e-12 to 1e-5."""
+    """Each shape has an error of its own, from 1e-12 to 1e-5, or none."""
     made: dict[tuple[int, ...], float] = {}
 
     def draw(*shape: int) -> tuple[np.ndarray]:
-        made.setdefault(shape, float(10 ** fresh_rng().uniform(-12, -5)))
+        exact = len(made) % 3 == 1  # of some shapes nothing is wrong at all
+        error = 0.0 if exact else float(10 ** fresh_rng().uniform(-12, -5))
+        made.setdefault(shape, error)
         return (np.zeros(shape),)
 
     def run(x: np.ndarray) -> np.ndarray:
