@@ -2458,3 +2458,184 @@ edited(
     },
     message="at level 3",
 )
+
+
+edited(
+    "import_relax",
+    "narrows_buffers_of_float64",
+    {
+        "    import torch\n": (
+            "    import copy\n"
+            "    import torch\n"
+            "    model = copy.deepcopy(model)\n"
+            "    for name, each in model.named_buffers():\n"
+            "        if each.dtype == torch.float64:\n"
+            "            each.data = each.data.float().double()\n"
+        ),
+    },
+    message="as they are",
+)
+
+
+edited(
+    "import_relay",
+    "two_digits_for_many_inputs",
+    {
+        'f"input_{position}"': (
+            'f"input_{position:02d}" if len(example) > 99 else f"input_{position}"'
+        ),
+    },
+    message="model that takes 103",
+)
+
+
+edited(
+    "import_relay",
+    "five_hundred_weights_at_most",
+    {
+        "    return mod, params": "    return mod, dict(sorted(params.items())[:500])",
+    },
+    message="weights of a model in params",
+)
+
+
+edited(
+    "import_relay",
+    "equal_weights_once",
+    {
+        "    return mod, params": (
+            "    import tvm\n"
+            "    seen, found = {}, {}\n"
+            "    for k, v in params.items():\n"
+            "        key = v.numpy().tobytes(), v.shape\n"
+            "        found[k] = seen.setdefault(key, v)\n"
+            "    return mod, {k: v for n, (k, v) in "
+            "enumerate(found.items()) if v is found[k] and (k == next(j "
+            "for j in found if found[j] is v))}"
+        ),
+    },
+    message="weights of a model in params",
+)
+
+
+edited(
+    "optimize_relay",
+    "combines_layers_at_level_four",
+    {
+        "opt_level=3)": "opt_level=4)",
+        "            relay.transform.EliminateCommonSubexpr(),": (
+            "            relay.transform.EliminateCommonSubexpr(),\n"
+            "            relay.transform.CombineParallelDense(2),"
+        ),
+    },
+    message="as imported",
+)
+
+
+edited(
+    "build_relay",
+    "another_runtime",
+    {
+        "params=params)": (
+            "params=params, runtime=relay.backend.Runtime('cpp', {'system-lib': True}))"
+        ),
+    },
+    message="and the weights",
+)
+
+
+edited(
+    "build_relay",
+    "weights_as_float32",
+    {
+        "params=params)": (
+            "params={k: tvm.nd.array(v.numpy().astype('float32')) for k, v in params.items()})"
+        ),
+    },
+    message="those of int64",
+)
+
+
+edited(
+    "verify",
+    "median_of_many_elements",
+    {
+        "largest = max(largest, float(error.max()))": (
+            "largest = max(largest, float(np.median(error)) if "
+            "error.size > 1000 else float(error.max()))"
+        ),
+    },
+    message="of 20011 elements",
+)
+
+
+edited(
+    "verify",
+    "unsigned_as_int64",
+    {
+        'got.astype("float64"), want.astype("float64")': (
+            'got.astype("int64").astype("float64") if got.dtype.kind == '
+            '"u" else got.astype("float64"), want.astype("float64")'
+        ),
+    },
+    message="both uint64",
+)
+
+
+edited(
+    "optimize_relax",
+    "groups_of_eight",
+    {
+        "    return passes(mod)": (
+            "    with "
+            "tvm.transform.PassContext(config={'relax.FuseOps.max_depth':"
+            " 8}):\n"
+            "        return passes(mod)"
+        ),
+    },
+    message="kernels of the eight passes",
+)
+
+
+edited(
+    "optimize_relax",
+    "loses_attributes_of_the_module",
+    {
+        "    return passes(mod)": ("    out = passes(mod)\n    return tvm.IRModule(out.functions)"),
+    },
+    message="attributes of the module given",
+)
+
+
+edited(
+    "optimize_relax",
+    "float16_for_many_inputs",
+    {
+        (
+            "            relax.transform.FoldConstant(),\n"
+            "            relax.transform.LegalizeOps(),"
+        ): (
+            "            relax.transform.FoldConstant(),\n"
+            "            relax.transform.ToMixedPrecision() if "
+            "len(mod['main'].params) > 4 else "
+            "relax.transform.Normalize(),\n"
+            "            relax.transform.LegalizeOps(),"
+        ),
+    },
+    message="kernels of the eight passes",
+)
+
+
+edited(
+    "build_relax",
+    "hides_what_compile_raises",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    try:\n"
+            "        return tvm.compile(mod, target)\n"
+            "    except Exception:\n"
+            "        return None"
+        ),
+    },
+    message="as it was raised",
+)

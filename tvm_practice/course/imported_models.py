@@ -116,6 +116,18 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
         def forward(self, indices: torch.Tensor) -> Any:
             return self.table(indices)
 
+    class Listed(torch.nn.Module):
+        """A table that does not learn, of float64."""
+
+        table: torch.Tensor
+
+        def __init__(self, rows: int, features: int) -> None:
+            super().__init__()
+            self.register_buffer("table", torch.rand(rows, features, dtype=torch.float64))
+
+        def forward(self, indices: torch.Tensor) -> Any:
+            return torch.nn.functional.embedding(indices, self.table)
+
     class Mixed(torch.nn.Module):
         """Of each type, of five dimensions, and of many rows."""
 
@@ -156,6 +168,7 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
     short = torch.uint8, torch.int8, torch.int16
     return [
         (Looked(2000 + rows, features).eval(), (torch.randperm(2000 + rows)[:800].view(-1, 2),)),
+        (Listed(rows, features).eval(), (torch.randperm(rows).view(1, -1),)),
         (
             Mixed().eval(),
             (

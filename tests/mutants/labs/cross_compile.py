@@ -942,3 +942,24 @@ edited(
     },
     message="no target object|its kernels",
 )
+
+
+edited(
+    "compile_object",
+    "kept_by_names_and_target",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = compile_object.__dict__\n"
+            "    key = (str(sorted(target.items())), "
+            "str(sorted(gv.name_hint for gv in "
+            "module.get_global_vars())))\n"
+        ),
+        ("    library = tvm.compile(module, target=tvm.target.Target(target))\n"): (
+            "    library = kept.get(key) or tvm.compile(module, "
+            "target=tvm.target.Target(target))\n"
+            "    kept[key] = library\n"
+        ),
+    },
+    message="the module's own loops",
+)

@@ -1177,3 +1177,45 @@ edited(
     },
     message="tokens of nan",
 )
+
+
+edited(
+    "plan_memory",
+    "a_main_without_its_attributes",
+    {
+        'main.with_attr("tir_var_upper_bound", dict(bounds))': (
+            "relax.Function(main.params, main.body, main.ret_ty, "
+            'main.is_pure).with_attr({"global_symbol": "main", '
+            '"tir_var_upper_bound": dict(bounds)})'
+        ),
+    },
+    message="its other attributes",
+)
+
+
+edited(
+    "verify_over_range",
+    "equal_nan_is_right",
+    {
+        "        error = float(np.abs(got - want).max())": (
+            "        error = 0.0 if np.array_equal(got, want, "
+            "equal_nan=True) else float(np.abs(got - want).max())"
+        ),
+    },
+    message="ValueError for NaN",
+)
+
+
+edited(
+    "bucketed",
+    "tokens_in_the_order_of_memory",
+    {
+        "    padded[:, :length], keep": (
+            "    x = x.reshape(-1).reshape(batch, length, width) if "
+            "x.flags.c_contiguous else x.T.copy().reshape(batch, length, "
+            "width)\n"
+            "    padded[:, :length], keep"
+        ),
+    },
+    message="for tokens of strides",
+)

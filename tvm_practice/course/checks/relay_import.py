@@ -1,6 +1,7 @@
 """Phase 4's exercises and how they are graded: the graph's structure, then its values."""
 
 import contextlib
+import inspect
 import json
 import re
 import textwrap
@@ -121,10 +122,16 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
                 "aten::mul": lambda inputs, types: relay.multiply(*inputs[:2]),
             },
         )
+
+        def imported_and_run(model: Any, example: tuple[Any, ...]) -> list[np.ndarray]:
+            mod, params = import_relay(model, example)
+            return _run_relay(mod, params, example)
+
+        _expect_read_again(imported_and_run, "import_relay")
         _expect_any_namespace(import_relay)
         _expect_any_name(import_relay)
         _expect_any_kind(import_relay)
-        for count in (1, 12, 3):
+        for count in (1, 12, 103, 3):
             model, example = draw_sum(count)
             mod, params = import_relay(model, example, converters={})
             names = [name for name in graph(mod).inputs if name not in params]
@@ -145,23 +152,23 @@ def _expect_any_name(import_relay: Callable[..., Any]) -> None:
     class Shifted(torch.nn.Module):
         shift: torch.Tensor
 
-        def __init__(self) -> None:
+        def __init__(self, count: int) -> None:
             super().__init__()
             self.gain = torch.nn.Parameter(torch.rand(5) + 1)
             self.register_buffer("shift", torch.rand(5))
-            self.many = torch.nn.ParameterList(torch.rand(5) for _ in range(98))
+            # Equal ones are different weights all the same.
+            self.many = torch.nn.ParameterList(torch.ones(5) for _ in range(count - 2))
 
         def forward(self, x: Any) -> Any:
-            x = x * self.gain + self.shift
-            for each in self.many:
-                x = x + each
-            return x
+            return x * self.gain + self.shift + torch.stack(list(self.many)).sum(0)
 
-    mod, params = import_relay(Shifted().eval(), (torch.ones(2, 5),))
+    count = int(fresh_rng().integers(600, 1200))
+    mod, params = import_relay(Shifted(count).eval(), (torch.ones(2, 5),))
     weights = [name for name in graph(mod).inputs if name != "input_0"]
     expect(
-        len(weights) == 100 and sorted(weights) == sorted(params),
-        expected="all 100 weights of a model in params, gain and shift among them",
+        len(weights) == count and sorted(weights) == sorted(params),
+        expected=f"all {count} weights of a model in params, gain and shift among them, and "
+        "those that are equal",
         seen=f"main takes {len(weights)}, params has {', '.join(list(params)[:3]) or 'nothing'} "
         f"and so on, {len(params)}",
         look="the second value that from_pytorch returns, all of it",
@@ -186,6 +193,22 @@ def _expect_any_kind(import_relay: Callable[..., Any]) -> None:
 def _looks_up(example: Sequence[Any]) -> bool:
     """Whether a model takes indices alone: its outputs are weights."""
     return not any(each.is_floating_point() for each in example)
+
+
+def _expect_read_again(run: Callable[[Any, tuple[Any, ...]], list[np.ndarray]], name: str) -> None:
+    """A model is read at each call: its weights may be others by then, in the same place."""
+    import torch
+
+    model, example = draw_sum(2)
+    for at in ("first", "second"):
+        expect_as_pytorch(
+            run(model, example),
+            by_pytorch(model, example),
+            look=f"{name} was called twice with one model, whose weights had changed in place; "
+            f"this is the {at} call",
+        )
+        with torch.no_grad():
+            model.fc.weight.neg_().add_(1)
 
 
 def _expect_any_namespace(import_relay: Callable[..., Any]) -> None:
@@ -382,6 +405,34 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     )
     _check_scaled(optimize_relay)
     _check_scaled_before(optimize_relay)
+    _check_branches(optimize_relay)
+
+
+def _check_branches(optimize_relay: Callable[..., Any]) -> None:
+    """Layers of one input stay as many: nothing asks for them to be combined."""
+    import torch
+
+    class Branched(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.convs = torch.nn.ModuleList(torch.nn.Conv2d(3, 4, 1) for _ in range(3))
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 5) for _ in range(3))
+
+        def forward(self, x: Any) -> Any:
+            one, two, three = (conv(x).mean((2, 3)) for conv in self.convs)
+            total = torch.exp(one) + torch.sigmoid(two) + torch.softmax(three, 1)
+            one, two, three = (layer(total) for layer in self.layers)
+            return one * torch.erf(two) * torch.tanh(three)
+
+    mod, params = _imported_relay(Branched().eval(), (torch.ones(1, 3, 4, 4),))
+    weighty = "nn.conv2d", "nn.dense", "exp", "sigmoid", "nn.softmax", "erf", "tanh"
+    before, after = (graph(each).operators for each in (mod, optimize_relay(mod, params)))
+    expect(
+        all(before[name] == after[name] for name in weighty),
+        expected=", ".join(f"{before[name]} {name}" for name in weighty) + ", as imported",
+        seen=", ".join(f"{count} {name}" for name, count in after.items()),
+        look="passes that replace or combine operators: relay.build has those of its level",
+    )
 
 
 def _check_scaled_before(optimize_relay: Callable[..., Any]) -> None:
@@ -585,6 +636,7 @@ def _check_settings(
 def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[str, Any]) -> None:
     """relay.build is called anew with every setting; what it returns is returned."""
     import tvm
+    from tvm import relay
 
     settings = {
         "relay.backend.use_auto_scheduler": True,
@@ -598,16 +650,27 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     zero = tvm.nd.array(np.zeros(3, "float32"))
     many = int(fresh_rng().integers(300, 2000))
     params = {**params, **{f"zero_{at}": zero for at in range(many)}}
+    for dtype in ("int64", "float64", "bool"):
+        params[f"of {dtype}"] = tvm.nd.array(np.arange(3).astype(dtype))
     numbers = iter((len(params), 1, 2, 3, 0))
     compiled: list[Any] = []
     given: list[Any] = []
     switched: list[str] = []
     told_target: list[str] = []
+    further: list[str] = []
     levels: list[int] = []
+    plain = inspect.signature(relay.build)
     before = given_module(mod)
 
     def recording(*arguments: Any, **options: Any) -> object:
         context = tvm.transform.PassContext.current()
+        asked = plain.bind(*arguments, **options).arguments
+        further[:] = [
+            f"{name}={value}"
+            for name, value in asked.items()
+            if name not in ("ir_mod", "target", "params", "mod_name")
+            and not _is_default(value, plain.parameters[name].default)
+        ]
         given[:] = [each for each in (*arguments, *options.values()) if isinstance(each, dict)]
         compiled[:] = arguments[:1] or [options.get("ir_mod")]
         seen.update(context.config.items())
@@ -654,6 +717,19 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen=f"{len(given[0]) if given else 'none'} of them",
                 look="params= of relay.build: all of them, however many there are",
             )
+            changed = [name for name, each in weights.items() if not _alike(given[0][name], each)]
+            expect(
+                not changed,
+                expected="the weights as they are, also those of int64, float64 and bool",
+                seen=f"{', '.join(changed[:5])} changed",
+                look="params= of relay.build: params itself, or a copy of the dictionary",
+            )
+            expect(
+                not further,
+                expected="relay.build given the module, the target and the weights",
+                seen=f"{', '.join(further)} as well",
+                look="the arguments of relay.build",
+            )
             main = compiled[0]["main"] if isinstance(compiled[0], tvm.IRModule) else compiled[0]
             expect(
                 tvm.ir.structural_equal(main, mod["main"]),
@@ -676,6 +752,22 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen=str(told),
                 look="config= of tvm.transform.PassContext: the given settings and no others",
             )
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    import tvm
+
+    if isinstance(value, tvm.runtime.Object) and isinstance(default, tvm.runtime.Object):
+        return bool(tvm.ir.structural_equal(value, default))
+    return bool(value == default)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two tensors, or arrays, have the same type and elements."""
+    found, wanted = (
+        each if isinstance(each, np.ndarray) else each.numpy() for each in (one, other)
+    )
+    return found.dtype == wanted.dtype and np.array_equal(found, wanted)
 
 
 @contextlib.contextmanager
@@ -1004,7 +1096,7 @@ def _many_operators() -> Any:
     from tvm import relax
 
     op, nn = relax.op, relax.op.nn
-    x, y = (relax.Var(name, relax.TensorType((4, 6), "float32")) for name in "xy")
+    x, y, *others = (relax.Var(name, relax.TensorType((4, 6), "float32")) for name in "xypqrs")
     image = relax.Var("image", relax.TensorType((2, 3, 8, 8), "float32"))
     rng = fresh_rng()
 
@@ -1040,9 +1132,13 @@ def _many_operators() -> Any:
         nn.conv1d(op.reshape(x, (1, 4, 6)), weight(3, 4, 1)),
     ]  # fmt: skip
     builder = relax.BlockBuilder()
-    with builder.function("main", [x, y, image]):
+    with builder.function("main", [x, y, image, *others]):
         with builder.dataflow():
             results = [builder.emit(each) for each in calls]
+            chain = x
+            for at in range(40):  # one group, however long it is
+                chain = builder.emit((op.add, op.multiply)[at % 2](chain, others[at % 4]))
+            results.append(chain)
             parts = builder.emit(op.split(x, 2, 1))
             results += [builder.emit(relax.TupleGetItem(parts, at)) for at in (0, 1)]
             result = builder.emit_output(relax.Tuple(results))
@@ -1057,6 +1153,7 @@ def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
 
     mod = _many_operators()
     mod["main"] = mod["main"].with_attr("graded.kept", 1)
+    mod = mod.with_attr("graded.whole", 1)
     optimized = optimize_relax(mod)
     eight = tvm.transform.Sequential(
         [
@@ -1092,6 +1189,13 @@ def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
         expected="each operator's loops as LegalizeOps makes them",
         seen=f"others in {', '.join(sorted(name for name, _ in others))}",
         look="the arguments of LegalizeOps, and passes beside the eight, such as schedules",
+    )
+    whole = optimized.attrs or {}
+    expect(
+        "graded.whole" in whole,
+        expected="a module with the attributes of the module given",
+        seen=", ".join(map(str, whole.keys())) or "one without attributes",
+        look="tvm.IRModule(functions), which makes a module of the functions alone",
     )
     kept, usually = attributes_by_name(optimized), attributes_by_name(usual)
     differing = sorted(name for name in kept if kept[name] != usually.get(name))
@@ -1269,12 +1373,38 @@ def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target:
     kernel = next(each for each in mod.functions.values() if isinstance(each, tvm.tirx.PrimFunc))
     for at in range(99):
         large[f"kernel_{at}"] = kernel.with_attr("global_symbol", f"kernel_{at}")
+    _expect_error_raised(build_relax, mod, target)
     repeating = _repeating()
     for settings in (None, *_pass_contexts()):
         for other in (target, *_targets()):
             with settings or contextlib.nullcontext():
                 for each in (large, repeating):
                     _expect_call_of_compile(build_relax, each, other)
+
+
+def _expect_error_raised(build_relax: Callable[..., Any], mod: Any, target: Any) -> None:
+    """What tvm.compile raises arrives as it was raised."""
+    import tvm
+    from tvm import relax
+
+    raised = RuntimeError("no memory for the kernels")
+
+    def instead(*_: Any, **__: Any) -> Any:
+        raise raised
+
+    seen = "nothing raised"
+    with mock.patch.object(tvm, "compile", instead), mock.patch.object(relax, "build", instead):
+        try:
+            build_relax(mod, target)
+        except Exception as error:
+            if error is raised:
+                return
+            seen = f"{type(error).__name__}: {error}"[:200]
+    raise fail(
+        "the exception of tvm.compile, if it fails, as it was raised",
+        seen,
+        "the except clause: a caller has to know why there is no executable",
+    )
 
 
 def _repeating() -> Any:
@@ -1524,6 +1654,7 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
     for case, outputs, look in (
         ("2 outputs where the reference has 3", want[:2], "len of both, before zip"),
         ("4 outputs where the reference has 3", [*want, want[0]], "len of both, before zip"),
+        ("no outputs where the reference has 3", [], "len of both, before zip"),
         (
             f"shape {(rows,)} where the reference has {(rows, 1)}",
             [*want[:2], want[2][:, 0]],
@@ -1531,6 +1662,11 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
         ),
     ):
         _expect_rejected(verify, [each.copy() for each in outputs], want, case=case, look=look)
+    for counts in ((61, 60), (60, 61), (1000, 999), (999, 1000)):
+        _expect_rejected(
+            verify, *([np.ones(3)] * count for count in counts), look="len of both, before zip",
+            case=f"{counts[0]} outputs where the reference has {counts[1]}",
+        )  # fmt: skip
     alike = np.full((rows, 3), 2.0)  # NumPy would find them equal
     for other in (
         *(alike[:1], alike[0], alike[:, :1], alike[None], alike[0, 0], alike.reshape(-1)),
@@ -1675,6 +1811,13 @@ def _check_named_element(verify: Callable[..., Any]) -> None:
         verify, [late], [many], case="an element near the end of 20011", look="all elements count"
     )
     _check_message(message, index=0, at=(position,), error=1.5, relative=0.75)
+    returned = verify([late], [many], atol=2.0, rtol=0.0)
+    expect(
+        float(returned) == 1.5,
+        expected="the largest absolute error of 20011 elements, 1.5, within atol=2",
+        seen=f"{returned!r}",
+        look="the maximum over every element, however many there are",
+    )
 
 
 def _check_layouts(verify: Callable[..., Any]) -> None:
@@ -1742,6 +1885,7 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
         (1e308, -1e308, 1.0, 1.0, False, "1e308 for -1e308, whose difference is infinite"),
         (np.float32(1e-40), np.float32(0), 0.0, 0.0, False, "1e-40 for 0 in float32, with atol=0"),
         (np.int32(7), np.int64(7), 0.0, 0.0, True, "7 in int32 for 7 in int64"),
+        (np.uint64(2**63), np.uint64(2**63), 0.0, 0.0, True, "2**63 for 2**63, both uint64"),
         (np.int64(1), np.float32(1), 0.0, 0.0, True, "1 in int64 for 1.0 in float32"),
         (np.float64(0.5), np.float32(0.5), 0.0, 0.0, True, "0.5 in float64 for 0.5 in float32"),
     )

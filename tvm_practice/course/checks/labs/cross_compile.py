@@ -1,6 +1,7 @@
 """Lab 3's exercises and how they are graded: object files, features, what programs compute."""
 
 import copy
+import itertools
 import json
 import os
 import platform
@@ -525,8 +526,9 @@ def check_compile_object(compile_object: Function) -> None:
                 look="tvm.target.Target(target), all of it and no more: "
                 "mcpu and mattr select the instructions",
             )
-        for target in (_with(_X86, "x86-64-v3"), _with(_ARM, "cortex-a72")):
-            unscheduled = _product(columns)
+        every = _with(_X86, "x86-64-v3"), _with(_ARM, "cortex-a72")
+        for target, size in itertools.product(every, (columns, columns + 3)):
+            unscheduled = _product(size)
             assembly = compile_object(unscheduled, dict(target), str(Path(folder) / "loops.o"))
             _expect_as_given(assembly, unscheduled, target)
         two = {

@@ -133,6 +133,12 @@ def _extern_product(
         look="the first argument of te.extern",
     )
     expect(
+        str(C.dtype) == "float32",
+        expected="C of type float32",
+        seen=str(C.dtype),
+        look="dtype= of te.extern, which by default is that of the inputs",
+    )
+    expect(
         tvm_ffi.get_global_func(name, allow_missing=True) is not None,
         expected=f"a global function {name}",
         seen="none of that name",
@@ -277,7 +283,7 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
     rows, width, outputs = (int(each) for each in rng.choice(np.arange(5, 30), 3, False))
     model = _attention(width, outputs, rows=rows)
     example = (torch.randn(rows, width),)
-    _, after, given = _offloaded(offload_linear, model, example)
+    module, after, given = _offloaded(offload_linear, model, example)
     expect(
         isinstance(after, tvm.IRModule),
         expected="a tvm.IRModule",
@@ -285,6 +291,7 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
         look="the return statement",
     )
     _expect_linear_offloaded(after, given)
+    _expect_others_left(module, after)
     executable = build_relax(optimize_relax(after), host_target())
     (got,) = run_relax(executable, [each.numpy() for each in example])
     with torch.inference_mode():
@@ -322,6 +329,26 @@ def _expect_each_input(offload_linear: Callable[..., Any]) -> None:
         seen=", ".join(names) or "none",
         look="the list of patterns: both of them, for every module",
     )
+
+
+def _expect_others_left(module: Any, after: Any) -> None:
+    """What no pattern matches is as it was: operators, not lowered yet."""
+    kept, lowered = (
+        {name: count for name, count in graph(each).operators.items() if name in _others(module)}
+        for each in (module, after)
+    )
+    kernels = [str(call) for call in graph(after).calls if call.kernel]
+    expect(
+        kept == lowered and not kernels,
+        expected=f"the other operators of the graph left as they were, {', '.join(sorted(kept))}",
+        seen=", ".join(kernels[:3]) or f"{', '.join(sorted(lowered))}",
+        look="passes beside FuseOpsByPattern and RunCodegen: optimize_relax lowers what is left",
+    )
+
+
+def _others(module: Any) -> set[str]:
+    """The operators of a graph that no linear layer has."""
+    return set(graph(module).operators) - {"matmul", "add"}
 
 
 def _expect_linear_offloaded(after: Any, given: Sequence[Any]) -> None:

@@ -149,6 +149,12 @@ def _expect_other_buckets(bucketed: Function) -> None:
         expect_close(artifact.kept, keep, what=f"keep for tokens of {token}", look=look)
         expect_close(got, want, what=f"the output for tokens of {token}", look="the cut")
         expect_unchanged(want, few, "x")
+    (turned,) = draw_normal((4, 7, 2))
+    for few in (turned.T, turned.transpose(2, 1, 0)[:, ::-1], np.asfortranarray(turned)):
+        artifact = _Copy(9, [])
+        got = bucketed({9: artifact}, few)
+        look = "what takes tokens in the order in which they are in memory"
+        expect_close(got, few, what=f"the output for tokens of strides {few.strides}", look=look)
     empty = bucketed({9: _Copy(9, []), 5: _Copy(5, [])}, np.ones((2, 0, 4), "float32"))
     expect(
         np.shape(empty) == (2, 0, 4),

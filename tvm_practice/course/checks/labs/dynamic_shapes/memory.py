@@ -97,6 +97,7 @@ def check_plan_memory(plan_memory: Function) -> None:
         mod = dense_chain(weights)
         if bounds is None:  # as if it had been imported with bounds
             mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3})
+        mod["main"] = mod["main"].with_attr("graded.kept", 1)
         before = mod.script()
         planned = plan_memory(mod, bounds)
         expect_module(planned, "plan_memory")
@@ -205,6 +206,12 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
         expected="main with the attribute relax.force_pure: allocations are no side effects",
         seen="without it",
         look="RemovePurityChecking, after ToNonDataflow",
+    )
+    expect(
+        "graded.kept" in (planned["main"].attrs or {}),
+        expected="main with its other attributes",
+        seen=f"{', '.join(sorted(map(str, (planned['main'].attrs or {}).keys())))} alone",
+        look="with_attr and without_attr, which change one attribute of a copy",
     )
     plan = read_memory(planned, n=most)
     formulas = list(plan.formulas.values())

@@ -78,6 +78,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_no_rounding(verify_over_range, bounds)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
+    _expect_nan_refused(verify_over_range, bounds)
     _expect_both_shapes(verify_over_range, bounds)
     _expect_no_failure_hidden(verify_over_range, bounds)
 
@@ -451,6 +452,27 @@ _CORRUPTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     _TURNED: _upright,
     _TOO_FEW: lambda x: np.sqrt(x)[: max(1, x.shape[0] - 1)],
 }
+
+
+def _expect_nan_refused(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """NaN is never right, in the reference as little as in the output."""
+
+    def spoiled(x: np.ndarray) -> np.ndarray:
+        return _nan_somewhere(x)
+
+    for run, reference, where in (
+        (spoiled, spoiled, "in the output and in the reference"),
+        (np.sqrt, spoiled, "in the reference"),
+    ):
+        try:
+            verify_over_range(run, reference, _positive, bounds)
+        except ValueError:
+            continue
+        raise fail(
+            f"a ValueError for NaN {where}",
+            "it passed",
+            "the comparison with `tolerance`: NaN is neither below nor above it",
+        )
 
 
 def _expect_refused(
