@@ -2435,18 +2435,6 @@ edited(
 
 
 edited(
-    "import_relay",
-    "inputs_without_gradients",
-    {
-        "    import torch\n": (
-            "    import torch\n    for each in example:\n        each.requires_grad_(False)\n"
-        ),
-    },
-    message="only read",
-)
-
-
-edited(
     "build_relay",
     "the_callers_higher_level",
     {
@@ -2594,16 +2582,6 @@ edited(
         ),
     },
     message="kernels of the eight passes",
-)
-
-
-edited(
-    "optimize_relax",
-    "loses_attributes_of_the_module",
-    {
-        "    return passes(mod)": ("    out = passes(mod)\n    return tvm.IRModule(out.functions)"),
-    },
-    message="attributes of the module given",
 )
 
 

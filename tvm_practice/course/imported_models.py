@@ -54,7 +54,7 @@ def draw_model(*, outputs: int) -> tuple[Any, tuple[Any, ...]]:
     give_gradients(model)
     for part in (model, model.fc):
         part.register_forward_hook(_leaves_as_it_is)
-    image = torch.randn(batch, channels, height, width).requires_grad_()  # stays so
+    image = torch.randn(batch, channels, height, width)
     return model, (image, torch.randint(1, 9, (batch, 1)))
 
 

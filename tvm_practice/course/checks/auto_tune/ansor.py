@@ -319,7 +319,7 @@ def _expect_ansor(
 
 
 def _expect_small_population(params: dict[str, Any] | None, look: str) -> None:
-    """The parameters of a policy are those of `fast_search_params`, the population as small."""
+    """The parameters of a policy are those of `fast_search_params`, or others as small."""
     from tvm.auto_scheduler import SketchPolicy
 
     from tvm_practice.tvm_export.tuners import ansor
@@ -333,8 +333,12 @@ def _expect_small_population(params: dict[str, Any] | None, look: str) -> None:
         seen=f"{population or 'the default, 2048'}",
         look=look,
     )
-    usual = {**SketchPolicy.DEFAULT_PARAMS, **ansor.fast_search_params()}
-    others = {key: value for key, value in given.items() if key != name and value != usual[key]}
+    usual, sizes = SketchPolicy.DEFAULT_PARAMS, ansor.fast_search_params()
+    others = {
+        key: value
+        for key, value in given.items()
+        if (value > usual[key] if key in sizes else value != usual.get(key))
+    }
     expect(
         not others,
         expected="a search with the parameters of ansor.fast_search_params()",
