@@ -2617,3 +2617,36 @@ edited(
     },
     message="as it was raised",
 )
+
+
+right_edited(
+    "build_relay",
+    "names_its_defaults",
+    {
+        "target=target, params=params": (
+            "target=target, params=params, mod_name='default', "
+            "executor=relay.backend.Executor('graph'), runtime=relay.backend.Runtime('cpp')"
+        )
+    },
+)
+
+
+right_edited(
+    "import_relay",
+    "gives_the_types",
+    {"tuple(each.shape))": "(tuple(each.shape), str(each.numpy().dtype)))"},
+)
+
+
+right_edited(
+    "optimize_relax",
+    "of_a_copy",
+    {"return passes(mod)": "return passes(tvm.IRModule(mod.functions))"},
+)
+
+
+right_edited(
+    "build_relax",
+    "for_the_target_described_again",
+    {"tvm.compile(mod, target)": "tvm.compile(mod, tvm.target.Target(target.export()))"},
+)

@@ -963,3 +963,26 @@ edited(
     },
     message="the module's own loops",
 )
+
+
+right_edited(
+    "describe_target",
+    "as_llvm_says",
+    {
+        "return bool(codegen.llvm_cpu_has_features(feature, resolved))": (
+            "return codegen.llvm_cpu_has_features(feature, resolved)"
+        )
+    },
+)
+
+
+right_edited(
+    "compile_object",
+    "at_level_three",
+    {
+        "    library = tvm.compile(module, target=tvm.target.Target(target))": (
+            "    with tvm.transform.PassContext(opt_level=3):\n"
+            "        library = tvm.compile(module, tvm.target.Target(target))"
+        )
+    },
+)
