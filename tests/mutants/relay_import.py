@@ -2650,3 +2650,13 @@ right_edited(
     "for_the_target_described_again",
     {"tvm.compile(mod, target)": "tvm.compile(mod, tvm.target.Target(target.export()))"},
 )
+
+
+edited(
+    "import_relay",
+    "makes_the_model_float",
+    {
+        "model, example, check": "model.float(), example, check",
+    },
+    message="only read",
+)

@@ -986,3 +986,45 @@ right_edited(
         )
     },
 )
+
+
+edited(
+    "compile_object",
+    "keeps_large_files",
+    {
+        '    library.mod.write_to_file(path, "o")': (
+            "    import os\n"
+            "    if not os.path.exists(path) or os.path.getsize(path) < "
+            "100:\n"
+            '        library.mod.write_to_file(path, "o")'
+        ),
+    },
+    message="an object file of",
+)
+
+
+edited(
+    "c_harness",
+    "an_offset_from_the_third_on",
+    {
+        "    .ndim = {len(shape)}": (
+            "    .byte_offset = {4 if index > 2 else 0}, .ndim = {len(shape)}"
+        ),
+    },
+    message="byte_offset",
+)
+
+
+edited(
+    "cuda_source",
+    "one_of_many_functions",
+    {
+        "    [device] =": (
+            "    module = "
+            "tvm.IRModule(dict(list(module.functions.items())[:1])) if "
+            "len(module.functions) > 5 else module\n"
+            "    [device] ="
+        ),
+    },
+    message="the kernels of all",
+)

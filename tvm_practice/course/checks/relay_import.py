@@ -178,7 +178,9 @@ def _expect_any_name(import_relay: Callable[..., Any]) -> None:
 def _expect_any_kind(import_relay: Callable[..., Any]) -> None:
     """Inputs of each type, in any number; a single weight; constants as exact as PyTorch's."""
     for model, example in draw_kinds():
+        before = state(model, example)
         mod, params = import_relay(model, example)
+        expect_only_read(before, model, example)
         _expect_inputs(mod, params, example)
         weights = {name: each.detach().numpy() for name, each in model.state_dict().items()}
         _expect_weights(weights, params, numbers=True)
@@ -970,7 +972,9 @@ def _expect_kinds(import_relax: Callable[..., Any]) -> None:
     import tvm
 
     for model, example in [*draw_kinds(), draw_sum(1)]:
+        before = state(model, example)
         mod = import_relax(model, example)
+        expect_only_read(before, model, example)
         expect(
             len(graph(mod).inputs) == len(example),
             expected=f"a main function that takes {len(example)} inputs: the model's, and no "

@@ -63,7 +63,8 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     )
     _expect_drawn(verify_over_range)
     _expect_primes(verify_over_range)
-    for few in ((50,), (4, 5, 6)):  # another number of symbols, and the smallest bound
+    # Other numbers of symbols, and the smallest bound.
+    for few in ((50,), (4, 5, 6), (4, 5, 4, 4, 4, 4, 5, 4)):
         tried: list[tuple[int, ...]] = []
         verify_over_range(_noting(tried), np.sqrt, _positive, few)
         missing = set(itertools.product(*((1, bound) for bound in few))) - set(tried)
