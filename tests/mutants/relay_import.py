@@ -2259,7 +2259,7 @@ edited(
     {
         "    return mod, params": "    return mod, dict(sorted(params.items())[:60])",
     },
-    message="all 100 weights",
+    message="all [0-9]+ weights",
 )
 
 
