@@ -620,6 +620,14 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "assertions": (_asserted, (x, torch.tensor([1, 3, 0, 2]))),
         "repetitions": (_repetitions, (x, torch.tensor([1, 3, 0, 2]))),
         "extremes": (_extremes, (_not_finite(),)),
+        "common divisors": (
+            lambda x, y: tuple(
+                f(x.to(each), y.to(each))
+                for f in (torch.gcd, torch.lcm)
+                for each in (torch.int64, torch.int32, torch.int8)
+            ),
+            (torch.tensor([[0], [-12], [35], [9]]), torch.tensor([0, 18, -7, 10, 1])),
+        ),
         "places of least numbers": (_places, (torch.tensor([[0, 0, 0], [0, 9, 0], [7, 7, 7]]),)),
         "rare": (_rare, _pairs_of_rare()),
         "steps": (_steps, (torch.randn(4, 6), torch.randint(0, 9, (3, 4)))),

@@ -30,6 +30,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1", is_bessel=True),
         "nextafter.default": _next_after,
         "_int_mm.default": _int_mm,
+        "gcd.default": powers.common_divisor,
         "pow.Tensor_Tensor": powers.power,
         "bitwise_left_shift.Tensor": functools.partial(_shifted, False),
         "bitwise_right_shift.Tensor": functools.partial(_shifted, True),

@@ -112,6 +112,7 @@ def rules() -> dict[Any, Rule]:
         aten.isnan.default: _isnan,
         aten.isinf.default: _isinf,
         aten.isfinite.default: _isfinite,
+        aten.lcm.default: _common_multiple,
         aten.trunc.default: _whole(aten.trunc.default),
         aten.floor.default: _whole(aten.floor.default),
         aten.ceil.default: _whole(aten.ceil.default),
@@ -191,6 +192,17 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         return torch.div(x, y, rounding_mode="floor")
     # The least number has no magnitude in its type: what is left is taken away, and y divides.
     return torch.div(x - torch.fmod(x, y), y, rounding_mode="floor")
+
+
+def _common_multiple(x: Any, y: Any) -> Any:
+    """The least one of whole numbers; 0 where one of them is 0."""
+    import torch
+
+    dtype = torch.result_type(x, y)
+    x, y = x.to(dtype), y.to(dtype)
+    divisor = torch.gcd(x, y)
+    divisor = torch.where(divisor == 0, torch.ones_like(divisor), divisor)
+    return torch.abs(torch.div(x, divisor, rounding_mode="floor") * y)
 
 
 def _remainder(x: Any, y: Any) -> Any:
