@@ -4,10 +4,12 @@ TVM's maximum of a and b is `a > b ? a : b` on a processor, which loses a NaN in
 begin with the least finite number, which then is the maximum of minus infinities. And it folds what
 is multiplied by a constant 0 to 0, which is NaN of NaN and of infinities, and refuses to divide by
 one. The place of a maximum is -1 where all elements are the least number of their type, as zeros of
-uint8 are, because the search begins with it.
+uint8 are, because the search begins with it. No int32 is the least one to TVM, and to LLVM no
+difference overflows that TVM makes of a sum.
 
     compute_with_zeros()                    # before a module is optimized
     find_places()                           # likewise
+    compute_with_least_numbers()            # likewise
     module = with_infinite_edges(module)    # of fused functions, not scheduled yet
     module = keeping_nan(module)            # scheduled, for a processor
     func = keeping_nan_on_gpu(func, …)      # scheduled, for a GPU
@@ -46,6 +48,46 @@ def compute_with_zeros() -> None:
             return builder.call_te(function, *call.args)
 
         tvm.ir.register_op_attr(name, "FLegalize", legalized, level=11)
+
+
+@functools.cache
+def compute_with_least_numbers() -> None:
+    """From now on the least number of a type of integers can be compared with, and taken away."""
+    import tvm
+    from tvm import tirx, topi
+
+    def is_less(x: Any, least: Any) -> Any:
+        return topi.less(x, least + tirx.const(1, str(least.ty)))
+
+    functions = {
+        "relax.equal": is_less,
+        "relax.less_equal": is_less,
+        "relax.subtract": topi.bitwise_xor,  # which is the same for it
+    }
+    for name, function in functions.items():
+        usual = tvm.ir.Op.get(name).get_attr("FLegalize")
+
+        def legalized(builder: Any, call: Any, usual: Any = usual, function: Any = function) -> Any:
+            least = _least_number(call.args[1])
+            if least is None:
+                return usual(builder, call)
+            return builder.call_te(lambda x: function(x, least), call.args[0])
+
+        tvm.ir.register_op_attr(name, "FLegalize", legalized, level=11)
+
+
+def _least_number(expression: Any) -> Any | None:
+    """The constant that an expression is, if it is one number, the least of its type with signs."""
+    import numpy as np
+    import tvm
+    from tvm import tirx
+
+    if not isinstance(expression, tvm.ir.GenericConst) or expression.value.shape:
+        return None
+    dtype, value = str(expression.value.dtype), expression.value.numpy()
+    if not dtype.startswith("int") or value != np.iinfo(dtype).min:
+        return None
+    return tirx.const(int(value), dtype)
 
 
 @functools.cache

@@ -20,6 +20,7 @@ from tvm_practice.tvm_export.convolution_padding import with_own_padding
 from tvm_practice.tvm_export.division_checks import DIVISION_CHECK, with_division_checks
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import (
+    compute_with_least_numbers,
     compute_with_zeros,
     find_places,
     keeping_nan,
@@ -372,6 +373,7 @@ def optimized(
 
     compute_with_zeros()
     find_places()
+    compute_with_least_numbers()
     module = without_repeated_operands(with_quantized_operators(module, target))
     folded = with_products_in(fold_batch_normalization(module), precision)
     count = 1

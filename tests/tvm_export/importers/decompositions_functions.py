@@ -628,6 +628,10 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
             ),
             (torch.tensor([[0], [-12], [35], [9]]), torch.tensor([0, 18, -7, 10, 1])),
         ),
+        **{
+            f"ends of {dtype}": (_least_numbers, (_ends(dtype),))
+            for dtype in (torch.int64, torch.int32, torch.int8)
+        },
         "places of least numbers": (_places, (torch.tensor([[0, 0, 0], [0, 9, 0], [7, 7, 7]]),)),
         "rare": (_rare, _pairs_of_rare()),
         "steps": (_steps, (torch.randn(4, 6), torch.randint(0, 9, (3, 4)))),
@@ -751,6 +755,23 @@ def _places(x: torch.Tensor) -> Outputs:
         least, most = (x.to(dtype) + bound.min).clamp(max=bound.max), bound.max - x.to(dtype)
         found += [*least.max(1), *most.min(0), least.argmax(), most.argmin(1), (x > 9).max(1)[1]]
     return tuple(found)
+
+
+def _ends(dtype: torch.dtype) -> torch.Tensor:
+    low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    return torch.tensor([low, low + 1, 0, 1, high - 1, high], dtype=dtype)
+
+
+def _least_numbers(x: torch.Tensor) -> Outputs:
+    """Of a type of integers, and the largest: compared with, taken away, ordered."""
+    ends = torch.iinfo(x.dtype)
+    low, high = ends.min, ends.max
+    return (
+        *(x == low, x != low, x <= low, x > low, x < low + 1, x >= low + 1, x == high, x >= high),
+        *(torch.where(x == low, 1, x), x.clamp(min=low), x.clamp(max=high - 1), x.sign()),
+        *(x - low, low - x, high - x, -x, x.abs(), x * 2, x + high, x.sum(), x.cumsum(0)),
+        *(x.amax(0), x.amin(0), x.sort()[0], x >> 1, torch.bitwise_not(x), x // 3, x % -5),
+    )
 
 
 def _pairs_of_rare() -> tuple[torch.Tensor, ...]:

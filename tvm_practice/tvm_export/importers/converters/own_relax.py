@@ -164,6 +164,8 @@ def _sort(node: Any, importer: Any) -> Any:
     order_of = x
     if "float" in str(x.ty.dtype):
         order_of = importer.block_builder.emit_te(in_whole_numbers, x, primfunc_name_hint="order")
+    elif str(x.ty.dtype) in ("int8", "int16"):  # which TVM does not sort
+        order_of = emit(relax.op.astype(x, "int32"))
     order = emit(relax.op.argsort(order_of, axis, given["descending"], dtype="int64"))
     return emit(relax.Tuple([emit(relax.op.gather_elements(x, order, axis=axis)), order]))
 
