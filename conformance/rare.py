@@ -85,8 +85,11 @@ def samples(operator: Any, dtype: Any) -> list[Any]:
         pairs = [*itertools.product(values, values)]
         chosen = [pairs]
         if is_binary and not dtype.is_floating_point:
-            # PyTorch refuses to divide by 0, and its process may end where the least is by -1.
+            # PyTorch refuses to divide by 0. Its process may end where the least number is divided
+            # by -1, and its common divisors take that number for its own magnitude.
             divided = [(x, y) for x, y in pairs if y and (x, y) != (values[0], -1)]
+            if operator.name in ("gcd", "lcm"):
+                divided = [pair for pair in divided if values[0] not in pair]
             chosen = [divided, [(x, 0) for x in values]]
         made: Any = core.SampleInput
         found = []
