@@ -68,6 +68,8 @@ def test_nan_is_right_only_where_pytorch_has_it(dtype: torch.dtype) -> None:
 
     x = torch.ones(3, 4, dtype=dtype)
     assert judged(Padded(), x)["verified"]
+    with pytest.raises(ValueError, match="elements are wrong"):  # nothing was compared
+        judged(Padded(), x * torch.nan)
     for value, at in ((np.nan, 2), (1.0, 0), (np.inf, 0)):
         with pytest.raises(ValueError, match="elements are wrong"):
             judged(Padded(), x, change=put(value, at))

@@ -282,6 +282,8 @@ def verify_against_pytorch(
             raise
         errors = []
         for got, want, true in zip(outputs, reference, exact, strict=True):
+            if want.size and np.isnan(want).all():  # which says nothing of a computation
+                raise
             # Where PyTorch's own type overflows, the same infinity is right; so is NaN where it is.
             own = np.where(same(got, want), 0.0, _distance(got, true))
             theirs = np.where(same(want, true), 0.0, _distance(want, true))

@@ -103,10 +103,12 @@ def nests(rule: str) -> dict[str, str]:
     import tvm
 
     from tvm_practice.tvm_export.attention import with_attention
+    from tvm_practice.tvm_export.extremes import find_places
     from tvm_practice.tvm_export.rules import cpu as cpu_rules
     from tvm_practice.tvm_export.rules.cpu.loops import Cpu
     from tvm_practice.viz.loop_nest import format_nest, loop_nest
 
+    find_places()  # as an export, earlier in this process, may have done
     cpu = Cpu(vector_bits=256, registers=16, threads=8, cache_bytes=1 << 19)
     made = {}
     for name, (build, shapes, constants) in _cases()[rule].items():
