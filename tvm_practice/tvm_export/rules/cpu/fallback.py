@@ -16,7 +16,9 @@ def schedule_loops(func: Any, cpu: Cpu) -> Any:
                 x0_red_temp: x0_red_temp.v0 <- constant
                 x0_red_temp: x0_red_temp.v1 <- constant
         for ax0_ax1_fused in parallel(527):
-            x0_red: x0_red <- x0_red_temp.v0
+            x0_red: x0_red_intermediate <- x0_red_temp.v0
+        for ax0_ax1_fused in parallel(527):
+            T_maximum: T_maximum_intermediate <- x0_red_intermediate
 
     Raises:
         NotApplicable: no loop may run in parallel.
