@@ -42,7 +42,7 @@ def _imported(folder: str, opened: ExitStack) -> Export:
         (targets, "_require_runnable", lambda *_: None),
         (relax, "_profile", shares),
         (relax, "_runs_faster", lambda *_: True),
-        (finals, "_times", times),
+        (finals, "times_in_turns", times),
     ):
         opened.enter_context(mock.patch.object(module, name, replaced))
     request = ExportRequest(
