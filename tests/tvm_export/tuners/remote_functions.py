@@ -62,7 +62,11 @@ def tuned_elsewhere(folder: str, tuner: str) -> dict[str, Any]:
         for module in (relax, relay, targets):
             other = mock.patch.object(module, "why_not_runnable", lambda _: "code for a board")
             patched.enter_context(other)
-        for module, name in ((relax, "_profile"), (relax, "_runs_faster"), (finals, "times_in_turns")):
+        for module, name in (
+            (relax, "_profile"),
+            (relax, "_runs_faster"),
+            (finals, "times_in_turns"),
+        ):
             patched.enter_context(mock.patch.object(module, name, here))
         for module in (fallback, remote):
             patched.enter_context(mock.patch.object(module, "sent", counted))
