@@ -5,7 +5,7 @@ hundred go to tiles that do not fit the vector registers. Here the loops are tho
 `rules.cpu.contraction`, weights packed at compile time and what is fused after it in the
 write-back, and the space is what that rule has to guess: rows and width of the tile, how far the
 sum is unrolled and in how many parts it is taken, which tiles follow each other. Its guess ranks
-the tiles, and is measured first; so do searches of other functions, see `tile_transfer`.
+the tiles, and so do recorded searches of other functions, see `tile_transfer`.
 
 A candidate is the function as it was with its block annotated; it is scheduled when it is built.
 A cost model that learns from loops sees no difference between candidates: the search has none.

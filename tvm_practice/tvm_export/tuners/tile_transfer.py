@@ -26,6 +26,7 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     UNKNOWN,
     Contraction,
     TileChoice,
+    bytes_of,
     find_contraction,
     predicted_cycles,
     ranked_tiles,
@@ -40,8 +41,8 @@ _UNROLLS = (1, 2, 4, 8)
 _CONSIDERED = 2.5
 # Of a function that was searched already, so many of its fastest tiles come first.
 _KNOWN = 3
-# A tile that took this much longer than its function's fastest tells as much as one that took
-# longer still: what disturbed it was not the tile.
+# Tiles that took so many times as long as their function's fastest are left out: they may have been
+# disturbed, and no search wants them.
 _SLOWEST = 3.0
 _ROUNDS = 150
 _TREES = {
@@ -100,8 +101,8 @@ class Shape:
             transposed=found.transposed,
             grouped=found.of_group,
             lanes=cpu.lanes(found.block.body.buffer.dtype),
-            packed_bytes=_bytes(found.packed.source),
-            other_bytes=_bytes(found.other.source),
+            packed_bytes=bytes_of(found.packed.source) or 0,
+            other_bytes=bytes_of(found.other.source) or 0,
         )
 
     @classmethod
@@ -134,13 +135,6 @@ class Searched:
     @property
     def fastest(self) -> list[MeasuredTile]:
         return sorted(self.tiles, key=lambda each: each.seconds)
-
-
-def _bytes(buffer: Any) -> int:
-    import tvm
-
-    extents = [constant(each) or 0 for each in buffer.shape]
-    return math.prod(extents) * int(tvm.DataType(str(buffer.dtype)).bits) // 8
 
 
 def searched(name: str, function: Any, target: Any, times: Mapping[TileChoice, float]) -> Searched:

@@ -428,7 +428,7 @@ def block_of(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> in
     if not found.prepack or found.transposed or not found.rows or choice.both or choice.rows_first:
         return 0
     extents = {each: constant(found.extents[each]) for each in (*found.rows, found.column)}
-    other, packed = _bytes(found.other.source), _bytes(found.packed.source)
+    other, packed = bytes_of(found.other.source), bytes_of(found.packed.source)
     if None in extents.values() or other is None or packed is None:
         return 0
     return tiles_of_block(
@@ -442,7 +442,7 @@ def block_of(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> in
     )
 
 
-def _bytes(buffer: Any) -> int | None:
+def bytes_of(buffer: Any) -> int | None:
     """Of a buffer, None where an extent is open."""
     import tvm
 
