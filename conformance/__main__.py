@@ -2,6 +2,7 @@
 
 import random
 import shlex
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,11 @@ from tvm_practice import engines
 @click.option("--dtype", help="Type of the inputs, or 'all' [default: the kind's first].")
 @click.option(
     "--engine", type=click.Choice(engines.ENGINES), help="Which TVM [default: the current one]."
+)
+@click.option(
+    "--target",
+    help="What `operators` is exported for and run on, such as cuda [default: this processor]. "
+    "Only --json keeps its outcomes.",
 )
 @click.option("--samples", type=click.IntRange(min=1), help="Samples per group [default: all].")
 @click.option("--draw", type=click.IntRange(min=0), help="Try this many cases, drawn at random.")
@@ -74,6 +80,7 @@ def main(
     kinds: tuple[str, ...],
     dtype: str | None,
     engine: engines.Engine | None,
+    target: str | None,
     samples: int | None,
     draw: int | None,
     seed: int | None,
@@ -91,6 +98,8 @@ def main(
     """Try cases that others wrote; exit code 1 if one is wrong or raw."""
     if unknown := [each for each in kinds if each not in KINDS]:
         raise click.UsageError(f"no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
+    if target and (kinds != ("operators",) or page or again or more):
+        raise click.UsageError("--target is for operators, without --page, --again and --more")
     before = _outcomes_of(again or more)
     if before is not None:
         runs = [(before.kind, before.dtype, samples if more else before.samples)]
@@ -108,7 +117,7 @@ def main(
     defects = 0
     if draw is not None and seed is None:
         seed = random.SystemRandom().randrange(10**6)
-    part = _part(draw, seed, only) if before is None else before.part
+    part = _part(draw, seed, only, target) if before is None else before.part
     for kind, type_, most in runs:
         known = list(KINDS[kind].cases(type_, most))
         found = [
@@ -118,10 +127,14 @@ def main(
             and (chosen is None or each.name in chosen)
             and each.name not in known_before
         ]
+        if target:
+            found = [
+                replace(each, arguments={**each.arguments, "target": target}) for each in found
+            ]
         earlier = before.outcomes if before else ()
         kept = Kept(
             Results.of(kind, type_, most, earlier, part=part, engine=engine),
-            file or again or more or (None if draw or only else path_of(kind, type_, engine)),
+            file or again or more or (None if part else path_of(kind, type_, engine)),
             [each.name for each in known],
         )
         outcomes = try_all(
@@ -154,11 +167,12 @@ def _outcomes_of(file: Path | None) -> Results | None:
         raise click.UsageError(f"{file} holds no outcomes: {error}") from None
 
 
-def _part(draw: int | None, seed: int | None, only: str | None) -> str:
-    """The options that choose some of the cases, as they are typed."""
+def _part(draw: int | None, seed: int | None, only: str | None, target: str | None) -> str:
+    """The options that choose some of the cases or their target, as they are typed."""
     return " ".join(
         [f"--draw {draw} --seed {seed}"] * (draw is not None)
         + [f"--only {shlex.quote(only or '')}"] * (only is not None)
+        + [f"--target {shlex.quote(target or '')}"] * (target is not None)
     )
 
 

@@ -90,21 +90,25 @@ def judge(
     index: int,
     dtype: str,
     samples: Callable[[str, str], list[Any]] = samples_of,
+    target: str = "llvm",
 ) -> dict[str, Any]:
-    """Compile one operator on one of its samples and compare its outputs with PyTorch's."""
+    """Compile one operator on one of its samples and compare its outputs with PyTorch's.
+
+    PyTorch computes them on the processor, whatever the target is.
+    """
     import torch
 
     started = time.perf_counter()
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        verdict, reason = _judged(name, samples(name, dtype)[index])
+        verdict, reason = _judged(name, samples(name, dtype)[index], target)
         seconds = time.perf_counter() - started
         static = is_static(name, dtype)
     return {"verdict": verdict, "reason": reason, "seconds": seconds, "is_static": static}
 
 
-def _judged(name: str, sample: Any) -> tuple[str, str]:
+def _judged(name: str, sample: Any, target: str) -> tuple[str, str]:
     import torch
 
     from tvm_practice.engines import PlainError, active
@@ -135,7 +139,7 @@ def _judged(name: str, sample: Any) -> tuple[str, str]:
     if any(not torch.equal(*pair) for pair in _without_nan(expected, again)):
         return "left out", "it draws random numbers"
     try:
-        config = ExportConfig(example_input=tuple(tensors), engine=active())
+        config = ExportConfig(example_input=tuple(tensors), engine=active(), target=target)
         compiled = compile_pytorch_module(module, config, verify=False)  # it is judged here
         got = compiled(*tensors)
     except PlainError as refused:

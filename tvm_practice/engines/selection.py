@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import psutil
 
+from tvm_practice.engines.cuda_runtime import load_runtime
 from tvm_practice.engines.errors import BadSetting, EngineError, EngineUnavailable
 
 Engine: TypeAlias = Literal["classic", "current"]
@@ -184,6 +185,8 @@ def activate(engine: Engine) -> None:
     """
     global _active
     choose(engine)
+    if engine == CURRENT:
+        load_runtime()
     try:
         with left_for_later("torch"):
             import tvm  # noqa: F401

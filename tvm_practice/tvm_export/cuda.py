@@ -6,15 +6,16 @@ if compiler() is not None:
 """
 
 import functools
-import importlib.util
 import os
 import re
 import shutil
 import struct
+import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
+
+from tvm_practice.tvm_export import nvrtc
 
 NO_COMPILER = (
     "no CUDA compiler: install NVRTC by `pip install 'tvm-practice[gpu]'`, or NVIDIA's CUDA "
@@ -22,10 +23,20 @@ NO_COMPILER = (
 )
 KEEP_SOURCE = "TVM_COMPILE_FORCE_FALLBACK"  # TVM's switch: kernels are not compiled
 _COMPILE = "tvm_callback_cuda_compile"  # the function that TVM calls with a kernel's text
-# What NVRTC needs, of the extra `gpu`: itself, its headers, and what calls it.
-_NVRTC = "nvidia.cuda_nvrtc"
-_HEADERS = ("nvidia.cuda_runtime", "nvidia.cuda_cccl", "nvidia.cuda_nvcc")
-_BINDINGS = "cuda.bindings.nvrtc"
+# TVM has nvcc make approximate functions and quotients, and 0 of the smallest numbers; with its
+# switch, values are as near as PyTorch's. NVRTC is told nothing of it.
+_EXACT = {"TVM_CUDA_NVCC_NO_FAST_MATH": "1"}
+# What current TVM's texts take from the host's headers, which NVRTC does without.
+_FOR_NVRTC = """\
+#include <cuda/std/cstdint>
+#include <cuda/std/limits>
+using cuda::std::int8_t, cuda::std::int16_t, cuda::std::int32_t, cuda::std::int64_t;
+using cuda::std::uint8_t, cuda::std::uint16_t, cuda::std::uint32_t, cuda::std::uint64_t;
+#ifndef INFINITY
+#define INFINITY (cuda::std::numeric_limits<float>::infinity())
+#endif
+"""
+_OF_THE_HOST = "#include <cuda.h>"
 _KERNEL = 'extern "C" __global__'
 # Of the section .nv.info of a cubin: what its entries are about, and how long one is.
 _REGISTERS, _STACK = 0x2F, 0x11
@@ -85,22 +96,25 @@ def kernel_of(source: str) -> str:
 
 @functools.cache
 def compiler() -> Literal["nvrtc", "nvcc"] | None:
-    """Which CUDA compiler is here: NVRTC of the extra `gpu`, or nvcc on the path."""
-    if all(_folder(each) for each in (_NVRTC, _BINDINGS, *_HEADERS)):
+    """Which CUDA compiler is here: NVRTC with its headers, or nvcc on the path."""
+    if nvrtc.found() is not None:
         return "nvrtc"
     return "nvcc" if shutil.which("nvcc") else None
 
 
-def _folder(module: str) -> Path | None:
-    """Where a module is, or the file that it is; None if it is not installed."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return None
-    if spec is None:
-        return None
-    places = [*(spec.submodule_search_locations or ()), spec.origin]
-    return Path(str(places[0]))
+def compiles_for(arch: str) -> bool:
+    """Whether the compiler that is here knows an architecture: CUDA 13 has none before sm_75."""
+    if compiler() is None:
+        return False
+    library = nvrtc.found()
+    known = library.architectures if library is not None else _known_to_nvcc()
+    return arch.rstrip("af") in known
+
+
+@functools.cache
+def _known_to_nvcc() -> frozenset[str]:
+    listed = subprocess.run(["nvcc", "--list-gpu-code"], capture_output=True, text=True)
+    return frozenset(listed.stdout.split())
 
 
 def use_for_kernels(arch: str) -> None:
@@ -135,42 +149,37 @@ def compiled(source: str, arch: str, *, form: Literal["cubin", "ptx"] = "cubin")
     found = compiler()
     if found is None:
         raise CudaCompilerError(NO_COMPILER)
-    headers = [folder for each in _HEADERS if (folder := _folder(each))]
-    options = [f"-I{folder / 'include'}" for folder in headers] if found == "nvrtc" else []
-    compile_text = _compiled_for_classic if _is_classic() else _compiled_by_tvm
+    library = nvrtc.found()
     try:
-        return compile_text(source, arch, found, options, form, headers)
+        if found == "nvrtc" and library is not None:
+            return library.compile_text(_for_nvrtc(source), arch, form=form)
+        return _compiled_by_nvcc(source, arch, form)
     except RuntimeError as error:
         lines = str(error).strip().splitlines()
         said = [line for line in lines if re.search(r"\b(error|fatal)\b", line, re.IGNORECASE)]
         raise CudaCompilerError(f"{found}, {arch}: {(said or lines)[-1].strip()}") from error
 
 
-def _compiled_by_tvm(
-    source: str, arch: str, found: str, options: list[str], form: str, headers: list[Path]
-) -> bytes:
+def _for_nvrtc(source: str) -> str:
+    if _is_classic():
+        return source
+    kept = [line for line in source.splitlines() if line.strip() != _OF_THE_HOST]
+    return _FOR_NVRTC + "\n".join(kept)
+
+
+def _compiled_by_nvcc(source: str, arch: str, form: str) -> bytes:
     import tvm
+
+    if _is_classic():
+        from tvm.contrib import nvcc
+
+        return bytes(nvcc.compile_cuda(source, target_format=form, arch=arch))
     from tvm.support import nvcc
 
-    where = {"CUDA_PATH": str(headers[0])} if found == "nvrtc" else {}
     target = tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm")
-    with target, mock.patch.dict(os.environ, where):
-        made = nvcc.compile_cuda(
-            source, target_format=form, arch=arch, options=options, compiler=found
-        )
+    with target, mock.patch.dict(os.environ, _EXACT):
+        made = nvcc.compile_cuda(source, target_format=form, arch=arch, compiler="nvcc")
     return bytes(made)
-
-
-def _compiled_for_classic(
-    source: str, arch: str, found: str, options: list[str], form: str, _: list[Path]
-) -> bytes:
-    from tvm.contrib import nvcc
-
-    from tvm_practice.tvm_export.nvrtc import compile_text
-
-    if found == "nvrtc":
-        return compile_text(source, arch, options=options, form=form)
-    return bytes(nvcc.compile_cuda(source, target_format=form, arch=arch, options=options))
 
 
 def resources(source: str, arch: str) -> Resources:

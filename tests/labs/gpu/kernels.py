@@ -144,6 +144,22 @@ def refused(arch: str) -> str:
     return "compiled"
 
 
+def quotient_in_ptx(arch: str) -> str | None:
+    """What becomes of x / y; None without a compiler."""
+    from tvm import te
+
+    from tvm_practice.tvm_export import cuda as source
+    from tvm_practice.tvm_export.rules.gpu import schedule_default
+    from tvm_practice.tvm_export.targets import resolve_target
+
+    if source.compiler() is None:
+        return None
+    x, y = (te.placeholder((1024,), name=name) for name in "xy")
+    function = te.create_prim_func([x, y, te.compute((1024,), lambda i: x[i] / y[i])])
+    module = schedule_default(function, resolve_target(f"cuda -arch={arch}"))
+    return source.compiled(source.cuda_source(module, arch), arch, form="ptx").decode()
+
+
 def no_compiler() -> str:
     from unittest import mock
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tvm_practice import engines
-from tvm_practice.tvm_export.cuda import compiler
+from tvm_practice.tvm_export.cuda import compiler, compiles_for
 
 FUNCTIONS = "tests.labs.gpu.kernels"
 needs_nvcc = pytest.mark.skipif(
@@ -48,6 +48,17 @@ def test_an_architecture_that_the_compiler_does_not_know_is_a_line(
 ) -> None:
     said = current.call(f"{FUNCTIONS}:refused", {"arch": "sm_20"})
     assert "sm_20" in said and "\n" not in said and said != "compiled"
+
+
+def test_quotients_are_not_made_approximate(current: engines.Session) -> None:
+    """TVM asks for fast mathematics, whose quotients are two units in the last place off."""
+    text = current.call(f"{FUNCTIONS}:quotient_in_ptx", {"arch": "sm_80"})
+    assert text is None or "div.rn.f32" in text, text
+
+
+@pytest.mark.skipif(compiler() != "nvrtc", reason="needs the extra `gpu`: NVRTC")
+def test_old_and_unknown_architectures_are_known_beforehand() -> None:
+    assert compiles_for("sm_80") and compiles_for("sm_90a") and not compiles_for("sm_20")
 
 
 def test_without_a_compiler_it_is_said_how_to_get_one(current: engines.Session) -> None:

@@ -192,3 +192,81 @@ def padded_convolutions() -> dict[str, Any]:
         want = model(x).numpy()
     [got] = _in_turn(built.scheduled, [x.numpy()])
     return {"rules": built.rules, "error": float(np.abs(got - want).max())}
+
+
+def written_out() -> dict[str, Any]:
+    """Models whose operators TVM has as loops, beside PyTorch: the rules, and the largest error."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Scattered(torch.nn.Module):
+        def forward(self, x: Any, at: Any, values: Any) -> tuple[Any, ...]:
+            return x.scatter_add(0, at, values), torch.bucketize(values, x[:, 0].sort()[0])
+
+    torch.manual_seed(0)
+    # More than a thread block has threads, and not a multiple of them.
+    given = (torch.randn(300, 3), torch.randint(300, (41, 3)), torch.randn(41, 3))
+    config = ExportConfig(example_input=given, target=TARGET)
+    built = compile_pytorch_module(Scattered(), config, verify=False)
+    found = _in_turn(built.scheduled, [each.numpy() for each in given])
+    expected = [each.numpy() for each in Scattered()(*given)]
+    bound = [
+        "thread_binding" in function.script()
+        for name, function in built.scheduled.functions_items()
+        if str(name.name_hint) in built.rules
+    ]
+    return {
+        "rules": sorted(set(built.rules.values())),
+        "bound": all(bound),
+        "error": max(
+            float(np.abs(got - want).max()) for got, want in zip(found, expected, strict=True)
+        ),
+    }
+
+
+def single_terms() -> float:
+    """The error of a convolution whose sums have one term each, with a bias."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    torch.manual_seed(0)
+    model, x = torch.nn.Conv3d(1, 2, 1), torch.randn(1, 1, 4, 4, 4)
+    config = ExportConfig(example_input=(x,), target=TARGET)
+    built = compile_pytorch_module(model, config, verify=False)
+    [got] = _in_turn(built.scheduled, [x.numpy()])
+    return float(np.abs(got - model(x).detach().numpy()).max())
+
+
+def thread_blocks(rows: int, columns: int, terms: int) -> int:
+    """How many thread blocks the default schedule of a product has."""
+    from tvm import te, topi
+
+    from tvm_practice.tvm_export.rules.gpu import schedule_default
+    from tvm_practice.tvm_export.targets import resolve_target
+
+    a, b = te.placeholder((rows, terms), name="A"), te.placeholder((terms, columns), name="B")
+    function = te.create_prim_func([a, b, topi.matmul(a, b)])
+    text = schedule_default(function, resolve_target(TARGET)).script()
+    found = re.findall(r'thread_binding\((?:T\.int64\()?(\d+)\)?, thread="blockIdx', text)
+    return int(np.prod([int(each) for each in found]))
+
+
+def refused_of_values() -> str:
+    """What is said of an operator that TVM's runtime computes, on a GPU."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.errors import BadInput
+
+    class Pairs(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.combinations(x, r=2)
+
+    x = torch.randn(4)
+    try:
+        compile_pytorch_module(Pairs(), ExportConfig(example_input=(x,), target=TARGET))
+    except BadInput as error:
+        return str(error)
+    return "exported"

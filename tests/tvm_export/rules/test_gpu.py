@@ -45,6 +45,31 @@ def test_maxima_and_minima_keep_nan(session: engines.Session, dtype: str) -> Non
     assert session.call(f"{FUNCTIONS}:not_a_number", {"dtype": dtype}) == [True] * 4
 
 
+def test_loops_that_are_written_out_run_on_threads(session: engines.Session) -> None:
+    """Left on the processor they read a GPU's addresses, and the process died."""
+    made = session.call(f"{FUNCTIONS}:written_out")
+    assert "parallel_loops" in made["rules"] and made["bound"], made
+    assert made["error"] < 1e-5, made
+
+
+def test_a_sum_of_one_term_gets_its_bias_once(session: engines.Session) -> None:
+    assert session.call(f"{FUNCTIONS}:single_terms") < 1e-5
+
+
+def test_small_products_have_small_tiles(session: engines.Session) -> None:
+    """An H100 has 132 multiprocessors; TVM's one tile made 48 thread blocks of the first."""
+    blocks = [
+        session.call(f"{FUNCTIONS}:thread_blocks", {"rows": m, "columns": n, "terms": k})
+        for m, n, k in ((128, 768, 768), (128, 3072, 768), (2048, 2048, 2048))
+    ]
+    assert blocks[0] == 384 and blocks[1] >= 256 and blocks[2] == 1024, blocks
+
+
+def test_what_the_runtime_computes_is_refused(session: engines.Session) -> None:
+    said = session.call(f"{FUNCTIONS}:refused_of_values")
+    assert "alone, not cuda" in said or "depends on" in said, said
+
+
 def test_convolutions_pad_what_the_model_pads_for_them(session: engines.Session) -> None:
     made = session.call(f"{FUNCTIONS}:padded_convolutions")
     assert made["error"] < 1e-4

@@ -26,6 +26,8 @@ from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
 from tvm_practice.tvm_export.steps import Steps
 
+# Operators that TVM's runtime computes, by functions that read the processor's memory.
+_OF_THE_RUNTIME = ("nonzero", "unique")
 _WAY_OUT = f"--converters can give what it lacks, --how OPERATOR prints a template; {OTHER_TVM}"
 
 
@@ -91,10 +93,21 @@ def _import(call: Call, steps: Steps, converters: Converters) -> Any:
 
 
 def _require_host(imported: Any, target: Any) -> None:
-    """Raise Refused for a kernel that only a processor can run, on another target."""
-    for name, func in imported.functions_items():
-        if HOST_ONLY in (func.attrs or {}) and target.kind.name != "llvm":
-            raise Refused(f"{name.name_hint} has code for processors alone, not {target.kind.name}")
+    """Raise Refused for what only a processor can run, on another target."""
+    if target.kind.name == "llvm":
+        return
+    kernels = [
+        name.name_hint
+        for name, func in imported.functions_items()
+        if HOST_ONLY in (func.attrs or {})
+    ]
+    called = [
+        str(getattr(getattr(each.value, "op", None), "name", "")).removeprefix("relax.")
+        for block in imported["main"].body.blocks
+        for each in block.bindings
+    ]
+    for name in (*kernels, *(each for each in called if each in _OF_THE_RUNTIME)):
+        raise Refused(f"{name} has code for processors alone, not {target.kind.name}")
 
 
 def _import_dynamic(call: Call, converters: Converters) -> Any:

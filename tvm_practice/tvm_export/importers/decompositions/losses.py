@@ -13,11 +13,17 @@ Rule = Callable[..., Any]
 def rules() -> dict[Any, Rule]:
     """The rules by operator."""
     import torch
-    import torch.nn.modules.linear_cross_entropy  # which defines the operators
 
+    margin: dict[Any, Rule] = {
+        torch.ops.aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss
+    }
+    try:
+        import torch.nn.modules.linear_cross_entropy  # which defines the operators
+    except ModuleNotFoundError:  # before PyTorch 2.13
+        return margin
     ops = torch.ops.torch_nn
     return {
-        torch.ops.aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
+        **margin,
         ops._linear_cross_entropy_batch_chunked.default: _linear_cross_entropy,
         ops._linear_cross_entropy_batch_chunked_no_reduction.default: _each_linear_cross_entropy,
     }
