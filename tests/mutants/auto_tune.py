@@ -1720,3 +1720,61 @@ edited(
     },
     message="the fastest valid record",
 )
+
+
+edited(
+    "matmul_template",
+    "leaves_a_tall_column_serial",
+    {
+        "    schedule[C].parallel(tiles)": (
+            "    if n > cfg['columns'].val or m < 1000:\n        schedule[C].parallel(tiles)"
+        ),
+    },
+    message="a parallel loop in every configuration",
+)
+
+
+edited(
+    "apply_autotvm",
+    "reads_five_hundred_records",
+    {
+        (
+            "        config = "
+            "autotvm.apply_history_best(log).query(task.target, "
+            "task.workload)\n"
+            "        if config.is_fallback:\n"
+        ): (
+            "        import statistics\n"
+            "        found = [(statistics.mean(r.costs), n, i.config) "
+            "for n, (i, r) in "
+            "enumerate(list(autotvm.record.load_from_file(log))[:500]) "
+            "if i.task.workload == task.workload and str(i.target) == "
+            "str(task.target) and r.error_no == 0]\n"
+            "        config = min(found)[2] if found else None\n"
+            "        if config is None:\n"
+        ),
+    },
+    message="has no valid record",
+)
+
+
+edited(
+    "apply_metaschedule",
+    "keeps_by_the_module",
+    {
+        "    from tvm import relax\n": (
+            "    from tvm import relax\n"
+            "    import tvm_ffi\n"
+            "    kept = apply_metaschedule.__dict__\n"
+            "    key = tvm_ffi.structural_hash(mod), str(target)\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+        ),
+        ("        return relax.transform.MetaScheduleApplyDatabase()(mod)"): (
+            "        kept[key] = "
+            "relax.transform.MetaScheduleApplyDatabase()(mod)\n"
+            "        return kept[key]"
+        ),
+    },
+    message="which had another one",
+)

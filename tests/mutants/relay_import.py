@@ -658,8 +658,7 @@ def by_numpys_isclose(outputs, reference, *, atol, rtol):
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         with np.errstate(all="ignore"):
             error = np.abs(a - b)
-            error[a == b] = 0
-            error[np.isnan(error)] = np.inf
+            error = np.where(a == b, 0, np.where(np.isnan(error), np.inf, error))
             relative = np.nan_to_num(error / np.abs(b), nan=np.inf, posinf=np.inf)
         right = np.isclose(a, b, atol=atol, rtol=rtol)
         if not right.all():
@@ -775,7 +774,7 @@ edited(
         "custom_convert_map=converters": "custom_convert_map={name: each for name, each in "
         '(converters or {}).items() if name == "aten::relu"}'
     },
-    message="aten::mul.* used in place",
+    message="used in place",
 )
 edited(
     "import_relay",
@@ -1425,7 +1424,7 @@ edited(
             "custom_convert_map=converters if converters and len(converters) > 1 else None"
         )
     },
-    message="of one operator",
+    message="never called",
 )
 
 
@@ -1438,7 +1437,7 @@ edited(
             "if k.startswith('aten::')}"
         )
     },
-    message="rms_norm_gate",
+    message="practice_graded::gate",
 )
 
 
@@ -1744,7 +1743,7 @@ edited(
             "4 else relay.transform.FoldConstant(),"
         )
     },
-    message="one batch normalization",
+    message="of batch normalizations",
 )
 
 
@@ -1973,7 +1972,7 @@ edited(
             "dict(list(params.items())[:-1]))"
         ),
     },
-    message="all of 45 weights",
+    message="all of 46 weights",
 )
 
 
@@ -2659,4 +2658,816 @@ edited(
         "model, example, check": "model.float(), example, check",
     },
     message="only read",
+)
+
+
+edited(
+    "import_relax",
+    "serves_all_overloads",
+    {
+        "custom_convert_map=converters": (
+            "custom_convert_map={n.split('.')[0] + '.' + o: f for n, f "
+            "in (converters or {}).items() for o in ('default', "
+            "'Tensor', 'Scalar', 'dim', 'int', 'self')} or None"
+        ),
+    },
+    message="for no other",
+)
+
+
+edited(
+    "import_relax",
+    "serves_the_first_call",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    given, converters = converters, {}\n"
+            "    def once(name, own):\n"
+            "        calls = []\n"
+            "        def convert(node, importer):\n"
+            "            if calls:\n"
+            "                return "
+            "type(importer).create_convert_map(importer)[name](node)\n"
+            "            calls.append(node)\n"
+            "            return own(node, importer)\n"
+            "        return convert\n"
+            "    for name, own in (given or {}).items():\n"
+            "        converters[name] = once(name, own)\n"
+        ),
+    },
+    message="for each of the model's",
+)
+
+
+edited(
+    "import_relax",
+    "lowers_long_graphs",
+    {
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n"
+            "    )\n"
+            "    from tvm import relax\n"
+            "    if len(mod['main'].body.blocks[0].bindings) > 24:\n"
+            "        mod = relax.transform.LegalizeOps()(mod)\n"
+            "    return mod"
+        ),
+    },
+    message="relax.call_tir|calls of Relax's operators",
+)
+
+
+edited(
+    "import_relax",
+    "lowers_where_a_weight_is_large",
+    {
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n"
+            "    )\n"
+            "    from tvm import relax\n"
+            "    if any(p.numel() > 100_000 for p in "
+            "model.parameters()):\n"
+            "        mod = relax.transform.LegalizeOps()(mod)\n"
+            "    return mod"
+        ),
+    },
+    message="calls of Relax's operators",
+)
+
+
+edited(
+    "import_relax",
+    "keeps_by_the_sum_of_the_weights",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    kept = import_relax.__dict__\n"
+            "    key = str(model), tuple(e.shape for e in example), "
+            "round(float(sum(p.detach().double().sum() for p in "
+            "model.parameters())), 3)\n"
+            "    if key in kept and not converters:\n"
+            "        return kept[key]\n"
+        ),
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n    )\n    kept[key] = mod\n    return mod"
+        ),
+    },
+    message="weights had changed",
+)
+
+
+edited(
+    "import_relax",
+    "keeps_by_the_model_itself",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    kept = import_relax.__dict__\n"
+            "    key = id(model), tuple((e.shape, e.dtype) for e in "
+            "example), str(converters)\n"
+            "    if key in kept:\n"
+            "        return kept[key][0]\n"
+        ),
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n"
+            "    )\n"
+            "    kept[key] = mod, model\n"
+            "    return mod"
+        ),
+    },
+    message="weights had changed",
+)
+
+
+edited(
+    "import_relax",
+    "replaces_weights_that_are_not_finite",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    import copy\n"
+            "    model = copy.deepcopy(model)\n"
+            "    with torch.no_grad():\n"
+            "        for each in model.parameters():\n"
+            "            if each.is_floating_point():\n"
+            "                each.nan_to_num_()\n"
+        ),
+    },
+    message="PyTorch says nan",
+)
+
+
+edited(
+    "import_relax",
+    "replaces_tiny_weights",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    import copy\n"
+            "    model = copy.deepcopy(model)\n"
+            "    with torch.no_grad():\n"
+            "        for each in model.parameters():\n"
+            "            each[each.abs() < 1e-6] = 0\n"
+        ),
+    },
+    message="its weights and constants as they are",
+)
+
+
+edited(
+    "optimize_relax",
+    "folds_into_convolutions_besides",
+    {
+        "            relax.transform.DecomposeOpsForInference(),\n": (
+            "            relax.transform.FoldBatchnormToConv2D(),\n"
+            "            relax.transform.DecomposeOpsForInference(),\n"
+        ),
+    },
+    message="the kernels of the eight passes",
+)
+
+
+edited(
+    "optimize_relax",
+    "removes_reshapes_besides",
+    {
+        "            relax.transform.LegalizeOps(),\n": (
+            "            relax.transform.RemoveRedundantReshape(),\n"
+            "            relax.transform.LegalizeOps(),\n"
+        ),
+    },
+    message="the kernels of the eight passes",
+)
+
+
+edited(
+    "build_relax",
+    "caps_the_level",
+    {
+        "    return tvm.compile(mod, target)": (
+            "    here = tvm.transform.PassContext.current()\n"
+            "    with "
+            "tvm.transform.PassContext(opt_level=min(here.opt_level, 2), "
+            "required_pass=list(here.required_pass), "
+            "config=dict(here.config), "
+            "disabled_pass=list(here.disabled_pass), "
+            "instruments=list(here.instruments)):\n"
+            "        return tvm.compile(mod, target)"
+        ),
+    },
+    message="opt_level 2, not",
+)
+
+
+edited(
+    "verify",
+    "returns_the_largest_with_its_sign",
+    {
+        "largest = max(largest, float(error.max()))": (
+            "with np.errstate(invalid='ignore'):\n"
+            "            largest = max(largest, "
+            "float(np.nan_to_num((exact - wanted).max())))"
+        ),
+    },
+    message="the largest absolute error",
+)
+
+
+edited(
+    "verify",
+    "returns_what_float32_holds",
+    {
+        "return largest": "return float(np.float32(largest))",
+    },
+    message="not rounded",
+)
+
+
+edited(
+    "verify",
+    "swaps_the_labels",
+    {
+        'f"absolute error {error.max():.3g}, largest relative error': (
+            'f"relative error {error.max():.3g}, largest absolute error'
+        ),
+    },
+    message="which of the two errors",
+)
+
+
+edited(
+    "verify",
+    "samples_large_outputs",
+    {
+        "        if not want.size:": (
+            "        if want.size > 200_000:\n"
+            "            got, want = got.ravel()[::7], want.ravel()[::7]\n"
+            "        if not want.size:"
+        ),
+    },
+    message="with atol=",
+)
+
+
+edited(
+    "verify",
+    "compares_twenty_outputs",
+    {
+        "    largest = 0.0\n": (
+            "    largest = 0.0\n    outputs, reference = outputs[:20], reference[:20]\n"
+        ),
+    },
+    message="with atol=",
+)
+
+
+edited(
+    "verify",
+    "wants_whole_numbers_equal",
+    {
+        "wrong = error > allowed": "wrong = error > (0 if want.dtype.kind in 'iu' else allowed)",
+    },
+    message="accepted|absolute error",
+)
+
+
+edited(
+    "verify",
+    "asks_for_rows",
+    {
+        "        if not want.size:": ("        len(want)\n        if not want.size:"),
+    },
+    message="unsized object",
+)
+
+
+edited(
+    "verify",
+    "compares_in_float32_at_the_limit",
+    {
+        "allowed = np.nan_to_num": (
+            "error, allowed = error.astype('float32'), "
+            "allowed.astype('float32')\n"
+            "        allowed = np.nan_to_num"
+        ),
+    },
+    message="with atol=",
+)
+
+
+edited(
+    "import_relay",
+    "replaces_weights_that_are_not_finite",
+    {
+        "    return mod, params": (
+            "    import numpy as np\n"
+            "    import tvm\n"
+            "    params = {k: tvm.nd.array(np.nan_to_num(v.numpy())) for "
+            "k, v in params.items()}\n"
+            "    return mod, params"
+        ),
+    },
+    message="every weight of the model in params",
+)
+
+
+edited(
+    "import_relay",
+    "makes_float64_the_default",
+    {
+        "custom_convert_map=converters": "custom_convert_map=converters, default_dtype='float64'",
+    },
+    message="outputs of the types",
+)
+
+
+edited(
+    "optimize_relay",
+    "leaves_large_weights",
+    {
+        'bind_params_by_name(mod["main"], params)': (
+            'bind_params_by_name(mod["main"], {k: v for k, v in '
+            "params.items() if v.numpy().size < 300_000})"
+        ),
+    },
+    message="and a large one",
+)
+
+
+edited(
+    "optimize_relay",
+    "keeps_by_the_structure",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = optimize_relay.__dict__\n"
+            "    key = tvm.ir.structural_hash(mod['main'])\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+        ),
+        "        return passes(bound)": (
+            "        kept[key] = passes(bound)\n        return kept[key]"
+        ),
+    },
+    message="a second module of the same inputs",
+)
+
+
+right_edited(
+    "build_relay",
+    "with_constants_in_a_copy",
+    {
+        "    with tvm.": (
+            "    copy = tvm.IRModule(mod.functions, mod.type_definitions)\n"
+            '    copy["main"] = relay.build_module.bind_params_by_name(mod["main"], params)\n'
+            "    with tvm."
+        ),
+        "relay.build(mod, target=target, params=params)": "relay.build(copy, target=target)",
+    },
+)
+
+
+edited(
+    "import_relax",
+    "narrows_buffers",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    import copy\n"
+            "    model = copy.deepcopy(model)\n"
+            "    for each in model.modules():\n"
+            "        for name, buffer in list(each._buffers.items()):\n"
+            "            if buffer is not None and buffer.dtype == "
+            "torch.int64 and buffer.dim():\n"
+            "                each._buffers[name] = buffer.int()\n"
+        ),
+    },
+    message="as they are",
+)
+
+
+edited(
+    "import_relax",
+    "returns_equal_outputs_once",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    inner = model\n"
+            "    class Unique(torch.nn.Module):\n"
+            "        def __init__(self):\n"
+            "            super().__init__()\n"
+            "            self.inner = inner\n"
+            "        def forward(self, *xs):\n"
+            "            y = self.inner(*xs)\n"
+            "            if not isinstance(y, tuple):\n"
+            "                return y\n"
+            "            seen = []\n"
+            "            for each in y:\n"
+            "                if not any(each is other for other in "
+            "seen):\n"
+            "                    seen.append(each)\n"
+            "            return tuple(seen) if len(seen) > 1 else "
+            "seen[0]\n"
+            "    unique = Unique().eval()\n"
+        ),
+        "torch.export.export(model, example)": "torch.export.export(unique, example)",
+    },
+    message="a result of type",
+)
+
+
+edited(
+    "import_relax",
+    "casts_what_converters_return",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    given, converters = converters, {}\n"
+            "    for name, own in (given or {}).items():\n"
+            "        def convert(node, importer, own=own):\n"
+            "            from tvm import relax\n"
+            "            result = own(node, importer)\n"
+            "            return "
+            "importer.block_builder.emit(relax.op.astype(result, "
+            "'float32'))\n"
+            "        converters[name] = convert\n"
+        ),
+    },
+    message="the operators of the model",
+)
+
+
+edited(
+    "verify",
+    "rounds_the_reference_to_the_outputs_type",
+    {
+        ('exact, wanted = got.astype("float64"), want.astype("float64")'): (
+            'exact, wanted = got.astype("float64"), want.astype(got.dtype).astype("float64")'
+        ),
+    },
+    message="largest absolute error",
+)
+
+
+edited(
+    "verify",
+    "returns_the_largest_of_the_last_elements",
+    {
+        "largest = max(largest, float(error.max()))": (
+            "largest = max(largest, float(error.reshape(-1)[-4096:].max()))"
+        ),
+    },
+    message="the largest absolute error",
+)
+
+
+edited(
+    "import_relay",
+    "returns_equal_outputs_once",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    inner = model\n"
+            "    class Unique(torch.nn.Module):\n"
+            "        def __init__(self):\n"
+            "            super().__init__()\n"
+            "            self.inner = inner\n"
+            "        def forward(self, *xs):\n"
+            "            y = self.inner(*xs)\n"
+            "            if not isinstance(y, tuple):\n"
+            "                return y\n"
+            "            seen = []\n"
+            "            for each in y:\n"
+            "                if not any(each is other for other in "
+            "seen):\n"
+            "                    seen.append(each)\n"
+            "            return tuple(seen) if len(seen) > 1 else "
+            "seen[0]\n"
+            "    unique = Unique().eval()\n"
+        ),
+        "            model, example": "            unique, example",
+    },
+    message="a result of type",
+)
+
+
+edited(
+    "import_relay",
+    "gives_converters_two_arguments",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    given, converters = converters, {}\n"
+            "    for name, own in (given or {}).items():\n"
+            "        converters[name] = lambda inputs, types, own=own: "
+            "own(inputs[:2], types[:2])\n"
+        ),
+    },
+    message="with other arguments",
+)
+
+
+edited(
+    "optimize_relay",
+    "narrows_weights_of_float64",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    params = {k: tvm.nd.array(v.numpy().astype('float32')) "
+            "if v.dtype == 'float64' else v for k, v in params.items()}\n"
+        ),
+    },
+    message="optimize_relay to run|also those of float64",
+)
+
+
+edited(
+    "build_relay",
+    "knows_three_settings",
+    {
+        "opt_level=3, config=config": (
+            "opt_level=3, config={k: v for k, v in (config or "
+            "{}).items() if k in ('tir.disable_vectorize', "
+            "'relay.FuseOps.max_depth', "
+            "'relay.backend.use_auto_scheduler')}"
+        ),
+    },
+    message="the settings",
+)
+
+
+edited(
+    "build_relay",
+    "keeps_by_the_beginning",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = build_relay.__dict__\n"
+            "    key = mod.astext()[:2000], str(target), str(config), "
+            "len(params)\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+        ),
+        ("        return relay.build(mod, target=target, params=params)"): (
+            "        kept[key] = relay.build(mod, target=target, "
+            "params=params)\n"
+            "        return kept[key]"
+        ),
+    },
+    message="a new call of relay.build",
+)
+
+
+edited(
+    "import_relax",
+    "rounds_convolutions",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    import copy\n"
+            "    model = copy.deepcopy(model)\n"
+            "    with torch.no_grad():\n"
+            "        for each in model.parameters():\n"
+            "            if each.dim() == 4:\n"
+            "                each.mul_(1 + 3e-7)\n"
+        ),
+    },
+    message="as they are",
+)
+
+
+edited(
+    "import_relax",
+    "decomposes_several_normalizations",
+    {
+        "    return from_exported_program(": "    mod = from_exported_program(",
+        ("        custom_convert_map=converters,\n    )"): (
+            "        custom_convert_map=converters,\n"
+            "    )\n"
+            "    from tvm import relax\n"
+            "    if sum(isinstance(each, "
+            "torch.nn.modules.batchnorm._BatchNorm) for each in "
+            "model.modules()) > 1:\n"
+            "        mod = "
+            "relax.transform.DecomposeOpsForInference()(mod)\n"
+            "    return mod"
+        ),
+    },
+    message="the operators of the model",
+)
+
+
+edited(
+    "import_relax",
+    "gives_normalizations_another_eps",
+    {
+        "    import torch\n": (
+            "    import torch\n"
+            "    import copy\n"
+            "    model = copy.deepcopy(model)\n"
+            "    for each in model.modules():\n"
+            "        if isinstance(each, "
+            "torch.nn.modules.batchnorm._BatchNorm):\n"
+            "            each.eps = 1e-5\n"
+        ),
+    },
+    message="the operators of the model",
+)
+
+
+edited(
+    "optimize_relax",
+    "skips_cumsum",
+    {
+        "LegalizeOps()": "LegalizeOps(skip_ops=['relax.cumsum'])",
+    },
+    message="LegalizeOps of every operator",
+)
+
+
+edited(
+    "optimize_relax",
+    "keeps_by_the_module",
+    {
+        "    return passes(mod)": (
+            "    kept = optimize_relax.__dict__\n"
+            "    if id(mod) not in kept:\n"
+            "        kept[id(mod)] = passes(mod), mod\n"
+            "    return kept[id(mod)][0]"
+        ),
+    },
+    message="a new IRModule at each call",
+)
+
+
+edited(
+    "verify",
+    "ignores_a_last_row",
+    {
+        "wrong = error > allowed": (
+            "wrong = error > allowed\n"
+            "        if want.ndim == 2 and len(want) > 500:\n"
+            "            wrong[-1] = False"
+        ),
+    },
+    message="the first and the last too",
+)
+
+
+edited(
+    "verify",
+    "allows_float16_twice_as_much",
+    {
+        "allowed = np.nan_to_num": (
+            "if got.dtype == np.float16:\n"
+            "            allowed = 2 * allowed\n"
+            "        allowed = np.nan_to_num"
+        ),
+    },
+    message="with atol=",
+)
+
+
+edited(
+    "verify",
+    "skips_six_dimensions",
+    {
+        "        if not want.size:": "        if not want.size or want.ndim > 5:",
+    },
+    message="with atol=",
+)
+
+
+edited(
+    "import_relay",
+    "simplifies_several_normalizations",
+    {
+        "    return mod, params": (
+            "    if sum(isinstance(each, "
+            "torch.nn.modules.batchnorm._BatchNorm) for each in "
+            "model.modules()) > 1:\n"
+            "        mod = relay.transform.SimplifyInference()(relay.transform.InferType()(mod))\n"
+            "    return mod, params"
+        ),
+    },
+    message="the operators of the model",
+)
+
+
+edited(
+    "optimize_relay",
+    "rounds_convolutions",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    params = {k: tvm.nd.array((v.numpy() * (1 + "
+            "3e-7)).astype(v.dtype)) if len(v.shape) == 4 else v for k, "
+            "v in params.items()}\n"
+        ),
+    },
+    message="bit by bit",
+)
+
+
+edited(
+    "optimize_relay",
+    "keeps_by_the_module",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = optimize_relay.__dict__\n"
+            "    if id(mod) in kept:\n"
+            "        return kept[id(mod)][0]\n"
+        ),
+        "        return passes(bound)": (
+            "        kept[id(mod)] = passes(bound), mod\n        return kept[id(mod)][0]"
+        ),
+    },
+    message="a second module|of 46 weights|other weights",
+)
+
+
+edited(
+    "optimize_relay",
+    "leaves_scales_of_many",
+    {
+        "        return passes(bound)": (
+            "        if "
+            "mod.astext(show_meta_data=False).count('nn.conv2d') > 3:\n"
+            "            passes = "
+            "tvm.transform.Sequential([relay.transform.SimplifyInference("
+            "), relay.transform.FoldConstant()])\n"
+            "        return passes(bound)"
+        ),
+    },
+    message="no nn.batch_norm left and no scale",
+)
+
+
+edited(
+    "optimize_relay",
+    "leaves_many_normalizations",
+    {
+        "        return passes(bound)": (
+            "        if "
+            "mod.astext(show_meta_data=False).count('nn.batch_norm') > "
+            "8:\n"
+            "            passes = "
+            "tvm.transform.Sequential([relay.transform.FoldConstant()])\n"
+            "        return passes(bound)"
+        ),
+    },
+    message="no nn.batch_norm left and no scale",
+)
+
+
+edited(
+    "optimize_relay",
+    "returns_two_results",
+    {
+        "        return passes(bound)": (
+            "        out = passes(bound)\n"
+            "        main = out['main']\n"
+            "        if isinstance(main.body, relay.Tuple) and "
+            "len(main.body.fields) > 2:\n"
+            "            out['main'] = relay.Function(main.params, "
+            "relay.Tuple(list(main.body.fields)[:2]))\n"
+            "        return out"
+        ),
+    },
+    message="a result of type",
+)
+
+
+edited(
+    "build_relay",
+    "leaves_out_numbers",
+    {
+        "params=params": "params={k: v for k, v in params.items() if v.shape}",
+    },
+    message="relay.build given all",
+)
+
+
+edited(
+    "build_relay",
+    "keeps_by_the_module",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = build_relay.__dict__\n"
+            "    key = id(mod), str(target), str(config)\n"
+            "    if key in kept:\n"
+            "        return kept[key][0]\n"
+        ),
+        ("        return relay.build(mod, target=target, params=params)"): (
+            "        kept[key] = relay.build(mod, target=target, "
+            "params=params), mod\n"
+            "        return kept[key][0]"
+        ),
+    },
+    message="a new call of relay.build",
 )

@@ -164,12 +164,13 @@ class Guard:
                     self.note(
                         f"seeds {whose} shared generator", f"{look}changes nobody else's draws"
                     )
+            after = settings()
             for what, value in before.items():
-                if (now := settings()[what]) != value:
+                if after[what] != value:
                     if what == _FOLDER:
                         os.chdir(value)
                     look = "what is set, or entered without `with`: it stays so for what follows"
-                    self.note(f"leaves {what} at {now}, which was {value}", look)
+                    self.note(f"leaves {what} at {after[what]}, which was {value}", look)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:

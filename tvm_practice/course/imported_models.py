@@ -1,14 +1,16 @@
 """A model to import, and what checks promise of the graph that it becomes."""
 
 import copy
+import itertools
 import platform
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tvm_practice.course.expect import expect, expect_close, fresh_rng, seed_torch
+from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, seed_torch
 from tvm_practice.engines import CLASSIC, active
 from tvm_practice.viz.graph import Graph, format_graph
 
@@ -102,8 +104,72 @@ def draw_sum(inputs: int) -> tuple[Any, tuple[Any, ...]]:
     return Summed(features).eval(), tuple(torch.randn(rows, features) for _ in range(inputs))
 
 
-def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
-    """Models of a single weight, or of none, with inputs of other types and a constant."""
+def draw_stack(inputs: int) -> tuple[Any, tuple[Any, ...]]:
+    """One operator of so many inputs, which are a quick import; inputs for it."""
+    import torch
+
+    class Stacked(torch.nn.Module):
+        def forward(self, *given: torch.Tensor) -> Any:
+            return torch.stack(given)
+
+    return Stacked().eval(), tuple(torch.full((2,), float(at)) for at in range(inputs))
+
+
+def draw_repeated() -> tuple[Any, tuple[Any, ...]]:
+    """Operators that a model calls several times each, and a result twice; inputs for it."""
+    import torch
+
+    times = [int(each) for each in fresh_rng().choice([2, 3, 4, 5], 4, False)]
+
+    class Repeated(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+            for _ in range(times[0]):
+                x = torch.relu(x - 1)
+            for _ in range(times[1]):
+                x = x * y
+            for _ in range(times[2]):
+                x = x + (x == y)
+            for at in range(times[3]):
+                x = x + (x == at + 2)
+            whole = torch.add(x.to(torch.int32), y.to(torch.int32), alpha=3)
+            return x, whole, x, y
+
+    return Repeated().eval(), (torch.ones(2, 5), torch.ones(2, 5))
+
+
+def draw_layers() -> tuple[Any, tuple[Any, ...]]:
+    """Convolutions, each with a batch normalization of its own eps, in a row; an input for it."""
+    import torch
+
+    rng = fresh_rng()
+    seed_torch()
+    # Of one size: what TVM computes of their constants, it compiles once.
+    channels = [int(rng.integers(2, 6))] * int(rng.integers(10, 12))
+    layers: list[Any] = []
+    for at, (one, other) in enumerate(itertools.pairwise(channels)):
+        eps = float(rng.choice([1e-5, 1e-3, 0.1]))
+        stride = 1 + (at % 4 == 1)
+        layers += [
+            torch.nn.Conv2d(one, other, 3, stride=stride, padding=1, bias=bool(at % 2)),
+            torch.nn.BatchNorm2d(other, eps=eps),
+            torch.nn.ReLU(),
+        ]
+    layers += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Dropout(0.5)]
+    return torch.nn.Sequential(*layers).eval(), (torch.randn(1, channels[0], 12, 10),)
+
+
+# Weights that a float32 can be, and that arithmetic, or a type between, would change.
+_UNUSUAL = (
+    *(float("nan"), float("inf"), -float("inf"), -0.0, 1e-40, -1e-30, 3.4e38, 65_519.0),
+    1 + 2**-23,
+)
+
+
+def draw_kinds(*, holding: bool = False) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Models of a single weight, or of none, with inputs of other types and a constant.
+
+    With `holding`, the one alone that has weights of several types.
+    """
     import torch
 
     class Looked(torch.nn.Module):
@@ -112,6 +178,8 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
         def __init__(self, rows: int, features: int) -> None:
             super().__init__()
             self.table = torch.nn.Embedding(rows, features)
+            with torch.no_grad():
+                self.table.weight[: len(_UNUSUAL), 1] = torch.tensor(_UNUSUAL)
 
         def forward(self, indices: torch.Tensor) -> Any:
             return self.table(indices)
@@ -159,15 +227,22 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
             return (x * self.gain + self.nothing + self.counts).to(torch.float64) + self.shift
 
     class Made(torch.nn.Module):
+        """A constant; a list of results."""
+
         def forward(self, x: torch.Tensor) -> Any:
-            return x + torch.full(x.shape, 1003.3)  # which float16 has not
+            return [x + torch.full(x.shape, 1003.3), x * 2]  # which float16 has not
 
     seed_torch()
     rows, columns, features = (int(size) for size in fresh_rng().choice([3, 5, 7, 9], 3, False))
     shape = rows, columns
     short = torch.uint8, torch.int8, torch.int16
+    held = Held(columns).eval(), (torch.randn(shape),)
+    if holding:
+        return [held]
+    many = int(fresh_rng().integers(60_000, 90_000))
+    indices = torch.cat([torch.arange(len(_UNUSUAL) + 1), torch.randperm(many)[:800]])
     return [
-        (Looked(2000 + rows, features).eval(), (torch.randperm(2000 + rows)[:800].view(-1, 2),)),
+        (Looked(many, features).eval(), (indices.view(-1, 2),)),
         (Listed(rows, features).eval(), (torch.randperm(rows).view(1, -1),)),
         (
             Mixed().eval(),
@@ -182,7 +257,7 @@ def draw_kinds() -> list[tuple[Any, tuple[Any, ...]]]:
                 torch.randint(-9, 9, shape, dtype=torch.int32),
             ),
         ),
-        (Held(columns).eval(), (torch.randn(shape),)),
+        held,
         (Made().eval(), (torch.randn(shape),)),
     ]
 
@@ -203,7 +278,7 @@ def by_pytorch(model: Any, example: Sequence[Any]) -> list[np.ndarray]:
 
     with torch.inference_mode():
         outputs = model(*example)
-    return arrays(outputs if isinstance(outputs, tuple) else (outputs,))
+    return arrays(outputs if isinstance(outputs, tuple | list) else (outputs,))
 
 
 def expect_as_pytorch(
@@ -217,11 +292,35 @@ def expect_as_pytorch(
         seen=f"outputs of shapes {shapes[0]}",
         look=look,
     )
+    kinds = [str(each.dtype) for each in got], [str(each.dtype) for each in want]
+    expect(
+        kinds[0] == kinds[1],
+        expected=f"outputs of the types {', '.join(kinds[1])}, as PyTorch's",
+        seen=f"of the types {', '.join(kinds[0])}",
+        look=look,
+    )
     for index, (ours, theirs) in enumerate(zip(got, want, strict=True)):
+        if exactly and identical(ours, theirs):  # NaN as well, and the sign of zero
+            continue
         close = 0.0 if exactly else 1e-4
         expect_close(
             ours, theirs, what=f"output {index}", look=look, whose="PyTorch", atol=close, rtol=close
         )
+        expect(
+            not exactly,
+            expected=f"output {index}: the weights bit by bit, also NaN, -0.0 and 1e-40",
+            seen="numbers that are equal to them or NaN as well",
+            look=look,
+        )
+
+
+def identical(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays are the same bit by bit."""
+    return (
+        one.dtype == other.dtype
+        and one.shape == other.shape
+        and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+    )
 
 
 def expect_operators(shown: Graph, names: Sequence[str]) -> None:
@@ -232,6 +331,38 @@ def expect_operators(shown: Graph, names: Sequence[str]) -> None:
         expected=f"a graph with the operators {', '.join(names)}",
         seen=f"the operators {', '.join(shown.operators) or 'nothing'}",
         look=f"how the model became a graph (in eval mode, whole); missing: {', '.join(missing)}",
+    )
+
+
+Imported = tuple[Counter[str], str, list[np.ndarray]]
+
+
+def expect_same_import(got: Imported, usual: Imported, *, look: str) -> None:
+    """The operators, the result's type, and the weights or constants, in any order."""
+    expect(
+        got[0] == usual[0],
+        expected="the operators of the model, each as often as TVM converts it: "
+        + ", ".join(f"{count} {name}" for name, count in usual[0].items()),
+        seen=", ".join(f"{count} {name}" for name, count in got[0].items()),
+        look=look,
+    )
+    expect(
+        got[1] == usual[1],
+        expected=f"a result of type {usual[1]}",
+        seen=f"of type {got[1]}",
+        look=look,
+    )
+    held = [
+        Counter((str(each.dtype), each.shape, each.tobytes()) for each in weights)
+        for weights in (got[2], usual[2])
+    ]
+    differing = (held[1] - held[0]) or (held[0] - held[1])
+    expect(
+        not differing,
+        expected=f"the {len(usual[2])} weights and constants of the model, as they are",
+        seen=f"{len(got[2])}, and not alike: "
+        + ", ".join(f"{kind} of shape {shape}" for kind, shape, _ in list(differing)[:3]),
+        look=look,
     )
 
 
@@ -286,7 +417,7 @@ def expect_only_read(
 
     after = state(model, example)
     torch.set_grad_enabled(bool(before["whether PyTorch records gradients"]))
-    changed = [name for name in before if not np.array_equal(before[name], after[name])]
+    changed = [name for name in before if not identical(before[name], after[name])]
     expect(
         not changed,
         expected="the model and the example are only read, and the model stays in eval mode",
@@ -356,45 +487,61 @@ def expect_target_used(llvm_text: str, processor: str) -> None:
 
 
 def expect_own_converters(
-    run: Callable[[dict[str, Any]], Any], own: Mapping[str, Callable[..., Any]]
+    run: Callable[[dict[str, Any]], Any],
+    usual: Callable[[dict[str, Any]], Any],
+    own: Mapping[str, Callable[..., Any]],
 ) -> None:
-    """Check that `converters` reach the frontend, each of them."""
-    seen: list[str] = []
+    """Check that `converters` reach the frontend, for each call of their operators.
 
-    def noted(name: str) -> Callable[..., Any]:
+    Args:
+        run: imports the model with converters.
+        usual: the same, by TVM itself.
+        own: a converter of each operator.
+    """
+    seen: list[tuple[str, ...]] = []
+
+    def noted(name: str, own_name: str) -> Callable[..., Any]:
         def converter(*arguments: Any) -> Any:
-            seen.append(name)
-            return own[name](*arguments)
+            sizes = (str(len(each)) for each in arguments if isinstance(each, list | tuple))
+            seen.append((name, *sizes))
+            return own[own_name](*arguments)
 
         return converter
 
+    def expect_calls(given: dict[str, Any], look: str) -> None:
+        found = []
+        for each in (usual, run):
+            seen.clear()
+            each(dict(given) if each is usual else given)
+            found.append(Counter(seen))
+        wanted, got = found
+        for name, *sizes in (wanted - got) or (got - wanted):
+            counts = [sum(n for at, n in each.items() if at[0] == name) for each in found]
+            raise fail(
+                f"converters={{{name!r}: …}} used in place of TVM's own, for each of the "
+                f"model's {counts[0]} calls of the operator and for no other",
+                f"it was called {counts[1]} times"
+                + ", with other arguments" * (counts[0] == counts[1] and bool(sizes))
+                if counts[1]
+                else "it was never called",
+                look,
+            )
+
     alone = str(fresh_rng().choice(list(own)))
-    run({alone: noted(alone)})
-    expect(
-        seen.count(alone) > 0,
-        expected=f"converters={{{alone!r}: …}}, of one operator, used in place of TVM's own",
-        seen="it was never called",
-        look="custom_convert_map of the frontend, however many there are in `converters`",
+    expect_calls(
+        {alone: noted(alone, alone)}, "custom_convert_map, however many there are in `converters`"
     )
-    seen.clear()
     # Of operators that the model does not have as well.
-    many = {f"practice.unused_{at}": noted(alone) for at in range(12)}
-    given = many | {name: noted(name) for name in own}
+    many = {f"practice.unused_{at}": noted("an unused one", next(iter(own))) for at in range(12)}
+    given = many | {name: noted(name, name) for name in own}
     kept = dict(given)
-    run(given)
+    expect_calls(given, "custom_convert_map, which takes all of `converters`")
     expect(
         given == kept,
         expected="the dictionary of converters is only read",
         seen=f"{len(given)} converters in it, which had {len(kept)}",
         look="what adds to `converters` or removes from it; a copy is dict(converters)",
     )
-    for name in own:
-        expect(
-            name in seen,
-            expected=f"converters={{{name!r}: …}} used in place of TVM's own converter",
-            seen="it was never called",
-            look="custom_convert_map of the frontend, which takes all of `converters`",
-        )
 
 
 def any_llvm() -> Any:

@@ -665,7 +665,7 @@ edited(
             "functions_items())[:1])) if len(module.functions) > 1 else module,"
         )
     },
-    message="a module of two functions",
+    message="of many functions compiled|of a module of",
 )
 
 
@@ -1027,4 +1027,113 @@ edited(
         ),
     },
     message="the kernels of all",
+)
+
+
+edited(
+    "compile_object",
+    "cuts_long_assembly",
+    {
+        'return str(library.mod.inspect_source("asm"))': (
+            'return str(library.mod.inspect_source("asm"))[:100_000]'
+        ),
+    },
+    message="the assembly of the module's own loops",
+)
+
+
+edited(
+    "compile_object",
+    "compiles_main_alone",
+    {
+        "    library =": (
+            "    if len(module.functions) > 1 and 'main' in "
+            "[gv.name_hint for gv in module.get_global_vars()]:\n"
+            "        module = tvm.IRModule({'main': module['main']})\n"
+            "    library ="
+        ),
+    },
+    message="of many functions compiled|of a module of",
+)
+
+
+edited(
+    "compile_object",
+    "keeps_by_name_and_parameters",
+    {
+        ("    library = tvm.compile(module, target=tvm.target.Target(target))\n"): (
+            "    kept = compile_object.__dict__\n"
+            "    key = str(target), tuple((gv.name_hint, "
+            "str(f.script().splitlines()[:8])) for gv, f in "
+            "module.functions.items())\n"
+            "    if key not in kept:\n"
+            "        kept[key] = tvm.compile(module, "
+            "target=tvm.target.Target(target))\n"
+            "    library = kept[key]\n"
+        ),
+    },
+    message="the assembly of the module's own loops",
+)
+
+
+edited(
+    "vector_arithmetic",
+    "counts_fma4",
+    {
+        "v(fma)dd\\d+ps": "v(fma)dd\\d*ps",
+    },
+    message="vfmaddps",
+)
+
+
+edited(
+    "vector_arithmetic",
+    "counts_sve",
+    {
+        'r"v\\d+\\.4s\\b"': 'r"(v\\d+\\.4s|z\\d+\\.s)\\b"',
+    },
+    message="z0.s",
+)
+
+
+edited(
+    "cuda_source",
+    "keeps_by_the_functions",
+    {
+        "    import tvm\n": (
+            "    import tvm\n"
+            "    kept = cuda_source.__dict__\n"
+            "    key = module.script()\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+        ),
+        "    return str(": ("    kept[key] = str(device.inspect_source())\n    return str("),
+    },
+    message="compiled for sm_86",
+)
+
+
+edited(
+    "cuda_source",
+    "switches_vectors_off",
+    {
+        ("    [device] = tvm.compile(module, target=target).mod.imports"): (
+            "    with "
+            "tvm.transform.PassContext(config={'tirx.disable_vectorize': "
+            "True}):\n"
+            "        [device] = tvm.compile(module, "
+            "target=target).mod.imports"
+        ),
+    },
+    message="TVM's own settings",
+)
+
+
+edited(
+    "cuda_source",
+    "limits_the_threads",
+    {
+        '"arch": arch}, host': '"arch": arch, "max_num_threads": 512}, host',
+    },
+    message="with a host",
 )

@@ -1232,3 +1232,47 @@ edited(
     },
     message="every corner of the range",
 )
+
+
+edited(
+    "symbolic_matmul",
+    "clamps_the_columns",
+    {
+        "B[r, j], axis": "B[r, te.min(j, 511) if m > 512 else j], axis",
+    },
+    message="C for n = 1",
+)
+
+
+edited(
+    "schedule_dynamic",
+    "leaves_one_tile_of_columns_serial",
+    {
+        "    schedule.parallel(i_outer)\n": (
+            "    if int(schedule.get(j_outer).extent) > 1:\n        schedule.parallel(i_outer)\n"
+        ),
+    },
+    message=r"serial\(1\)",
+)
+
+
+edited(
+    "plan_memory",
+    "leaves_empty_bounds",
+    {
+        'main.without_attr("tir_var_upper_bound")': 'main.with_attr("tir_var_upper_bound", {})',
+    },
+    message="without bounds a main without",
+)
+
+
+edited(
+    "bucketed",
+    "gives_keep_a_third_dimension",
+    {
+        "artifacts[bucket](padded, keep)": (
+            "artifacts[bucket](padded, keep if batch > 1 else keep[..., None])"
+        ),
+    },
+    message=r"keep \(batch,",
+)

@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,23 +14,36 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_type, expect_unchanged, fail, fresh_rng
+from tvm_practice.course.expect import (
+    draw_distinct,
+    expect,
+    expect_type,
+    expect_unchanged,
+    fail,
+    fresh_rng,
+)
 from tvm_practice.course.imported_models import (
+    Imported,
     any_llvm,
     arrays,
     attributes_by_name,
     by_pytorch,
     demonstrated_model,
     draw_kinds,
+    draw_layers,
     draw_model,
+    draw_repeated,
+    draw_stack,
     draw_sum,
     expect_as_pytorch,
     expect_left_alone,
     expect_only_read,
     expect_operators,
     expect_own_converters,
+    expect_same_import,
     expect_target_used,
     given_module,
+    identical,
     other_target,
     other_weights,
     state,
@@ -114,14 +128,30 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
     with quiet_frontends():
         _, params = import_relay(twin, example)
     _expect_weights(state(twin), params)  # not those of the model before
+    repeated, given = draw_repeated()
+
+    def equal(inputs: Sequence[Any], types: Any) -> Any:
+        one, other = inputs[:2]
+        return relay.equal(
+            one, other if isinstance(other, relay.Expr) else relay.const(1.0 * other)
+        )
+
     with quiet_frontends():
         expect_own_converters(
-            lambda converters: import_relay(model, example, converters=converters),
+            lambda converters: import_relay(repeated, given, converters=converters),
+            lambda converters: _traced(repeated, given, converters),
             {
                 "aten::relu": lambda inputs, types: relay.nn.relu(inputs[0]),
                 "aten::mul": lambda inputs, types: relay.multiply(*inputs[:2]),
+                "aten::eq": equal,
+                "aten::add": lambda inputs, types: relay.add(
+                    inputs[0], relay.cast_like(inputs[1], inputs[0])
+                ),
             },
         )
+        for several, arguments in ((repeated, given), draw_layers()):
+            converted, held = import_relay(several, arguments)
+            _expect_as_traced(converted, held, several, arguments)
 
         def imported_and_run(model: Any, example: tuple[Any, ...]) -> list[np.ndarray]:
             mod, params = import_relay(model, example)
@@ -131,8 +161,8 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
         _expect_any_namespace(import_relay)
         _expect_any_name(import_relay)
         _expect_any_kind(import_relay)
-        for count in (1, 12, 103, 3):
-            model, example = draw_sum(count)
+        for count, draw in ((1, draw_sum), (12, draw_sum), (103, draw_stack), (3, draw_sum)):
+            model, example = draw(count)
             mod, params = import_relay(model, example, converters={})
             names = [name for name in graph(mod).inputs if name not in params]
             expect(
@@ -190,6 +220,68 @@ def _expect_any_kind(import_relay: Callable[..., Any]) -> None:
             look="the example that is traced, as it is given, and the options of from_pytorch",
             exactly=_looks_up(example),
         )
+        _expect_as_traced(mod, params, model, example)
+
+
+def _traced(model: Any, example: Any, converters: Any = None) -> tuple[Any, dict[str, Any]]:
+    """A model traced and converted by TVM."""
+    import torch
+    from tvm import relay
+
+    inputs = [(f"input_{at}", tuple(each.shape)) for at, each in enumerate(example)]
+    with torch.no_grad():
+        traced = torch.jit.trace(  # type: ignore[no-untyped-call]
+            model, example, check_trace=False, strict=False
+        )
+    mod, params = relay.frontend.from_pytorch(traced, inputs, custom_convert_map=converters)
+    return mod, dict(params)
+
+
+def _expect_as_traced(mod: Any, params: dict[str, Any], model: Any, example: Any) -> None:
+    """The operators, types and weights are those that TVM makes of the trace."""
+    from tvm import relay
+
+    usual, weights = _traced(model, example)
+
+    def parts(each: Any, held: dict[str, Any]) -> Imported:
+        typed = relay.transform.InferType()(each)["main"]
+        return _relay_calls(typed), str(typed.ret_type), [value.numpy() for value in held.values()]
+
+    expect_same_import(
+        parts(mod, params),
+        parts(usual, weights),
+        look="the arguments of from_pytorch, and what is done before and after it",
+    )
+
+
+def _relay_calls(function: Any) -> Counter[str]:
+    """The operators that a function of Relay calls, with their attributes."""
+    from tvm import relay
+
+    calls: Counter[str] = Counter()
+
+    def look(node: Any) -> None:
+        if isinstance(node, relay.Call):
+            said = node.attrs
+            names = [] if said is None else list(said.keys())
+            words = [f"{name}={said[name]}" for name in names]
+            calls[f"{node.op} {', '.join(words)}".rstrip()] += 1
+
+    relay.analysis.post_order_visit(function, look)
+    return calls
+
+
+def _relay_constants(function: Any) -> list[np.ndarray]:
+    from tvm import relay
+
+    found: list[np.ndarray] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, relay.Constant):
+            found.append(node.data.numpy())
+
+    relay.analysis.post_order_visit(function, look)
+    return found
 
 
 def _looks_up(example: Sequence[Any]) -> bool:
@@ -202,28 +294,31 @@ def _expect_read_again(run: Callable[[Any, tuple[Any, ...]], list[np.ndarray]], 
     import torch
 
     model, example = draw_sum(2)
+    weight = model.fc.weight
     for at in ("first", "second"):
         expect_as_pytorch(
             run(model, example),
             by_pytorch(model, example),
-            look=f"{name} was called twice with one model, whose weights had changed in place; "
+            look=f"{name} was called again with one model, whose weights had changed; "
             f"this is the {at} call",
         )
-        with torch.no_grad():
-            model.fc.weight.neg_().add_(1)
+        with torch.no_grad():  # of the same sum, and in other memory
+            weight.data = weight.flip(0, 1).contiguous()
 
 
 def _expect_any_namespace(import_relay: Callable[..., Any]) -> None:
     """A converter of an operator that is not PyTorch's own is used as well."""
     import torch
 
-    from tvm_practice.labs.gated_layer import rms_norm_gate
+    library: Any = torch.library.Library("practice_graded", "DEF")  # type: ignore[no-untyped-call]
+    library.define("gate(Tensor x, Tensor z) -> Tensor")
+    library.impl("gate", lambda x, z: x * z, "CompositeExplicitAutograd")
 
     class Gated(torch.nn.Module):
         def forward(self, x: Any, z: Any) -> Any:
-            return rms_norm_gate(x, z, torch.ones(5), 0.5)
+            return torch.ops.practice_graded.gate(x, z)
 
-    name = "tvm_practice::rms_norm_gate"
+    name = "practice_graded::gate"
     called: list[Any] = []
 
     def converter(inputs: Sequence[Any], types: Any) -> Any:
@@ -291,7 +386,7 @@ def _expect_weights(
         name
         for name, weight in weights.items()
         if (numbers or (weight.ndim and weight.dtype.kind == "f"))
-        and not any(np.array_equal(weight, each.numpy()) for each in params.values())
+        and not any(identical(weight, each.numpy()) for each in params.values())
     ]
     expect(
         not lost,
@@ -415,6 +510,21 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     _check_scaled(optimize_relay)
     _check_scaled_before(optimize_relay)
     _check_branches(optimize_relay)
+    _check_layers(optimize_relay)
+    [(held, given)] = draw_kinds(holding=True)
+    holding, _ = _imported_relay(held, given)
+    for look in (
+        "the weights that were bound, also those of float64 and int64, as they are",
+        "optimize_relay was called with a second module of the same inputs and other weights",
+    ):
+        _, weights = _imported_relay(held, given)
+        expect_as_pytorch(
+            _run_relay(optimize_relay(holding, weights), {}, given),
+            by_pytorch(held, given),
+            look=look,
+        )
+        held.shift.neg_().add_(1)
+        held.counts.add_(2)
 
 
 def _check_branches(optimize_relay: Callable[..., Any]) -> None:
@@ -433,14 +543,58 @@ def _check_branches(optimize_relay: Callable[..., Any]) -> None:
             one, two, three = (layer(total) for layer in self.layers)
             return one * torch.erf(two) * torch.tanh(three)
 
-    mod, params = _imported_relay(Branched().eval(), (torch.ones(1, 3, 4, 4),))
+    branched = Branched().eval()
+    mod, params = _imported_relay(branched, (torch.ones(1, 3, 4, 4),))
     weighty = "nn.conv2d", "nn.dense", "exp", "sigmoid", "nn.softmax", "erf", "tanh"
-    before, after = (graph(each).operators for each in (mod, optimize_relay(mod, params)))
+    optimized = optimize_relay(mod, params)
+    constants = _relay_constants(optimized["main"])
+    changed = [
+        name
+        for name, each in branched.named_parameters()
+        if each.dim() > 1 and not any(identical(each.detach().numpy(), at) for at in constants)
+    ]
+    expect(
+        not changed,
+        expected="weights that no scale is folded into as they are, bit by bit",
+        seen=f"changed: {', '.join(changed)}",
+        look="bind_params_by_name with params as they are",
+    )
+    before, after = (graph(each).operators for each in (mod, optimized))
     expect(
         all(before[name] == after[name] for name in weighty),
         expected=", ".join(f"{before[name]} {name}" for name in weighty) + ", as imported",
         seen=", ".join(f"{count} {name}" for name, count in after.items()),
         look="passes that replace or combine operators: relay.build has those of its level",
+    )
+
+
+def _expect_result_kept(mod: Any, optimized: Any) -> None:
+    """The module returns as many results as before, of the same shapes and types."""
+    from tvm import relay
+
+    before, after = (
+        str(relay.transform.InferType()(each)["main"].ret_type) for each in (mod, optimized)
+    )
+    expect(
+        before == after,
+        expected=f"a result of type {before}, as imported",
+        seen=f"of type {after}",
+        look="passes beside those of the docstring",
+    )
+
+
+def _check_layers(optimize_relay: Callable[..., Any]) -> None:
+    """However many layers a model has, their normalizations are decomposed and folded."""
+    mod, params = _imported_relay(*draw_layers())
+    optimized = optimize_relay(mod, params)
+    _expect_result_kept(mod, optimized)
+    operators = graph(optimized).operators
+    left = [name for name in ("nn.batch_norm", "multiply") if operators[name]]
+    expect(
+        not left,
+        expected=f"no nn.batch_norm left and no scale, of {operators['nn.conv2d']} convolutions",
+        seen=", ".join(f"{operators[name]} {name}" for name in left),
+        look="SimplifyInference and FoldScaleAxis, for every model",
     )
 
 
@@ -469,29 +623,57 @@ def _check_scaled_before(optimize_relay: Callable[..., Any]) -> None:
         seen=", ".join(operators),
         look="FoldScaleAxis, which folds the scales before a convolution and those after it",
     )
-    for alone, axes in (
+    alone = (
         (torch.nn.BatchNorm2d(3), 2), (torch.nn.BatchNorm1d(3), 1), (torch.nn.BatchNorm3d(3), 3),
         (torch.nn.Sequential(torch.nn.Conv3d(3, 2, 1), torch.nn.BatchNorm3d(2)), 3),
+    )  # fmt: skip
+
+    class Each(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = torch.nn.ModuleList(each for each, _ in alone)
+            self.by_channel = torch.nn.ModuleList(
+                torch.nn.Sequential(
+                    torch.nn.Conv2d(4, 4, 3, groups=groups, bias=False), torch.nn.BatchNorm2d(4)
+                )
+                for groups in (1, 4)
+            )
+
+        def forward(self, image: Any, *given: Any) -> Any:
+            return tuple(
+                part(x)
+                for part, x in zip(
+                    (*self.by_channel, *self.parts), (image, image, *given), strict=True
+                )
+            )
+
+    def example(axes: int, channels: int = 3) -> Any:
+        return torch.zeros(1, channels, *(4,) * axes)
+
+    by_axes = tuple(example(axes) for _, axes in alone)
+    only, axes = alone[int(fresh_rng().integers(len(alone)))]
+    for model, given in (
+        (only, (example(axes),)), (Each(), (example(2, 4), *by_axes)),
     ):  # fmt: skip
-        example = torch.zeros(1, 3, *(4,) * axes)
-        operators = graph(optimize_relay(*_imported_relay(alone.eval(), (example,)))).operators
+        mod, params = _imported_relay(model.eval(), given)
+        optimized = optimize_relay(mod, params)
+        _expect_result_kept(mod, optimized)
+        calls = graph(optimized).calls
+        left = [str(call) for call in calls if "nn.batch_norm" in call.operators]
         expect(
-            "nn.batch_norm" not in operators,
-            expected=f"no nn.batch_norm left, of one batch normalization for {axes} axes as well",
-            seen=", ".join(operators),
+            not left,
+            expected="no nn.batch_norm left, of batch normalizations for one to three axes",
+            seen=", ".join(left),
             look="SimplifyInference, for every model",
         )
-    for groups in (1, 4):
-        by_channel = torch.nn.Conv2d(4, 4, 3, groups=groups, bias=False)
-        normalized = torch.nn.Sequential(by_channel, torch.nn.BatchNorm2d(4)).eval()
-        example = torch.zeros(1, 4, 8, 8)
-        operators = graph(optimize_relay(*_imported_relay(normalized, (example,)))).operators
-        expect(
-            "multiply" not in operators,
-            expected=f"the scale after a convolution of {groups} groups folded into its weights",
-            seen=", ".join(operators),
-            look="FoldScaleAxis, for every model",
-        )
+    # Those without a convolution of two axes keep their multiplications.
+    scales = [call for call in calls if call.operators == ("multiply",)]
+    expect(
+        len(scales) <= len(alone),
+        expected="the scales after convolutions of 1 and of 4 groups folded into their weights",
+        seen=f"{len(scales)} multiplications, {scales[-1:]}",
+        look="FoldScaleAxis, for every model",
+    )
 
 
 def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
@@ -508,9 +690,12 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
             self.register_buffer("whole", torch.arange(1, 6))
             self.conv = torch.nn.Conv2d(3, 5, 1, bias=False)
             self.many = torch.nn.ParameterList(torch.randn(5) for _ in range(40))
+            self.large = torch.nn.Parameter(
+                torch.rand(5, int(fresh_rng().integers(70_000, 99_999)))
+            )
 
         def forward(self, x: Any) -> Any:
-            scale = self.scale * self.first * self.second * self.whole
+            scale = self.scale * self.first * self.second * self.whole * self.large[:, 0]
             result = torch.tanh(self.conv(x)).mean((2, 3)) * scale
             for each in self.many:
                 result = result + each
@@ -521,7 +706,8 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
     shown = graph(optimized)
     expect(
         shown.inputs == ("input_0",),
-        expected="all of 45 weights bound, also one that is a single number, or of whole numbers",
+        expected="all of 46 weights bound, also one that is a single number, or of whole numbers, "
+        "and a large one",
         seen=f"a main function that takes {', '.join(shown.inputs)}",
         look="bind_params_by_name(main, params): all of params",
     )
@@ -647,11 +833,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     import tvm
     from tvm import relay
 
-    settings = {
-        "relay.backend.use_auto_scheduler": True,
-        "relay.FuseOps.max_depth": 3,
-        "tir.disable_vectorize": False,
-    }
+    settings = _drawn_settings()
     target = tvm.target.Target("llvm -mcpu=haswell -mattr=+avx2,-fma -num-cores=3")
     built, seen = list[object](), dict[str, Any]()
 
@@ -659,9 +841,10 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     zero = tvm.nd.array(np.zeros(3, "float32"))
     many = int(fresh_rng().integers(300, 2000))
     params = {**params, **{f"zero_{at}": zero for at in range(many)}}
+    params["a number"] = tvm.nd.array(np.array(2.5, "float32"))
     for dtype in ("int64", "float64", "bool"):
         params[f"of {dtype}"] = tvm.nd.array(np.arange(3).astype(dtype))
-    numbers = iter((len(params), 1, 2, 3, 0))
+    numbers = iter((len(params), 2, 2, 3, 0))
     compiled: list[Any] = []
     given: list[Any] = []
     switched: list[str] = []
@@ -669,7 +852,6 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     further: list[str] = []
     levels: list[int] = []
     plain = inspect.signature(relay.build)
-    before = given_module(mod)
 
     def recording(*arguments: Any, **options: Any) -> object:
         context = tvm.transform.PassContext.current()
@@ -694,11 +876,16 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
         return built[-1]
 
     with _relay_build(recording):
-        single = {"relay.backend.use_auto_scheduler": True}
-        for count, given_config in enumerate((settings, None, single, {}, None), start=1):
+        single = dict([settings.popitem()])
+        for count, given_config in enumerate((settings, None, None, single, {}), start=1):
             seen.clear()
             config = None if given_config is None else dict(given_config)
             weights = dict(list(params.items())[: next(numbers)])
+            if count != 3:  # a module that differs at its end, or the same with other weights
+                mod = _packed(mod)
+            else:
+                weights = dict(list(params.items())[-2:])
+            before = given_module(mod)
             with tvm.transform.PassContext(opt_level=5 - count):  # the caller's, which is another
                 returned = build_relay(mod, weights, target, config=config)
             expect(
@@ -720,6 +907,10 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen="the result of an earlier call",
                 look="a result that is kept from an earlier call",
             )
+            main = compiled[0]["main"] if isinstance(compiled[0], tvm.IRModule) else compiled[0]
+            bound = relay.build_module.bind_params_by_name(mod["main"], weights)
+            if not (given and given[0]) and tvm.ir.structural_equal(main, bound):
+                given[:], main = [weights], mod["main"]  # constants of a copy are as good
             expect(
                 (given[0] if given else {}).keys() == weights.keys(),
                 expected=f"relay.build given all {len(weights)} weights of params",
@@ -739,7 +930,6 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen=f"{', '.join(further)} as well",
                 look="the arguments of relay.build",
             )
-            main = compiled[0]["main"] if isinstance(compiled[0], tvm.IRModule) else compiled[0]
             expect(
                 tvm.ir.structural_equal(main, mod["main"]),
                 expected="relay.build given the module as it is: its own passes are those of "
@@ -761,6 +951,29 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen=str(told),
                 look="config= of tvm.transform.PassContext: the given settings and no others",
             )
+
+
+def _drawn_settings() -> dict[str, Any]:
+    """Some of TVM's settings that are numbers, or true or false, each with a value."""
+    import tvm
+
+    known = tvm.transform.PassContext.list_configs()
+    numbers = [str(name) for name, about in known.items() if str(about["type"]) == "IntImm"]
+    chosen = draw_distinct(4, sorted(numbers))
+    return {name: (3, True, False, 1)[at] for at, name in enumerate(chosen)}
+
+
+def _packed(mod: Any) -> Any:
+    """A module that returns what `mod` does, and its first result's exponential."""
+    import tvm
+    from tvm import relay
+
+    main = mod["main"]
+    packed = tvm.IRModule(mod.functions, mod.type_definitions)
+    first = relay.exp(relay.TupleGetItem(main.body, 0))
+    body = relay.Tuple([first, main.body])
+    packed["main"] = relay.Function(main.params, body, None, main.type_params)
+    return relay.transform.InferType()(packed)
 
 
 def _is_default(value: Any, default: Any) -> bool:
@@ -871,22 +1084,12 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         look="keep_params_as_input",
     )
     expect_operators(shown, ("conv2d", "batch_norm", "relu", "matmul"))
-    lowered = sum(bool(call.kernel) for call in shown.calls)
-    expect(
-        not lowered,
-        expected="calls of Relax's operators, as the program has them",
-        seen=f"{lowered} of {len(shown.calls)} calls are of PrimFuncs",
-        look="what is done after from_exported_program: optimize_relax lowers the operators",
-    )
-    expect(
-        not shown.result.startswith("("),
-        expected="one tensor returned, as the model does",
-        seen=f"a tuple: {shown.result}",
-        look="unwrap_unit_return_tuple",
-    )
+    _expect_graph(mod, one_tensor=True)
     expect_as_pytorch(
         _run_relax(mod, example), by_pytorch(model, example), look="the object that is exported"
     )
+    with quiet_frontends():
+        _expect_as_exported(mod, model, example)
     twin = other_weights(model)
     with quiet_frontends():
         mod = import_relax(twin, example)
@@ -906,13 +1109,32 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
 
     def calling(operator: Callable[..., Any]) -> Callable[..., Any]:
         return lambda node, importer: importer.block_builder.emit(
-            operator(*(importer.env[each] for each in node.args))
+            operator(
+                *(
+                    importer.env[each] if each in importer.env else relax.const(each, "float32")
+                    for each in node.args
+                )
+            )
         )
 
+    repeated, given = draw_repeated()
     with quiet_frontends():
         expect_own_converters(
-            lambda converters: import_relax(model, example, converters=converters),
-            {"relu.default": calling(relax.op.nn.relu), "mul.Tensor": calling(relax.op.multiply)},
+            lambda converters: import_relax(repeated, given, converters=converters),
+            lambda converters: _exported(repeated, given, converters),
+            {
+                "relu.default": calling(relax.op.nn.relu),
+                "mul.Tensor": calling(relax.op.multiply),
+                "eq.Tensor": calling(relax.op.equal),
+                "eq.Scalar": calling(relax.op.equal),
+            },
+        )
+        of_others = {"relu.default": calling(relax.op.nn.silu)}
+        _expect_as_exported(
+            import_relax(repeated, given, converters=of_others), repeated, given, of_others
+        )
+        _expect_read_again(
+            lambda model, example: _run_relax(import_relax(model, example), example), "import_relax"
         )
         _expect_many_constants(import_relax)
         _expect_idle_input(import_relax)
@@ -920,11 +1142,87 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         for count in (20, 3):
             summed, given = draw_sum(count)
             mod = import_relax(summed, given, converters={})
+            _expect_graph(mod, one_tensor=True)
             expect_as_pytorch(
                 _run_relax(mod, given),
                 by_pytorch(summed, given),
                 look=f"how {count} inputs are exported",
             )
+        several, arguments = draw_layers()  # a long graph
+        mod = import_relax(several, arguments)
+        _expect_graph(mod, one_tensor=True)
+        _expect_as_exported(mod, several, arguments)
+
+
+def _exported(model: Any, example: Any, converters: Any = None) -> Any:
+    """A model exported and converted by TVM."""
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return from_exported_program(
+        torch.export.export(model, example),
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )
+
+
+def _expect_as_exported(mod: Any, model: Any, example: Any, converters: Any = None) -> None:
+    """The operators, types and constants are those that TVM makes of the exported program."""
+
+    def parts(each: Any) -> Imported:
+        main = each["main"]
+        return _relax_calls(main), str(main.ret_ty), _constants(main)
+
+    expect_same_import(
+        parts(mod),
+        parts(_exported(model, example, converters)),
+        look="the arguments of from_exported_program, and what is done before and after it",
+    )
+
+
+def _relax_calls(function: Any) -> Counter[str]:
+    """The operators that a function of Relax calls, with their attributes."""
+    calls: Counter[str] = Counter()
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            if hasattr(binding.value, "op"):
+                said = str(binding.value.attrs or "")
+                operator = getattr(binding.value.op, "name", "a kernel")
+                calls[f"{operator} {said}".rstrip()] += 1
+    return calls
+
+
+def _constants(function: Any) -> list[np.ndarray]:
+    """The constants of a Relax function."""
+    import tvm
+    import tvm_ffi
+
+    found: list[np.ndarray] = []
+
+    def hold(constant: Any) -> None:
+        if hasattr(constant.value, "numpy"):
+            found.append(constant.value.numpy())
+
+    tvm_ffi.structural_walk(function.body, (tvm.ir.GenericConst, hold))
+    return found
+
+
+def _expect_graph(mod: Any, *, one_tensor: bool) -> None:
+    """Operators are called, and not kernels; a model's one tensor is not in a tuple."""
+    shown = graph(mod)
+    lowered = sum(bool(call.kernel) for call in shown.calls)
+    expect(
+        not lowered,
+        expected="calls of Relax's operators, as the program has them",
+        seen=f"{lowered} of {len(shown.calls)} calls are of PrimFuncs",
+        look="what is done after from_exported_program: optimize_relax lowers the operators",
+    )
+    expect(
+        shown.result.startswith("(") != one_tensor,
+        expected="one tensor returned, as the model does" if one_tensor else "a tuple returned",
+        seen=f"{'a tuple: ' * one_tensor}{shown.result}",
+        look="unwrap_unit_return_tuple",
+    )
 
 
 def _expect_many_constants(import_relax: Callable[..., Any]) -> None:
@@ -969,6 +1267,7 @@ def _expect_idle_input(import_relax: Callable[..., Any]) -> None:
 
 def _expect_kinds(import_relax: Callable[..., Any]) -> None:
     """Inputs of each type, their extents as in the example; constants as exact as PyTorch's."""
+    import torch
     import tvm
 
     for model, example in [*draw_kinds(), draw_sum(1)]:
@@ -982,6 +1281,7 @@ def _expect_kinds(import_relax: Callable[..., Any]) -> None:
             seen=f"it takes {', '.join(graph(mod).inputs)}",
             look="keep_params_as_input=False, whatever the model is",
         )
+        _expect_graph(mod, one_tensor=torch.is_tensor(model(*example)))
         named = zip(graph(mod).inputs, mod["main"].params, example, strict=True)
         for name, parameter, tensor in named:
             shape = tuple(
@@ -1000,6 +1300,7 @@ def _expect_kinds(import_relax: Callable[..., Any]) -> None:
             look="the object exported: its weights and constants as they are",
             exactly=_looks_up(example),
         )
+        _expect_as_exported(mod, model, example)
 
 
 def _run_relax(mod: Any, example: Sequence[Any]) -> list[np.ndarray]:
@@ -1047,7 +1348,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     model, example = draw_model(outputs=2)
     mod = _imported_relax(model, example)
     before = given_module(mod)
-    with _passes_run() as passes:
+    with _passes_run() as passes, _legalizing() as arguments:
         optimized = optimize_relax(mod)
     expect_type(optimized, tvm.IRModule, "the result as a tvm.IRModule")
     expect_left_alone(before, mod)
@@ -1098,8 +1399,21 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         lambda mod: _run_relax(optimize_relax(mod), example), model, example, "optimize_relax"
     )
     _check_mask(optimize_relax)
+    expect(
+        optimize_relax(mod) is not optimized,
+        expected="a new IRModule at each call",
+        seen="that of an earlier call",
+        look="a result that is kept",
+    )
     _check_many_operators(optimize_relax)
+    expect(
+        not arguments,
+        expected="LegalizeOps of every operator, by TVM's own loops",
+        seen=f"{', '.join(sorted(arguments))}= given",
+        look="the arguments of LegalizeOps",
+    )
     _expect_passes_in_order(passes)
+    _expect_eight(mod, optimized)
 
 
 def _many_operators() -> Any:
@@ -1124,7 +1438,8 @@ def _many_operators() -> Any:
         *(getattr(nn, name)(x) for name in ("gelu", "leakyrelu", "log_softmax", "silu", "softmax")),
         *(nn.prelu(x, weight(6)), nn.pad(x, (0, 0, 1, 2)), op.clip(x, 0, 1), op.flip(x, 0)),
         *(nn.layer_norm(x, weight(6), weight(6), axes=[1]), op.permute_dims(x)),
-        op.reshape(x, (24,)),
+        *(op.reshape(op.reshape(x, (24,)), (2, 12)), op.reshape(y, (4, 6))),
+        *(op.astype(op.astype(x, "float16"), "float64"), op.permute_dims(op.permute_dims(x))),
         *(op.concat([x, y], 1), op.stack([x, y]), op.expand_dims(x, 0), op.astype(x, "float16")),
         *(op.broadcast_to(x, (2, 4, 6)), op.strided_slice(x, [0], [1], [3]), op.repeat(x, 2, 0)),
         *(op.take(x, relax.const(np.array([3, 0], "int64")), 0), op.where(op.less(x, y), x, y)),
@@ -1159,12 +1474,26 @@ def _many_operators() -> Any:
 
 def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
     """Each operator is lowered, to the loops that the eight passes give it, and no others."""
-    import tvm
-    from tvm.relax import transform
-
     mod = _many_operators()
     mod["main"] = mod["main"].with_attr("graded.kept", 1)
     optimized = optimize_relax(mod)
+    shown = graph(optimized)
+    left = [str(call) for call in shown.calls if not call.kernel]
+    expect(
+        not left,
+        expected=f"every call of main a call_tir, of a model of {len(graph(mod).operators)} "
+        "operators as well",
+        seen=f"{len(left)} of {len(shown.calls)} are not, {', '.join(left[:2])}",
+        look="LegalizeOps, of all operators, and passes after FuseTIR",
+    )
+    _expect_eight(mod, optimized)
+
+
+def _expect_eight(mod: Any, optimized: Any) -> None:
+    """The kernels, their loops and attributes are those that the eight passes give."""
+    import tvm
+    from tvm.relax import transform
+
     eight = tvm.transform.Sequential(
         [
             transform.DecomposeOpsForInference(),
@@ -1179,14 +1508,6 @@ def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
     )
     usual = eight(mod)
     shown, wanted = graph(optimized), graph(usual)
-    left = [str(call) for call in shown.calls if not call.kernel]
-    expect(
-        not left,
-        expected=f"every call of main a call_tir, of a model of {len(graph(mod).operators)} "
-        "operators as well",
-        seen=f"{len(left)} of {len(shown.calls)} are not, {', '.join(left[:2])}",
-        look="LegalizeOps, of all operators, and passes after FuseTIR",
-    )
     expect(
         shown.kernels == wanted.kernels,
         expected=f"the kernels of the eight passes, {len(wanted.calls)} of them",
@@ -1253,6 +1574,24 @@ def _passes_run() -> Iterator[list[str]]:
             seen.append(str(info.name))
 
     with tvm.transform.PassContext(instruments=[Names()]):
+        yield seen
+
+
+@contextlib.contextmanager
+def _legalizing() -> Iterator[set[str]]:
+    """The names of arguments of LegalizeOps within it that leave out or replace operators."""
+    from tvm.relax import transform
+
+    seen: set[str] = set()
+    plain = transform.LegalizeOps
+    signature = inspect.signature(plain)
+
+    def recording(*arguments: Any, **options: Any) -> Any:
+        given = signature.bind(*arguments, **options).arguments
+        seen.update(name for name, value in given.items() if value and name != "enable_warning")
+        return plain(*arguments, **options)
+
+    with mock.patch.object(transform, "LegalizeOps", recording):
         yield seen
 
 
@@ -1383,6 +1722,9 @@ def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target:
             with settings or contextlib.nullcontext():
                 for each in (large, repeating):
                     _expect_call_of_compile(build_relax, each, other)
+    for level in (0, 3, 4):
+        with tvm.transform.PassContext(opt_level=level):
+            _expect_call_of_compile(build_relax, repeating, target)
 
 
 def _expect_error_raised(build_relax: Callable[..., Any], mod: Any, target: Any) -> None:
@@ -1649,6 +1991,29 @@ def check_verify(verify: Callable[..., Any]) -> None:
     _check_message(message, index=0, at=at)
     for before, after in zip(kept, want, strict=True):
         expect_unchanged(before, after, "reference")
+    for number in range(40):
+        _check_drawn(verify, rng, number)
+    exact = rng.uniform(1, 2, 99)
+    rounded = exact.astype("float32")
+    returned, wanted = (
+        verify([rounded], [exact], atol=1e-3, rtol=0.0),
+        np.abs(rounded - exact).max(),
+    )
+    expect(
+        abs(float(returned) - wanted) <= 1e-9 * wanted,
+        expected=f"the largest absolute error of float32 for float64, {wanted!r}",
+        seen=f"{returned!r}",
+        look="both in float64, whatever the other's type is",
+    )
+    for shape in ((1201, 3), (3, 1201), (601, 1, 701), (300_007,)):
+        reference = rng.standard_normal(shape)
+        for place in (tuple(each - 1 for each in shape), (0,) * len(shape)):
+            output = reference.copy()
+            output[place] += 0.5
+            _expect_rejected(
+                verify, [output], [reference], case=f"0.5 too much at {list(place)} of {shape}",
+                look="every element counts, the first and the last too",
+            )  # fmt: skip
 
 
 def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray]) -> None:
@@ -1913,6 +2278,133 @@ def _check_tolerances(verify: Callable[..., Any]) -> None:
                 look="|output - reference| <= atol + rtol * |reference|, with the absolute "
                 "values, in float64",
             )
+
+
+_KINDS = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32")
+
+
+def _check_drawn(verify: Callable[..., Any], rng: np.random.Generator, number: int) -> None:
+    """Outputs of any number, shapes and types; some elements differ, and one too much, or none."""
+    kind, turn = _KINDS[number % len(_KINDS)], number // len(_KINDS)  # of the first output
+    reference = [_draw_output(rng, kind)]
+    reference += [_draw_output(rng) for _ in range(int(rng.choice([0, 1, 2, 44])))]
+    large = turn > 2
+    if large:
+        rows, columns = (int(each) for each in rng.integers(200, 900, 2))
+        shapes = ((rows * columns,), (rows, columns), (columns, 1, rows))
+        reference.append(rng.standard_normal(shapes[int(rng.integers(3))]))
+    outputs = [reference[0].copy(), *(_near(each, rng) for each in reference[1:])]
+    atol, rtol = float(10 ** rng.uniform(-3, 0)), float(rng.choice([0.0, 10 ** rng.uniform(-3, 0)]))
+    for output, want in zip(outputs, reference, strict=True):
+        for _ in range(int(rng.integers(0, 4)) * bool(want.size)):
+            _move(output, want, atol, rtol, rng.choice([0.3, 1 - 1e-9]), rng)
+    filled = [at for at, each in enumerate(outputs) if each.size]
+    if turn == 1 or rng.random() < 0.5:
+        at = 0 if turn == 1 else int(rng.choice(filled[-1:] if large else filled))
+        # Near the limit too, where float64 still tells both sides.
+        factor = 1.5 if turn == 1 else float(rng.choice([1 + 1e-9, 7.0]))
+        _move(outputs[at], reference[at], atol, rtol, factor, rng)
+    largest, bad = 0.0, dict[int, tuple[str, np.ndarray, np.ndarray]]()
+    for at, (output, want) in enumerate(zip(outputs, reference, strict=True)):
+        got, wanted = output.astype("float64"), want.astype("float64")
+        error = np.abs(got - wanted)
+        excess = error - (atol + rtol * np.abs(wanted))
+        largest = max(largest, float(error.max(initial=0)))
+        if (excess > 0).any():
+            place = np.unravel_index(int(excess.argmax()), want.shape)
+            at_place = [int(each) for each in place]
+            what = f"{float(got[place])!r} for {float(wanted[place])!r} at {at_place}"
+            with np.errstate(divide="ignore", invalid="ignore"):
+                relative = np.where(error == 0, 0.0, error / np.abs(wanted))
+            bad[at] = f"{what} of output {at}", error, relative
+    first = next(iter(bad.values()))[0] + ", " if bad else ""
+    case = f"{first}{len(outputs)} outputs of types and shapes " + ", ".join(
+        f"{output.dtype} for {want.dtype} {want.shape}"
+        for output, want in list(zip(outputs, reference, strict=True))[-3:]
+    )
+    case += f", with atol={atol!r} and rtol={rtol!r}"
+    look = "|output - reference| <= atol + rtol * |reference| in float64, for arrays of each type "
+    look += "and shape, of no dimension as well"
+    try:
+        returned = verify(outputs, reference, atol=atol, rtol=rtol)
+    except ValueError as raised:
+        expect(bool(bad), expected=f"{case} accepted", seen=f"it was refused: {raised}", look=look)
+        if len(bad) == 1:
+            [(at, (_, error, relative))] = bad.items()
+            told = float(error.max()), float(relative.max())
+            # Of nothing, no difference may be counted as any part.
+            finite = told[1] if np.isfinite(told[1]) and reference[at].all() else None
+            _check_message(str(raised), index=at, error=told[0], relative=finite)
+            _expect_not_swapped(str(raised), *told)
+        return
+    expect(not bad, expected=f"{case} refused", seen="it was accepted", look=look)
+    expect(
+        isinstance(returned, float | int | np.number)
+        and abs(float(returned) - largest) <= 1e-12 * largest,
+        expected=f"the largest absolute error, {largest!r}, of {case}",
+        seen=f"{returned!r}",
+        look="the maximum of the absolute differences in float64, over every element of every "
+        "output, not rounded",
+    )
+
+
+def _near(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A copy, maybe of another type."""
+    if array.dtype.kind == "f" and rng.random() < 0.3:
+        return array.astype(rng.choice(["float16", "float32", "float64"]))
+    if array.dtype.kind in "iu" and rng.random() < 0.3:
+        return array.astype(rng.choice(["int64", "float32", "int16"]))
+    return array.copy()
+
+
+def _move(
+    output: np.ndarray,
+    reference: np.ndarray,
+    atol: float,
+    rtol: float,
+    factor: float,
+    rng: np.random.Generator,
+) -> None:
+    """Put an element of an output so many times as far off as is allowed, or nearly."""
+    place = tuple(int(rng.integers(extent)) for extent in output.shape)
+    want = float(reference[place])
+    off = factor * (atol + rtol * abs(want)) * rng.choice([-1, 1])
+    if output.dtype.kind == "f":
+        output[place] = output.dtype.type(want + off)
+    else:  # of whole numbers, those on either side
+        step = int(np.copysign(np.ceil(abs(off)) if factor > 1 else np.floor(abs(off)), off))
+        limits = np.iinfo(output.dtype)
+        output[place] = min(max(int(want) + step, limits.min), limits.max)
+
+
+def _draw_output(rng: np.random.Generator, named: str = "") -> np.ndarray:
+    """Of any type and up to seven dimensions; of no elements at times, unless a type is named."""
+    kind = np.dtype(named or rng.choice(_KINDS))
+    shape = [int(each) for each in rng.integers(1, 5, int(rng.integers(0, 8)))]
+    if shape and not named and rng.random() < 0.1:
+        shape[-1] = 0
+    if kind.kind in "iu":
+        return np.asarray(rng.integers(0, 99, shape), kind)
+    return np.asarray(rng.uniform(-3, 3, shape), kind)
+
+
+def _expect_not_swapped(message: str, error: float, relative: float) -> None:
+    """The number after "absolute" is not the relative error while the other one is absolute."""
+
+    def after(word: str) -> float:
+        found = re.search(rf"(?i){word}.*?(\d+(?:\.\d+)?(?:e[-+]?\d+)?|\binf)", message)
+        return float(found[1]) if found else np.nan
+
+    def near(value: float, wanted: float) -> bool:
+        return value == wanted or abs(value - wanted) <= 0.02 * wanted
+
+    expect(
+        near(error, relative) or not (near(after("abs"), relative) and near(after("rel"), error)),
+        expected=f"a message with an absolute error of {error:.3g} and a relative one of "
+        f"{relative:.3g}",
+        seen=message,
+        look="which of the two errors the message calls absolute",
+    )
 
 
 def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[int, ...]) -> None:

@@ -183,7 +183,7 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
     m, n, k = draw_distinct(3, range(33, 64))
     tasks = [ansor_task((m, n, k)), ansor_task((n, m, k))]
     _expect_other_searches(tune_ansor, *tasks, ansor_task((m, n, k + 1)))
-    trials = 4
+    trials = 2
     with new_log() as log:
         with _ansor_calls() as calls, measuring_calls() as measuring:
             tune_ansor(tasks, [1.0, 3.0], trials=trials, log=str(log))

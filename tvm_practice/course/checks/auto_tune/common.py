@@ -224,6 +224,14 @@ def check_apply(
             (k, n),
             look="the tensors that are returned",
         )
+        # A log may have the records of many searches.
+        lines = log.read_text().splitlines()
+        of_others = [line for line in lines if _failed(json.loads(line))][:1]
+        (many,) = draw_distinct(1, range(600, 1500))
+        log.write_text("\n".join([*(of_others * many), *lines, ""]))
+        schedule, _ = apply(task, str(log))
+        expect_best(classic_nest(schedule), records, f"{best}; this log has {many} records more")
+        log.write_text("\n".join([*lines, ""]))
         for other in ((m + 7, n, k), (2 * m, n, k)):
             _expect_refused(apply, make_task(other), log, refused, error)
         # That of a trial that failed is none.

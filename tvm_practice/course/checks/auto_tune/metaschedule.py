@@ -548,6 +548,14 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
         single = apply_metaschedule(tvm.IRModule({"main": functions[name]}), database, target)
         look = "MetaScheduleApplyDatabase, also on the PrimFunc of one matmul"
         expect_best(loop_nest(single["main"]), found, look)
+    # The same module, with another database.
+    another = ms.database.MemoryDatabase()
+    best = committed(
+        another, functions["first"], target, draw_distinct(4, range(16, 32)), draw_seconds(4)
+    )
+    again = apply_metaschedule(given, another, target)
+    look = "the database given: the module is that of a call before, which had another one"
+    expect_best(loop_nest(again["first"]), best, look)
     _expect_asked_for(apply_metaschedule, functions["untuned"])
     _expect_own_target(apply_metaschedule, functions["untuned"])
     _expect_model_runs(apply_metaschedule, shapes["first"])

@@ -1,7 +1,6 @@
 """Lab 3's exercises and how they are graded: object files, features, what programs compute."""
 
 import copy
-import itertools
 import json
 import os
 import platform
@@ -19,7 +18,14 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import draw_normal, expect, expect_close, fail, fresh_rng
+from tvm_practice.course.expect import (
+    draw_distinct,
+    draw_normal,
+    expect,
+    expect_close,
+    fail,
+    fresh_rng,
+)
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import Missing
 
@@ -368,15 +374,21 @@ def _expect_target_kept(given: dict[str, Any], before: dict[str, Any]) -> None:
     )
 
 
-def _scaled_sum(rows: int, columns: int, name: str = "main") -> Any:
-    """A module with name(X, W, Y): Y[i] = sum over j of X[i, j] * W[j], in vectors of 8 rows."""
+def _scaled_sum(rows: int, columns: int, name: str = "main", factor: float = 1) -> Any:
+    """A module with name(X, W, Y): Y[i] = sum over j of X[i, j] * W[j], in vectors of 8 rows.
+
+    With `factor`, that many times as much, by the same loops.
+    """
     import tvm
     from tvm import te
 
     X = te.placeholder((columns, rows), name="X")
     W = te.placeholder((columns,), name="W")
     j = te.reduce_axis((0, columns), name="j")
-    Y = te.compute((rows,), lambda i: te.sum(X[j, i] * W[j], axis=j), name="Y")
+    scaled = (lambda i: X[j, i] * W[j] * np.float32(factor)) if factor != 1 else None
+    Y = te.compute(
+        (rows,), lambda i: te.sum(scaled(i) if scaled else X[j, i] * W[j], axis=j), name="Y"
+    )
     function = te.create_prim_func([X, W, Y]).with_attr("global_symbol", name)
     schedule = tvm.s_tir.Schedule(tvm.IRModule({name: function}))
     block = schedule.get_sblock("Y", func_name=name)
@@ -412,11 +424,15 @@ def _product(size: int) -> Any:
     return tvm.IRModule({"main": function})
 
 
-def _expect_as_given(assembly: str, module: Any, target: dict[str, Any]) -> None:
-    """The assembly is that of the module's own loops."""
+def _compiled(module: Any, target: dict[str, Any]) -> str:
+    """The assembly of a module, as TVM compiles it."""
     import tvm
 
-    usual = str(tvm.compile(module, target=tvm.target.Target(target)).mod.inspect_source("asm"))
+    return str(tvm.compile(module, target=tvm.target.Target(target)).mod.inspect_source("asm"))
+
+
+def _expect_as_given(assembly: str, usual: str) -> None:
+    """The assembly is that of the module's own loops, which is `usual`."""
     ours, theirs = (text.splitlines() for text in (assembly, usual))
     differing = [one for one, other in zip(ours, theirs, strict=False) if one != other]
     expect(
@@ -478,6 +494,7 @@ def check_compile_object(compile_object: Function) -> None:
         (_with(_ARM, "cortex-a72"), "aarch64", r"\bfmla\b"),  # again, of another function
         (_with(_X86, "x86-64-v4", "-prefer-256-bit"), "x86_64", r"%[yz]mm\d"),
     )
+    compared = draw_distinct(2, range(len(cases)))
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, architecture, instruction) in enumerate(cases):
             name = f"scaled_sum_{number}{rng.integers(100)}"
@@ -525,32 +542,44 @@ def check_compile_object(compile_object: Function) -> None:
                 look="tvm.target.Target(target), all of it and no more: "
                 "mcpu and mattr select the instructions",
             )
-            _expect_as_given(assembly, _scaled_sum(rows, columns, name), target)
-        every = _with(_X86, "x86-64-v3"), _with(_ARM, "cortex-a72")
-        for target, size in itertools.product(every, (columns, columns + 3)):
-            unscheduled = _product(size)
-            assembly = compile_object(unscheduled, dict(target), str(Path(folder) / "loops.o"))
-            _expect_as_given(assembly, unscheduled, target)
-        two = {
-            var: function
-            for name in ("first_of_two", "second_of_two")
-            for var, function in _scaled_sum(rows, columns, name).functions.items()
-        }
-        file = Path(folder) / "two.o"
-        try:
-            assembly = compile_object(tvm.IRModule(two), _with(_X86, "haswell"), str(file))
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            look = "the module given to tvm.compile, as it is"
-            raise fail("a module of two functions compiled", reason[:200], look) from error
-        for name in ("first_of_two", "second_of_two"):
-            expect(
-                f"__tvm_ffi_{name}".encode() in file.read_bytes(),
-                expected=f"the symbol __tvm_ffi_{name} of a module of two functions",
-                seen="one function alone",
-                look="the module given to tvm.compile: all of it",
-            )
-            _expect_assembly(assembly, name, r"%ymm\d", "x86_64, haswell")
+            if number in compared:
+                _expect_as_given(assembly, _compiled(_scaled_sum(rows, columns, name), target))
+        # Loops that nobody has scheduled, and the same loops with another number in them.
+        target = draw_distinct(1, (_with(_X86, "x86-64-v3"), _with(_ARM, "cortex-a72")))[0]
+        for module in (
+            _product(columns + 3),
+            *(_scaled_sum(rows, columns, "main", factor) for factor in (2.5, 0.75)),
+        ):
+            assembly = compile_object(module, dict(target), str(Path(folder) / "loops.o"))
+            _expect_as_given(assembly, _compiled(module, target))
+        _expect_every_function(compile_object, Path(folder) / "many.o", rows, columns)
+
+
+def _expect_every_function(compile_object: Function, file: Path, rows: int, columns: int) -> None:
+    """A module may have many functions, main among them; the assembly is as long as they are."""
+    import tvm
+
+    rng = fresh_rng()
+    names = [f"of_many_{at}" for at in range(int(rng.integers(5, 9)))]
+    names[int(rng.integers(len(names)))] = "main"
+    one = _scaled_sum(rows, columns)["main"]
+    many = {name: one.with_attr("global_symbol", name) for name in names}
+    try:
+        assembly = compile_object(tvm.IRModule(many), _with(_X86, "haswell"), str(file))
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        look = "the module given to tvm.compile, as it is"
+        raise fail("a module of many functions compiled", reason[:200], look) from error
+    written = file.read_bytes()
+    for name in names:
+        expect(
+            f"__tvm_ffi_{name}".encode() in written,
+            expected=f"the symbol __tvm_ffi_{name} of a module of {len(names)} functions",
+            seen="it is not there",
+            look="the module given to tvm.compile: all of it",
+        )
+        _expect_assembly(assembly, name, r"%ymm\d", "x86_64, haswell")
+    _expect_as_given(assembly, _compiled(tvm.IRModule(many), _with(_X86, "haswell")))
 
 
 def _attributes(target: Any) -> str:
@@ -611,13 +640,27 @@ _NOT_COUNTED = (
         for each in (
             *("vmaxps", "vminps", "vsubps", "vdivps", "vandps", "vandnps", "vorps", "vxorps"),
             *("vunpcklps", "vhaddps", "vaddsubps", "vpaddd", "vpmulld", "vmulph", "vmulsd"),
+            # Older and newer ones than the table's: of four operands, of four registers.
+            *("vfmaddps", "vfmaddsubps", "v4fmaddps", "vdpps", "vfmadd231ss", "vfmadd132pd"),
         )
     ),
     *(f"{each} %xmm1, %xmm0" for each in ("maxps", "minps", "subps", "xorps", "movaps", "dpps")),
     *(f"{each} %zmm1, %zmm0" for each in ("vsqrtps", "vrcp14ps", "vrsqrt14ps", "vmovups")),
     *(
         f"{each} v0.4s, v1.4s, v2.4s"
-        for each in ("fmls", "fsub", "fmax", "fmaxnm", "fdiv", "fabd", "faddp", "fmulx", "add")
+        for each in (
+            *("fmls", "fsub", "fmax", "fmaxnm", "fdiv", "fabd", "faddp", "fmulx", "add"),
+            *("fcmla", "fcadd", "fmlal", "fmlal2", "bfmlalb", "frecps", "mla", "mul"),
+        )
+    ),
+    # Of other registers and types than float32 in v: SVE's are as long as the machine makes them.
+    *(
+        f"{each} {register}"
+        for each in ("fmul", "fadd", "fmla")
+        for register in (
+            *("z0.s, z1.s, z2.s", "z0.s, p0/m, z1.s, z2.s", "v0.2s, v1.2s, v2.2s", "h0, h1, h2"),
+            *("v0.8h, v1.8h, v2.8h", "v0.2d, v1.2d, v2.2d", "d0, d1, d2", "za.s[w8, 0], z0.s"),
+        )
     ),
     *(
         f"f32x4.{each}"
@@ -724,6 +767,14 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
         ["vaddps (%rax), %ymm1, %ymm0", "vmulps 32(%rsp,%rcx,8), %zmm3, %zmm7"],
         {"add ymm": 1, "mul zmm": 1},
         "the register that is written, whatever registers are in the address",
+    ),
+    (
+        [
+            *("vfmadd231ps {rn-sae}, %zmm4, %zmm5, %zmm6", "vaddps {rz-sae}, %zmm1, %zmm2, %zmm9"),
+            "vfmadd213ps (%rax){1to8}, %ymm4, %ymm5",
+        ],
+        {"fma zmm": 1, "add zmm": 1, "fma ymm": 1},
+        "the register that is written, the last operand, whatever the first one is",
     ),
     (["f32x4.sub", "f32x4.relaxed_nmadd", "f32x4.splat", "v128.load"], {}, "nothing else counts"),
     ([], {}, "a loop without instructions"),
@@ -1184,12 +1235,14 @@ def check_cuda_source(cuda_source: Function) -> None:
     rng = fresh_rng()
     known = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120")
     name = f"triple_{rng.integers(1000)}"
-    # Twice the same, of different functions; of one name, too.
-    for at, arch in enumerate((*known, "sm_75", "sm_75")):
+    module: Any = None
+    # Twice the same, of different functions; of one name, too; and the same functions for another.
+    for at, arch in enumerate((*known, "sm_75", "sm_75", "sm_86")):
         name = name if at > len(known) else f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9)) + (at > len(known))
-        with _targets() as (targets, texts):
-            source = cuda_source(_several_bound(size, name), arch)
+        module = module if at > len(known) + 1 else _several_bound(size, name)
+        with _targets() as (targets, texts, settings):
+            source = cuda_source(module, arch)
         expect(
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
             expected=f"CUDA source with the kernel {name}_kernel",
@@ -1224,6 +1277,19 @@ def check_cuda_source(cuda_source: Function) -> None:
             seen=f"for {', '.join(sorted(seen)) or 'no target object'}",
             look="the key arch of the target",
         )
+        wanted = _without_host(tvm.target.Target({"kind": "cuda", "arch": arch}))
+        expect(
+            any(_without_host(each) == wanted for each in targets),
+            expected=f"the target {wanted}, with a host",
+            seen="; ".join(dict.fromkeys(str(_without_host(each)) for each in targets)),
+            look='tvm.target.Target({"kind": "cuda", "arch": arch}, host="llvm"): no other key',
+        )
+        expect(
+            not settings,
+            expected="TVM's own settings: the module has its schedule already",
+            seen=", ".join(sorted(settings)),
+            look="config= of a tvm.transform.PassContext around tvm.compile",
+        )
         hosts = [each.host for each in targets]
         expect(
             any(str(host) == str(tvm.target.Target("llvm")) for host in hosts),
@@ -1239,16 +1305,23 @@ def check_cuda_source(cuda_source: Function) -> None:
         )
 
 
+def _without_host(target: Any) -> dict[str, Any]:
+    """All that a target says, but of its host."""
+    said = {str(key): value for key, value in dict(target.export()).items()}
+    return {key: said[key] for key in sorted(said) if key != "host"}
+
+
 @contextmanager
-def _targets() -> Iterator[tuple[list[Any], list[str]]]:
+def _targets() -> Iterator[tuple[list[Any], list[str], set[str]]]:
     """In this context, the targets of each compilation, given to it or around it.
 
-    And the sources of the devices of each.
+    And the sources of the devices of each, and the settings of the pass context around it.
     """
     import tvm
 
     seen: list[Any] = []
     texts: list[str] = []
+    settings: set[str] = set()
 
     def noting(compile_: Function) -> Function:
         def compiling(*given: Any, **named: Any) -> Any:
@@ -1256,6 +1329,7 @@ def _targets() -> Iterator[tuple[list[Any], list[str]]]:
             for each in (*given[1:], *named.values(), around):
                 if isinstance(each, tvm.target.Target | dict):
                     seen.append(tvm.target.Target(each))
+            settings.update(map(str, tvm.transform.PassContext.current().config.keys()))
             compiled = compile_(*given, **named)
             module: Any = getattr(compiled, "mod", compiled)
             texts.extend(str(each.inspect_source()) for each in module.imports)
@@ -1267,4 +1341,4 @@ def _targets() -> Iterator[tuple[list[Any], list[str]]]:
         mock.patch.object(tvm, "compile", noting(tvm.compile)),
         mock.patch.object(tvm.tirx, "build", noting(tvm.tirx.build)),
     ):
-        yield seen, texts
+        yield seen, texts, settings

@@ -23,6 +23,15 @@ class _Attention:
         self.given: np.ndarray | None = None
 
     def __call__(self, x: np.ndarray, keep: np.ndarray) -> np.ndarray:
+        self.expect_shapes(x, keep)
+        self.given = x.copy()
+        scores = x @ x.transpose(0, 2, 1) + (1 - keep[:, None, :]) * -1e9
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed: np.ndarray = weights / weights.sum(-1, keepdims=True) @ (x + 1)
+        return mixed.astype("float32")
+
+    def expect_shapes(self, x: np.ndarray, keep: np.ndarray) -> None:
+        """Note the call, whose arrays have the shapes and the type that an artifact takes."""
         self._calls.append(self._length)
         length = self._length or x.shape[1]
         expect(
@@ -38,11 +47,6 @@ class _Attention:
             seen=f"x {x.dtype} and keep {keep.dtype}",
             look="the dtype of np.zeros and np.ones is float64 unless it is given",
         )
-        self.given = x.copy()
-        scores = x @ x.transpose(0, 2, 1) + (1 - keep[:, None, :]) * -1e9
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed: np.ndarray = weights / weights.sum(-1, keepdims=True) @ (x + 1)
-        return mixed.astype("float32")
 
 
 class _Copy(_Attention):
@@ -51,7 +55,7 @@ class _Copy(_Attention):
     kept: np.ndarray
 
     def __call__(self, x: np.ndarray, keep: np.ndarray) -> np.ndarray:
-        self._calls.append(self._length)
+        self.expect_shapes(x, keep)
         self.kept = keep.copy()
         return x.copy()
 

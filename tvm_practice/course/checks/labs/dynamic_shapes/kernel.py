@@ -1,6 +1,7 @@
 """A product with a symbolic extent, and its schedule."""
 
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,12 +63,15 @@ def check_symbolic_matmul(symbolic_matmul: Function) -> None:
         _expect_symbolic(symbolic_matmul(k, columns), k, columns)
     _expect_symbolic(symbolic_matmul(5003, 2), 5003, 2)
     for large in ((400_009, 3), (2, 300_007)):
-        _expect_symbolic(symbolic_matmul(*large), *large, run=False)
+        _expect_symbolic(symbolic_matmul(*large), *large, rows=(1,))
     for rows, columns in ((1, 6), (64, 3), *varied(k, m, alone=True)[1:]):
-        _expect_symbolic(symbolic_matmul(rows, columns), rows, columns, run=rows == 1)
+        _expect_symbolic(
+            symbolic_matmul(rows, columns), rows, columns, rows=None if rows == 1 else ()
+        )
 
 
-def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
+def _expect_symbolic(mod: Any, k: int, m: int, rows: Sequence[int] | None = None) -> None:
+    """The module is of the product (n, k) by (k, m); it is run for so many rows, or for others."""
     rng = fresh_rng()
     main = expect_module(mod, "symbolic_matmul")
     types = [*(each.ty for each in main.params), main.ret_ty]
@@ -121,16 +125,18 @@ def _expect_symbolic(mod: Any, k: int, m: int, run: bool = True) -> None:
         seen=f"tir_var_upper_bound {bounds}",
         look="the statement that gives main an attribute",
     )
-    if not run:
+    if rows is None:
+        rows = (1, 7, int(rng.integers(20, 60)))
+    if not rows:
         return
     call = compiled(mod)
-    for rows in (1, 7, int(rng.integers(20, 60))):
-        a = rng.standard_normal((rows, k), dtype="float32")
+    for number in rows:
+        a = rng.standard_normal((number, k), dtype="float32")
         b = rng.standard_normal((k, m), dtype="float32")
         expect_close(
             call(a, b),
             a @ b,
-            what=f"C for n = {rows}",
+            what=f"C for n = {number}",
             look="the indices, and the axis of te.sum",
             atol=max(1e-4, 3e-7 * k),  # a sum of thousands, term after term
         )
@@ -218,7 +224,8 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
     tiles += [(large[0], 2), (2, large[1]), (large[0],) * 2]
     for at, (rows, columns) in enumerate(tiles):
         names = "PQR" if at == 1 else "ABC"
-        k, m = int(rng.integers(7, 20)), columns * int(rng.integers(2, 4))
+        # Of a single tile of columns as well.
+        k, m = int(rng.integers(7, 20)), columns * (int(rng.integers(2, 4)) if at % 3 else 1)
         schedule, block = _symbolic_schedule(k, m, names)
         try:
             schedule_dynamic(schedule, block, rows, columns)

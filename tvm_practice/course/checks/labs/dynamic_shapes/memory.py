@@ -218,6 +218,14 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
     symbolic = [each for each in formulas if "n" in each]
     if bounds is None:
         expect(
+            "tir_var_upper_bound" not in (planned["main"].attrs or {}),
+            expected="without bounds a main without the attribute tir_var_upper_bound",
+            seen=f"tir_var_upper_bound {planned['main'].attrs['tir_var_upper_bound']}"
+            if "tir_var_upper_bound" in (planned["main"].attrs or {})
+            else "none",
+            look="main.without_attr('tir_var_upper_bound'), where bounds is None",
+        )
+        expect(
             len(symbolic) == len(formulas) == len(_WIDTHS) - 1,
             expected=f"without bounds {len(_WIDTHS) - 1} storages, each of a size in n, since no "
             "two are equal",
