@@ -1355,3 +1355,29 @@ def arithmetic() -> dict[str, dict[str, Any]]:
             "called before": f"T.{name}(" in before.script() or "T.pow(" in before.script(),
         }
     return results
+
+
+def functions_of_shared_values() -> dict[str, float]:
+    """By function, the error of x - f(y) tanh(y), where one y or one of a row meets each x."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Scaled(torch.nn.Module):
+        def __init__(self, function: Any) -> None:
+            super().__init__()
+            self.function = function
+
+        def forward(self, x: Any, y: Any) -> Any:
+            return x - self.function(y) * torch.tanh(y)
+
+    torch.manual_seed(0)
+    found: dict[str, float] = {}
+    for name in ("rsqrt", "asinh", "round", "isnan"):
+        model, x = Scaled(getattr(torch, name)), torch.randn(3, 5)
+        for y in (torch.rand(()), torch.rand(3, 1)):
+            given = ExportConfig(example_input=(x, y))
+            [got] = compile_pytorch_module(model, given, verify=False)(x, y)
+            error = float(np.abs(got - model(x, y).numpy()).max())
+            found[name] = max(found.get(name, 0.0), error)
+    return found

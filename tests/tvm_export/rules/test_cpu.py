@@ -335,3 +335,9 @@ def test_arithmetic_in_place_of_calls(
     made = session.call(f"{FUNCTIONS}:arithmetic")[name]
     assert made["ulp"] < 4 and made["special"] == special
     assert made["called before"] and not made["called"]
+
+
+def test_values_that_a_vector_shares_go_through_any_function(session: engines.Session) -> None:
+    """TVM's own failure: "Let cannot bind the same var to two different values"."""
+    errors = session.call(f"{FUNCTIONS}:functions_of_shared_values")
+    assert max(errors.values()) < 1e-6, errors

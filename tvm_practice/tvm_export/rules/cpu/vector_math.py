@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.tvm_export.rules.cpu.bfloat16 import in_float32, is_bfloat16
-from tvm_practice.tvm_export.rules.cpu.loops import loads
+from tvm_practice.tvm_export.rules.cpu.loops import loads, variables
 
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 
@@ -23,6 +23,10 @@ FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
 _BY_ELEMENT = {
     *("acos", "asin", "atan", "atan2", "copysign"),
     *("fmod", "hypot", "ldexp", "log1p", "nextafter"),
+}
+# The same of these, but it fails only where they are of a value that the vector shares.
+_BY_ELEMENT_IF_SHARED = {
+    *("acosh", "asinh", "atanh", "isfinite", "isinf", "isnan", "nearbyint", "round"),
 }
 
 # Below the former bound exp is 0, above the latter infinity. At the former n is -127: 2^n is 0.
@@ -52,6 +56,8 @@ def vectorizable_math(func: Any) -> Any:
             return call
         if name in expand:
             return _named(call.args[0], expand[name])
+        if name == "rsqrt":  # which LLVM makes of it, too; TVM takes no vectors through its own
+            return tvm.tirx.const(1.0, "float32") / tvm.tirx.sqrt(call.args[0])
         if name == "pow" and (power := _small_power(call.args[1])):
             return _named(call.args[0], lambda x: functools.reduce(lambda a, b: a * b, [x] * power))
         return call
@@ -73,9 +79,14 @@ def _is_by_element(store: Any) -> bool:
     import tvm
     import tvm_ffi
 
-    names: set[str] = set()
-    tvm_ffi.structural_walk(store.value, (tvm.ir.Call, lambda call: names.add(called(call))))
-    return not names.isdisjoint(_BY_ELEMENT)
+    calls: list[Any] = []
+    tvm_ffi.structural_walk(store.value, (tvm.ir.Call, calls.append))
+    axes = {axis for index in store.indices for axis in variables(index)}
+    return any(
+        called(call) in _BY_ELEMENT
+        or (called(call) in _BY_ELEMENT_IF_SHARED and not axes <= variables(call))
+        for call in calls
+    )
 
 
 def _mentions_bfloat16(store: Any) -> bool:
