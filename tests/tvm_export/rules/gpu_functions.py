@@ -270,3 +270,29 @@ def refused_of_values() -> str:
     except BadInput as error:
         return str(error)
     return "exported"
+
+
+def without_a_rule() -> str:
+    """What is said of a function that no rule takes."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.errors import DoesNotCompile, NotApplicable
+    from tvm_practice.tvm_export.rules import gpu
+
+    def declines(_: Any) -> None:
+        raise NotApplicable("it is not to be had")
+
+    given = (torch.randn(8), torch.tensor([1, 2]), torch.randn(2))
+    config = ExportConfig(example_input=given, target=TARGET)
+
+    class Put(torch.nn.Module):
+        def forward(self, x: Any, at: Any, values: Any) -> Any:
+            return x.index_add(0, at, values)
+
+    with mock.patch.object(gpu, "_parallel_loops", declines):
+        try:
+            compile_pytorch_module(Put(), config, verify=False)
+        except DoesNotCompile as error:
+            return str(error)
+    return "compiled"

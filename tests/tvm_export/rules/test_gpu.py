@@ -52,6 +52,11 @@ def test_loops_that_are_written_out_run_on_threads(session: engines.Session) -> 
     assert made["error"] < 1e-5, made
 
 
+def test_what_no_rule_takes_is_not_left_to_the_processor(session: engines.Session) -> None:
+    said = session.call(f"{FUNCTIONS}:without_a_rule")
+    assert "no rule binds the loops of scatter" in said and "\n" not in said, said
+
+
 def test_a_sum_of_one_term_gets_its_bias_once(session: engines.Session) -> None:
     assert session.call(f"{FUNCTIONS}:single_terms") < 1e-5
 

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
-from tvm_practice.tvm_export.errors import NotApplicable
+from tvm_practice.tvm_export.errors import DoesNotCompile, NotApplicable
 from tvm_practice.tvm_export.extremes import keeping_nan_on_gpu
 from tvm_practice.tvm_export.rules.cpu.loops import substitute
 from tvm_practice.tvm_export.rules.first_match import Decision, first_match
@@ -54,6 +54,9 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
 
     Returns:
         A new IRModule.
+
+    Raises:
+        DoesNotCompile: no rule takes a function.
     """
     import tvm
 
@@ -62,9 +65,10 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         if not isinstance(func, tvm.tirx.PrimFunc) or (func.attrs or {}).get("tirx.is_scheduled"):
             continue
         bound, decision = _scheduled(name, func, target)
-        if bound is not None:
-            shares_sums = decision.rule in _SHARING
-            scheduled[name] = keeping_nan_on_gpu(bound, shares_sums=shares_sums)
+        if bound is None:  # the processor would run it, on addresses of the GPU
+            raise DoesNotCompile(f"no rule binds the loops of {name.name_hint} to threads")
+        shares_sums = decision.rule in _SHARING
+        scheduled[name] = keeping_nan_on_gpu(bound, shares_sums=shares_sums)
         if report is not None:
             report.append(decision)
     return scheduled
