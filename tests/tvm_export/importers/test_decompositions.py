@@ -1,6 +1,7 @@
 """Operators that TVM's frontend lacks, or converts to something else, beside PyTorch's."""
 
 import re
+import sys
 
 import pytest
 
@@ -119,3 +120,13 @@ def test_a_complex_buffer_becomes_pairs(process_of: Processes) -> None:
 
 def test_a_tensor_kept_from_a_call_in_inference_mode(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:kept_difference", {}) < 1e-5
+
+
+def test_an_older_pytorch_has_fewer_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch 2.12 and older have no `linear_cross_entropy`; every export asks for the rules."""
+    from tvm_practice.tvm_export.importers.decompositions import losses
+
+    assert len(losses.rules()) == 3
+    monkeypatch.setitem(sys.modules, "torch.nn.modules.linear_cross_entropy", None)
+    [operator] = losses.rules()
+    assert "multilabel_margin_loss" in str(operator)
