@@ -33,8 +33,8 @@ class OperatorTime:
 
 
 def plain_name(name: str) -> str:
-    """A function's name before its weights were packed ahead, or TVM fused it with nothing more."""
-    return name.partition("_prepacked")[0].replace("fused_fused_", "fused_", 1)
+    """A function's name before its weights were packed ahead."""
+    return name.partition("_prepacked")[0]
 
 
 def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:

@@ -57,7 +57,9 @@ def _in_bytes(func: Any, own: list[Any]) -> Any:
     from tvm import tirx
     from tvm.ir.expr import TensorLoad, TensorRegion
 
-    bytes_of = {each: tirx.decl_buffer(each.shape, "int8", each.name) for each in own}
+    bytes_of = {
+        each: tirx.decl_buffer(each.shape, "int8", each.name, scope=each.scope()) for each in own
+    }
 
     def load(each: Any) -> Any:
         if each.source not in bytes_of:

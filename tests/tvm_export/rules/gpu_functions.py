@@ -296,3 +296,27 @@ def without_a_rule() -> str:
         except DoesNotCompile as error:
             return str(error)
     return "compiled"
+
+
+def recurrence() -> dict[str, Any]:
+    """A series whose every term reads the two before it, for a GPU: its rules, and the error."""
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Series(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            last, before = x, torch.ones_like(x)
+            for _ in range(22):
+                last, before = x * last - before, last
+            return torch.where(last > before, last * y, before)
+
+    torch.manual_seed(0)
+    given = torch.rand(3, 200), torch.randn(200)
+    config = ExportConfig(example_input=given, target=TARGET)
+    built = compile_pytorch_module(Series(), config, verify=False)
+    [found] = _in_turn(built.scheduled, [each.numpy() for each in given])
+    return {
+        "rules": sorted(set(built.rules.values())),
+        "error": float(np.abs(found - Series()(*given).numpy()).max()),
+    }

@@ -52,6 +52,12 @@ def test_loops_that_are_written_out_run_on_threads(session: engines.Session) -> 
     assert made["error"] < 1e-5, made
 
 
+def test_a_recurrence_computes_each_term_once(session: engines.Session) -> None:
+    """TVM's rules inline: each of the terms twice, and so 2^22 times the first."""
+    made = session.call(f"{FUNCTIONS}:recurrence")
+    assert "stages" in made["rules"] and made["error"] < 1e-4, made
+
+
 def test_what_no_rule_takes_is_not_left_to_the_processor(session: engines.Session) -> None:
     said = session.call(f"{FUNCTIONS}:without_a_rule")
     assert "no rule binds the loops of scatter" in said and "\n" not in said, said

@@ -8,7 +8,9 @@ The rules, first match first: matmul, gemv, reduction, general_reduction, fallba
 convolutions too: it reads their windows as the rows of a matrix. The reductions divide each sum
 among the threads of a block, so they are not given many short sums, such as a depthwise
 convolution's: fallback gives each thread an element. A function whose loops are written out, such
-as a scatter's, is none of theirs: parallel_loops, our own, makes kernels of them.
+as a scatter's, is none of theirs: parallel_loops, our own, makes kernels of them. Nor is a long
+recurrence, such as a Bessel function's series: TVM's rules inline every stage wherever it is read,
+which takes hours and all memory. The rule `stages`, our own too, computes each once.
 
 No GPU is needed for any of it. Without a CUDA runtime TVM keeps the kernels as CUDA source, and
 they are compiled where the library is loaded.
@@ -26,7 +28,7 @@ from unittest import mock
 
 from tvm_practice.tvm_export.errors import DoesNotCompile, NotApplicable
 from tvm_practice.tvm_export.extremes import keeping_nan_on_gpu
-from tvm_practice.tvm_export.rules.cpu.loops import substitute
+from tvm_practice.tvm_export.rules.cpu.loops import loads, substitute
 from tvm_practice.tvm_export.rules.first_match import Decision, first_match
 
 # So many outputs for each term of a sum keep a GPU busy with one thread for an output.
@@ -38,8 +40,12 @@ _ENOUGH_BLOCKS = 256
 # The first makes the best use of what it reads, the last the most blocks.
 _TILES = ((16, 16, 4, 4), (8, 16, 4, 4), (8, 16, 4, 2), (8, 16, 2, 2), (8, 8, 2, 2))
 _TERMS = 32  # of each sum, which a block fetches at once
-# The threads of a block where parallel loops are divided.
+# The threads of a block where loops are divided.
 _THREADS = 256
+# Reads of a function with every stage inlined, beyond which TVM's rules are not asked.
+_MOST_READS = 5000
+# TVM's mark of a function that is not to be fused: tvm.compile would, once more, for a GPU.
+_OPAQUE = 8
 # The rules by which the threads of a block share a sum.
 _SHARING = ("gemv", "reduction", "general_reduction")
 
@@ -68,7 +74,8 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         if bound is None:  # the processor would run it, on addresses of the GPU
             raise DoesNotCompile(f"no rule binds the loops of {name.name_hint} to threads")
         shares_sums = decision.rule in _SHARING
-        scheduled[name] = keeping_nan_on_gpu(bound, shares_sums=shares_sums)
+        bound = keeping_nan_on_gpu(bound, shares_sums=shares_sums)
+        scheduled[name] = bound.with_attr("op_pattern", _OPAQUE)
         if report is not None:
             report.append(decision)
     return scheduled
@@ -103,6 +110,7 @@ def _scheduled(name: Any, func: Any, target: Any) -> tuple[Any, Decision]:
     rules += [
         (_words(each.__name__), partial(_bound, name, func, each(), target)) for each in kinds
     ]
+    rules.append(("stages", partial(_in_stages, func)))
     rules.append(("parallel_loops", partial(_parallel_loops, func)))
     return first_match(str(name.name_hint), rules)
 
@@ -240,6 +248,8 @@ def _bound(name: Any, func: Any, rule: Any, target: Any) -> Any:
 
     if not _is_of_blocks(func):
         raise NotApplicable("its loops are written out, not blocks of tensor expressions")
+    if (reads := _reads_if_inlined(func)) > _MOST_READS:
+        raise NotApplicable(f"with its stages inlined it would have {reads:.3g} reads")
     if isinstance(rule, dlight.gpu.Reduction | dlight.gpu.GeneralReduction) and (
         sums := _many_short_sums(func)
     ):
@@ -252,6 +262,73 @@ def _bound(name: Any, func: Any, rule: Any, target: Any) -> Any:
     if bound.same_as(func):
         raise NotApplicable("TVM's rule declines without a reason")
     return bound
+
+
+def _reads_if_inlined(func: Any) -> int:
+    """How many elements a PrimFunc's last stage would read, with every other one inlined."""
+    import tvm
+
+    schedule = tvm.s_tir.Schedule(func)
+    reads: dict[Any, int] = {}
+    for each in schedule.get_child_blocks(schedule.get_sblock("root")):
+        block = schedule.get(each)
+        written = block.writes[0].source
+        reads[written] = sum(reads.get(load.source, 1) for load in loads(block.body))
+    return max(reads.values(), default=0)
+
+
+def _in_stages(func: Any) -> Any:
+    """A PrimFunc whose stages are each computed once, an element a thread.
+
+    A thread keeps the element of each stage without sums that only its own later stages read; any
+    other stage is a kernel of its own.
+    """
+    import tvm
+
+    if not _is_of_blocks(func):
+        raise NotApplicable("its loops are written out, not blocks of tensor expressions")
+    schedule = tvm.s_tir.Schedule(func)
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    kernels: dict[str, tuple[Any, bool]] = {}  # by stage: the loop of threads, whether it has sums
+    for block in reversed(blocks):
+        name = str(schedule.get(block).name_hint)
+        has_sums = any(
+            each.iter_type == tvm.tirx.IterVar.CommReduce for each in schedule.get(block).iter_vars
+        )
+        readers = [
+            kernels[str(schedule.get(each).name_hint)] for each in schedule.get_consumers(block)
+        ]
+        threads = readers[0][0] if readers else None
+        if (
+            has_sums
+            or not all(loop is threads and not sums for loop, sums in readers)
+            or not readers
+        ):
+            kernels[name] = _divided_stage(schedule, block), has_sums
+            continue
+        schedule.compute_at(block, threads, preserve_unit_loops=True)
+        schedule.set_scope(block, 0, "local")
+        kernels[name] = threads, False
+    return schedule.mod["main"].with_attr("tirx.is_scheduled", True)
+
+
+def _divided_stage(schedule: Any, block: Any) -> Any:
+    """The loop over the threads of a stage's kernel; sums stay within a thread."""
+    import tvm
+
+    iterators = schedule.get(block).iter_vars
+    loops = schedule.get_loops(block)
+    free = [
+        loop
+        for loop, each in zip(loops, iterators, strict=True)
+        if each.iter_type != tvm.tirx.IterVar.CommReduce
+    ]
+    schedule.reorder(*free, *(loop for loop in loops if loop not in free))
+    fused = schedule.fuse(*free) if free else schedule.add_unit_loop(block)
+    kernel, threads = schedule.split(fused, [None, _THREADS])
+    schedule.bind(kernel, "blockIdx.x")
+    schedule.bind(threads, "threadIdx.x")
+    return threads
 
 
 def _parallel_loops(func: Any) -> Any:
