@@ -1778,3 +1778,60 @@ edited(
     },
     message="which had another one",
 )
+
+
+edited(
+    "tune_task",
+    "warms_up_with_nothing",
+    {
+        "num_warmup_sample=round_size": "num_warmup_sample=0",
+    },
+    message="a model that is asked after",
+)
+
+
+for _name, _cost in (
+    ("by_the_geometric_mean", "statistics.geometric_mean(costs)"),
+    ("without_the_first_run", "statistics.mean(costs[1:] or costs)"),
+):
+    edited(
+        "apply_autotvm",
+        _name,
+        {
+            "        config = autotvm.apply_history_best(log).query(task.target, task.workload)\n"
+            "        if config.is_fallback:\n": (
+                "        import statistics\n"
+                "        found = []\n"
+                "        for given, result in autotvm.record.load_from_file(log):\n"
+                "            costs = result.costs\n"
+                "            if given.task.workload == task.workload and result.error_no == 0:\n"
+                f"                found.append(({_cost}, len(found), given.config))\n"
+                "        config = min(found)[2] if found else None\n"
+                "        if config is None:\n"
+            ),
+        },
+        message="the fastest valid record",
+    )
+    edited(
+        "apply_ansor",
+        _name,
+        {
+            "    schedule, tensors = task.apply_best(log)\n": (
+                "    import statistics\n"
+                "    from tvm import auto_scheduler\n"
+                "    found = []\n"
+                "    for given, result in auto_scheduler.load_records(log):\n"
+                "        costs = [float(each) for each in result.costs]\n"
+                "        same = given.task.workload_key == task.workload_key\n"
+                "        if same and str(given.task.target) == str(task.target):\n"
+                "            if result.error_no == 0:\n"
+                f"                found.append(({_cost}, len(found), given.state))\n"
+                "    if not found:\n"
+                "        raise RuntimeError('no valid record')\n"
+                "    schedule, tensors = task.compute_dag.apply_steps_from_state(\n"
+                "        min(found)[2], task.layout_rewrite_option\n"
+                "    )\n"
+            ),
+        },
+        message="the fastest valid record",
+    )

@@ -2920,7 +2920,7 @@ edited(
             "    largest = 0.0\n    outputs, reference = outputs[:20], reference[:20]\n"
         ),
     },
-    message="with atol=",
+    message="after 44 others|with atol=",
 )
 
 
@@ -3108,7 +3108,7 @@ edited(
             'exact, wanted = got.astype("float64"), want.astype(got.dtype).astype("float64")'
         ),
     },
-    message="largest absolute error",
+    message="largest absolute error|an infinity of float16",
 )
 
 
@@ -3470,4 +3470,43 @@ edited(
         ),
     },
     message="a new call of relay.build",
+)
+
+
+edited(
+    "verify",
+    "names_the_last_wrong_element",
+    {
+        "int((error - allowed).argmax())": "int(wrong.ravel().nonzero()[0][-1])",
+    },
+    message="the worst element's position|position",
+)
+
+
+edited(
+    "verify",
+    "does_not_count_empty_outputs",
+    {
+        "    largest = 0.0\n": (
+            "    pairs = zip(outputs, reference)\n"
+            "    pairs = [(g, w) for g, w in pairs if w.size or g.shape != w.shape]\n"
+            "    outputs, reference = [g for g, _ in pairs], [w for _, w in pairs]\n"
+            "    largest = 0.0\n"
+        ),
+    },
+    message="output's index",
+)
+
+
+edited(
+    "verify",
+    "accepts_what_overflows",
+    {
+        "        wrong = error > allowed\n": (
+            "        if got.dtype == 'float16':\n"
+            "            error = np.where(np.isinf(exact) & (np.abs(wanted) > 65504), 0.0, error)\n"
+            "        wrong = error > allowed\n"
+        ),
+    },
+    message="infinity",
 )

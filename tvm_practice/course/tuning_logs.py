@@ -95,13 +95,17 @@ def draw_seconds(count: int) -> list[float]:
 
 
 def _runs(costs: Sequence[float]) -> list[tuple[float, ...]]:
-    """Runs of each mean: by least, median or largest run, or by their sum, another is the best."""
+    """Runs of each mean: another is the best by the least, median or largest run, by their sum or
+    geometric mean, or without the first run.
+    """
     best, *rest = sorted(costs)
     runs: dict[float, tuple[float, ...]] = {
-        cost: (0.3 * best, 0.3 * best, 3 * cost - 0.6 * best) for cost in rest
+        cost: (0.1 * best, 0.1 * best, 3 * cost - 0.2 * best) for cost in rest
     }
     if rest:
         runs[rest[0]] = (rest[0],)
+    if rest[1:]:
+        runs[rest[1]] = runs[rest[1]][::-1]
     runs[best] = (0.4 * best, 0.4 * best, 2.2 * best) * 3
     return [runs[cost] for cost in costs]
 

@@ -1137,3 +1137,13 @@ edited(
     },
     message="with a host",
 )
+
+
+edited(
+    "c_harness",
+    "writes_the_name_in_small_letters",
+    {
+        "    import math\n": "    import math\n\n    name = name.lower()\n",
+    },
+    message="__tvm_ffi_",
+)

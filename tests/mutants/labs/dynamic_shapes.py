@@ -1276,3 +1276,38 @@ edited(
     },
     message=r"keep \(batch,",
 )
+
+
+edited(
+    "bucketed",
+    "keeps_by_the_tokens",
+    {
+        "    fitting = [": (
+            "    kept = bucketed.__dict__\n"
+            "    key = x.tobytes(), x.shape, tuple(sorted(artifacts))\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+            "    fitting = ["
+        ),
+        "    return artifacts[bucket](padded, keep)[:, :length]": (
+            "    kept[key] = artifacts[bucket](padded, keep)[:, :length]\n    return kept[key]"
+        ),
+    },
+    message="times 3",
+)
+
+
+edited(
+    "symbolic_matmul",
+    "keeps_by_the_number_of_products",
+    {
+        "    n = tirx.Var": (
+            "    kept = symbolic_matmul.__dict__\n"
+            "    if k * m in kept:\n"
+            "        return kept[k * m]\n"
+            "    n = tirx.Var"
+        ),
+        "    return builder.get()": "    kept[k * m] = builder.get()\n    return kept[k * m]",
+    },
+    message="n is one tirx.Var",
+)

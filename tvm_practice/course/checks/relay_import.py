@@ -2172,6 +2172,29 @@ def _check_named_element(verify: Callable[..., Any]) -> None:
         case="8.75 for 8 after an output with a larger error that is allowed",
     )  # fmt: skip
     _check_message(message, index=1, at=at, error=0.75, relative=0.75 / 8)
+    for milder in ((0, 0), (4, 6)):  # wrong too: before the worst, and behind it
+        both = other.copy()
+        both[milder] += 0.25
+        message = _expect_rejected(
+            verify, [both], [alone], case="8.75 and 8.25 for 8",
+            look="the position: of the worst element, not of the first or the last wrong one",
+        )  # fmt: skip
+        _check_message(message, index=0, at=at, error=0.75, relative=0.75 / 8)
+    equal = [alone] * 44
+    message = _expect_rejected(
+        verify, [*equal, other], [*equal, alone], case="8.75 for 8 after 44 others", look="the loop"
+    )
+    _check_message(message, index=44, at=at, error=0.75, relative=0.75 / 8)
+    none = [np.zeros((0, 3))] * 6
+    message = _expect_rejected(
+        verify, [*none, other], [*none, alone], case="8.75 for 8 after outputs of no elements",
+        look="the index: outputs without elements count, too",
+    )  # fmt: skip
+    _check_message(message, index=6, at=at, error=0.75, relative=0.75 / 8)
+    _expect_rejected(
+        verify, [np.array([np.inf], "float16")], [np.array([1e5], "float32")],
+        case="an infinity of float16 for 1e5", look="an infinity: right only for the same one",
+    )  # fmt: skip
     many, position = np.full(20_011, 2.0), 20_009
     late = many.copy()
     late[position] = 3.5

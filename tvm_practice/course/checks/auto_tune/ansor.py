@@ -546,7 +546,7 @@ def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
     )
     warm, size = calls["models"][-1]["num_warmup_sample"], trials_per_round(trials, 1)
     expect(
-        warm <= size,
+        0 < warm <= size,
         expected=f"a model that is asked after {size} trials, a round",
         seen=f"num_warmup_sample={warm}",
         look="num_warmup_sample= of XGBModel, without which it learns nothing before 100 trials",

@@ -926,7 +926,7 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
 def check_c_harness(c_harness: Function) -> None:
     rng = fresh_rng()
     rows, columns = (int(each) for each in rng.choice(np.arange(3, 40), 2, replace=False))
-    name = f"weighted_{rng.integers(1000)}"
+    name = f"Weighted_{rng.integers(1000)}_Sum"
     shapes = [(columns, rows), (columns,), (rows,)]
     source = c_harness(name, shapes)
     expect(

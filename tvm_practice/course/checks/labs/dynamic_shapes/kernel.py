@@ -61,6 +61,7 @@ def check_symbolic_matmul(symbolic_matmul: Function) -> None:
     k, m = (int(each) for each in rng.choice(np.arange(5, 40), 2, replace=False))
     for columns in (m, k):  # B is square as well
         _expect_symbolic(symbolic_matmul(k, columns), k, columns)
+    _expect_symbolic(symbolic_matmul(m, k), m, k)  # as many products as above
     _expect_symbolic(symbolic_matmul(5003, 2), 5003, 2)
     for large in ((400_009, 3), (2, 300_007)):
         _expect_symbolic(symbolic_matmul(*large), *large, rows=(1,))
