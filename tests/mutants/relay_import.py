@@ -2429,7 +2429,7 @@ edited(
             "    return mod, {k: v for k, v in params.items() if v.numpy().any()}"
         ),
     },
-    message="input_0 in the order",
+    message="input_0 in the order|weights and constants of the model",
 )
 
 
@@ -2501,7 +2501,7 @@ edited(
             "for j in found if found[j] is v))}"
         ),
     },
-    message="weights of a model in params",
+    message="weights of a model in params|weights and constants of the model",
 )
 
 

@@ -417,7 +417,7 @@ edited(
             "                started = time.perf_counter()"
         )
     },
-    message="takes 0.3 s to start",
+    message="takes 0.3 s to start|the median of runs",
 )
 edited(
     "pays_after",

@@ -1038,7 +1038,7 @@ edited(
             'return str(library.mod.inspect_source("asm"))[:100_000]'
         ),
     },
-    message="the assembly of the module's own loops",
+    message="the assembly of the module's own loops|the whole assembly",
 )
 
 
