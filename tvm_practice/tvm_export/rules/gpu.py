@@ -136,22 +136,30 @@ def _without_single_terms(func: Any) -> Any:
         def value(load: Any) -> Any:
             return begun.value if load.source.same_as(begun.buffer) else load
 
-        return s_tir.SBlock(
-            [
-                tirx.IterVar(each.dom, each.var, tirx.IterVar.DataPar, each.thread_tag)
-                for each in block.iter_vars
-            ],
-            block.reads,
-            block.writes,
-            block.name_hint,
-            tvm_ffi.structural_map(step, (TensorLoad, value)),
-            None,
-            block.alloc_buffers,
-            block.match_buffers,
-            block.annotations,
-        )
+        free = [
+            tirx.IterVar(each.dom, each.var, tirx.IterVar.DataPar, each.thread_tag)
+            for each in block.iter_vars
+        ]
+        return _block_like(block, free, tvm_ffi.structural_map(step, (TensorLoad, value)), None)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (s_tir.SBlock, term), order="post"))
+
+
+def _block_like(block: Any, iter_vars: Any, body: Any, init: Any) -> Any:
+    """A block with other iterators, body and beginning."""
+    from tvm import s_tir
+
+    return s_tir.SBlock(
+        iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        body,
+        init,
+        block.alloc_buffers,
+        block.match_buffers,
+        block.annotations,
+    )
 
 
 def _is_one(extent: Any) -> bool:
@@ -344,17 +352,7 @@ def _parallel_loops(func: Any) -> Any:
             return tirx.SeqStmt([kernels(each) for each in statement.seq])
         if isinstance(statement, s_tir.SBlockRealize) and not statement.iter_values:
             block = statement.block
-            inside = s_tir.SBlock(
-                block.iter_vars,
-                block.reads,
-                block.writes,
-                block.name_hint,
-                kernels(block.body),
-                block.init,
-                block.alloc_buffers,
-                block.match_buffers,
-                block.annotations,
-            )
+            inside = _block_like(block, block.iter_vars, kernels(block.body), block.init)
             return s_tir.SBlockRealize([], statement.predicate, inside)
         if isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.PARALLEL:
             return _divided(statement)
