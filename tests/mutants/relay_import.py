@@ -3049,30 +3049,34 @@ edited(
 )
 
 
+# A model within the model, whose equal outputs come once.
+_WITHOUT_EQUAL_OUTPUTS = (
+    "    import torch\n"
+    "    inner = model\n"
+    "    class Unique(torch.nn.Module):\n"
+    "        def __init__(self):\n"
+    "            super().__init__()\n"
+    "            self.inner = inner\n"
+    "        def forward(self, *xs):\n"
+    "            y = self.inner(*xs)\n"
+    "            if not isinstance(y, tuple):\n"
+    "                return y\n"
+    "            seen = []\n"
+    "            for each in y:\n"
+    "                if not any(each is other for other in "
+    "seen):\n"
+    "                    seen.append(each)\n"
+    "            return tuple(seen) if len(seen) > 1 else "
+    "seen[0]\n"
+    "    unique = Unique().eval()\n"
+)
+
+
 edited(
     "import_relax",
     "returns_equal_outputs_once",
     {
-        "    import torch\n": (
-            "    import torch\n"
-            "    inner = model\n"
-            "    class Unique(torch.nn.Module):\n"
-            "        def __init__(self):\n"
-            "            super().__init__()\n"
-            "            self.inner = inner\n"
-            "        def forward(self, *xs):\n"
-            "            y = self.inner(*xs)\n"
-            "            if not isinstance(y, tuple):\n"
-            "                return y\n"
-            "            seen = []\n"
-            "            for each in y:\n"
-            "                if not any(each is other for other in "
-            "seen):\n"
-            "                    seen.append(each)\n"
-            "            return tuple(seen) if len(seen) > 1 else "
-            "seen[0]\n"
-            "    unique = Unique().eval()\n"
-        ),
+        "    import torch\n": _WITHOUT_EQUAL_OUTPUTS,
         "torch.export.export(model, example)": "torch.export.export(unique, example)",
     },
     message="a result of type",
@@ -3128,26 +3132,7 @@ edited(
     "import_relay",
     "returns_equal_outputs_once",
     {
-        "    import torch\n": (
-            "    import torch\n"
-            "    inner = model\n"
-            "    class Unique(torch.nn.Module):\n"
-            "        def __init__(self):\n"
-            "            super().__init__()\n"
-            "            self.inner = inner\n"
-            "        def forward(self, *xs):\n"
-            "            y = self.inner(*xs)\n"
-            "            if not isinstance(y, tuple):\n"
-            "                return y\n"
-            "            seen = []\n"
-            "            for each in y:\n"
-            "                if not any(each is other for other in "
-            "seen):\n"
-            "                    seen.append(each)\n"
-            "            return tuple(seen) if len(seen) > 1 else "
-            "seen[0]\n"
-            "    unique = Unique().eval()\n"
-        ),
+        "    import torch\n": _WITHOUT_EQUAL_OUTPUTS,
         "            model, example": "            unique, example",
     },
     message="a result of type",

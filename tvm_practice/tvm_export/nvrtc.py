@@ -34,11 +34,11 @@ class Nvrtc:
     """A library and the headers of the same major version of CUDA.
 
     Attributes:
-        library: libnvrtc.
+        file: libnvrtc.
         headers: the folders to look for them in.
     """
 
-    library: Path
+    file: Path
     headers: tuple[Path, ...]
 
     def compile_text(self, source: str, arch: str, *, form: Literal["cubin", "ptx"]) -> bytes:
@@ -51,7 +51,7 @@ class Nvrtc:
 
         Raises RuntimeError with the compiler's messages, one per line.
         """
-        nvrtc = _loaded(self.library)
+        nvrtc = _loaded(self.file)
         program = c_void_p()
 
         def checked(status: int) -> None:
@@ -84,7 +84,7 @@ class Nvrtc:
     @functools.cached_property
     def architectures(self) -> frozenset[str]:
         """Those that it compiles for: "sm_80" and the like."""
-        nvrtc = _loaded(self.library)
+        nvrtc = _loaded(self.file)
         count = c_int()
         if nvrtc.nvrtcGetNumSupportedArchs(byref(count)):
             return frozenset()
