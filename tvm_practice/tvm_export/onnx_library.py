@@ -214,7 +214,7 @@ def compile_model(
 
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say
         with watch("import"):
-            module = (reader or onnx).import_model(model, inputs)
+            module = (reader or onnx).import_model(model, inputs, target)
         with watch("optimize"), in_a_line("TVM cannot optimize the model", CannotImport):
             names = [each["name"] for each in inputs]
             module = optimized(module, Steps(), names=names, target=target)

@@ -225,6 +225,16 @@ def _large_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
             hidden_size=5,
             linear_before_reset=1,
         ),
+        "LSTM over 300 steps": single(
+            "LSTM",
+            [_draw(300, 1, 2), *(each[:1] for each in lstm)],
+            outputs=3,
+            hidden_size=5,
+            direction="reverse",
+        ),
+        "RNN": single(
+            "RNN", [sequence, _draw(1, 5, 2), _draw(1, 5, 5)], outputs=2, hidden_size=5
+        ),
         "QLinearConv per channel": single(
             "QLinearConv",
             [pixels, scale, zero, kernel, np.array([0.1, 0.2, 0.05], "float32")],

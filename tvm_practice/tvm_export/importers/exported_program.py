@@ -2,7 +2,7 @@
 
 import io
 import os
-from contextlib import redirect_stderr
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,18 @@ from tvm_practice.tvm_export.importers.asking import nothing_asked
 from tvm_practice.tvm_export.importers.converters import Converters, find_converters
 from tvm_practice.tvm_export.importers.converters.kernels import HOST_ONLY
 from tvm_practice.tvm_export.importers.converters.mixtures import mixture_converters
+from tvm_practice.tvm_export.importers.converters.recurrent_kernels import recurrent_converters
 from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
+from tvm_practice.tvm_export.importers.recurrent_layers import whole_recurrences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quantization import Quantization
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.relax import optimized
+from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.steps import Steps
 
 # Operators that TVM's runtime computes, by functions that read the processor's memory.
@@ -46,6 +49,10 @@ def import_exported(export: Export) -> Export:
             ranges = calibrated(call, settings.calibration, settings.calibration_method)
         quantization = Quantization.of(call.module.module, settings.keep_float, ranges)
     converters = {**mixture_converters(), **find_converters(settings.converters)}
+    whole: AbstractContextManager[None] = nullcontext()
+    if str(export.target.kind.name) == "llvm":
+        converters = recurrent_converters(cpu_of(export.target)) | converters
+        whole = whole_recurrences()
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relax", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)  # it warns of every gather
@@ -61,6 +68,7 @@ def import_exported(export: Export) -> Export:
         nothing_asked(),
         data_as_elements(),
         ordinary_parameters(call.module),
+        whole,
     ):
         imported = _import(call, steps, converters)
         _require_host(imported, export.target)

@@ -121,8 +121,13 @@ def opset(model: Any) -> None:
     """None: TFLite has no opset, but a version for each operator."""
 
 
-def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
+def import_model(model: Any, inputs: Sequence[Mapping[str, Any]], target: Any = None) -> Any:
     """The model as a Relax module, by TVM's importer.
+
+    Args:
+        model: as `read_model` gives it.
+        inputs: as `input_tensors` gives them.
+        target: as in ONNX's; the module is for any.
 
     Raises:
         CannotImport: an operator that it does not know or cannot convert, in a line.

@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.importers.onnx.heeding import HeededAttributes, Hee
 from tvm_practice.tvm_export.importers.onnx.preparing import all_nodes, prepared
 from tvm_practice.tvm_export.importers.onnx.reading import choosing_inputs
 from tvm_practice.tvm_export.loading import describe
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu, cpu_of
 
 # TVM's converters of these names are of ONNX Runtime's own operators, of which it looks at the
 # name alone; ONNX's of the same name are functions.
@@ -28,12 +29,13 @@ _DOMAINS = (*STANDARD, "com.microsoft")
 _BY_FUNCTION = frozenset(("CastLike", "RMSNormalization"))
 
 
-def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
+def import_model(model: Any, inputs: Sequence[Mapping[str, Any]], target: Any = None) -> Any:
     """The model as a Relax module.
 
     Args:
         model: an onnx.ModelProto.
         inputs: as `input_tensors` gives them; their shapes are the module's.
+        target: a tvm.target.Target that the module will be for alone; None: for any.
 
     Raises:
         CannotImport: an operator that TVM does not know or cannot convert, or that it converts
@@ -50,7 +52,10 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
             _require_known(made, importer_class.converted)
             _require_types(made)
             shapes = {each["name"]: list(each["shape"]) for each in inputs}
-            return importer_class(shapes, "float32").from_onnx(made.graph, opset(made))
+            importer = importer_class(shapes, "float32")
+            if target is not None and target.kind.name == "llvm":
+                importer.cpu = cpu_of(target)
+            return importer.from_onnx(made.graph, opset(made))
     except CannotImport as error:
         problem = str(error)
     except Exception as error:
@@ -109,6 +114,7 @@ def _importer() -> Any:
         """Converts by our converters first, and heeds what TVM's would ignore."""
 
         converted = known | CONVERTERS.keys()
+        cpu: Cpu | None = None
 
         def _check_for_unsupported_ops(self, graph: Any) -> None:
             """Done by `_require_known`."""
@@ -135,6 +141,7 @@ def _importer() -> Any:
                 opset=opset,
                 outputs=custom.get("num_outputs", 1),
                 from_tvm=self._by_tvm,
+                cpu=self.cpu,
             )
             return self.bb.normalize(CONVERTERS[op_name](node))
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.tvm_export.errors import CannotImport
+from tvm_practice.tvm_export.rules.cpu.loops import Cpu
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Node:
         outputs: how many the node has.
         from_tvm: TVM's own converter: (operator, inputs, attributes) to a Relax expression. It
             raises CannotImport for a part that it would ignore.
+        cpu: the processor that the module is for alone, if it is.
     """
 
     operator: str
@@ -31,6 +33,7 @@ class Node:
     opset: int
     outputs: int
     from_tvm: Callable[[str, Sequence[Any], dict[str, Any]], Any]
+    cpu: Cpu | None = None
 
     def input(self, position: int) -> Any | None:
         return self.inputs[position] if position < len(self.inputs) else None

@@ -1,10 +1,14 @@
-"""RNN, GRU and LSTM, step by step."""
+"""RNN, GRU and LSTM: one kernel for all steps where PyTorch has the layer too, else step by step.
 
-from collections.abc import Callable
+ONNX and PyTorch order the gates differently.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.importers.converters.recurrent_kernels import direction
 from tvm_practice.tvm_export.importers.onnx.converters.base import Node, constant, dtype_of
 
 _MOST_STEPS = 256  # that are written out
@@ -12,6 +16,14 @@ _DEFAULTS = {
     "RNN": ("Tanh",),
     "GRU": ("Sigmoid", "Tanh"),
     "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+}
+# Of a node with these activations: the cell of `recurrent_kernels`, and for each of PyTorch's gates
+# its place in ONNX.
+_CELLS = {
+    ("RNN", "Tanh"): ("rnn_tanh", (0,)),
+    ("RNN", "Relu"): ("rnn_relu", (0,)),
+    ("GRU", "Sigmoid", "Tanh"): ("gru", (1, 0, 2)),
+    ("LSTM", "Sigmoid", "Tanh", "Tanh"): ("lstm", (0, 2, 3, 1)),
 }
 Function = Callable[[Any], Any]
 
@@ -26,8 +38,6 @@ def recurrent(node: Node) -> Any:
         x = node.emit(relax.op.permute_dims(x, [1, 0, 2]))
     direction = node.get("direction", "forward")
     ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
-    if int(x.ty.shape[0]) > _MOST_STEPS:
-        raise node.refused(f"{x.ty.shape[0]} steps are more than {_MOST_STEPS}")
     made = [_Layer(node, x, place, backward, batched).run() for place, backward in enumerate(ways)]
     outputs = [relax.op.stack([each[0] for each in made], 1)]
     outputs += [
@@ -46,8 +56,6 @@ class _Layer:
     """One direction of a recurrent node."""
 
     def __init__(self, node: Node, x: Any, place: int, backward: bool, batched: bool) -> None:
-        from tvm import relax
-
         self.node, self.backward = node, backward
         self.dtype = dtype_of(x)
         self.steps, self.batch = int(x.ty.shape[0]), int(x.ty.shape[1])
@@ -55,8 +63,8 @@ class _Layer:
         weight, self.recurrence = self._own(1, place), self._own(2, place)
         self.bias = None if node.input(3) is None else self._own(3, place)
         self.gates = int(weight.ty.shape[0]) // self.hidden
-        self.functions = _functions(node, place)
-        self.inputs = node.emit(relax.op.matmul(x, relax.op.permute_dims(weight)))
+        self.x, self.weight = x, weight
+        self.activations = _activations(node, place)
         self.lengths = node.input(4)
         self.initial = [self._state(position, place, batched) for position in (5, 6)]
         self.peepholes = None
@@ -96,6 +104,14 @@ class _Layer:
         """All outputs (steps, batch, hidden), and the last states (batch, hidden)."""
         from tvm import relax
 
+        if whole := self._whole():
+            return whole
+        if self.steps > _MOST_STEPS:
+            raise self.node.refused(
+                f"with these attributes, {self.steps} steps, more than {_MOST_STEPS}"
+            )
+        self.inputs = self.node.emit(relax.op.matmul(self.x, relax.op.permute_dims(self.weight)))
+        self.functions = _functions(self.node, self.activations)
         step = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.node.operator]
         states = self.initial[: 2 if self.node.operator == "LSTM" else 1]
         outputs: dict[int, Any] = {}
@@ -105,6 +121,46 @@ class _Layer:
             made = step(self.node.emit(relax.op.squeeze(row, [0])), states)
             outputs[at], states = self._within(at, made, states)
         return self.node.emit(relax.op.stack([outputs[at] for at in order], 0)), states
+
+    def _whole(self) -> tuple[Any, list[Any]] | None:
+        """The same by one kernel; None where there is none for the node."""
+        from tvm import relax
+
+        node = self.node
+        cell = _CELLS.get((node.operator, *self.activations))
+        plain = self.lengths is None and self.peepholes is None and node.get("clip") is None
+        plain = plain and not node.get("input_forget", 0)
+        plain = plain and bool(node.operator != "GRU" or node.get("linear_before_reset", 0))
+        if not plain or cell is None or node.cpu is None:
+            return None
+        if self.dtype not in ("float32", "float64"):
+            return None
+        name, order = cell
+
+        def in_order(rows: Any) -> Any:
+            parts = [
+                relax.op.strided_slice(rows, [0], [at * self.hidden], [(at + 1) * self.hidden])
+                for at in order
+            ]
+            return node.emit(relax.op.concat(parts, 0))
+
+        weights = [self.weight, self.recurrence]
+        if self.bias is not None:
+            half = self.gates * self.hidden
+            weights += [
+                node.emit(relax.op.strided_slice(self.bias, [0], [at * half], [(at + 1) * half]))
+                for at in range(2)
+            ]
+        states = self.initial[: 2 if node.operator == "LSTM" else 1]
+        return direction(
+            node.builder,
+            node.cpu,
+            name,
+            self.x,
+            list(map(in_order, weights)),
+            states,
+            backward=self.backward,
+        )
 
     def _within(self, at: int, made: list[Any], before: list[Any]) -> tuple[Any, list[Any]]:
         """A step's output and states; zeros, and the states before, of sequences that ended."""
@@ -203,8 +259,15 @@ class _Layer:
         return [state, cell]
 
 
-def _functions(node: Node, place: int) -> list[Function]:
-    """A direction's activation functions."""
+def _activations(node: Node, place: int) -> tuple[str, ...]:
+    """The names of a direction's activation functions."""
+    defaults = _DEFAULTS[node.operator]
+    names = [each.decode() for each in node.attributes.get("activations", ())]
+    return tuple(names[place * len(defaults) : (place + 1) * len(defaults)]) or defaults
+
+
+def _functions(node: Node, names: Sequence[str]) -> list[Function]:
+    """The functions of activations."""
     from tvm import relax
 
     known: dict[str, Function] = {
@@ -212,12 +275,9 @@ def _functions(node: Node, place: int) -> list[Function]:
         "Sigmoid": relax.op.sigmoid,
         "Tanh": relax.op.tanh,
     }
-    defaults = _DEFAULTS[node.operator]
-    names = [each.decode() for each in node.attributes.get("activations", ())]
-    own = names[place * len(defaults) : (place + 1) * len(defaults)] or list(defaults)
-    if unknown := [each for each in own if each not in known]:
+    if unknown := [each for each in names if each not in known]:
         raise node.refused(f"the activation {unknown[0]}")
-    return [known[each] for each in own]
+    return [known[each] for each in names]
 
 
 CONVERTERS = {"GRU": recurrent, "LSTM": recurrent, "RNN": recurrent}

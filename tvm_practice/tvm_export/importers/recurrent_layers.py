@@ -1,0 +1,105 @@
+"""torch.nn's LSTM, GRU and RNN exported as one operator for all of their steps.
+
+PyTorch writes out each step when it exports them: a thousand steps made a module of tens of
+thousands of operators, minutes of compilation, and gigabytes. It also fixes the number of steps.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+OPERATOR = "tvm_practice::recurrent_layers"
+CONVERTED = "recurrent_layers.default"
+"""The name that converters know it by."""
+CELLS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_POSITIONAL = 9  # arguments of a call whose input is not packed
+
+
+@contextmanager
+def whole_recurrences() -> Iterator[None]:
+    """Inside the block, torch.nn's recurrent layers call `OPERATOR`.
+
+    Those of other types than float32 and float64, of packed sequences, and with projections or
+    dropout stay as they are.
+    """
+    import torch
+
+    whole = _operator()
+    functions: Any = torch._VF
+    kept = {cell: getattr(functions, cell) for cell in CELLS}
+
+    def calling(cell: str) -> Callable[..., Any]:
+        @functools.wraps(kept[cell])
+        def call(*args: Any) -> Any:
+            if not _is_plain(args):
+                return kept[cell](*args)
+            x, state, weights, biases, layers, _, _, both, batch_first = args
+            states = list(state) if cell == "lstm" else [state]
+            return tuple(whole(cell, x, states, weights, biases, layers, both, batch_first))
+
+        return call
+
+    try:
+        for cell in CELLS:
+            setattr(functions, cell, calling(cell))
+        yield
+    finally:
+        for cell in CELLS:
+            setattr(functions, cell, kept[cell])
+
+
+def _is_plain(args: tuple[Any, ...]) -> bool:
+    """Whether the operator takes a call's arguments."""
+    import torch
+
+    if len(args) != _POSITIONAL or not isinstance(args[3], bool):
+        return False  # packed sequences
+    x, _, weights, biases, layers, dropout, training, both, _ = args
+    if x.dtype not in (torch.float32, torch.float64) or (dropout and training):
+        return False
+    without_projection: bool = len(weights) == layers * (1 + both) * 2 * (1 + biases)
+    return without_projection
+
+
+@functools.cache
+def _operator() -> Any:
+    """`OPERATOR`, of all layers and directions of one of `CELLS`.
+
+    Its arguments are those of torch.lstm and the like. Its results: the last layer's outputs, and
+    each state (layers and directions, batch, hidden size).
+    """
+    import torch
+    from torch import Tensor
+
+    @torch.library.custom_op(OPERATOR, mutates_args=())
+    def recurrent_layers(
+        cell: str,
+        x: Tensor,
+        states: list[Tensor],
+        weights: list[Tensor],
+        biases: bool,
+        layers: int,
+        both: bool,
+        batch_first: bool,
+    ) -> list[Tensor]:
+        state: Any = states if cell == "lstm" else states[0]
+        function = getattr(torch._C._VariableFunctions, cell)
+        return list(function(x, state, weights, biases, layers, 0.0, False, both, batch_first))
+
+    @recurrent_layers.register_fake
+    def shapes(
+        cell: str,
+        x: Tensor,
+        states: list[Tensor],
+        weights: list[Tensor],
+        biases: bool,
+        layers: int,
+        both: bool,
+        batch_first: bool,
+    ) -> list[Tensor]:
+        features = states[0].shape[-1] * (2 if both else 1)
+        outputs = x.new_empty((x.shape[0], x.shape[1], features))
+        return [outputs, *map(torch.empty_like, states)]
+
+    return recurrent_layers
