@@ -1,5 +1,6 @@
 """Functions that test_decompositions.py calls in a child process, on the current engine."""
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -258,6 +259,8 @@ def _seldom(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outputs:
     nothing, exchanged = x[:0, :0], torch.ones(0, dtype=torch.int32)
     return (
         x.new_empty_strided((2, 3), (1, 2), dtype=torch.int64).fill_(3),
+        torch.empty_strided((2, 3), (1, 2)).fill_(3),
+        torch.lerp(x.mT, x.mT + 1, 0.25),
         torch.histc(x, 4),
         torch.histc(scalar, 3),
         torch.hash_tensor(x, 1),
@@ -366,6 +369,8 @@ def _complex(x: torch.Tensor, turns: torch.Tensor) -> Outputs:
     pairs = torch.view_as_complex(x.reshape(4, 3, 2))
     spectrum = torch.fft.rfft2(x, norm="ortho")
     kept = torch.zeros(4, 4, dtype=torch.cfloat)
+    window = torch.hann_window(8) + 0.1
+    parts = torch.stft(x.reshape(2, 12), 8, window=window, return_complex=True)
     kept[:2, :3] = spectrum[:2, :3] @ torch.polar(turns, turns)[:3, :3] * (1 + 2j) - 1j
     return (
         torch.view_as_real(pairs * torch.polar(torch.ones_like(turns), turns)),
@@ -374,6 +379,9 @@ def _complex(x: torch.Tensor, turns: torch.Tensor) -> Outputs:
         torch.fft.fft(x, dim=0).abs(),
         torch.view_as_real((1j * turns).exp() ** 2),
         torch.stft(x.reshape(-1), 8, window=turns.reshape(-1)[:8], return_complex=True).real,
+        torch.istft(parts, 8, window=window),
+        torch.fft.fftshift(spectrum, dim=(0,)).abs(),
+        torch.view_as_real(pairs.unfold(1, 2, 1)),
     )
 
 
@@ -711,7 +719,43 @@ def _asserted(x: torch.Tensor, n: torch.Tensor) -> Outputs:
     torch._check_tensor_all(n >= 0)  # type: ignore[no-untyped-call]
     torch._assert_async((n < 4).all(), "a number below 4")
     torch._check(n.sum().item() > 1)  # type: ignore[no-untyped-call]
+    assert n.min() >= 0 and (
+        torch.equal(n, n.abs())  # here too
+    ), f"{n.min()}"
+    assert not (n < 0).any()
+    if (n > 3).any() or n.sum() == 0:
+        raise ValueError(f"a number above {n.max()}")
+    if not torch.allclose(x, x + 0):
+        raise RuntimeError
     return (x * n.sum(),)
+
+
+def _caught(x: torch.Tensor) -> Outputs:
+    """An error decides, so the answer matters."""
+    try:
+        _require_negative(x)
+    except ValueError:
+        return (x,)
+    return (-x,)
+
+
+def _require_negative(x: torch.Tensor) -> None:
+    if x.sum() > 0:
+        raise ValueError
+
+
+def _suppressed(x: torch.Tensor) -> Outputs:
+    with contextlib.suppress(AssertionError):
+        assert x.sum() > 0
+        return (x,)
+    return (-x,)
+
+
+def _ended(x: torch.Tensor) -> Outputs:
+    """What is raised is no error."""
+    if x.sum() > 0:
+        raise StopIteration
+    return (x,)
 
 
 def _places_of_gammas() -> tuple[torch.Tensor, ...]:
@@ -857,6 +901,9 @@ def refusal(name: str) -> str:
         "jagged": lambda x: (
             torch.nested.nested_tensor([x[:2], x], layout=torch.jagged).to_padded_tensor(0.0),
         ),
+        "caught": _caught,
+        "suppressed": _suppressed,
+        "ended": _ended,
         "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),
     }
     try:

@@ -2,13 +2,18 @@
 
 PyTorch cannot trace past such a question. Some functions ask only in order to raise an error, and
 others although the shapes of their results are known. What PyTorch raises an error for gives NaN.
-Embedding bags of one length ask where each bag begins, which their shape says.
+Embedding bags of one length ask where each bag begins, which their shape says. Where a model asks
+only in order to raise an error, in `assert` or in `if …: raise`, no error is raised.
 """
 
+import ast
 import functools
+import linecache
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _Function = Callable[..., Any]
@@ -53,7 +58,109 @@ def _functions() -> dict[Any, _Function]:
         torch.Tensor.unique: _unique,
         torch.unique_consecutive: _unique_consecutive,
         torch.Tensor.unique_consecutive: _unique_consecutive,
+        torch.Tensor.__bool__: _as_required,
+        torch.allclose: _as_required,
+        torch.Tensor.allclose: _as_required,
+        torch.equal: _as_required,
+        torch.Tensor.equal: _as_required,
     }
+
+
+def _as_required(x: Any, *args: Any, **settings: Any) -> Any:
+    """The answer without which the statement that asks would raise an error.
+
+    NotImplemented for a statement that does anything else, for an error that may be caught, and
+    where the answer is known.
+    """
+    import torch
+
+    if type(x) in (torch.Tensor, torch.nn.Parameter):
+        return NotImplemented
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_name == "__torch_function__":
+        frame = frame.f_back
+    answers = [
+        answer for lines, answer in _tests_of_errors(_source(frame)) if frame.f_lineno in lines
+    ]
+    if not answers or any(map(_may_catch, _callers(frame))):
+        return NotImplemented
+    return answers[0]
+
+
+def _source(frame: Any) -> str:
+    """Of a frame's file; empty where there is none."""
+    return "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+
+
+def _callers(frame: Any) -> Iterator[Any]:
+    """A frame and those of the model that it was called from."""
+    import torch
+
+    package = Path(torch.__file__).parent
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(package / "export"):
+            return
+        if not file.is_relative_to(package):
+            yield frame
+        frame = frame.f_back
+
+
+def _may_catch(frame: Any) -> bool:
+    return any(frame.f_lineno in lines for lines in _catching(_source(frame)))
+
+
+@functools.lru_cache(maxsize=64)
+def _catching(source: str) -> tuple[range, ...]:
+    """The lines of a file from which errors may be caught."""
+    return tuple(
+        _lines(statement)
+        for each in _nodes(source)
+        if (isinstance(each, ast.Try) and each.handlers)
+        or (isinstance(each, ast.With) and any("suppress" in ast.dump(i) for i in each.items))
+        for statement in each.body
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _tests_of_errors(source: str) -> tuple[tuple[range, bool], ...]:
+    """The lines of each test in a file whose failure is an error, and what it has to give.
+
+    A test with a `not` anywhere but at its front is left out.
+    """
+    found = []
+    for each in _nodes(source):
+        if isinstance(each, ast.Assert):
+            test, answer = each.test, True
+        elif isinstance(each, ast.If) and _is_error(each.body[0]):
+            test, answer = each.test, False
+        else:
+            continue
+        lines = _lines(test)
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, answer = test.operand, not answer
+        if not any(isinstance(part, ast.Not | ast.NotIn | ast.IfExp) for part in ast.walk(test)):
+            found.append((lines, answer))
+    return tuple(found)
+
+
+def _nodes(source: str) -> Iterator[ast.AST]:
+    try:
+        return ast.walk(ast.parse(source))
+    except SyntaxError:  # such as a notebook's cell with a command
+        return iter(())
+
+
+def _lines(node: ast.stmt | ast.expr) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _is_error(statement: ast.stmt) -> bool:
+    """Whether a statement raises an error, and not StopIteration, say."""
+    if not isinstance(statement, ast.Raise):
+        return False
+    raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+    return isinstance(raised, ast.Name) and raised.id.endswith(("Error", "Exception"))
 
 
 def _gaussian_nll_loss(

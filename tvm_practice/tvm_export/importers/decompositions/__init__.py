@@ -132,4 +132,6 @@ def _of_prims(converted: Collection[str]) -> dict[Any, Rule]:
         primitive = getattr(getattr(torch.ops.prims, name), "default", None)
         if primitive is not None and hasattr(primitive, "impl_aten"):
             found[primitive] = primitive.impl_aten
+    # PyTorch's writes into a new tensor; the order of its elements in memory means nothing here.
+    found[torch.ops.prims.copy_strided.default] = lambda x, stride: x.clone()
     return found

@@ -49,12 +49,44 @@ def rules() -> dict[Any, Rule]:
         aten.masked_fill.Tensor: _masked_fill,
         aten.constant_pad_nd.default: _constant_pad,
         aten.new_empty_strided.default: _new_empty,
+        aten.empty_strided.default: _empty,
+        aten.unfold_backward.default: _overlapping,
     }
 
 
 def _new_empty(x: Any, size: Any, stride: Any, *, dtype: Any = None, **settings: Any) -> Any:
     """Zeros, as any values will do; PyTorch's rule for it calls itself."""
     return x.new_zeros(size, dtype=dtype or x.dtype)
+
+
+def _empty(size: Any, stride: Any, *, dtype: Any = None, **settings: Any) -> Any:
+    """As `_new_empty`."""
+    import torch
+
+    return torch.zeros(size, dtype=dtype)
+
+
+def _overlapping(parts: Any, shape: Any, axis: int, size: int, step: int) -> Any:
+    """Parts of an axis added up where they lie, as in istft, by one operator.
+
+    PyTorch has an operator for each place in a part, unless all other axes have the result's
+    extents.
+    """
+    import torch
+
+    axis %= max(len(shape), 1)
+    given = list(parts.shape)
+    if len(given) != len(shape) + 1 or not all(isinstance(each, int) for each in (*given, *shape)):
+        return NotImplemented
+    count = given[axis]
+    if step >= size or given[-1] != size or count > (shape[axis] - size) // step + 1:
+        return NotImplemented
+    wide = [*shape[:axis], count, *shape[axis + 1 :], size]
+    rows = parts.expand(wide).movedim(-1, axis + 1).flatten(axis, axis + 1)
+    places = torch.arange(count).unsqueeze(1) * step + torch.arange(size)
+    index = [None] * axis + [places.flatten()]
+    empty = parts.new_zeros(shape)
+    return torch.ops.aten.index_put.default(empty, index, rows, accumulate=True)
 
 
 def _constant_pad(x: Any, pad: Any, value: Any = 0) -> Any:

@@ -52,6 +52,8 @@ def _rules() -> dict[Any, Rule]:
         aten.sub.Scalar: functools.partial(_sum, -1),
         **fourier.rules(),
     }
+    for each in (aten.roll.default, aten.unfold.default):
+        found[each] = functools.partial(_moved, each)
     for each in (aten.mul.Tensor, aten.mul.Scalar, aten.mm.default, aten.bmm.default):
         whole = torch.mul if each in (aten.mul.Tensor, aten.mul.Scalar) else each
         found[each] = functools.partial(_product, whole)
@@ -73,6 +75,11 @@ def _parts(value: Any) -> tuple[Any, Any]:
     if isinstance(value, ComplexTensor):
         return value.re, value.im
     return (value.real, value.imag) if isinstance(value, complex) else (value, None)
+
+
+def _moved(move: Rule, x: Any, *where: Any) -> Any:
+    """Elements in other places, which are not looked at."""
+    return _pair(*(move(part, *where) for part in _parts(x)))
 
 
 def _product(multiplied: Rule, x: Any, y: Any) -> Any:
