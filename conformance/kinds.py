@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from conformance import (
+    library_models,
     memory,
     onnx_backend,
     operators,
@@ -43,5 +44,6 @@ KINDS: dict[str, Kind] = {
     "onnx": onnx_backend,
     "transformers": transformers_models,
     "timm": timm_models,
+    "libraries": library_models,
     "compile": torch_compile,
 }

@@ -52,10 +52,7 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]], target: Any = 
             _require_known(made, importer_class.converted)
             _require_types(made)
             shapes = {each["name"]: list(each["shape"]) for each in inputs}
-            importer = importer_class(shapes, "float32")
-            if target is not None and target.kind.name == "llvm":
-                importer.cpu = cpu_of(target)
-            return importer.from_onnx(made.graph, opset(made))
+            return _imported(importer_class(shapes, "float32"), made, target)
     except CannotImport as error:
         problem = str(error)
     except Exception as error:
@@ -68,6 +65,13 @@ def import_model(model: Any, inputs: Sequence[Mapping[str, Any]], target: Any = 
         names = ", ".join(wanted)
         problem += f"; it may need the values of {names}: --value {next(iter(wanted))}=…"
     raise CannotImport(problem)
+
+
+def _imported(importer: Any, model: Any, target: Any) -> Any:
+    """The model as a Relax module, by an importer of its inputs' shapes."""
+    if target is not None and target.kind.name == "llvm":
+        importer.cpu = cpu_of(target)
+    return importer.from_onnx(model.graph, opset(model))
 
 
 def _require_known(model: Any, converted: frozenset[str]) -> None:

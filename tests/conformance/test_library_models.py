@@ -1,0 +1,28 @@
+"""Models of other libraries, which need not be installed."""
+
+from conformance import library_models
+from conformance.library_models import _input, _Model, judge
+
+
+def test_each_model_has_a_name_of_its_own() -> None:
+    names = [each.name for each in library_models.cases("float32", None)]
+    assert len(names) == len(set(names)) > 100
+
+
+def test_samples_are_per_library() -> None:
+    cases = list(library_models.cases("float32", 2))
+    assert [each.group for each in cases].count("torchvision") == 2
+    assert len({each.group for each in cases}) == len(cases) / 2
+
+
+def test_inputs_are_as_described() -> None:
+    assert _input("2x3").shape == (2, 3)
+    assert _input("<7").ndim == 0
+    ids = _input("1x500<7")
+    assert ids.dtype.is_signed and set(ids.flatten().tolist()) == set(range(7))
+
+
+def test_a_library_that_is_not_there_is_told(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(library_models, "_models", lambda: [_Model("not_there.at_all:Net", ("1",))])
+    found = judge("not_there Net")
+    assert found["verdict"] == "left out" and "No module named 'not_there'" in found["reason"]
