@@ -285,9 +285,8 @@ def _vit_pytorch() -> Iterator[_Model]:
     yield _Model(
         "vit_pytorch.vit_3d:ViT",
         ("1x3x8x64x64",),
-        settings=small
-        | {"frames": 8, "image_patch_size": 16, "frame_patch_size": 2, "depth": 2, "heads": 2}
-        | {"mlp_dim": 64},
+        settings={each: deep[each] for each in deep if each != "patch_size"}
+        | {"frames": 8, "image_patch_size": 16, "frame_patch_size": 2},
         label="vit_3d",
     )
 
