@@ -63,7 +63,9 @@ _LONGEST = 160
 _NOTES = {
     "libraries": "Small configurations of models of torchvision, torchaudio, diffusers, monai, "
     "segmentation-models-pytorch, vit-pytorch,\nx-transformers and ultralytics: "
-    "`conformance/library_models.py` says how to install them.\n",
+    "`conformance/library_models.py` says how to install them.\n"
+    "Models that decide by their inputs' values, which the exporter refuses, are not among them: "
+    "torchvision's detectors, torchaudio's Conformer.\n",
     "operators": "Vectors of `eigh` and `svd` are unique up to their signs and are compared as "
     "PyTorch's samples say. PyTorch rounds some sums of 16-bit numbers at each step: there,\n"
     "outputs that are as near to float64's as PyTorch's are right too.\n",
