@@ -43,7 +43,7 @@ class _Model:
         args, settings: of the callable.
         method: of the model, in place of calling it.
         label: tells it from others of the same path.
-        of: the library, where the path does not say it.
+        of: the package, where the path does not say it.
     """
 
     path: str
@@ -55,13 +55,13 @@ class _Model:
     of: str = ""
 
     @property
-    def library(self) -> str:
+    def package(self) -> str:
         return self.of or self.path.partition(":")[0].partition(".")[0]
 
     @property
     def name(self) -> str:
         return " ".join(
-            filter(None, (self.library, self.path.partition(":")[2], self.label, self.method))
+            filter(None, (self.package, self.path.partition(":")[2], self.label, self.method))
         )
 
 
@@ -69,9 +69,9 @@ def cases(dtype: str, samples: int | None) -> Iterator[Case]:
     """One case per model, `samples` per library at most."""
     tried: dict[str, int] = {}
     for each in _models():
-        tried[each.library] = tried.get(each.library, 0) + 1
-        if samples is None or tried[each.library] <= samples:
-            yield Case(each.library, each.name, {"name": each.name})
+        tried[each.package] = tried.get(each.package, 0) + 1
+        if samples is None or tried[each.package] <= samples:
+            yield Case(each.package, each.name, {"name": each.name})
 
 
 def judge(name: str) -> dict[str, Any]:
@@ -84,12 +84,13 @@ def _judged(name: str) -> Judged:
 
     model = next(each for each in _models() if each.name == name)
     module, _, attribute = model.path.partition(":")
-    torch.manual_seed(0)
     try:
+        importlib.import_module(model.package)
         make = getattr(importlib.import_module(module), attribute)
-        made = make(*model.args, **model.settings).eval()
     except Exception as error:  # a build for another PyTorch raises errors of its own
-        return Judged("left out", f"{model.library} does not make it: {last_line(error)}")
+        return Judged("left out", f"{model.package} does not import: {last_line(error)}")
+    torch.manual_seed(0)
+    made = make(*model.args, **model.settings).eval()
     if model.method:
         made = _calling(made, model.method)
     return judge_model(made, tuple(_input(each) for each in model.inputs))

@@ -1,5 +1,7 @@
 """Models of other libraries, which need not be installed."""
 
+import pytest
+
 from conformance import library_models
 from conformance.library_models import _input, _Model, judge
 
@@ -22,7 +24,16 @@ def test_inputs_are_as_described() -> None:
     assert ids.dtype.is_signed and set(ids.flatten().tolist()) == set(range(7))
 
 
-def test_a_library_that_is_not_there_is_told(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_library_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_models, "_models", lambda: [_Model("not_there.at_all:Net", ("1",))])
     found = judge("not_there Net")
     assert found["verdict"] == "left out" and "No module named 'not_there'" in found["reason"]
+
+
+def test_settings_that_a_library_does_not_take_are_not_hidden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrong = _Model("torch.nn:Linear", ("1x2",), (2,))
+    monkeypatch.setattr(library_models, "_models", lambda: [wrong])
+    with pytest.raises(TypeError, match="out_features"):
+        judge("torch Linear")

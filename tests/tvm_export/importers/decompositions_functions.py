@@ -725,7 +725,7 @@ def _asserted(x: torch.Tensor, n: torch.Tensor) -> Outputs:
     assert not (n < 0).any()
     if (n > 3).any() or n.sum() == 0:
         raise ValueError(f"a number above {n.max()}")
-    if not torch.allclose(x, x + 0):
+    if not torch.allclose(input=x, other=x + 0):
         raise RuntimeError
     return (x * n.sum(),)
 

@@ -66,7 +66,7 @@ def _functions() -> dict[Any, _Function]:
     }
 
 
-def _as_required(x: Any, *args: Any, **settings: Any) -> Any:
+def _as_required(*args: Any, **settings: Any) -> Any:
     """The answer without which the statement that asks would raise an error.
 
     NotImplemented for a statement that does anything else, for an error that may be caught, and
@@ -74,7 +74,9 @@ def _as_required(x: Any, *args: Any, **settings: Any) -> Any:
     """
     import torch
 
-    if type(x) in (torch.Tensor, torch.nn.Parameter):
+    plain = (torch.Tensor, torch.nn.Parameter)
+    tensors = [e for e in (*args, *settings.values()) if isinstance(e, torch.Tensor)]
+    if all(type(each) in plain for each in tensors):
         return NotImplemented
     frame: Any = sys._getframe(1)
     while frame.f_code.co_name == "__torch_function__":

@@ -70,36 +70,26 @@ def _operator() -> Any:
     each state (layers and directions, batch, hidden size).
     """
     import torch
-    from torch import Tensor
 
-    @torch.library.custom_op(OPERATOR, mutates_args=())
+    schema = (
+        "(str cell, Tensor x, Tensor[] states, Tensor[] weights, bool biases, int layers, "
+        "bool both, bool batch_first) -> Tensor[]"
+    )
+
+    @torch.library.custom_op(OPERATOR, mutates_args=(), schema=schema)
     def recurrent_layers(
-        cell: str,
-        x: Tensor,
-        states: list[Tensor],
-        weights: list[Tensor],
-        biases: bool,
-        layers: int,
-        both: bool,
-        batch_first: bool,
-    ) -> list[Tensor]:
-        state: Any = states if cell == "lstm" else states[0]
+        cell: Any, x: Any, states: Any, weights: Any, biases: Any, layers: Any, *last: Any
+    ) -> Any:
+        state = states if cell == "lstm" else states[0]
         function = getattr(torch._C._VariableFunctions, cell)
-        return list(function(x, state, weights, biases, layers, 0.0, False, both, batch_first))
+        return list(function(x, state, weights, biases, layers, 0.0, False, *last))
 
     @recurrent_layers.register_fake
     def shapes(
-        cell: str,
-        x: Tensor,
-        states: list[Tensor],
-        weights: list[Tensor],
-        biases: bool,
-        layers: int,
-        both: bool,
-        batch_first: bool,
-    ) -> list[Tensor]:
-        features = states[0].shape[-1] * (2 if both else 1)
-        outputs = x.new_empty((x.shape[0], x.shape[1], features))
+        cell: Any, x: Any, states: Any, weights: Any, biases: Any, layers: int, *last: Any
+    ) -> Any:
+        directions = states[0].shape[0] // layers
+        outputs = x.new_empty((x.shape[0], x.shape[1], directions * states[0].shape[-1]))
         return [outputs, *map(torch.empty_like, states)]
 
     return recurrent_layers
