@@ -140,6 +140,7 @@ def made(code: str) -> torch.Tensor:
         "rare": rare,
         "weights": weights,
         "indices": indices,
+        "resized": resized,
     }
     tensor: torch.Tensor = eval(code, names)
     return tensor
@@ -195,3 +196,8 @@ def indices(shape: tuple[int, ...], bound: int, seed: int, dtype: str = "int64")
     """Integers from 0 to below the bound."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, bound, shape, generator=generator).to(getattr(torch, dtype))
+
+
+def resized(tensor: torch.Tensor, axis: int, extent: int) -> torch.Tensor:
+    """The tensor with another extent of an axis: cut off, or begun again."""
+    return tensor.index_select(axis, torch.arange(extent) % tensor.shape[axis])

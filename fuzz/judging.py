@@ -1,7 +1,8 @@
 """A graph compiled and run in a process that has its engine, and what is wrong with it.
 
 On the current engine it is run with every function's output filled with NaN before, and once more
-function by function between pages that nobody may touch; all results must be the same bits.
+function by function between pages that nobody may touch; all results must be the same bits. A model
+with an open extent is called with others, too.
 """
 
 import os
@@ -14,10 +15,11 @@ import numpy as np
 
 from conformance.judging import last_line
 from fuzz.graphs import Graph
+from fuzz.open_extents import at_other_extents, opened
 
 JUDGE = f"{__name__}:judge"
-Mode = Literal["rules", "tiles", "classic"]
-MODES: tuple[Mode, ...] = ("rules", "tiles", "classic")
+Mode = Literal["rules", "tiles", "open", "classic"]
+MODES: tuple[Mode, ...] = ("rules", "tiles", "open", "classic")
 _TOLERANCE = 1e-4
 _UNWRITTEN = 0xFF  # NaN in every floating-point type
 
@@ -45,8 +47,9 @@ def judge(graph: Mapping[str, Any], mode: Mode, seed: int = 0) -> dict[str, str]
     Args:
         graph: as `Graph.to_dict` gives it.
         mode: "rules", the current engine's default schedules; "tiles", a drawn tile for each
-            contraction in place of the rule's; "classic", the classic engine.
-        seed: of the tiles.
+            contraction in place of the rule's; "open", the default schedules with an axis of an
+            input open; "classic", the classic engine.
+        seed: of the tiles, and of the open axis.
 
     Returns:
         The fields of an `Outcome`.
@@ -65,6 +68,7 @@ def judge(graph: Mapping[str, Any], mode: Mode, seed: int = 0) -> dict[str, str]
 
 def _judged(graph: Graph, mode: Mode, seed: int) -> Outcome:
     from tvm_practice.engines import PlainError
+    from tvm_practice.tvm_export.calling import as_call
     from tvm_practice.tvm_export.errors import DoesNotCompile
 
     try:
@@ -76,18 +80,33 @@ def _judged(graph: Graph, mode: Mode, seed: int) -> Outcome:
         return Outcome("raw" if fault else "refused", str(refused))
     except Exception as error:
         return Outcome("raw", f"{type(error).__name__}: {last_line(error)}")
-    if reason := _differs(graph, outputs, call):
+    if reason := _wrong(graph, built, call, outputs, mode):
         return Outcome("wrong", reason)
+    if mode == "open":
+        for extent, other in at_other_extents(graph, seed):
+            call = as_call(other.module(), other.tensors())
+            try:
+                outputs = built(*call.tensors)
+            except ValueError as error:  # as torch.export's conditions on it are told
+                return Outcome("refused", f"at extent {extent}: {last_line(error)}")
+            if reason := _wrong(other, built, call, outputs, mode):
+                return Outcome("wrong", f"at extent {extent}: {reason}")
+    return Outcome("right")
+
+
+def _wrong(graph: Graph, built: Any, call: Any, outputs: list[np.ndarray], mode: Mode) -> str:
+    """What is wrong with a compiled graph, which was run on the inputs of `call`; empty if none."""
+    if reason := _differs(graph, outputs, call):
+        return reason
     again = _on_unwritten_memory(built) if mode != "classic" else _after_others(built, call)
     for place, (one, other) in enumerate(zip(outputs, again, strict=True)):
         if one.tobytes() != other.tobytes():
-            return Outcome("wrong", f"output {place} differs between two runs")
+            return f"output {place} differs between two runs"
     if mode != "classic":
         from conformance.guarded import outside
 
-        if found := outside(built.runner):
-            return Outcome("wrong", "; ".join(found))
-    return Outcome("right")
+        return "; ".join(outside(built.runner))
+    return ""
 
 
 def _built(graph: Graph, mode: Mode, seed: int) -> tuple[Any, Any]:
@@ -99,8 +118,9 @@ def _built(graph: Graph, mode: Mode, seed: int) -> tuple[Any, Any]:
 
     model, tensors = graph.module(), graph.tensors()
     engine = "classic" if mode == "classic" else "current"
-    config = ExportConfig(example_input=tensors, engine=engine)  # type: ignore[arg-type]
-    export = import_model(Export.of(as_call(model, tensors), config))
+    shapes = opened(graph, seed) if mode == "open" else None
+    config = ExportConfig(example_input=tensors, engine=engine, input_shapes=shapes)  # type: ignore[arg-type]
+    export = import_model(Export.of(as_call(model, tensors, shapes=shapes), config))
     if mode == "tiles":
         from fuzz.tiles import advised
 

@@ -152,6 +152,41 @@ def _attention(drawn: Drawn, name: str) -> None:
     drawn.take(name, code, of=[given], exact=False)
 
 
+# The gates of each kind, and whether it has a memory beside its state.
+_RECURRENT = {"lstm": (4, True), "gru": (3, False), "rnn_tanh": (1, False), "rnn_relu": (1, False)}
+
+
+def _recurrent(drawn: Drawn, name: str) -> None:
+    """What `nn.LSTM`, `nn.GRU` and `nn.RNN` call; its outputs of all steps, or its last states."""
+    given = drawn.value(
+        lambda it: it.dtype in ("float32", "float64") and it.rank == 3 and it.filled and not it.rare
+    )
+    gates, has_memory = _RECURRENT[name]
+    layers, directions = drawn.integer(1, 2), drawn.integer(1, 2)
+    batch_first, biased = drawn.chance(), drawn.chance()
+    rows, size = given.shape[0 if batch_first else 1], given.shape[2]
+    hidden = drawn.among([each for each in CHANNELS if each <= 33])
+    if math.prod(given.shape[:2]) * gates * hidden * (size + hidden) * 4 > _MULTIPLICATIONS:
+        raise Unsuitable
+
+    def weight(*shape: int) -> str:
+        return drawn.weight(shape, given.dtype, _size(hidden))
+
+    weights = []
+    for layer in range(layers):
+        terms = size if layer == 0 else hidden * directions
+        for _ in range(directions):
+            weights += [weight(gates * hidden, terms), weight(gates * hidden, hidden)]
+            weights += [weight(gates * hidden), weight(gates * hidden)] if biased else []
+    states = [weight(layers * directions, rows, hidden) for _ in range(2 if has_memory else 1)]
+    state = f"({', '.join(states)})" if has_memory else states[0]
+    code = (
+        f"torch._VF.{name}({given.name}, {state}, [{', '.join(weights)}], {biased}, {layers}, 0.0, "
+        f"False, {directions == 2}, {batch_first})[{drawn.integer(0, 2 if has_memory else 1)}]"
+    )
+    drawn.take(name, code, of=[given], exact=False)
+
+
 MAKERS: dict[str, Any] = {
     "linear": _linear,
     "matmul": _matmul,
@@ -163,4 +198,5 @@ MAKERS: dict[str, Any] = {
     "conv_transpose1d": _transposed,
     "conv_transpose2d": _transposed,
     "scaled_dot_product_attention": _attention,
+    **dict.fromkeys(_RECURRENT, _recurrent),
 }

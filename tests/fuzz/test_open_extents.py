@@ -1,0 +1,75 @@
+"""Graphs with an open extent: which is open, the same graph at others, and faults seen there."""
+
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from fuzz.graphs import Graph, Step, made
+from fuzz.judging import judge
+from fuzz.open_extents import NAME, at_other_extents, opened
+from tests.conftest import Processes
+
+_SUM = Graph(
+    {"x0": "values((7, 5), 'float32', 0)", "x1": "values((7, 1), 'float32', 1)"},
+    {"c0": "weights((5,), 'float32', 0, 1.0)"},
+    [Step("v0", "(x0 * self.c0 + x1).cumsum(0)", "cumsum", False)],
+    ["v0"],
+)
+
+
+_SEED = next(seed for seed in range(20) if NAME in opened(_SUM, seed)["x0"])
+
+
+def test_the_open_axis_is_one_that_pytorch_runs_at_other_extents() -> None:
+    for seed in range(20):  # the weight fixes the second axis, the sum joins both first ones
+        assert opened(_SUM, seed) in (
+            {"x0": (NAME, 5), "x1": (NAME, 1)},
+            {"x0": (7, 5), "x1": (7, 1)},
+        )
+    found = list(at_other_extents(_SUM, _SEED))
+    assert len({extent for extent, _ in found} | {7}) == 4
+    for extent, other in found:
+        assert [tuple(each.shape) for each in other.tensors()] == [(extent, 5), (extent, 1)]
+        assert other.evaluated()[0].shape == (extent, 5)
+
+
+def test_every_second_axis_is_open_alone() -> None:
+    apart = Graph(
+        {"x0": "values((7, 5), 'float32', 0)", "x1": "values((7, 2), 'float32', 1)"},
+        {},
+        [Step("v0", "-x0", "neg", True), Step("v1", "-x1", "neg", True)],
+        ["v0", "v1"],
+    )
+    found = [opened(apart, seed) for seed in range(20)]
+    numbers = {sum(NAME in shape for shape in each.values()) for each in found}
+    assert numbers == {1, 2}
+
+
+def test_a_tensor_of_another_extent() -> None:
+    tensor = torch.arange(6).reshape(3, 2)
+    assert made("resized(torch.arange(6).reshape(3, 2), 0, 2)").equal(tensor[:2])
+    assert made("resized(torch.arange(6).reshape(3, 2), 0, 4)").equal(
+        torch.cat([tensor, tensor[:1]])
+    )
+
+
+def test_other_extents_are_judged(process_of: Processes) -> None:
+    found = process_of("current").call(f"{__name__}:with_a_fault")
+    assert found["right"] == {"verdict": "right", "reason": ""}
+    assert found["wrong"]["verdict"] == "wrong" and "at extent " in found["wrong"]["reason"]
+
+
+def with_a_fault() -> dict[str, Any]:
+    """Verdicts on a graph compiled right, and one that errs at other extents than the example's."""
+    from tvm_practice.tvm_export.graph_module import GraphModule
+
+    found = {"right": judge(_SUM.to_dict(), "open", _SEED)}
+    run = GraphModule.__call__
+
+    def elsewhere(*given: Any) -> Any:
+        return [each if len(each) == 7 else each + 1 for each in run(*given)]
+
+    with patch.object(GraphModule, "__call__", elsewhere):
+        found["wrong"] = judge(_SUM.to_dict(), "open", _SEED)
+    return found
