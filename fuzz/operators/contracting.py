@@ -164,7 +164,7 @@ def _recurrent(drawn: Drawn, name: str) -> None:
     gates, has_memory = _RECURRENT[name]
     layers, directions = drawn.integer(1, 2), drawn.integer(1, 2)
     batch_first, biased = drawn.chance(), drawn.chance()
-    rows, size = given.shape[0 if batch_first else 1], given.shape[2]
+    size = given.shape[2]
     hidden = drawn.among([each for each in CHANNELS if each <= 33])
     if math.prod(given.shape[:2]) * gates * hidden * (size + hidden) * 4 > _MULTIPLICATIONS:
         raise Unsuitable
@@ -178,7 +178,12 @@ def _recurrent(drawn: Drawn, name: str) -> None:
         for _ in range(directions):
             weights += [weight(gates * hidden, terms), weight(gates * hidden, hidden)]
             weights += [weight(gates * hidden), weight(gates * hidden)] if biased else []
-    states = [weight(layers * directions, rows, hidden) for _ in range(2 if has_memory else 1)]
+    # As many as there are rows: PyTorch does not check that, and reads what lies beside them.
+    rows = f"{given.name}.shape[{0 if batch_first else 1}]"
+    states = [
+        f"{weight(layers * directions, 1, hidden)}.expand(-1, {rows}, -1)"
+        for _ in range(2 if has_memory else 1)
+    ]
     state = f"({', '.join(states)})" if has_memory else states[0]
     code = (
         f"torch._VF.{name}({given.name}, {state}, [{', '.join(weights)}], {biased}, {layers}, 0.0, "

@@ -688,6 +688,8 @@ def _of_extents(x: torch.Tensor) -> Outputs:
         *(torch.full((4,), rows), torch.full_like(x, rows), x.masked_fill(x > 0, rows)),
         *((x * 9).long().clamp(0, rows - 1), torch.where(x > 0, x, rows)),
         *(x.std(0), x.var(), *torch.var_mean(x, 0, correction=0), torch.arange(rows) / rows),
+        *(x * (2 / rows**0.5), x * rows**0.5 / (rows - 0.5), x**rows, x + (rows / 3) ** 2),
+        F.scaled_dot_product_attention(x[None].mT, x[None].mT, x[None].mT),
     )
 
 

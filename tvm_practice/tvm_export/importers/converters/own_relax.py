@@ -65,32 +65,34 @@ def _extremum(name: str, node: Any, importer: Any) -> Any:
 def _scalar_tensor(node: Any, importer: Any) -> Any:
     """A number that PyTorch knows, or one made of extents or of a tensor's value, as a tensor."""
     import torch
-    from tvm import relax, te
+    from tvm import relax
 
     [value, *_] = importer.retrieve_args(node)
-    dtype = importer._convert_data_type(node.meta["val"].dtype)
     source = node.args[0]
     if (
         isinstance(source, torch.fx.Node)
         and source.target is torch.ops.aten._local_scalar_dense.default
     ):
         value = importer.block_builder.emit(relax.op.reshape(importer.env[source.args[0]], ()))
-    if isinstance(value, (bool, int, float)):
-        return importer.block_builder.emit(relax.const(value, dtype))
-    if isinstance(value.ty, relax.TensorType):
-        return importer.block_builder.emit(relax.op.astype(value, dtype))
-
-    def made(number: Any) -> Any:
-        return te.compute((), lambda: number.astype(dtype), name="number")
-
-    return importer.block_builder.emit_te(made, value)
+    dtype = importer._convert_data_type(node.meta["val"].dtype)
+    return _as_tensor(value, dtype, importer.block_builder)
 
 
 def _of_extents(name: str, node: Any, importer: Any) -> Any:
-    """Arithmetic of numbers that are made of extents, in float64 as in Python."""
-    from tvm import tirx
+    """Arithmetic of numbers that are made of extents, in float64 as in Python.
+
+    A power is a tensor without axes, and so is what is made of it: Relax has no type for a power
+    of extents that is an expression within another.
+    """
+    from tvm import relax, te, tirx
 
     given = importer.retrieve_args(node)
+    builder = importer.block_builder
+    if any(map(_is_tensor, given)):
+        tensors = [_as_tensor(each, "float64", builder) for each in given]
+        if name == "sym_float":
+            return tensors[0]
+        return builder.emit((relax.op.divide if name == "truediv" else relax.op.power)(*tensors))
     real = [
         tirx.const(float(each), "float64")
         if isinstance(each, (int, float))
@@ -99,7 +101,34 @@ def _of_extents(name: str, node: Any, importer: Any) -> Any:
     ]
     if name == "sym_float":
         return real[0]
-    return real[0] / real[1] if name == "truediv" else tirx.pow(*real)
+    if name == "truediv":
+        return real[0] / real[1]
+
+    def power(base: Any, exponent: Any) -> Any:
+        return te.compute((), lambda: tirx.pow(base, exponent), name="power")
+
+    return builder.emit_te(power, *real)
+
+
+def _is_tensor(value: Any) -> bool:
+    from tvm import relax
+
+    return isinstance(value, relax.Expr) and isinstance(value.ty, relax.TensorType)
+
+
+def _as_tensor(number: Any, dtype: str, builder: Any) -> Any:
+    """A number, an expression of extents or a tensor, as a tensor of this type."""
+    from tvm import relax, te
+
+    if isinstance(number, (bool, int, float)):
+        return builder.emit(relax.const(number, dtype))
+    if _is_tensor(number):
+        return builder.emit(relax.op.astype(number, dtype))
+
+    def made(given: Any) -> Any:
+        return te.compute((), lambda: given.astype(dtype), name="number")
+
+    return builder.emit_te(made, number)
 
 
 def _number_of_elements(node: Any, importer: Any) -> Any:
