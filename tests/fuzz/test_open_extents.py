@@ -73,3 +73,29 @@ def with_a_fault() -> dict[str, Any]:
     with patch.object(GraphModule, "__call__", elsewhere):
         found["wrong"] = judge(_SUM.to_dict(), "open", _SEED)
     return found
+
+
+# What this mode found: expressions of x0, whose one axis above 1 is open.
+_FOUND = {
+    "the largest along a negative axis": ("torch.topk(x0, 2, -1).values", (1, 7)),
+    "attention over keys of open size": (
+        "F.scaled_dot_product_attention(x0, x0 * 0.5, x0)",
+        (1, 1, 7),
+    ),
+}
+
+
+def test_faults_found_are_mended(process_of: Processes) -> None:
+    found = process_of("current").call(f"{__name__}:of_those_found")
+    assert found == {name: ["right", ""] for name in _FOUND}
+
+
+def of_those_found() -> dict[str, Any]:
+    """Verdicts on the models of earlier faults."""
+    verdicts = {}
+    for name, (code, shape) in _FOUND.items():
+        inputs = {"x0": f"values({shape}, 'float32', 0)"}
+        one = Graph(inputs, {}, [Step("v0", code, "any", False)], ["v0"])
+        assert NAME in opened(one, 0)["x0"], name
+        verdicts[name] = list(judge(one.to_dict(), "open", 0).values())
+    return verdicts

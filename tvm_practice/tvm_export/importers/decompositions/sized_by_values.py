@@ -31,10 +31,15 @@ def rules() -> dict[Any, Rule]:
 
 
 def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    """A slice whose bounds are values: the places between them."""
+    """A slice whose bounds are values: the places between them.
+
+    Of another one the axis is counted from the front: TVM takes no other along an open extent.
+    """
     import torch
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+    if dim < 0:
+        return torch.ops.aten.slice.Tensor(x, dim + x.ndim, start, end, step)
     if not any(free_unbacked_symbols(each) for each in (start, end) if each is not None):
         return NotImplemented
     extent = x.shape[dim]
