@@ -224,6 +224,17 @@ _RULES = {
     "whole part of a logarithm": graph(
         "torch.log(x0.abs() + 0.5).to(torch.int64)", x0="values((3, 33), 'float32', 0)"
     ),
+    # TVM would have allocated 25 GB for what the reshape needs of the maximum at a time.
+    "reshape by other factors": Graph(
+        {"x0": "values((8, 7, 3, 17, 2), 'float64', 1)"},
+        {},
+        [
+            Step("v0", "torch.maximum(x0, x0)", "maximum", False),
+            Step("v1", 'F.gelu(v0, approximate="tanh")', "gelu tanh", False),
+            Step("v2", "v1.reshape((16, 3, 119))", "reshape to three axes", False),
+        ],
+        ["v2"],
+    ),
     "celu of bfloat16": graph("F.celu(x0, 1.5)", x0="values((4, 17, 1, 48), 'bfloat16', 0)"),
 }
 
@@ -357,6 +368,7 @@ _CLASSIC = {
     "part behind the point": "torch.frac(x)",
     "exp less 1": "torch.expm1(x / 4096) * 4096",
     "mish": "F.mish(x * 16)",
+    "joined of nothing": "torch.cat((x[:0], x[:0], x[:0]), 1)",
     "norm without an epsilon": "F.rms_norm(x, (33,))",
     "norm with a weight": "F.rms_norm(x, (3, 33), torch.sin(x), 0.1)",
     "several filters for a channel": "F.conv3d(x.reshape(1, 3, 3, 1, 11), "

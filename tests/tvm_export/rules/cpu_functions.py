@@ -721,13 +721,7 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
     Returns:
         The loops in which sums start, those around a tile's sum, and the error.
     """
-    from unittest.mock import patch
-
-    import tvm
-
-    from tvm_practice.tvm_export.rules.cpu import register_tiles, schedule_defaults
-    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice, tile_of
-    from tvm_practice.viz.loop_nest import format_nest, loop_nest
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
 
     random = np.random.default_rng(3)
     weight, bias = _normal(random, (768, 256)), _normal(random, (256,))
@@ -739,16 +733,8 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
 
     module, target = _module((build, [(rows, 768)], [weight, bias])), _target(None)
 
-    def chosen(found: Any, cpu: Any) -> list[Any]:
-        choice = TileChoice(4, 2, chunks=4)
-        return [(choice, tile_of(found, cpu, choice))]
-
-    with patch.object(register_tiles, "ranked_tiles", chosen):
-        scheduled = schedule_defaults(module, target)
-    (function,) = (
-        each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
-    )
-    lines = [each.strip() for each in format_nest(loop_nest(function)).splitlines()]
+    scheduled = _scheduled_with(module, target, TileChoice(4, 2, chunks=4))
+    lines = _nest(scheduled)
     start = next(number for number, each in enumerate(lines) if each.startswith("matmul_tile_init"))
     update = next(n for n, each in enumerate(lines) if each.startswith("matmul_tile_update"))
     x = _normal(random, (rows, 768))
@@ -756,6 +742,59 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
     return {
         "starting": lines[1:start],
         "summing": lines[start + 1 : update],
+        "error": float(error),
+    }
+
+
+def _scheduled_with(module: Any, target: Any, choice: Any) -> Any:
+    """A module with the default schedules, of contractions with this tile."""
+    from unittest.mock import patch
+
+    from tvm_practice.tvm_export.rules.cpu import register_tiles, schedule_defaults
+    from tvm_practice.tvm_export.rules.cpu.contraction import tile_of
+
+    def chosen(found: Any, cpu: Any) -> list[Any]:
+        return [(choice, tile_of(found, cpu, choice))]
+
+    with patch.object(register_tiles, "ranked_tiles", chosen):
+        return schedule_defaults(module, target)
+
+
+def _nest(scheduled: Any) -> list[str]:
+    """The lines of the loop nest of a module's one function that computes at run time."""
+    import tvm
+
+    from tvm_practice.viz.loop_nest import format_nest, loop_nest
+
+    (function,) = (
+        each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+    )
+    return [each.strip() for each in format_nest(loop_nest(function)).splitlines()]
+
+
+def rows_written_back() -> dict[str, Any]:
+    """Of a convolution over one axis whose tiles' sums are all taken in four parts.
+
+    Returns:
+        The longest vectorized loop, and the error.
+    """
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
+
+    random = np.random.default_rng(3)
+    x, weight = _normal(random, (4, 8, 367)), _normal(random, (8, 8, 4))
+
+    def build(x: Any, weight: Any) -> Any:
+        from tvm.relax import op
+
+        return op.nn.conv1d(x, weight)
+
+    module, target = _module((build, [x.shape], [weight])), _target(None)
+    scheduled = _scheduled_with(module, target, TileChoice(28, 1, chunks=4))
+    vectors = [each for each in _nest(scheduled) if "vectorized(" in each]
+    windows = np.lib.stride_tricks.sliding_window_view(x, 4, axis=2)
+    error = np.abs(_run(scheduled, target, [x]) - np.einsum("ncxk,fck->nfx", windows, weight)).max()
+    return {
+        "longest": max(int(each.rpartition("(")[2][:-2]) for each in vectors),
         "error": float(error),
     }
 

@@ -214,6 +214,12 @@ def test_parts_of_a_sum_wait_for_a_block_of_rows(session: engines.Session, rows:
     assert 4 * waiting <= 1 << 16, found
 
 
+def test_rows_of_many_tiles_are_written_back_by_tiles(session: engines.Session) -> None:
+    """LLVM takes minutes for a vector of hundreds of elements."""
+    found = session.call(f"{FUNCTIONS}:rows_written_back")
+    assert found["longest"] == 28 and found["error"] < 1e-4, found
+
+
 def test_winograd_where_it_gains(session: engines.Session) -> None:
     cuts = session.call(f"{FUNCTIONS}:winograd_cuts")
     uncut = "every cut computes much beyond the edge, or does not fit the cache"

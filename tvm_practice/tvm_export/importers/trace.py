@@ -58,6 +58,7 @@ def import_traced(export: Export) -> Export:
     with watch("optimize"), unfit, native_stderr_to(os.devnull):
         imported = relay_converters.one_parameter_per_name(imported)
         imported = relay_converters.sums_as_products(imported)
+        imported = relay_converters.without_empty_results(imported)
         module = steps.optimize_relay(imported, parameters)
     stages = {"imported": imported, "optimized": module}
     return replace(

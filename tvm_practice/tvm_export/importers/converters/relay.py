@@ -233,6 +233,47 @@ def sums_as_products(module: Any) -> Any:
     return changed
 
 
+def without_empty_results(module: Any) -> Any:
+    """A Relay module with zeros in place of calls whose result has no elements.
+
+    There is nothing to compute, and TVM's concatenation writes beyond such a result.
+    """
+    import tvm
+    from tvm import relay
+    from tvm.relay import ExprMutator
+
+    def is_empty(expression: Any) -> bool:
+        kind = expression.checked_type
+        return isinstance(kind, relay.TensorType) and any(
+            isinstance(each, tvm.tir.IntImm) and int(each) == 0 for each in kind.shape
+        )
+
+    class Emptied(ExprMutator):  # type: ignore[misc]  # TVM has no types
+        def visit_call(self, call: Any) -> Any:
+            if is_empty(call):
+                return relay.zeros(call.checked_type.shape, call.checked_type.dtype)
+            return super().visit_call(call)
+
+        def visit_tuple_getitem(self, item: Any) -> Any:
+            if is_empty(item):
+                return relay.zeros(item.checked_type.shape, item.checked_type.dtype)
+            return super().visit_tuple_getitem(item)
+
+    typed = relay.transform.InferType()(module)
+    found: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, (relay.Call, relay.TupleGetItem)) and is_empty(node):
+            found.append(node)
+
+    relay.analysis.post_order_visit(typed["main"], look)
+    if not found:
+        return module
+    changed = tvm.IRModule(typed.functions, typed.type_definitions)
+    changed["main"] = Emptied().visit(typed["main"])
+    return changed
+
+
 def shape_of(expression: Any) -> tuple[int, ...]:
     """The extents of an expression's result."""
     from tvm.relay.frontend.common import infer_shape

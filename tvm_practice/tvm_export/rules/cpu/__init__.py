@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any
 
 from tvm_practice.tvm_export.constant_folding import computed_constants
+from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.attention import schedule_attention
 from tvm_practice.tvm_export.rules.cpu.fallback import schedule_loops
 from tvm_practice.tvm_export.rules.cpu.flat import flat
@@ -41,6 +42,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 from tvm_practice.tvm_export.rules.cpu.padded import padded
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
+from tvm_practice.tvm_export.rules.cpu.scheduling import parts_are_small
 from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
 from tvm_practice.tvm_export.rules.cpu.winograd import schedule_winograd
 from tvm_practice.tvm_export.rules.first_match import UNSCHEDULED, Decision, first_match
@@ -230,12 +232,24 @@ def _schedule(
         nothing = "no element is computed"
         return func, Decision(hint, UNSCHEDULED, {name: nothing for name, _ in _RULES})
     given = func.with_attr(CONSTANTS, sorted(constants))
-    rules = [(name, partial(rule, given, cpu)) for name, rule in _RULES if name not in without]
+    rules = [
+        (name, partial(_with_small_parts, rule, given, cpu))
+        for name, rule in _RULES
+        if name not in without
+    ]
     schedule, decision = first_match(hint, rules)
     if schedule is None:
         return func, decision
     done = vectorizable_math(schedule.mod["main"]).without_attr(CONSTANTS)
     return done.with_attr(_SCHEDULED, True), decision
+
+
+def _with_small_parts(rule: _Rule, func: Any, cpu: Cpu) -> Any:
+    """A rule's schedule. Raises NotApplicable if TVM would allocate too much for it."""
+    schedule = rule(func, cpu)
+    if not parts_are_small(schedule.mod["main"]):
+        raise NotApplicable("TVM would allocate more for a part of a stage than for all of it")
+    return schedule
 
 
 def _constant_arguments(mod: Any) -> dict[Any, set[int]]:

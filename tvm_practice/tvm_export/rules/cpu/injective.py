@@ -8,6 +8,7 @@ from tvm_practice.tvm_export.rules.cpu.scheduling import (
     declares_reads,
     inline_cheap,
     iterations,
+    parts_are_small,
     schedule_stage,
     vectorize,
 )
@@ -54,7 +55,8 @@ def _computed_at(schedule: Any, block: Any, loop: Any) -> Any:
 
     Nor is it where the part that the loop's body needs differs in size from one iteration to the
     next: TVM would make a buffer of the largest from loops that do not exist there. Nor where most
-    elements would be computed more than once: a part is a box around the elements needed.
+    elements would be computed more than once: a part is a box around the elements needed. Nor
+    where TVM would allocate more for the part than for the whole.
     """
     import tvm
 
@@ -66,6 +68,8 @@ def _computed_at(schedule: Any, block: Any, loop: Any) -> Any:
         moved.compute_at(block, loop, preserve_unit_loops=True)
     except tvm.s_tir.ScheduleError:
         return None  # another output needs it too
+    if not parts_are_small(moved.mod["main"]):
+        return None
     whole, part = (iterations(each, each.get_loops(block)) for each in (schedule, moved))
     if whole is None:
         return moved

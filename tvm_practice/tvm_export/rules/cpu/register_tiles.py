@@ -659,10 +659,19 @@ def _holds(stage: Any, name: str) -> bool:
 
 
 def _vectorize_write_back(schedule: Any, block: Any, written: Rewriter) -> None:
-    """Vectorize the write-back along the output's innermost axis; see `vectorize` for edges."""
+    """Vectorize the write-back along the output's innermost axis; see `vectorize` for edges.
+
+    Rows of several tiles that are written back at once are a vector for each tile: LLVM takes
+    minutes for one of hundreds of elements.
+    """
     tile = written.tile
     exact = tile.exact_rows if written.found.transposed else tile.exact_columns
-    loops = schedule.get_loops(block)
-    extent = extent_of(schedule, loops[-1])
-    if exact and extent is not None and extent > 1:
-        schedule.vectorize(loops[-1])
+    loop = schedule.get_loops(block)[-1]
+    extent = extent_of(schedule, loop)
+    if not exact or extent is None or extent == 1:
+        return
+    if written.found.transposed:
+        rows = tile.rows[written.found.rows[-1]]
+        if rows < extent and extent % rows == 0:
+            loop = schedule.split(loop, [None, rows])[1]
+    schedule.vectorize(loop)

@@ -69,6 +69,49 @@ def declares_reads(schedule: Any, block: Any) -> bool:
     return True
 
 
+def parts_are_small(func: Any) -> bool:
+    """Whether TVM allocates no more for intermediate results than all of them take.
+
+    Of a stage that is computed within another's loops it allocates a part, by an estimate. Where a
+    reshape divides by extents that are no multiples of each other, the
+    estimate can be gigabytes.
+    """
+    import tvm
+
+    whole = _allocated(func)
+    if not whole:  # nothing is, or extents are open
+        return True
+    passes = tvm.s_tir.transform
+    compacted = tvm.ir.transform.Sequential(
+        [
+            passes.LowerInitBlock(),
+            passes.PlanAndUpdateBufferAllocationLocation(),
+            passes.ConvertBlocksToOpaque(),
+            passes.CompactBufferAllocation(),
+        ]
+    )
+    module = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
+    part = _allocated(compacted(module)["main"])
+    return part is not None and part <= whole
+
+
+def _allocated(func: Any) -> int | None:
+    """Elements of all intermediate buffers; None if an extent is not constant."""
+    import tvm_ffi
+    from tvm.s_tir import SBlock
+
+    shapes: list[Any] = []
+
+    def look(block: Any) -> None:
+        shapes.extend(each.shape for each in block.alloc_buffers)
+
+    tvm_ffi.structural_walk(func.body, (SBlock, look))
+    extents = [[constant(each) for each in shape] for shape in shapes]
+    if any(None in shape for shape in extents):
+        return None
+    return sum(math.prod(each or 0 for each in shape) for shape in extents)
+
+
 def inline_epilogue(schedule: Any, blocks: list[Any]) -> tuple[list[Any], list[Any]]:
     """Inline what is fused after a contraction.
 
