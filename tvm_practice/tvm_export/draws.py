@@ -31,7 +31,13 @@ class Trial:
     tensors: tuple[torch.Tensor, ...]
 
 
-def trials(call: Call, *, bounds: Mapping[str, int], data: Path | None = None) -> Iterator[Trial]:
+def trials(
+    call: Call,
+    *,
+    bounds: Mapping[str, int],
+    least: Mapping[str, Mapping[int, int]] | None = None,
+    data: Path | None = None,
+) -> Iterator[Trial]:
     """What may be tried besides the example, the most telling first.
 
     There are more than `DRAWN`, because a model may refuse some: extents that it was not made
@@ -40,6 +46,7 @@ def trials(call: Call, *, bounds: Mapping[str, int], data: Path | None = None) -
     Args:
         call: the model and its example.
         bounds: what each value of an input must be below, as far as it indexes something.
+        least: the extents of an input's axes below which the compiled model refuses it.
         data: a file of the person's own inputs, in place of drawn ones; see `read_data`.
     """
     if data is not None:
@@ -51,6 +58,12 @@ def trials(call: Call, *, bounds: Mapping[str, int], data: Path | None = None) -
             _draw(tensor, each.shape or (), extents, bounds.get(each.name), generator)
             for tensor, each in zip(call.tensors, call.inputs, strict=True)
         )
+        if any(
+            tensor.shape[axis] < extent
+            for tensor, name in zip(tensors, call.names, strict=True)
+            for axis, extent in (least or {}).get(name, {}).items()
+        ):
+            continue
         told = "".join(f", {name} = {extent}" for name, extent in extents.items())
         yield Trial(f"random inputs of seed {seed}{told}", tensors)
 

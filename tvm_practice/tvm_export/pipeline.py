@@ -329,6 +329,7 @@ def judged(export: Export) -> dict[str, Any]:
         atol=settings.atol,
         rtol=settings.rtol,
         bounds=_index_bounds(export),
+        least=_least_extents(export),
         data=settings.verify_data,
         held_out=held_out,
         min_cosine=settings.least_cosine,
@@ -342,6 +343,15 @@ def _index_bounds(export: Export) -> dict[str, int]:
     from tvm_practice.tvm_export.index_checks import index_bounds
 
     return index_bounds(export.stages["imported"], export.call.names)
+
+
+def _least_extents(export: Export) -> dict[str, dict[int, int]]:
+    """The extents of inputs' open axes from which on the compiled model takes them."""
+    if export.engine == CLASSIC:  # which has no open ones
+        return {}
+    from tvm_practice.tvm_export.extent_checks import least_extents
+
+    return least_extents(export.stages["imported"], export.call.names)
 
 
 def measure(export: Export) -> Export:

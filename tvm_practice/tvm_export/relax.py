@@ -19,6 +19,7 @@ from tvm_practice.tvm_export.constant_folding import known_constants
 from tvm_practice.tvm_export.convolution_padding import with_own_padding
 from tvm_practice.tvm_export.division_checks import DIVISION_CHECK, with_division_checks
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.extent_checks import EXTENT_CHECK, with_extent_checks
 from tvm_practice.tvm_export.extremes import (
     compute_with_least_numbers,
     compute_with_zeros,
@@ -270,7 +271,8 @@ def _compiled(export: Export) -> GraphModule:
         tuning=export.tuning,
         rules={each.function: each.rule for each in export.decisions}
         | dict.fromkeys(names_of(export.module, INDEX_CHECK), "index check")
-        | dict.fromkeys(names_of(export.module, DIVISION_CHECK), "division check"),
+        | dict.fromkeys(names_of(export.module, DIVISION_CHECK), "division check")
+        | dict.fromkeys(names_of(export.module, EXTENT_CHECK), "extent check"),
         declined={each.function: each.declined for each in export.decisions if each.declined},
         made_by={name: export.made_by.get(name, "rule") for name in _plain_names(export.module)},
     )
@@ -388,14 +390,20 @@ def optimized(
         folded = with_channels_last(folded)
     if "gpu" in target.keys:
         folded = with_own_padding(folded)
-    if str(target.kind.name) in ("llvm", "c"):
+    if is_checked(target):
         folded = with_division_checks(with_index_checks(folded, names), names)
+        folded = with_extent_checks(folded, names)
     known = _with_constants_known(folded)
     if str(target.kind.name) == "llvm":
         known = with_rows_together(with_attention(known, cpu_of(target)))
     fused = with_padding_fused(steps.optimize_relax(known))
     module = without_empty_constants(with_infinite_edges(truth_in_bytes(fused)))
     return mark_constants(in_turns(module, count) if count > 1 else module)
+
+
+def is_checked(target: Any) -> bool:
+    """Whether code for a target can raise errors at run time."""
+    return str(target.kind.name) in ("llvm", "c")
 
 
 def _with_constants_known(module: Any) -> Any:

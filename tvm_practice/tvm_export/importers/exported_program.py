@@ -19,13 +19,14 @@ from tvm_practice.tvm_export.importers.converters.recurrent_kernels import recur
 from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
+from tvm_practice.tvm_export.importers.open_extents import exported_open
 from tvm_practice.tvm_export.importers.recurrent_layers import whole_recurrences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quantization import Quantization
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
-from tvm_practice.tvm_export.relax import optimized
+from tvm_practice.tvm_export.relax import is_checked, optimized
 from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.steps import Steps
 
@@ -70,7 +71,7 @@ def import_exported(export: Export) -> Export:
         ordinary_parameters(call.module),
         whole,
     ):
-        imported = _import(call, steps, converters)
+        imported = _import(call, steps, converters, export.target)
         _require_host(imported, export.target)
     unfit = in_a_line("TVM cannot optimize the model", DoesNotCompile, OTHER_TVM)
     with watch("optimize"), unfit, native_stderr_to(os.devnull):
@@ -89,12 +90,12 @@ def import_exported(export: Export) -> Export:
     return replace(export, module=module, stages=stages, seconds=watch.seconds, notes=notes)
 
 
-def _import(call: Call, steps: Steps, converters: Converters) -> Any:
+def _import(call: Call, steps: Steps, converters: Converters, target: Any) -> Any:
     """The model in Relax, as its phase's step imports it."""
 
     def imported() -> Any:
         if any(call.dynamic):
-            return _import_dynamic(call, converters)
+            return _import_dynamic(call, converters, target)
         return steps.import_relax(call.module, call.tensors, converters=converters)
 
     return by_whatever_helps(imported, call.module)
@@ -118,21 +119,11 @@ def _require_host(imported: Any, target: Any) -> None:
         raise Refused(f"{name} has code for processors alone, not {target.kind.name}")
 
 
-def _import_dynamic(call: Call, converters: Converters) -> Any:
-    """As phase 4's import_relax, for any value of the extents that have names."""
-    import torch
+def _import_dynamic(call: Call, converters: Converters, target: Any) -> Any:
+    """As phase 4's import_relax, for any value of the extents that have names, or from some on."""
     from tvm.relax.frontend.torch import from_exported_program
 
-    names = {name for axes in call.dynamic for name in axes.values()}
-    dimensions = {name: torch.export.Dim(name, min=1) for name in names}
-    shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
-    tensors = list(call.tensors)
-    for index, axes in enumerate(call.dynamic):
-        for axis in axes:
-            if tensors[index].shape[axis] == 1:  # which PyTorch would take for a constant
-                tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
-    # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
-    exported = torch.export.export(call.module, tuple(tensors), dynamic_shapes=(tuple(shapes),))
+    exported = exported_open(call, any_least=is_checked(target))
     return from_exported_program(
         exported, unwrap_unit_return_tuple=True, custom_convert_map=dict(converters)
     )

@@ -73,8 +73,7 @@ def parts_are_small(func: Any) -> bool:
     """Whether TVM allocates no more for intermediate results than all of them take.
 
     Of a stage that is computed within another's loops it allocates a part, by an estimate. Where a
-    reshape divides by extents that are no multiples of each other, the
-    estimate can be gigabytes.
+    reshape divides by extents that are no multiples of each other, that can be gigabytes.
     """
     import tvm
 

@@ -1,0 +1,135 @@
+"""Checks of open extents that a model takes from some value on, as part of the compiled model.
+
+    module = with_extent_checks(module, ["audio"])
+
+A convolution without padding has no output for an input below its window, and TVM's loops would
+compute its extent all the same. So an input with such an axis goes through a function that ends
+the run with a ValueError if it is too short, and hands it on. Every caller is safe, as with
+`index_checks`.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from tvm_practice.tvm_export.index_checks import OPAQUE, plain_extent
+
+EXTENT_CHECK = "check_extents"
+# What TVM's importer writes into main of the ranges that torch.export gives.
+_LEAST = "tir_var_lower_bound"
+
+
+def least_extents(module: Any, names: Sequence[str]) -> dict[str, dict[int, int]]:
+    """The least extents that a model takes, where they are above 1.
+
+    Args:
+        module: as imported by way of torch.export.
+        names: of main's inputs, in their order.
+
+    Returns:
+        By the input's name and the axis.
+    """
+    main = module["main"]
+    bounds = {str(name): int(each) for name, each in ((main.attrs or {}).get(_LEAST) or {}).items()}
+    found: dict[str, dict[int, int]] = {}
+    for name, param in zip(names, main.params, strict=False):
+        axes = {
+            axis: bounds[str(extent.name)]
+            for axis, extent in enumerate(getattr(param.ty.shape, "values", ()))
+            if bounds.get(str(getattr(extent, "name", "")), 1) > 1
+        }
+        if axes:
+            found[name] = axes
+    return found
+
+
+def with_extent_checks(module: Any, names: Sequence[str]) -> Any:
+    """A Relax module that refuses inputs that are too short at run time.
+
+    Args:
+        module: as imported, its main of Relax's operators; it is left as it was.
+        names: what main's inputs are called in messages, in their order.
+    """
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    least = least_extents(module, names)
+    if not least:
+        return module
+    main = module["main"]
+    inputs = dict(zip(names, main.params, strict=False))
+    pending = _smallest(inputs, least)
+
+    @mutator
+    class Checking(PyExprMutator):  # type: ignore[misc]
+        def visit_dataflow_block_(self, block: Any) -> Any:
+            self.builder_._begin_dataflow_block()
+            for name, axes in pending.items():  # before all else that reads an extent
+                kernel = self.builder_.add_func(_check(inputs[name].ty, name, axes), EXTENT_CHECK)
+                call = relax.call_tir(kernel, [inputs[name]], out_ty=inputs[name].ty)
+                self.set_var_remap(inputs[name], self.builder_.emit(call))
+            pending.clear()
+            for binding in block.bindings:
+                self.visit_binding(binding)
+            return self.builder_._end_block()
+
+    checking = Checking(module)
+    checking.builder_.update_func(module.get_global_var("main"), checking.visit_expr(main))
+    return checking.builder_.get()
+
+
+def _smallest(
+    inputs: Mapping[str, Any], least: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, int]]:
+    """Of each open extent one input that has it, with the fewest elements: a check copies it."""
+
+    def size(name: str) -> int:
+        known = [plain_extent(each) for each in inputs[name].ty.shape.values]
+        product = 1
+        for each in known:
+            product *= each if isinstance(each, int) else 1
+        return product
+
+    chosen: dict[str, tuple[str, int]] = {}
+    for name in sorted(least, key=size):
+        for axis in least[name]:
+            chosen.setdefault(str(inputs[name].ty.shape.values[axis].name), (name, axis))
+    found: dict[str, dict[int, int]] = {}
+    for name, axis in chosen.values():
+        found.setdefault(name, {})[axis] = least[name][axis]
+    return found
+
+
+def _check(kind: Any, name: str, axes: Mapping[int, int]) -> Any:
+    """A PrimFunc that copies an input and asserts that its axes are no shorter.
+
+    Args:
+        kind: the tensor's type.
+        name: of the input.
+        axes: their least extents.
+    """
+    from tvm import tirx
+    from tvm.script.ir_builder import IRBuilder
+    from tvm.script.ir_builder import tirx as T
+
+    shape = [
+        each if isinstance(plain_extent(each), int) else tirx.Var("extent", "int64")
+        for each in kind.shape.values
+    ]
+    region = tuple(slice(0, each) for each in shape)
+    attributes = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": OPAQUE}
+    with IRBuilder() as builder, T.prim_func(private=True, s_tir=True):
+        T.func_attr(attributes)
+        given = T.arg("given", T.buffer(shape, str(kind.dtype), layout=None))
+        checked = T.arg("checked", T.buffer(shape, str(kind.dtype), layout=None))
+        with T.sblock("root"), T.sblock("check"):
+            T.reads(given[region])
+            T.writes(checked[region])
+            with T.grid(*shape) if shape else nullcontext([]) as variables:
+                place = [variables] if len(shape) == 1 else list(variables)
+                T.buffer_store(checked, given[tuple(place)], place)
+            for axis, least in axes.items():
+                message = f"{name}: axis {axis} is too short, the model takes {least} or more"
+                with T.Assert(shape[axis] >= least, message, "ValueError"):
+                    T.evaluate(0)
+    return builder.get()
