@@ -363,17 +363,20 @@ def source_of(module: str) -> Path:
 
 def _always_kept() -> dict[str, Any]:
     """Settings that an answer to a lab leaves as they are, too."""
-    return {"NumPy's errstate": np.geterr(), _FOLDER: str(Path.cwd())}
+    found: dict[str, Any] = {"NumPy's errstate": np.geterr(), _FOLDER: str(Path.cwd())}
+    tvm = sys.modules.get("tvm")
+    if tvm is not None and hasattr(tvm, "transform"):
+        context = tvm.transform.PassContext.current()
+        current = tvm.target.target.Target.current(allow_none=True)  # Target itself may be watched
+        found["TVM's current target"] = str(current)
+        found["TVM's pass context"] = f"level {context.opt_level}, {dict(context.config.items())}"
+    return found
 
 
 def _surroundings() -> dict[str, Any]:
     """Settings of the process that an answer may use, and must leave as they are."""
     found = _always_kept()
-    tvm, torch = sys.modules.get("tvm"), sys.modules.get("torch")
-    if tvm is not None and hasattr(tvm, "transform"):
-        context = tvm.transform.PassContext.current()
-        found["TVM's current target"] = str(tvm.target.Target.current(allow_none=True))
-        found["TVM's pass context"] = f"level {context.opt_level}, {dict(context.config.items())}"
+    torch = sys.modules.get("torch")
     tuner = sys.modules.get("tvm.s_tir.meta_schedule")
     if tuner is not None and hasattr(tuner, "Database"):
         found["MetaSchedule's current database"] = str(type(tuner.Database.current()).__name__)

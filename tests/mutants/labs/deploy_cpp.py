@@ -606,7 +606,7 @@ edited(
     "call_on_stream",
     "chooses_from_a_thousand",
     {"scores.numel()": "std::min<int64_t>(scores.numel(), 1000)"},
-    message="1003 scores",
+    message="100003 scores",
 )
 edited(
     "call_on_stream",
@@ -851,4 +851,26 @@ edited(
         )
     },
     message="to run|uint8|the probability",
+)
+
+
+edited(
+    "export_model",
+    "stays_in_its_pass_context",
+    {
+        "    with quiet_frontends()": (
+            "    import tvm\n\n"
+            "    tvm.transform.PassContext(opt_level=1).__enter__()\n"
+            "    with quiet_frontends()"
+        )
+    },
+    message="leaves TVM's pass context",
+)
+
+
+edited(
+    "call_on_stream",
+    "label_of_sixteen_bits",
+    {"  return label;": "  return label & 0xffff;"},
+    message="the label",
 )

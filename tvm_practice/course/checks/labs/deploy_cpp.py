@@ -801,7 +801,7 @@ def _expect_exceptions(
 def check_call_on_stream(call_on_stream: Function) -> None:
     rng = fresh_rng()
     height, width, classes = (int(each) for each in rng.choice(np.arange(5, 14), 3, replace=False))
-    large = *(int(each) for each in rng.permutation(np.arange(230, 250))[:2]), 1003
+    large = *(int(each) for each in rng.permutation(np.arange(230, 250))[:2]), 100_003
     seed = int(rng.integers(1, 1 << 30))
     sizes = ((height, width, classes), large)
     runs = _tried("call_on_stream", call_on_stream, *((*each, seed) for each in sizes))
