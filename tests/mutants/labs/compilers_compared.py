@@ -608,3 +608,46 @@ edited(
     },
     message="two stages",
 )
+
+
+edited(
+    "fuse_epilogue",
+    "asks_the_compiler_to_unroll",
+    {
+        "    for stage in stages:\n": (
+            '    first = schedule.get_child_blocks(schedule.get_sblock("root"))[0]\n'
+            "    tiles = schedule.get_loops(first)[0]\n"
+            '    schedule.annotate(tiles, "pragma_auto_unroll_max_step", 16)\n'
+            "    for stage in stages:\n"
+        )
+    },
+    message="without annotations",
+)
+
+
+edited(
+    "count_lines",
+    "numbers_not_counted",
+    {"(*beside, tokenize.STRING)": "(*beside, tokenize.STRING, tokenize.NUMBER)"},
+    message="a statement that is a number",
+)
+
+
+edited(
+    "count_lines",
+    "code_in_a_string_counted",
+    {
+        "            lines += not only_strings": (
+            "            lines += not only_strings or ': ' in token.line"
+        )
+    },
+    message="a string with code in it|docstring",
+)
+
+
+edited(
+    "time_to_first_result",
+    "reads_a_page_more",
+    {"process.stdout.read()": "process.stdout.read(4096)"},
+    message="letters after its first line",
+)

@@ -1310,3 +1310,28 @@ edited(
     },
     message="left as they were",
 )
+
+
+edited(
+    "extern_matmul",
+    "square_where_the_left_one_is",
+    {
+        "(A.shape[0], B.shape[1])": (
+            "(A.shape[0], A.shape[0] if int(A.shape[0]) == int(A.shape[1]) else B.shape[1])"
+        )
+    },
+    message="of shape|C",
+)
+
+
+edited(
+    "schedule_rms_norm_gate",
+    "thirty_two_sums_at_most",
+    {
+        "    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]": (
+            "    lanes = min(lanes, 32)\n"
+            "    lane = schedule.split(schedule.get_loops(S)[-1], [None, lanes])[1]"
+        )
+    },
+    message="lanes|sums|vectorized",
+)

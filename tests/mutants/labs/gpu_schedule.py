@@ -1455,3 +1455,16 @@ edited(
     },
     message="to a buffer of scope",
 )
+
+
+edited(
+    "bind_threads",
+    "asks_the_compiler_to_unroll",
+    {
+        '    schedule.bind(thread_j, "threadIdx.x")': (
+            '    schedule.bind(thread_j, "threadIdx.x")\n'
+            '    schedule.annotate(k, "pragma_auto_unroll_max_step", 16)'
+        )
+    },
+    message="without annotations",
+)

@@ -23,6 +23,7 @@ from tvm_practice.course.expect import (
     show_nest,
 )
 from tvm_practice.course.lowering import build_expression
+from tvm_practice.course.nests import accepted
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
 
@@ -338,7 +339,7 @@ def check_fuse_epilogue(fuse_epilogue: Function) -> None:
         m, n, k = (int(rng.integers(3, 6)) * each for each in (6, 8, 4))
         given = list(names)
         schedule = _tiled_product(m, n, k, names, 6, 8)
-        fuse_epilogue(schedule, names if len(names) % 2 else tuple(names))
+        accepted(fuse_epilogue, schedule, names if len(names) % 2 else tuple(names))
         expect(
             names == given,
             expected=f"the stages given as they were: {', '.join(given)}",
@@ -430,7 +431,13 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     ("a = 1; b = 2; c()\n", 1, "statements joined by semicolons"),
     ("()\n", 1, "a statement that is an empty tuple"),
     ("...\n", 1, "a statement that is an ellipsis"),
-    ("-1\n", 1, "a statement that is a number"),
+    ("-1\n", 1, "a statement that is a number and its sign"),
+    ("5\n", 1, "a statement that is a number"),
+    ("name\n", 1, "a statement that is a name"),
+    ("'note: x = 1; y = 2'\n", 0, "a string with code in it"),
+    ("x: int = 1\n", 1, "a statement with a type"),
+    ("g = lambda: 0\n", 1, "a lambda"),
+    ("# if x: y = 1\n", 0, "code in a comment"),
     (
         "def m():\n    global a, b\n    del a\n    assert b\n    raise E\n",
         5,
@@ -560,6 +567,7 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         look="the unit, and that the clock is read before Popen and after readline",
     )
     _check_empty_line(time_to_first_result)
+    _check_says_more(time_to_first_result)
     _check_started_here(time_to_first_result)
     with tempfile.TemporaryDirectory() as folder:
         _check_stops_at_the_line(time_to_first_result, Path(folder) / "printed")
@@ -624,6 +632,20 @@ def _check_empty_line(time_to_first_result: Function) -> None:
             f"RuntimeError: {error}",
             "readline gives '' at the end of the output, and a newline for an empty line",
         ) from error
+
+
+def _check_says_more(time_to_first_result: Function) -> None:
+    """A program that prints more after its first line is read to its end, however much it is."""
+    for size in (10, 1000, 100_000, 3_000_000):
+        more = _program("print('verified', flush=True)", f"print('more' * {size})")
+        try:
+            time_to_first_result(more, runs=1)
+        except RuntimeError as error:
+            raise fail(
+                f"the seconds of a program that prints {4 * size} letters after its first line",
+                f"RuntimeError: {error}",
+                "process.stdout.read() before it is closed: a closed pipe ends the program",
+            ) from error
 
 
 def _check_started_here(time_to_first_result: Function) -> None:

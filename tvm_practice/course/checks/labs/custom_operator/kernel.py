@@ -241,7 +241,7 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
             output.numpy(), want, what=f"Y of {shape}, {lanes} lanes", look="the primitives"
         )
     for many, lanes in (
-        *(((2,), each) for each in (2, 4, 8, 16)),
+        *(((2,), each) for each in (2, 4, 8, 16, 48, 64, 128)),
         ((1,), 4),
         ((2, 1, 3, 2), 4),
         ((2, 3, 1, 2, 2), 4),

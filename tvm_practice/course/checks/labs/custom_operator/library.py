@@ -60,7 +60,16 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
     rows, columns = (int(each) for each in rng.choice(np.arange(20, 40), 2, False))
     inner = int(rng.integers(500, 700))
     A, B = te.placeholder((rows, inner), name="A"), te.placeholder((inner, columns), name="B")
-    for m, n, k in ((1, 5, 3), (7, 7, 7), (6, 1, 2), (6, 6, 2), (4, 3, 1), (3, 2, 700_001)):
+    for m, n, k in (
+        (1, 5, 3),
+        (7, 7, 7),
+        (6, 1, 2),
+        (6, 6, 2),
+        (5, 3, 5),
+        (2, 4, 4),
+        (4, 3, 1),
+        (3, 2, 700_001),
+    ):
         others = te.placeholder((m, k), name="P"), te.placeholder((k, n), name="Q")
         product = [*others, _extern_product(extern_matmul, *others, (m, n))]
         kernel = tvm.compile(te.create_prim_func(product), host_target())["main"]
