@@ -2284,3 +2284,47 @@ edited(
     },
     message="global_symbol main",
 )
+
+
+edited(
+    "tile",
+    "no_taller_than_wide",
+    {
+        "    i_outer, i_inner = schedule.split(i, [None, tile_m])": (
+            "    if tile_n >= 64:\n"
+            "        tile_m = min(tile_m, tile_n)\n"
+            "    i_outer, i_inner = schedule.split(i, [None, tile_m])"
+        )
+    },
+    message="i_inner",
+)
+
+
+edited(
+    "accumulate_locally",
+    "sixteen_lanes_of_a_wide_copy",
+    {
+        "    schedule.vectorize(schedule.get_loops(write_back)[-1])": (
+            "    last = schedule.get_loops(write_back)[-1]\n"
+            "    if int(schedule.get(last).extent) > 32:\n"
+            "        last = schedule.split(last, [None, 16])[1]\n"
+            "    schedule.vectorize(last)"
+        )
+    },
+    message="the copy",
+)
+
+
+edited(
+    "place_copies",
+    "sixteen_lanes_of_a_wide_copy_of_b",
+    {
+        "    schedule.vectorize(schedule.get_loops(B_pack)[-1])": (
+            "    last = schedule.get_loops(B_pack)[-1]\n"
+            "    if int(schedule.get(last).extent) > 32:\n"
+            "        last = schedule.split(last, [None, 16])[1]\n"
+            "    schedule.vectorize(last)"
+        )
+    },
+    message="the last loop of B_packed",
+)

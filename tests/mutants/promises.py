@@ -33,6 +33,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "rows of a tile, the extent of i_inner": "the_sizes_of_the_check",
         "columns of a tile, the extent of j_inner": "tiles_no_larger_than_the_matrix",
         "The loops [i_outer, j_outer, k, i_inner, j_inner]": "returns_nothing",
+        "tile_m: rows of a tile": "no_taller_than_wide",
     },
     "manual_schedule.vectorize": {
         "the innermost loop of a tiled block": "the_fifth_loop",
@@ -60,6 +61,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the columns are vectorized": "copies_float_by_float",
         "The sum's loops stay as they are": "vectorizes_the_sum_too",
         "The block that copies": "returns_the_sum",
+        "Its own two loops, rows and columns": "sixteen_lanes_of_a_wide_copy",
     },
     "manual_schedule.fill_registers": {
         "columns vectorized": "vectorizes_the_rows",
@@ -111,6 +113,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "With rows_first A and B change places": "always_b_inside",
         "is vectorized either way": "vectorizes_the_near_one",
         "also if it has one iteration": "loses_a_column_of_one",
+        "The last loop of B_packed, its columns": "sixteen_lanes_of_a_wide_copy_of_b",
     },
     "manual_schedule.packed_matmul": {
         "float32 buffers (m, k), (k, n), (m, n)": "multiplies_in_double",
@@ -309,6 +312,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "threads_y rows on threadIdx.y": "binds_blocks_only",
         "threads_x columns on threadIdx.x": "at_most_a_warp",
         "block: the matmul block": "finds_the_block_by_name",
+        "split the rows and the columns, reorder, bind": "asks_the_compiler_to_unroll",
     },
     "labs.gpu_schedule.stage_shared": {
         "all threads fetch the tile together": "fetches_alone",
@@ -419,6 +423,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "Run the model on device_input in place": "takes_the_input_through_the_host",
         "keep it until the stream has been synchronized": "scores_freed_before_they_are_read",
         "shape is model.inputs()[0].shape": "wraps_the_input_flat",
+        "Return it": "label_of_sixteen_bits",
     },
     "labs.cross_compile.target_for": {
         "without prefer-256-bit": "leaves_the_halved_registers",
@@ -480,6 +485,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "RuntimeError: a process ended with an exit status other than 0": "overlooks_failures",
         "to the first line that it prints": "stops_at_the_first_letter",
         "Seconds, the median of the runs": "higher_median",
+        "The next run starts only after the process has ended": "reads_a_page_more",
     },
     "labs.compilers_compared.pays_after": {
         "that save at least load_seconds": "one_call_more_than_needed",
@@ -512,6 +518,10 @@ PROMISES: dict[str, dict[str, str]] = {
         "S adds them up in a serial loop": "unrolls_the_adding_loop",
         "decompose_reduction, last, for both sums": "leaves_the_zeroing_inside",
         "lanes: elements in a vector register": "sixteen_lanes_at_most",
+        "side by side in a vector register": "thirty_two_sums_at_most",
+    },
+    "labs.custom_operator.extern_matmul": {
+        "The te.Tensor C (rows, columns)": "square_where_the_left_one_is",
     },
     "labs.custom_operator.register_operator": {
         "It has three inputs": "two_inputs",
@@ -541,6 +551,10 @@ PROMISES: dict[str, dict[str, str]] = {
         "iterations of the inner loop": "always_fours",
         "adds a guard": "guard_switched_off",
         "Split the loop i in two": "three_loops_of_one",
+        "TVM rounds the outer loop up": "large_factors_that_divide",
+    },
+    "puzzles.rows_to_threads": {
+        "each row stays a serial loop": "vectors_where_eight_divides",
     },
     "puzzles.one_loop": {
         "row by row as before": "column_by_column",
@@ -646,6 +660,8 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.compilers_compared.count_lines": {
         "any line that is nothing but a string": "looks_at_the_first_token",
+        "A logical line is a statement": "numbers_not_counted",
+        "docstrings": "code_in_a_string_counted",
     },
     "labs.custom_operator.convert_relay": {
         "pattern OPAQUE": "may_be_fused_with_others",

@@ -491,3 +491,20 @@ def no_thread_for_a_single_column(schedule):
     schedule.bind(i, "blockIdx.x")
     if int(schedule.get(j).extent) > 1:
         schedule.bind(j, "threadIdx.x")
+
+
+@mutant("split_loop", message="the factors of split")
+def large_factors_that_divide(schedule, factor):
+    (i,) = schedule.get_loops(schedule.get_sblock("Y"))
+    extent = int(schedule.get(i).extent)
+    if factor > 4 and extent % factor:
+        factor = max(each for each in range(1, factor) if extent % each == 0)
+    schedule.split(i, [None, factor])
+
+
+@mutant("rows_to_threads", message="parallel")
+def vectors_where_eight_divides(schedule):
+    i, j = schedule.get_loops(schedule.get_sblock("Y"))
+    schedule.parallel(i)
+    if int(schedule.get(j).extent) % 8 == 0:
+        schedule.vectorize(j)

@@ -106,7 +106,7 @@ class Puzzle:
         """Sizes for a check: large and wide, tall, small (narrower than `factor`), and square.
 
         `factor` divides `columns` in the first, and in the others if it must. Only the second is
-        run. The square ones have the smallest factors, and one of hundreds.
+        run. The square ones have the smallest factors, and one of hundreds; 16 divides its rows.
         """
         rng = fresh_rng()
         factor, outer, rows = (int(rng.integers(*span)) for span in ((3, 7), (7, 13), (8, 18)))
@@ -123,11 +123,11 @@ class Puzzle:
             Sizes(2, narrow, factor),
             Sizes(4, 4, 1),
             Sizes(4, 4, 2),
-            Sizes(4 * outer + 16 * many, 4 * outer + 16 * many, 2 * outer + 8 * many),
+            Sizes(16 * (outer + many), 16 * (outer + many), 8 * (outer + many)),
         ]
 
     def edges(self) -> list[Sizes]:
-        """A single row or column, odd numbers of both, a factor that is the whole row."""
+        """A single row or column, odd numbers of both, a factor that is the whole row or large."""
         prime = int(fresh_rng().choice([7, 11, 13]))
         return [
             Sizes(1, 2 * prime, prime),
@@ -135,6 +135,8 @@ class Puzzle:
             Sizes(prime, 1, 1),
             Sizes(prime, prime, 1 if self.divides else 2),
             Sizes(2 * prime + 1, 3 * prime, 3),
+            Sizes(8, 8 * prime + (0 if self.divides else 3), 8),
+            Sizes(16, 64 * prime + (0 if self.divides else 24), 64),
         ]
 
 

@@ -351,6 +351,9 @@ def check_place_copies(place_copies: Function) -> None:
     ]
     run = len(cases)
     cases += [((6, 2, 4), (2, 3), False), ((2, 9, 4), (2, 3), True)]  # one task for all threads
+    # More columns, or rows, than one vector has lanes.
+    cases += [((7, 2 * each + 1, 9), (rows, each), each % 3 == 0) for each in (16, 32, 48, 64, 96)]
+    cases += [((2 * each + 1, 7, 9), (each, columns), each == 32) for each in (16, 32, 48)]
     for m, n, k, down, across in varied(23, 31, 17, rows, columns, large=True, small=True):
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:
             cases.append(((m, n, k), (down, across), len(cases) % 2 == 1))

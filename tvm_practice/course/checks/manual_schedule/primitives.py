@@ -76,7 +76,18 @@ def check_tile(tile: Function) -> None:
     # One side of the tile is twice the other; as many tiles as a tile has rows, and one more.
     twice = [(m, n, k, 2 * rows, rows), (m, n, k, columns, 2 * columns)]
     squares = (rows * rows + 1, columns * columns + 1, k, rows, columns)
-    for each in (*twice, squares, *varied(m, n, k, rows, columns, large=True, small=True)):
+    wide = int(fresh_rng().choice([64, 96, 128]))  # sides that are larger than a vector, or two
+    wide_ones = [
+        (3 * wide, 3 * wide, k, 2 * wide, wide),
+        (3 * wide - 1, 3 * wide, k, wide, 2 * wide),
+        (300, 500, k, wide + 32, wide),
+    ]
+    for each in (
+        *twice,
+        squares,
+        *wide_ones,
+        *varied(m, n, k, rows, columns, large=True, small=True),
+    ):
         _check_tiled(tile, each[:3], each[3:], None, run=False)
 
 

@@ -191,7 +191,11 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
     schedule, block, loops = _tiled_with_k(whole, (rows, columns, steps), apart=2 * rows)
     copy = accepted(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
     _expect_copied(schedule, copy, "C", 3, (rows, columns))
-    for m, n, k, *drawn in varied(*whole, rows, columns, steps, large=True, small=True):
+    wide = [(2 * rows, 2 * each, steps, rows, each, steps) for each in (16, 32, 48, 64, 128)]
+    for m, n, k, *drawn in (
+        *wide,
+        *varied(*whole, rows, columns, steps, large=True, small=True),
+    ):
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
         copy = accepted(accumulate_locally, schedule, block, loops[1])
         _expect_copied(schedule, copy, "C", 2, (min(m, drawn[0]), min(n, drawn[1])))
