@@ -12,6 +12,7 @@ import torch
 
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.tvm_export.extent_checks import Ranges
 from tvm_practice.tvm_export.inputs import disagreement, read_npz, require
 
 DRAWN = 2
@@ -35,7 +36,7 @@ def trials(
     call: Call,
     *,
     bounds: Mapping[str, int],
-    least: Mapping[str, Mapping[int, int]] | None = None,
+    ranges: Ranges | None = None,
     data: Path | None = None,
 ) -> Iterator[Trial]:
     """What may be tried besides the example, the most telling first.
@@ -46,7 +47,7 @@ def trials(
     Args:
         call: the model and its example.
         bounds: what each value of an input must be below, as far as it indexes something.
-        least: the extents of an input's axes below which the compiled model refuses it.
+        ranges: the extents that the compiled model takes, of axes of which it does not take all.
         data: a file of the person's own inputs, in place of drawn ones; see `read_data`.
     """
     if data is not None:
@@ -58,10 +59,10 @@ def trials(
             _draw(tensor, each.shape or (), extents, bounds.get(each.name), generator)
             for tensor, each in zip(call.tensors, call.inputs, strict=True)
         )
-        if any(
-            tensor.shape[axis] < extent
+        if not all(
+            least <= tensor.shape[axis] <= (tensor.shape[axis] if most is None else most)
             for tensor, name in zip(tensors, call.names, strict=True)
-            for axis, extent in (least or {}).get(name, {}).items()
+            for axis, (least, most) in (ranges or {}).get(name, {}).items()
         ):
             continue
         told = "".join(f", {name} = {extent}" for name, extent in extents.items())

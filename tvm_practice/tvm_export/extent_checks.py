@@ -1,11 +1,11 @@
-"""Checks of open extents that a model takes from some value on, as part of the compiled model.
+"""Checks of open extents of which a model takes a range, as part of the compiled model.
 
     module = with_extent_checks(module, ["audio"])
 
-A convolution without padding has no output for an input below its window, and TVM's loops would
-compute its extent all the same. So an input with such an axis goes through a function that ends
-the run with a ValueError if it is too short, and hands it on. Every caller is safe, as with
-`index_checks`.
+A convolution without padding has no output for an input below its window, and a table of positions
+has an end; TVM's loops would compute their extents all the same, and read what lies beyond. So an
+input with such an axis goes through a function that ends the run with a ValueError if it is too
+short or too long, and hands it on. Every caller is safe, as with `index_checks`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,35 +16,34 @@ from tvm_practice.tvm_export.index_checks import OPAQUE, plain_extent
 
 EXTENT_CHECK = "check_extents"
 # What TVM's importer writes into main of the ranges that torch.export gives.
-_LEAST = "tir_var_lower_bound"
+_LEAST, _MOST = "tir_var_lower_bound", "tir_var_upper_bound"
+Ranges = Mapping[str, Mapping[int, tuple[int, int | None]]]
+"""By an input's name and axis the least extent, and the largest; None for any."""
 
 
-def least_extents(module: Any, names: Sequence[str]) -> dict[str, dict[int, int]]:
-    """The least extents that a model takes, where they are above 1.
+def extent_ranges(module: Any, names: Sequence[str]) -> Ranges:
+    """The extents that a model takes, of the open axes that it does not take all of.
 
     Args:
         module: as imported by way of torch.export.
         names: of main's inputs, in their order.
-
-    Returns:
-        By the input's name and the axis.
     """
     main = module["main"]
-    bounds = {str(name): int(each) for name, each in ((main.attrs or {}).get(_LEAST) or {}).items()}
-    found: dict[str, dict[int, int]] = {}
+    least, most = (
+        {str(name): int(each) for name, each in ((main.attrs or {}).get(key) or {}).items()}
+        for key in (_LEAST, _MOST)
+    )
+    found: dict[str, dict[int, tuple[int, int | None]]] = {}
     for name, param in zip(names, main.params, strict=False):
-        axes = {
-            axis: bounds[str(extent.name)]
-            for axis, extent in enumerate(getattr(param.ty.shape, "values", ()))
-            if bounds.get(str(getattr(extent, "name", "")), 1) > 1
-        }
-        if axes:
-            found[name] = axes
+        for axis, extent in enumerate(getattr(param.ty.shape, "values", ())):
+            symbol = str(getattr(extent, "name", ""))
+            if least.get(symbol, 1) > 1 or symbol in most:
+                found.setdefault(name, {})[axis] = (least.get(symbol, 1), most.get(symbol))
     return found
 
 
 def with_extent_checks(module: Any, names: Sequence[str]) -> Any:
-    """A Relax module that refuses inputs that are too short at run time.
+    """A Relax module that refuses inputs that are too short or too long at run time.
 
     Args:
         module: as imported, its main of Relax's operators; it is left as it was.
@@ -53,12 +52,12 @@ def with_extent_checks(module: Any, names: Sequence[str]) -> Any:
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
-    least = least_extents(module, names)
-    if not least:
+    ranges = extent_ranges(module, names)
+    if not ranges:
         return module
     main = module["main"]
     inputs = dict(zip(names, main.params, strict=False))
-    pending = _smallest(inputs, least)
+    pending = _smallest(inputs, ranges)
 
     @mutator
     class Checking(PyExprMutator):  # type: ignore[misc]
@@ -79,8 +78,8 @@ def with_extent_checks(module: Any, names: Sequence[str]) -> Any:
 
 
 def _smallest(
-    inputs: Mapping[str, Any], least: Mapping[str, Mapping[int, int]]
-) -> dict[str, dict[int, int]]:
+    inputs: Mapping[str, Any], ranges: Ranges
+) -> dict[str, dict[int, tuple[int, int | None]]]:
     """Of each open extent one input that has it, with the fewest elements: a check copies it."""
 
     def size(name: str) -> int:
@@ -91,22 +90,22 @@ def _smallest(
         return product
 
     chosen: dict[str, tuple[str, int]] = {}
-    for name in sorted(least, key=size):
-        for axis in least[name]:
+    for name in sorted(ranges, key=size):
+        for axis in ranges[name]:
             chosen.setdefault(str(inputs[name].ty.shape.values[axis].name), (name, axis))
-    found: dict[str, dict[int, int]] = {}
+    found: dict[str, dict[int, tuple[int, int | None]]] = {}
     for name, axis in chosen.values():
-        found.setdefault(name, {})[axis] = least[name][axis]
+        found.setdefault(name, {})[axis] = ranges[name][axis]
     return found
 
 
-def _check(kind: Any, name: str, axes: Mapping[int, int]) -> Any:
-    """A PrimFunc that copies an input and asserts that its axes are no shorter.
+def _check(kind: Any, name: str, axes: Mapping[int, tuple[int, int | None]]) -> Any:
+    """A PrimFunc that copies an input and asserts that its axes are within their ranges.
 
     Args:
         kind: the tensor's type.
         name: of the input.
-        axes: their least extents.
+        axes: their ranges.
     """
     from tvm import tirx
     from tvm.script.ir_builder import IRBuilder
@@ -128,8 +127,12 @@ def _check(kind: Any, name: str, axes: Mapping[int, int]) -> Any:
             with T.grid(*shape) if shape else nullcontext([]) as variables:
                 place = [variables] if len(shape) == 1 else list(variables)
                 T.buffer_store(checked, given[tuple(place)], place)
-            for axis, least in axes.items():
-                message = f"{name}: axis {axis} is too short, the model takes {least} or more"
-                with T.Assert(shape[axis] >= least, message, "ValueError"):
+            for axis, (least, most) in axes.items():
+                allowed = f"{least} or more" if most is None else f"{least} to {most}"
+                message = f"{name}: axis {axis} is out of range, the model takes {allowed}"
+                within = shape[axis] >= least
+                if most is not None:
+                    within = tirx.And(within, shape[axis] <= most)
+                with T.Assert(within, message, "ValueError"):
                     T.evaluate(0)
     return builder.get()

@@ -102,7 +102,7 @@ class GraphModule:
             RuntimeError: an input was not set; it is named.
             BadInput: two inputs have different extents where the model wants the same.
             IndexError: an index is out of bounds (current engine); see `index_checks`.
-            ValueError: an open extent is below the model's least one; see `extent_checks`.
+            ValueError: an open extent is beyond the model's range; see `extent_checks`.
         """
         if not self._ready:
             self._refuse()

@@ -1,4 +1,4 @@
-"""Models that are valid from some extent on: what they take, what they refuse, and what is told."""
+"""Models that are valid for a range of extents: what they take, refuse, and what is told."""
 
 from typing import Any
 
@@ -8,24 +8,26 @@ from torch import nn
 
 from tests.conftest import Processes
 from tvm_practice import engines
-from tvm_practice.tvm_export.importers.open_extents import _holds_from, _told
+from tvm_practice.tvm_export.importers.open_extents import _holds_within, _told
 
 
 @pytest.mark.parametrize(
-    ("condition", "least"),
+    ("condition", "within"),
     [
-        ("((-4) + extent) != 1", 6),
-        ("5 <= extent and extent <= IntInfinity()", 5),
-        ("(1 + (((-1) + extent) // 16)) != 1", 17),
-        ("(extent // 4) != 1", 8),
-        ("extent < 100", None),
+        ("((-4) + extent) != 1", (6, None)),
+        ("5 <= extent and extent <= IntInfinity()", (5, None)),
+        ("(1 + (((-1) + extent) // 16)) != 1", (17, None)),
+        ("(extent // 4) != 1", (8, None)),
+        ("extent < 100", (1, 99)),
+        ("2 <= extent and extent <= 512", (2, 512)),
         ("Eq(Mod(extent, 2), 0)", None),
         ("extent > other", None),
-        ("extent > 0", 1),
+        ("extent > 20", None),  # not for the example
+        ("extent > 0", (1, None)),
     ],
 )
-def test_from_where_on_a_condition_holds(condition: str, least: int | None) -> None:
-    assert _holds_from(condition, 1) == least
+def test_where_a_condition_holds(condition: str, within: tuple[int, int | None] | None) -> None:
+    assert _holds_within(condition, (1, None), 20) == within
 
 
 def test_what_pytorch_says_is_told_in_a_line() -> None:
@@ -51,29 +53,59 @@ class _Both(nn.Module):
         return convolved + y[:, :, 4:].sum()
 
 
+class _Positions(nn.Module):
+    """A table of 40 positions, added to a sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(40, 16), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.table[: x.shape[1]]
+
+
+class _Half(nn.Module):
+    """A slice whose extent PyTorch cannot prove to be within its tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, : x.shape[1] // 2] * 2
+
+
 _MODELS: dict[str, tuple[nn.Module, dict[str, tuple[int | str, ...]]]] = {
     "a window": (nn.Conv1d(3, 4, 5), {"x": (1, 3, "n")}),
     "a pool": (nn.AvgPool1d(4), {"x": (1, 3, "n")}),
+    "largest": (nn.MaxPool1d(4, stride=2, ceil_mode=True), {"x": (1, 3, "n")}),
     "strides": (
         nn.Sequential(nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(4, 4, 3, 2)),
         {"x": (1, 3, "n", 20)},
     ),
     "two inputs": (_Both(), {"x": (2, 3, "n"), "y": (1, 1, "n")}),
+    "positions": (_Positions(), {"x": (2, "n", 16)}),
+    "a half": (_Half(), {"x": (2, "n", 16)}),
 }
-_LEAST = {"a window": 6, "a pool": 8, "strides": 9, "two inputs": 6}
+_RANGES = {
+    "a window": (6, None),
+    "a pool": (8, None),
+    "largest": (5, None),
+    "strides": (9, None),
+    "two inputs": (6, None),
+    "positions": (2, 40),
+    "a half": (4, None),
+}
 
 
-def test_extents_from_the_least_on(process_of: Processes) -> None:
+def test_extents_within_the_range(process_of: Processes) -> None:
     found = process_of(engines.CURRENT).call(f"{__name__}:at_extents")
-    assert found.keys() == _LEAST.keys()
-    for name, least in _LEAST.items():
+    assert found.keys() == _RANGES.keys()
+    for name, (least, most) in _RANGES.items():
         assert found[name]["differs"] < 1e-5, name
-        told = f"axis 2 is too short, the model takes {least} or more"
-        assert told in found[name]["below"], (name, found[name])
+        allowed = f"{least} or more" if most is None else f"{least} to {most}"
+        for said in found[name]["beyond"]:
+            assert f"is out of range, the model takes {allowed}" in said, (name, said)
 
 
 def at_extents() -> dict[str, dict[str, Any]]:
-    """Of each model the largest error at three extents, and the error below the least one."""
+    """Of each model the largest error at extents of its range, and the errors beyond it."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
     torch.manual_seed(0)
@@ -89,20 +121,23 @@ def at_extents() -> dict[str, dict[str, Any]]:
         model = model.eval()
         config = ExportConfig(example_input=inputs(20), input_shapes=shapes)
         compiled = compile_pytorch_module(model, config)
+        least, most = _RANGES[name]
         differs = 0.0
-        for extent in (_LEAST[name], 20, 33):
+        for extent in (least, 20, most or 45):
             given = inputs(extent)
             with torch.inference_mode():
                 right = model(*given)
             [output] = compiled(*(each.numpy() for each in given))
             assert tuple(output.shape) == tuple(right.shape)
             differs = max(differs, float((torch.as_tensor(output) - right).abs().max()))
-        try:
-            compiled(*(each.numpy() for each in inputs(_LEAST[name] - 1)))
-            below = "no error"
-        except ValueError as error:
-            below = str(error)
-        found[name] = {"differs": differs, "below": below}
+        beyond = []
+        for extent in (least - 1, *([most + 1] if most else [])):
+            try:
+                compiled(*(each.numpy() for each in inputs(extent)))
+                beyond.append("no error")
+            except ValueError as error:
+                beyond.append(str(error))
+        found[name] = {"differs": differs, "beyond": beyond}
     return found
 
 

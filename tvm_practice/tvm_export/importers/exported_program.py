@@ -120,10 +120,10 @@ def _require_host(imported: Any, target: Any) -> None:
 
 
 def _import_dynamic(call: Call, converters: Converters, target: Any) -> Any:
-    """As phase 4's import_relax, for any value of the extents that have names, or from some on."""
+    """As phase 4's import_relax, for any value of the extents that have names, or for a range."""
     from tvm.relax.frontend.torch import from_exported_program
 
-    exported = exported_open(call, any_least=is_checked(target))
+    exported = exported_open(call, any_range=is_checked(target))
     return from_exported_program(
         exported, unwrap_unit_return_tuple=True, custom_convert_map=dict(converters)
     )

@@ -1,28 +1,30 @@
-"""Export of a model with open extents, for as many of their values as PyTorch can promise.
+"""Export of a model with open extents, for as many of their values as it is valid for.
 
-program = exported_open(call)    # its range constraints say from which extent on
+program = exported_open(call, any_range=True)    # its range constraints say for which
 
 torch.export makes a program for the example's way through a model and lists what has to hold of
 an open extent for that way to be taken: a window of 5 wants 5 elements, a result of extent 1 would
-be broadcast. It refuses the model unless that holds in all of the range given. Where it holds from
-some extent on, the model is exported again for that range.
+be broadcast, a table of 512 positions ends. It refuses the model unless it can prove that this
+holds in all of the range given. So each condition is tried on numbers, and the model exported again
+for the range around the example in which all hold.
 """
 
 import operator
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 from tvm_practice.tvm_export.calling import Call
 from tvm_practice.tvm_export.importers.refusals import Refused
 
 # Ranges that are tried: a narrower one may have conditions of its own.
 _ATTEMPTS = 8
-# What holds from some extent below this on is taken to hold for all that follow.
-_FAR = 1 << 12
+# What holds up to this extent is taken to hold for all.
+_FAR = 1 << 15
 _CONDITION = re.compile(
     r"Not all values of (\w+) = (L\[.*?\](?:\[\d+\])*\.size\(\)\[\d+\]) in the specified range "
-    r"satisfy the generated guard (.*?)\.?$",
+    r"(?:.*? )?satisfy the generated guard (.*?)\.?$",
     re.MULTILINE,
 )
 _CONSTANT = re.compile(
@@ -41,36 +43,74 @@ _FUNCTIONS = {
 }
 
 
-def exported_open(call: Call, *, any_least: bool) -> Any:
-    """The model's exported program for any value of the extents that have names, or from some on.
+Range = tuple[int, int | None]
+"""The least extent, and the largest; None for any."""
+
+
+def exported_open(call: Call, *, any_range: bool) -> Any:
+    """The model's exported program for any value of the extents that have names, or for a range.
 
     Args:
         call: the model; an example of extent 1 is given to PyTorch twice as large.
-        any_least: whether the values may begin above 1.
+        any_range: whether the values may begin above 1, or end.
 
     Raises:
-        Refused: the model is for one extent alone, or for some of another kind; in a line.
+        Refused: the model is for one extent alone, or for some that are no range; in a line.
     """
     import torch
 
-    least = {name: 1 for axes in call.dynamic for name in axes.values()}
     tensors = _without_ones(call)
+    examples = {
+        name: int(tensor.shape[axis])
+        for tensor, axes in zip(tensors, call.dynamic, strict=False)
+        for axis, name in axes.items()
+    }
+    ranges: dict[str, Range] = dict.fromkeys(examples, (1, None))
+    is_proved = True
     for _ in range(_ATTEMPTS):
-        dimensions = {name: torch.export.Dim(name, min=each) for name, each in least.items()}
+        dimensions = {
+            name: torch.export.Dim(name, min=least, max=most)
+            for name, (least, most) in ranges.items()
+        }
         shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
         try:
-            # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
-            return torch.export.export(call.module, tensors, dynamic_shapes=(tuple(shapes),))
+            with mock.patch.object(torch, "max_pool1d", _max_pool1d):
+                return torch.export.export(
+                    call.module,
+                    tensors,
+                    # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
+                    dynamic_shapes=(tuple(shapes),),
+                    prefer_deferred_runtime_asserts_over_guards=not is_proved,
+                )
         except torch._dynamo.exc.UserError as error:
-            narrower = _narrower(str(error), least) if any_least else least
-            if narrower == least:
+            narrower = _narrower(str(error), ranges, examples) if any_range else None
+            if narrower is None or (narrower == ranges and not is_proved):
                 if told := _told(str(error)):
                     raise Refused(told) from error
                 raise
-            least = narrower
-    raise Refused(
-        f"no range of {', '.join(sorted(least))} was found for which the model is the same"
-    )
+            is_proved = narrower != ranges  # else all conditions hold, and PyTorch cannot prove it
+            ranges = narrower
+    names = ", ".join(sorted(ranges))
+    raise Refused(f"no range of {names} was found for which the model is the same")
+
+
+def _max_pool1d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:
+    """`torch.max_pool1d` by two axes: PyTorch's own takes the example's extent for a constant."""
+    import torch
+
+    def pair(other: int, given: Any) -> tuple[int, int]:
+        return (other, given[0] if isinstance(given, (tuple, list)) else given)
+
+    window, steps = pair(1, kernel_size), pair(1, stride or kernel_size)
+    edges, gaps = pair(0, padding), pair(1, dilation)
+    return torch.max_pool2d(x.unsqueeze(-2), window, steps, edges, gaps, ceil_mode).squeeze(-2)
 
 
 def _without_ones(call: Call) -> tuple[Any, ...]:
@@ -83,33 +123,45 @@ def _without_ones(call: Call) -> tuple[Any, ...]:
     return tuple(tensors)
 
 
-def _narrower(said: str, least: Mapping[str, int]) -> dict[str, int]:
-    """The least extents from which on all conditions hold that torch.export lists; else `least`."""
-    found = dict(least)
-    for name, source, condition in _CONDITION.findall(said):
-        if name not in least:
-            return dict(least)
-        from_here = _holds_from(condition.replace(source, "extent"), found[name])
-        if from_here is None:
-            return dict(least)
-        found[name] = from_here
-    return found
+def _narrower(
+    said: str, ranges: Mapping[str, Range], examples: Mapping[str, int]
+) -> dict[str, Range] | None:
+    """The ranges in which all conditions of torch.export hold; None if that is not known."""
+    found = dict(ranges)
+    conditions = _CONDITION.findall(said)
+    for name, source, condition in conditions:
+        if name not in found:
+            return None
+        narrower = _holds_within(condition.replace(source, "extent"), found[name], examples[name])
+        if narrower is None:
+            return None
+        found[name] = narrower
+    return found if conditions and "but your code specialized" not in said else None
 
 
-def _holds_from(condition: str, least: int) -> int | None:
-    """The extent from which on a condition holds, `least` or above; None if from none known."""
+def _holds_within(condition: str, known: Range, example: int) -> Range | None:
+    """The part of a range around an example in which a condition holds.
+
+    None if the condition has another name than `extent` in it, fails for the example, or holds for
+    neither neighbour of it, as one for even numbers does.
+    """
     names = set(re.findall(r"[A-Za-z_]\w*", condition)) - {"extent", "and", "or", "not"}
     if names - _FUNCTIONS.keys():
         return None
     code = compile(condition.strip(), "<condition>", "eval")
-    fails = [
-        extent
-        for extent in range(least, _FAR)
-        if not eval(code, {"__builtins__": {}, **_FUNCTIONS, "extent": extent})
-    ]
-    if not fails:
-        return least
-    return None if fails[-1] >= _FAR // 2 else fails[-1] + 1
+
+    def holds(extent: int) -> bool:
+        return bool(eval(code, {"__builtins__": {}, **_FUNCTIONS, "extent": extent}))
+
+    least, most = known
+    last = _FAR if most is None else most
+    if not least <= example <= last or not holds(example):
+        return None
+    below = next((each for each in range(example - 1, least - 1, -1) if not holds(each)), least - 1)
+    above = next((each for each in range(example + 1, last + 1) if not holds(each)), None)
+    if above == example + 1 and below == example - 1:
+        return None
+    return below + 1, most if above is None else above - 1
 
 
 def _told(said: str) -> str:

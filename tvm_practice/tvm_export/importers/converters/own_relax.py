@@ -40,6 +40,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
         "scalar_tensor.default": _scalar_tensor,
+        "slice.Tensor": _slice,
         **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
         "sym_numel.default": _number_of_elements,
         **recurrences(),
@@ -129,6 +130,34 @@ def _as_tensor(number: Any, dtype: str, builder: Any) -> Any:
         return te.compute((), lambda: given.astype(dtype), name="number")
 
     return builder.emit_te(made, number)
+
+
+def _slice(node: Any, importer: Any) -> Any:
+    """A slice up to an open extent that PyTorch knows to be within the tensor.
+
+    TVM's own has the lesser of both for an extent, which it cannot tell to be the same as another
+    tensor's. Of any other slice it is TVM's own.
+    """
+    import torch
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+    from tvm import te
+
+    given = settings_of(node)
+    dim, start, end = given["dim"], given["start"] or 0, given["end"]
+    known = isinstance(end, torch.fx.Node) and isinstance(start, int) and start >= 0
+    if not known or given["step"] != 1 or dim < 0:
+        return importer._slice(node)
+    if not statically_known_true(node.meta["val"].shape[dim] == end.meta["val"] - start):
+        return importer._slice(node)
+    length = importer.env[end] - start
+
+    def compute(x: Any) -> Any:
+        shape = [*x.shape[:dim], length, *x.shape[dim + 1 :]]
+        return te.compute(
+            shape, lambda *at: x(*at[:dim], at[dim] + start, *at[dim + 1 :]), name="slice"
+        )
+
+    return importer.block_builder.emit_te(compute, importer.env[given["self"]])
 
 
 def _number_of_elements(node: Any, importer: Any) -> Any:
