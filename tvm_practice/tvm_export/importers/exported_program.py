@@ -125,5 +125,8 @@ def _import_dynamic(call: Call, converters: Converters, target: Any) -> Any:
 
     exported = exported_open(call, any_range=is_checked(target))
     return from_exported_program(
-        exported, unwrap_unit_return_tuple=True, custom_convert_map=dict(converters)
+        exported,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=dict(converters),
+        run_ep_decomposition=False,
     )

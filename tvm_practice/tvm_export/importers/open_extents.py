@@ -6,12 +6,14 @@ torch.export makes a program for the example's way through a model and lists wha
 an open extent for that way to be taken: a window of 5 wants 5 elements, a result of extent 1 would
 be broadcast, a table of 512 positions ends. It refuses the model unless it can prove that this
 holds in all of the range given. So each condition is tried on numbers, and the model exported again
-for the range around the example in which all hold.
+for the range around the example in which all hold. Decompositions may ask for conditions of their
+own, which PyTorch notes and does not heed: those are treated alike.
 """
 
+import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -31,7 +33,7 @@ _CONSTANT = re.compile(
     r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)"
 )
 # What torch.export writes in conditions besides Python's operators.
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Eq": operator.eq,
     "Ne": operator.ne,
     "Mod": operator.mod,
@@ -40,6 +42,15 @@ _FUNCTIONS = {
     "FloorDiv": operator.floordiv,
     "PythonMod": operator.mod,
     "IntInfinity": lambda: float("inf"),
+    "ToFloat": float,
+    "TruncToInt": math.trunc,
+    "FloorToInt": math.floor,
+    "CeilToInt": math.ceil,
+    "IntTrueDiv": operator.truediv,
+    "FloatTrueDiv": operator.truediv,
+    "Not": operator.not_,
+    "And": lambda *conditions: all(conditions),
+    "Or": lambda *conditions: any(conditions),
 }
 
 
@@ -48,7 +59,7 @@ Range = tuple[int, int | None]
 
 
 def exported_open(call: Call, *, any_range: bool) -> Any:
-    """The model's exported program for any value of the extents that have names, or for a range.
+    """The model's decomposed program for any value of the extents that have names, or for a range.
 
     Args:
         call: the model; an example of extent 1 is given to PyTorch twice as large.
@@ -75,7 +86,7 @@ def exported_open(call: Call, *, any_range: bool) -> Any:
         shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
         try:
             with mock.patch.object(torch, "max_pool1d", _max_pool1d):
-                return torch.export.export(
+                program = torch.export.export(
                     call.module,
                     tensors,
                     # The module takes its tensors as *arguments: one argument, a tuple, to PyTorch.
@@ -90,6 +101,14 @@ def exported_open(call: Call, *, any_range: bool) -> Any:
                 raise
             is_proved = narrower != ranges  # else all conditions hold, and PyTorch cannot prove it
             ranges = narrower
+            continue
+        program, conditions = _decomposed(program, call)
+        narrower = _narrowed(conditions, ranges, examples)
+        if narrower == ranges:
+            return program
+        if narrower is None or not any_range:
+            raise Refused(_only_where(*_unmet(conditions, ranges, examples)))
+        ranges = narrower
     names = ", ".join(sorted(ranges))
     raise Refused(f"no range of {names} was found for which the model is the same")
 
@@ -123,20 +142,66 @@ def _without_ones(call: Call) -> tuple[Any, ...]:
     return tuple(tensors)
 
 
+def _decomposed(program: Any, call: Call) -> tuple[Any, list[tuple[str, str]]]:
+    """A program of decomposed operators, and what decompositions took for granted of extents."""
+    from torch._guards import detect_fake_mode
+
+    inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+    mode: Any = detect_fake_mode(inputs)
+    known = len(mode.shape_env.guards)
+    decomposed = program.run_decompositions()
+    symbols = {
+        str(tensor.shape[axis]): name
+        for tensor, axes in zip(inputs[-len(call.dynamic) :], call.dynamic, strict=True)
+        for axis, name in axes.items()
+    }
+    conditions = []
+    for guard in mode.shape_env.guards[known:]:
+        text = str(guard.expr)
+        names = [name for symbol, name in symbols.items() if re.search(rf"\b{symbol}\b", text)]
+        for symbol in symbols if len(names) == 1 else ():
+            text = re.sub(rf"\b{symbol}\b", "extent", text)
+        conditions.append((names[0] if len(names) == 1 else ", ".join(names), text))
+    return decomposed, conditions
+
+
 def _narrower(
     said: str, ranges: Mapping[str, Range], examples: Mapping[str, int]
 ) -> dict[str, Range] | None:
     """The ranges in which all conditions of torch.export hold; None if that is not known."""
+    conditions = [
+        (name, condition.replace(source, "extent"))
+        for name, source, condition in _CONDITION.findall(said)
+    ]
+    if not conditions or "but your code specialized" in said:
+        return None
+    return _narrowed(conditions, ranges, examples)
+
+
+def _narrowed(
+    conditions: Sequence[tuple[str, str]],
+    ranges: Mapping[str, Range],
+    examples: Mapping[str, int],
+) -> dict[str, Range] | None:
+    """The ranges in which conditions hold, each of one `extent`; None if that is not known."""
     found = dict(ranges)
-    conditions = _CONDITION.findall(said)
-    for name, source, condition in conditions:
+    for name, condition in conditions:
         if name not in found:
             return None
-        narrower = _holds_within(condition.replace(source, "extent"), found[name], examples[name])
+        narrower = _holds_within(condition, found[name], examples[name])
         if narrower is None:
             return None
         found[name] = narrower
-    return found if conditions and "but your code specialized" not in said else None
+    return found
+
+
+def _unmet(
+    conditions: Sequence[tuple[str, str]],
+    ranges: Mapping[str, Range],
+    examples: Mapping[str, int],
+) -> tuple[str, str]:
+    """The first of the conditions that does not hold in all of the ranges."""
+    return next(each for each in conditions if _narrowed([each], ranges, examples) != ranges)
 
 
 def _holds_within(condition: str, known: Range, example: int) -> Range | None:
@@ -161,7 +226,22 @@ def _holds_within(condition: str, known: Range, example: int) -> Range | None:
     above = next((each for each in range(example + 1, last + 1) if not holds(each)), None)
     if above == example + 1 and below == example - 1:
         return None
+    if above is None and most is None:
+        above = _fails_beyond(holds)
     return below + 1, most if above is None else above - 1
+
+
+def _fails_beyond(holds: Callable[[int], bool]) -> int | None:
+    """Of a condition that holds up to `_FAR`, the first extent where it does not; None if none."""
+    low = _FAR
+    for high in (1 << bits for bits in range(_FAR.bit_length(), 48)):
+        if not holds(high):
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if holds(middle) else (low, middle)
+            return high
+        low = high
+    return None
 
 
 def _told(said: str) -> str:
@@ -169,9 +249,12 @@ def _told(said: str) -> str:
     if constant := _CONSTANT.search(said):
         name, value = constant.groups()
         return f"the model is for {name} = {value} alone: give the number in place of the name"
-    conditions: Sequence[tuple[str, str, str]] = _CONDITION.findall(said)
-    if conditions:
+    if conditions := _CONDITION.findall(said):
         name, source, condition = conditions[0]
-        where = condition.replace(source, name)
-        return f"the model is not the same for all {name}: only where {where}"
+        return _only_where(name, condition.replace(source, "extent"))
     return ""
+
+
+def _only_where(name: str, condition: str) -> str:
+    where = re.sub(r"\bextent\b", name, condition)
+    return f"the model is not the same for all {name}: only where {where}"

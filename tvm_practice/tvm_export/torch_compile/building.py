@@ -14,6 +14,7 @@ from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.extent_checks import extent_ranges
 from tvm_practice.tvm_export.ties import FirstOfEqual
 from tvm_practice.tvm_export.torch_compile.options import Options
 from tvm_practice.tvm_export.torch_compile.running import TensorRunner
@@ -38,7 +39,8 @@ def compiled(call: Call, options: Options, *, name: str) -> Any:
         options: of the backend.
         name: the folder within `options.records` that this part's records go to.
 
-    Raises BadInput where the importer refuses, and whatever TVM raises after it.
+    Raises BadInput where the importer refuses, or open extents would be those of a range; and
+    whatever TVM raises after it.
     """
     settings = ExportSettings(
         target=options.target,
@@ -47,6 +49,10 @@ def compiled(call: Call, options: Options, *, name: str) -> Any:
         engine=engines.CURRENT,
     )
     export = pipeline.import_model(Export.of(call, settings))
+    for axes in extent_ranges(export.stages["imported"], call.names).values():
+        for least, most in axes.values():
+            if least > 2 or most is not None:  # torch.compile leaves none below 2 open
+                raise BadInput(f"an open extent is from {least} to {most or 'any'}")
     with TemporaryFolder() as folder:
         log = (options.records or folder) / name
         export = pipeline.tune(replace(export, log=log))

@@ -41,6 +41,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "_native_batch_norm_legit_no_training.default": _batch_norm,
         "scalar_tensor.default": _scalar_tensor,
         "slice.Tensor": _slice,
+        "select.int": _select,
         **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
         "sym_numel.default": _number_of_elements,
         **recurrences(),
@@ -158,6 +159,23 @@ def _slice(node: Any, importer: Any) -> Any:
         )
 
     return importer.block_builder.emit_te(compute, importer.env[given["self"]])
+
+
+def _select(node: Any, importer: Any) -> Any:
+    """TVM's; at a place that is counted from an open extent, as of the last token, an own one."""
+    import torch
+    from tvm import te
+
+    given = settings_of(node)
+    dim, index = given["dim"], given["index"]
+    if not isinstance(index, torch.fx.Node) or not hasattr(index.meta["val"], "node"):
+        return importer._select(node)
+
+    def compute(x: Any, place: Any) -> Any:
+        shape = [*x.shape[:dim], *x.shape[dim + 1 :]]
+        return te.compute(shape, lambda *at: x(*at[:dim], place, *at[dim:]), name="select")
+
+    return importer.block_builder.emit_te(compute, importer.env[given["self"]], importer.env[index])
 
 
 def _number_of_elements(node: Any, importer: Any) -> Any:
@@ -350,7 +368,9 @@ def _max_pool(axes: int, node: Any, importer: Any) -> Any:
         _per_axis(given[name], axes) for name in ("kernel_size", "padding", "dilation")
     )
     stride = _per_axis(given["stride"] or kernel, axes)
-    shape = [int(each) for each in node.meta["val"][0].shape]
+    shape = list(node.meta["val"][0].shape)
+    if not all(isinstance(each, int) for each in shape):
+        raise NotImplementedError("places of the largest, of an open extent")
     compute = functools.partial(
         _largest, shape=shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
     )
@@ -427,6 +447,16 @@ def _largest(
     return found[1], found[0]
 
 
+def _broadcast(operands: Sequence[Any], importer: Any) -> list[Any]:
+    """The shape that operands of one type have together; its extents may be open."""
+    from tvm import relax
+
+    together = operands[0]
+    for other in operands[1:]:
+        together = importer.block_builder.normalize(relax.op.minimum(together, other))
+    return list(together.ty.shape.values)
+
+
 def _of_the_c_library(name: str, node: Any, importer: Any, *, is_bessel: bool = False) -> Any:
     """A function of the C library, element by element; Bessel's are NaN at infinity."""
     from tvm import te, tirx, topi
@@ -436,7 +466,7 @@ def _of_the_c_library(name: str, node: Any, importer: Any, *, is_bessel: bool = 
     if dtype not in ("float32", "float64"):
         raise NotImplementedError(f"for {dtype}")
     called = name + ("f" if dtype == "float32" else "")
-    shape = [int(each) for each in node.meta["val"].shape]
+    shape = _broadcast(operands, importer)
 
     def of(*numbers: Any) -> Any:
         found = tirx.call_pure_extern(dtype, called, *numbers)
@@ -462,7 +492,7 @@ def _next_after(node: Any, importer: Any) -> Any:
         return _of_the_c_library("nextafter", node, importer)
     # A bfloat16 is the first half of a float32.
     kept, bits, lowest = ("float32", "int32", 16) if dtype == "bfloat16" else (dtype, "int16", 0)
-    shape = [int(each) for each in node.meta["val"].shape]
+    shape = _broadcast(operands, importer)
     step, zero = tirx.const(1 << lowest, bits), tirx.const(0, kept)
 
     def of(x: Any, y: Any) -> Any:
@@ -497,7 +527,7 @@ def _shifted(right: bool, node: Any, importer: Any) -> Any:
     dtype = tvm.DataType(str(operands[0].ty.dtype))
     signed = not str(dtype).startswith("uint")
     most = tirx.const(int(dtype.bits) - (right and signed), str(dtype))
-    shape = [int(each) for each in node.meta["val"].shape]
+    shape = _broadcast(operands, importer)
 
     none = tirx.const(0, str(dtype))
 

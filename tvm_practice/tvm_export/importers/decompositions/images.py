@@ -29,7 +29,11 @@ def _interpolated_by(
     """As `_interpolated`, to a size or by factors."""
     if size is None:
         assert factors is not None
-        size = [int(each * by) for each, by in zip(x.shape[2:], factors, strict=True)]
+        # A product by a whole number may be of an open extent.
+        size = [
+            each * int(by) if by == int(by) else int(each * by)
+            for each, by in zip(x.shape[2:], factors, strict=True)
+        ]
     return _interpolated(x, size, align_corners, *(factors or ()))
 
 

@@ -113,7 +113,7 @@ def _select(x: Any, dim: int, index: int) -> Any:
 
     if not isinstance(index, int) or index >= 0:
         return NotImplemented
-    return torch.ops.aten.select.int(x, dim, index + x.shape[dim])
+    return torch.ops.aten.select.int(x, dim % x.ndim, index + x.shape[dim])
 
 
 def _view(x: Any, shape: Sequence[Any]) -> Any:
