@@ -77,6 +77,12 @@ def with_a_fault() -> dict[str, Any]:
 
 # What this mode found: expressions of x0, whose one axis above 1 is open.
 _FOUND = {
+    "shifted": ("(x0 * 4).int() >> 1", (7, 1)),
+    "the last of an axis": ("x0[:, -1] + 1", (1, 7, 1)),
+    "twice as wide": (
+        "F.interpolate(x0, scale_factor=2.0, mode='bilinear')",
+        (1, 1, 7, 1),
+    ),
     "the largest along a negative axis": ("torch.topk(x0, 2, -1).values", (1, 7)),
     "attention over keys of open size": (
         "F.scaled_dot_product_attention(x0, x0 * 0.5, x0)",

@@ -88,6 +88,7 @@ def test_open_extents_are_one_build_or_one_for_each(call: Any) -> None:
     found = call("extents")
     assert found["open"][0] < TOLERANCE and found["open"][1] == {"built": 1}
     assert found["each"][0] < TOLERANCE and found["each"][1] == {"built": 2}
+    assert found["of a range"] < TOLERANCE
 
 
 def test_weights_that_change_are_seen(call: Any) -> None:
