@@ -24,6 +24,10 @@ from tvm_practice.tvm_export.importers.open_extents import _holds_within, _told
         ("extent > other", None),
         ("extent > 20", None),  # not for the example
         ("extent > 0", (1, None)),
+        ("extent <= 1000000", (1, 1000000)),
+        ("(FloatTrueDiv(1.0, FloatPow(ToFloat(extent), 0.5))) >= 0.0", (1, None)),
+        ("math.trunc(0.7*torch.sym_float(extent)) != 1", (3, None)),
+        ("Eq(TruncToInt(1.5*ToFloat(extent)), 30)", None),
     ],
 )
 def test_where_a_condition_holds(condition: str, within: tuple[int, int | None] | None) -> None:

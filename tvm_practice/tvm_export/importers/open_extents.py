@@ -48,6 +48,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "CeilToInt": math.ceil,
     "IntTrueDiv": operator.truediv,
     "FloatTrueDiv": operator.truediv,
+    "FloatPow": pow,
+    "PowByNatural": pow,
+    "CleanDiv": operator.floordiv,
+    "Abs": abs,
+    "OpaqueUnaryFn_sqrt": math.sqrt,
     "Not": operator.not_,
     "And": lambda *conditions: all(conditions),
     "Or": lambda *conditions: any(conditions),
@@ -210,6 +215,8 @@ def _holds_within(condition: str, known: Range, example: int) -> Range | None:
     None if the condition has another name than `extent` in it, fails for the example, or holds for
     neither neighbour of it, as one for even numbers does.
     """
+    for python, name in (("torch.sym_float(", "ToFloat("), ("math.trunc(", "TruncToInt(")):
+        condition = condition.replace(python, name)
     names = set(re.findall(r"[A-Za-z_]\w*", condition)) - {"extent", "and", "or", "not"}
     if names - _FUNCTIONS.keys():
         return None
