@@ -125,7 +125,8 @@ def plan_memory(mod: Any, bounds: Mapping[str, int] | None = None) -> Any:  # a 
         bounds: the largest value of each symbol, by its name; None plans without bounds.
 
     Returns:
-        A new IRModule, whose main allocates with relax.memory.alloc_storage.
+        A new IRModule, whose main allocates with relax.memory.alloc_storage and keeps the
+        attribute.
     """
     import tvm
     from tvm import relax

@@ -501,6 +501,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "and the three names of the module's docstring": "memory_as_malloc_gives_it",
         "calls the function on all tensors": "puts_the_data_on_the_stack",
         "any number of them": "room_for_four_tensors",
+        "Write the C program that calls a compiled function": "has_no_place_for_a_result",
     },
     "labs.custom_operator.rms_norm_gate": {
         "H = X · silu(Z)": "takes_the_sigmoid_for_silu",
@@ -621,6 +622,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "512 with avx512f": "asks_for_an_extension",
         "| aarch64 | 128 | always |": "counts_on_sve",
         "without mtriple, for this machine's architecture": "is_x86_without_a_triple",
+        "mtriple, mcpu and mattr together": "sorts_the_features",
     },
     "labs.cross_compile.compile_object": {
         "the object file to write": "writes_the_assembly_as_well",
@@ -634,11 +636,16 @@ PROMISES: dict[str, dict[str, str]] = {
         "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
         "from 1 to its bound": "up_to_512",
         "repeat such a tensor along that axis": "two_axes_repeated",
+        "The IRModule as imported": "lowers_the_operators",
+        "weights as constants": "folds_constants",
+        "Export a PyTorch model": "keeps_by_the_models_text",
     },
     "labs.dynamic_shapes.plan_memory": {
         "ToNonDataflow, RemovePurityChecking": "leaves_purity_to_be_checked",
         "the largest value of each symbol, by its name": "the_first_bound_alone",
         "bounds: the largest value of each symbol": "adds_to_the_bounds_of_an_import",
+        "and keeps the attribute": "removes_the_attribute_at_the_end",
+        "Lower the calls of a Relax function to kernels": "keeps_by_main",
     },
     "labs.tuning_farm.measure_remotely": {
         "without the folders": "keeps_the_folders",

@@ -366,6 +366,33 @@ def expect_same_import(got: Imported, usual: Imported, *, look: str) -> None:
     )
 
 
+def relax_calls(function: Any) -> Counter[str]:
+    """The operators that a function of Relax calls, with their attributes."""
+    calls: Counter[str] = Counter()
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            if hasattr(binding.value, "op"):
+                said = str(binding.value.attrs or "")
+                operator = getattr(binding.value.op, "name", "a kernel")
+                calls[f"{operator} {said}".rstrip()] += 1
+    return calls
+
+
+def relax_constants(function: Any) -> list[np.ndarray]:
+    """The constants of a Relax function."""
+    import tvm
+    import tvm_ffi
+
+    found: list[np.ndarray] = []
+
+    def hold(constant: Any) -> None:
+        if hasattr(constant.value, "numpy"):
+            found.append(constant.value.numpy())
+
+    tvm_ffi.structural_walk(function.body, (tvm.ir.GenericConst, hold))
+    return found
+
+
 def state(model: Any, example: Sequence[Any] = ()) -> dict[str, np.ndarray]:
     """Everything in a model, its example and in PyTorch that an import must leave alone."""
     import torch

@@ -132,7 +132,8 @@ def plan_memory(mod: Any, bounds: Mapping[str, int] | None = None) -> Any:  # a 
         bounds: the largest value of each symbol, by its name; None plans without bounds.
 
     Returns:
-        A new IRModule, whose main allocates with relax.memory.alloc_storage.
+        A new IRModule, whose main allocates with relax.memory.alloc_storage and keeps the
+        attribute.
     """
     raise NotImplementedError("the attribute, then the seven passes in a Sequential")
 

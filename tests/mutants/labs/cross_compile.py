@@ -1147,3 +1147,32 @@ edited(
     },
     message="__tvm_ffi_",
 )
+
+
+for _name, _words in (
+    ("sorts_the_features", "sorted(mattr)"),
+    (
+        "takes_the_first_of_a_features_signs",
+        "list({each[1:]: each for each in reversed(mattr)}.values())[::-1]",
+    ),
+):
+    edited(
+        "describe_target",
+        _name,
+        {
+            "    resolved = tvm.target.Target(target)\n": (
+                "    mattr = target.get('mattr', [])\n"
+                f"    words = {{'mattr': {_words}}} if mattr else {{}}\n"
+                "    resolved = tvm.target.Target({**target, **words})\n"
+            ),
+        },
+        message="the order of mattr",
+    )
+
+
+edited(
+    "c_harness",
+    "has_no_place_for_a_result",
+    {"{count}, &result)": "{count}, NULL)"},
+    message="no place for a result",
+)

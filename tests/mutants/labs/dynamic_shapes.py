@@ -1311,3 +1311,76 @@ edited(
     },
     message="n is one tirx.Var",
 )
+
+
+for _name, _pass, _message in (
+    ("folds_constants", "FoldConstant", "the weights of the model of this call"),
+    ("lowers_the_operators", "LegalizeOps", "the operators as imported"),
+):
+    edited(
+        "import_dynamic",
+        _name,
+        {
+            "    return from_exported_program(exported, unwrap_unit_return_tuple=True)": (
+                "    from tvm import relax\n"
+                "    imported = from_exported_program(exported, unwrap_unit_return_tuple=True)\n"
+                f"    return relax.transform.{_pass}()(imported)"
+            ),
+        },
+        message=_message,
+    )
+
+
+edited(
+    "import_dynamic",
+    "keeps_by_the_models_text",
+    {
+        "    import torch\n": (
+            "    import torch\n\n"
+            "    kept = import_dynamic.__dict__\n"
+            "    shapes = [tuple(each.shape) for each in example]\n"
+            "    key = f'{model} {shapes} {axes} {bounds}'\n"
+            "    if key in kept:\n"
+            "        return kept[key]\n"
+        ),
+        "    return from_exported_program(exported, unwrap_unit_return_tuple=True)": (
+            "    kept[key] = from_exported_program(exported, unwrap_unit_return_tuple=True)\n"
+            "    return kept[key]"
+        ),
+    },
+    message="the weights of the model of this call",
+)
+
+
+edited(
+    "plan_memory",
+    "removes_the_attribute_at_the_end",
+    {
+        "    return passes(marked)": (
+            "    planned = passes(marked)\n"
+            '    planned["main"] = planned["main"].without_attr("tir_var_upper_bound")\n'
+            "    return planned"
+        ),
+    },
+    message="main keeps the attribute",
+)
+
+
+for _name, _key in (
+    ("keeps_by_main", "main.script(show_meta=True)"),
+    ("keeps_by_the_text_of_the_module", "mod.script()"),
+):
+    edited(
+        "plan_memory",
+        _name,
+        {
+            "    return passes(marked)": (
+                "    kept = plan_memory.__dict__\n"
+                f"    key = {_key}, str(bounds)\n"
+                "    if key not in kept:\n"
+                "        kept[key] = passes(marked)\n"
+                "    return kept[key]"
+            ),
+        },
+        message="the kernels and constants of the module given",
+    )

@@ -46,6 +46,8 @@ from tvm_practice.course.imported_models import (
     identical,
     other_target,
     other_weights,
+    relax_calls,
+    relax_constants,
     state,
 )
 from tvm_practice.engines import CLASSIC, CURRENT
@@ -1172,40 +1174,13 @@ def _expect_as_exported(mod: Any, model: Any, example: Any, converters: Any = No
 
     def parts(each: Any) -> Imported:
         main = each["main"]
-        return _relax_calls(main), str(main.ret_ty), _constants(main)
+        return relax_calls(main), str(main.ret_ty), relax_constants(main)
 
     expect_same_import(
         parts(mod),
         parts(_exported(model, example, converters)),
         look="the arguments of from_exported_program, and what is done before and after it",
     )
-
-
-def _relax_calls(function: Any) -> Counter[str]:
-    """The operators that a function of Relax calls, with their attributes."""
-    calls: Counter[str] = Counter()
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            if hasattr(binding.value, "op"):
-                said = str(binding.value.attrs or "")
-                operator = getattr(binding.value.op, "name", "a kernel")
-                calls[f"{operator} {said}".rstrip()] += 1
-    return calls
-
-
-def _constants(function: Any) -> list[np.ndarray]:
-    """The constants of a Relax function."""
-    import tvm
-    import tvm_ffi
-
-    found: list[np.ndarray] = []
-
-    def hold(constant: Any) -> None:
-        if hasattr(constant.value, "numpy"):
-            found.append(constant.value.numpy())
-
-    tvm_ffi.structural_walk(function.body, (tvm.ir.GenericConst, hold))
-    return found
 
 
 def _expect_graph(mod: Any, *, one_tensor: bool) -> None:

@@ -233,6 +233,11 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
         _with(_X86, "skylake-avx512", "+prefer-256-bit"),
         *("x86_64", 512, True, "the table: 512 with avx512f, whatever is preferred"),
     ),
+    # Words of mattr count in their order; one that is there twice, by the last of its signs.
+    (_with(_X86, "haswell", "-fma", "+fma"), "x86_64", 256, True, "the order of mattr"),
+    (_with(_X86, "nehalem", "+fma", "-fma"), "x86_64", 256, False, "the order of mattr"),
+    (_with(_X86, "haswell", "-fma", "+avx512f"), "x86_64", 512, True, "the order of mattr"),
+    (_with(_X86, "haswell", "+avx512f", "-fma"), "x86_64", 256, False, "the order of mattr"),
     (_with(_X86, "nehalem"), "x86_64", 128, False, "avx"),
     (_with(_X86, "", "+avx2", "+fma"), "x86_64", 256, True, "mattr, which adds avx2 and fma"),
     (_with(_X86), "x86_64", 128, False, "no mcpu: the oldest x86_64"),
@@ -246,6 +251,7 @@ _DESCRIBED: tuple[tuple[dict[str, Any], str, int, bool, str], ...] = (
     (_with(_WASM), "wasm32", 32, False, "simd128"),
     (_with(_WASM, "", "+simd128"), "wasm32", 128, False, "simd128 and relaxed-simd"),
     (_with(_WASM, "", "+simd128", "+relaxed-simd"), "wasm32", 128, True, "relaxed-simd"),
+    (_with(_WASM, "", "-simd128", "+simd128"), "wasm32", 128, False, "the order of mattr"),
 )
 
 
@@ -278,7 +284,7 @@ def check_describe_target(describe_target: Function) -> None:
     # This machine's own: without mtriple it is of this machine's architecture.
     here = str(tvm.target.codegen.llvm_get_system_triple())
     own = {"kind": "llvm"}
-    cases = [*_DESCRIBED, *_drawn_targets(12)]
+    cases = [*_DESCRIBED, *_drawn_targets(60)]
     if here.startswith("x86_64"):
         cases.append((own, "x86_64", 128, False, "no mtriple: this machine's"))
     if here.startswith("aarch64"):
@@ -318,13 +324,16 @@ def check_describe_target(describe_target: Function) -> None:
 
 
 def _drawn_targets(count: int) -> Iterator[tuple[dict[str, Any], str, int, bool, str]]:
-    """Processors with features added and taken away, as in `_DESCRIBED`; so many of x86_64."""
+    """Processors with features added and taken away, as in `_DESCRIBED`; so many of x86_64.
+
+    A feature may be added and taken away again.
+    """
     import tvm
 
     rng = fresh_rng()
     for _ in range(count):
         mcpu = str(rng.choice(("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver2", "icelake-server")))
-        mattr = rng.choice(("avx512f", "avx2", "avx", "fma"), int(rng.integers(1, 3)), False)
+        mattr = rng.choice(("avx512f", "avx2", "avx", "fma"), int(rng.integers(1, 5)))
         target = _with(_X86, mcpu, *(f"{rng.choice(('+', '-'))}{each}" for each in mattr))
         resolved = tvm.target.Target(target)
         wide = next(
@@ -1057,7 +1066,7 @@ int __tvm_ffi_demanding(void* self, const TVMFFIAny* given, int32_t count, TVMFF
 
 # Copies its last input to its output, and adds the first value of each other input, weighted by
 # its number. Of one tensor, the output alone, the first value is 7. It checks its arguments as
-# TVM's functions do.
+# TVM's functions do, and writes that it returns nothing.
 _COPYING = """
 #include <string.h>
 #include <tvm/ffi/c_api.h>
@@ -1065,6 +1074,12 @@ _COPYING = """
 void TVMFFIErrorSetRaisedFromCStrParts(const char*, const char**, int32_t);
 
 int __tvm_ffi_copying(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  if (result == NULL) {
+    const char* parts[] = {"no place for a result: it is NULL"};
+    TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 1);
+    return -1;
+  }
+  memset(result, 0, sizeof *result);  // as by a function that returns nothing
   for (int t = 0; t < count; ++t) {
     const DLTensor* tensor = given[t].v_ptr;
     if ((uintptr_t)tensor->data % 64 != 0) {
@@ -1125,7 +1140,8 @@ def _expect_any_tensors(c_harness: Function) -> None:
                 f"the program to run with {told}",
                 str(error),
                 "the arrays: as many elements as there are shapes; the data: static or from "
-                "aligned_alloc, because a stack has a few MB; its alignment; and the strides",
+                "aligned_alloc, because a stack has a few MB; its alignment; the strides; and the "
+                "last argument, a TVMFFIAny that the function may write to",
             ) from error
         if got is not None:
             expect_close(

@@ -17,6 +17,7 @@ from tvm_practice.course.checks.labs.dynamic_shapes.common import (
     unoptimized_target,
 )
 from tvm_practice.course.expect import draw_distinct, expect, expect_close, fresh_rng
+from tvm_practice.course.imported_models import identical, relax_constants
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.memory import MemoryPlan, read_memory
 
@@ -93,11 +94,9 @@ def _vm_build(planned: Any) -> Arrays:
 def check_plan_memory(plan_memory: Function) -> None:
     weights = _weights()
     most = int(fresh_rng().integers(70, 200))
-    for bounds in (None, {"n": most}, None):  # the last as if there had been no call before
-        mod = dense_chain(weights)
-        if bounds is None:  # as if it had been imported with bounds
-            mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3})
-        mod["main"] = mod["main"].with_attr("graded.kept", 1)
+    for turn, bounds in enumerate((None, {"n": most}, None)):
+        # The last as if there had been no call before: of the same main and another kernel.
+        mod = _marked(dense_chain(weights), turn)
         before = mod.script()
         planned = plan_memory(mod, bounds)
         expect_module(planned, "plan_memory")
@@ -108,6 +107,7 @@ def check_plan_memory(plan_memory: Function) -> None:
             look="clone the module before setting main",
         )
         _expect_planned(planned, bounds, most)
+        _expect_kernels(planned, mod)
         run = _vm_build(planned)
         for n in (1, most):
             x = fresh_rng().standard_normal((n, _WIDTHS[0]), dtype="float32")
@@ -117,6 +117,44 @@ def check_plan_memory(plan_memory: Function) -> None:
             expect_close(run(x), want, what=f"the output for n = {n}", look="the passes")
     _expect_reshaped_in_place(plan_memory)
     _expect_all_bounds(plan_memory)
+    weights[-1] = weights[-1][:, ::-1].copy()  # numbers of the last of them change places
+    mod = _marked(dense_chain(weights), turn)
+    _expect_kernels(plan_memory(mod, None), mod)
+
+
+def _marked(mod: Any, turn: int) -> Any:
+    """The module with a mark on its last kernel, of which main says nothing; and marks on main.
+
+    One is a bound, as if it had been imported with bounds.
+    """
+    kernel = [each for each in mod.get_global_vars() if each.name_hint != "main"][-1]
+    mod[kernel] = mod[kernel].with_attr("graded.turn", turn)
+    mod["main"] = mod["main"].with_attr("graded.kept", 1)
+    mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3})
+    return mod
+
+
+def _expect_kernels(planned: Any, mod: Any) -> None:
+    """The kernels and the constants are those of the module given."""
+    import tvm_ffi
+
+    other = [
+        str(each.name_hint)
+        for each in mod.get_global_vars()
+        if each.name_hint != "main"
+        and not tvm_ffi.structural_equal(planned[each.name_hint], mod[each])
+    ]
+    constants = relax_constants(planned["main"])
+    if any(
+        not any(identical(each, at) for at in constants) for each in relax_constants(mod["main"])
+    ):
+        other.append("constants of main")
+    expect(
+        not other,
+        expected="the kernels and constants of the module given, as they are",
+        seen=f"other {', '.join(other)}",
+        look="what is kept from a call with another module, whose main was alike",
+    )
 
 
 def _expect_all_bounds(plan_memory: Function) -> None:
@@ -247,6 +285,14 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
             expected=f"for n up to {most} storages of {wanted[0]} and {wanted[1]} bytes",
             seen=f"of {' and '.join(map(str, sizes))} bytes",
             look="the bound: the one given",
+        )
+        given = (planned["main"].attrs or {}).get("tir_var_upper_bound") or {}
+        told = {str(name): int(value) for name, value in given.items()}
+        expect(
+            told == dict(bounds),
+            expected=f"main keeps the attribute tir_var_upper_bound, {dict(bounds)}",
+            seen=str(told or "without it"),
+            look="what is done after the passes",
         )
     freed = {each.name for each in plan.events if each.kind == "free"}
     expect(

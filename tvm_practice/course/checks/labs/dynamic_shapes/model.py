@@ -1,5 +1,6 @@
 """A model imported with a symbolic extent."""
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,14 @@ from tvm_practice.course.expect import (
     fresh_rng,
     seed_torch,
 )
-from tvm_practice.course.imported_models import expect_only_read, give_gradients, state
+from tvm_practice.course.imported_models import (
+    expect_only_read,
+    give_gradients,
+    identical,
+    relax_calls,
+    relax_constants,
+    state,
+)
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.tvm_export.rules.cpu.loops import constant
@@ -71,8 +79,14 @@ def check_import_dynamic(import_dynamic: Function) -> None:
     first, second = draw_distinct(2, ["batch", "length", "rows", "tokens", "sequences"])
     bounds = {first: int(rng.integers(5, 9)), second: int(rng.integers(5000, 20_000))}
     axes = ({0: first, 1: second}, {0: first})
-    for batch, length in ((3, 4), (1, 4), (1, 1)):
-        model = _network(width, features)  # each with weights of its own
+    model: Any = None
+    for batch, length, same in ((3, 4, False), (1, 1, False), (1, 1, True)):
+        if same:  # the model of the call before, but for two numbers, which are exchanged
+            model = copy.deepcopy(model)
+            bias = model.fc.bias.detach().numpy()
+            bias[:2] = bias[1::-1]
+        else:
+            model = _network(width, features)  # each with weights of its own
         give_gradients(model)
         before = state(model)
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
@@ -100,10 +114,12 @@ def check_import_dynamic(import_dynamic: Function) -> None:
                 look="repeat_interleave returns another tensor",
             )
         _expect_symbols(mod, axes, bounds, [(width,), (features,)])
+        _expect_weights(mod, model)
     _expect_one_symbol(import_dynamic, str(rng.choice(list("bnt"))), 3)
     _expect_integers(import_dynamic, first)
     _expect_many_tensors(import_dynamic, first)
     _expect_three_symbols(import_dynamic)
+    _expect_as_exported(mod, model, axes, bounds, [(width,), (features,)])
     run = compiled(mod)
     for batch, length in ((1, 1), (2, 1), (5, 7), tuple(bounds.values())):
         x, scale = torch.randn(batch, length, width), torch.randn(batch, features)
@@ -113,6 +129,49 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         expect_close(
             got, want, what=f"the output for batch {batch}, length {length}", look="the export"
         )
+
+
+def _expect_weights(mod: Any, model: Any) -> None:
+    """The constants are the weights that the model has at this call, as they are."""
+    weights = {name: each.detach().numpy() for name, each in model.named_parameters()}
+    constants = relax_constants(mod["main"])
+    other = [
+        name for name, each in weights.items() if not any(identical(each, at) for at in constants)
+    ]
+    expect(
+        not other and len(constants) == len(weights),
+        expected=f"the weights of the model of this call, {', '.join(weights)}, as constants",
+        seen=f"{len(constants)} constants of shapes "
+        f"{', '.join(str(each.shape) for each in constants)}, without {' and '.join(other)}",
+        look="what is done after from_exported_program, and what is kept from a call with other "
+        "weights",
+    )
+
+
+def _expect_as_exported(
+    mod: Any, model: Any, axes: Sequence[Mapping[int, str]], bounds: Mapping[str, int],
+    constants: Sequence[tuple[int, ...]],
+) -> None:  # fmt: skip
+    """The operators are those that TVM makes of the exported program."""
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    named = {name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}
+    example = tuple(
+        torch.ones(*(3,) * len(each), *rest) for each, rest in zip(axes, constants, strict=True)
+    )
+    shapes = tuple({axis: named[name] for axis, name in each.items()} for each in axes)
+    with quiet_frontends():
+        exported = torch.export.export(model, example, dynamic_shapes=shapes)
+        wanted = relax_calls(from_exported_program(exported)["main"])
+    seen = relax_calls(mod["main"])
+    expect(
+        seen == wanted,
+        expected="the operators as imported: "
+        + ", ".join(f"{count} {name}" for name, count in wanted.items()),
+        seen=", ".join(f"{count} {name}" for name, count in seen.items()),
+        look="passes that run after from_exported_program: optimize_relax comes later",
+    )
 
 
 def _expect_integers(import_dynamic: Function, name: str) -> None:
