@@ -1835,3 +1835,108 @@ for _name, _cost in (
         },
         message="the fastest valid record",
     )
+
+
+edited(
+    "apply_autotvm",
+    "by_the_mean_in_microseconds",
+    {
+        "        config = autotvm.apply_history_best(log).query(task.target, task.workload)\n"
+        "        if config.is_fallback:\n": (
+            "        found = []\n"
+            "        for given, result in autotvm.record.load_from_file(log):\n"
+            "            if given.task.workload == task.workload and result.error_no == 0:\n"
+            "                mean = sum(result.costs) / len(result.costs)\n"
+            "                found.append((round(mean * 1e6), len(found), given.config))\n"
+            "        config = min(found)[2] if found else None\n"
+            "        if config is None:\n"
+        ),
+    },
+    message="the fastest valid record",
+)
+edited(
+    "apply_ansor",
+    "by_the_mean_in_microseconds",
+    {
+        "    schedule, tensors = task.apply_best(log)\n": (
+            "    from tvm import auto_scheduler\n"
+            "    found = []\n"
+            "    for given, result in auto_scheduler.load_records(log):\n"
+            "        costs = [float(each) for each in result.costs]\n"
+            "        same = given.task.workload_key == task.workload_key\n"
+            "        if same and str(given.task.target) == str(task.target):\n"
+            "            if result.error_no == 0:\n"
+            "                cost = round(sum(costs) / len(costs) * 1e6)\n"
+            "                found.append((cost, len(found), given.state))\n"
+            "    if not found:\n"
+            "        raise RuntimeError('no valid record')\n"
+            "    schedule, tensors = task.compute_dag.apply_steps_from_state(\n"
+            "        min(found)[2], task.layout_rewrite_option\n"
+            "    )\n"
+        ),
+    },
+    message="the fastest valid record",
+)
+
+
+edited(
+    "search_task",
+    "copies_the_result_once_more",
+    {
+        "        return [A, B, C]": (
+            '        D = te.compute((m, n), lambda i, j: C[i, j], name="D")\n'
+            "        return [A, B, D]"
+        ),
+    },
+    message="in one stage",
+)
+edited(
+    "search_task",
+    "multiplies_in_float64",
+    {
+        "te.sum(A[i, r] * B[r, j], axis=r)": (
+            'te.sum((A[i, r].astype("float64") * B[r, j].astype("float64")).astype("float32"), r)'
+        ),
+    },
+    message="products and sums in float32",
+)
+
+
+edited(
+    "tune_ansor",
+    "rounds_the_trials_down",
+    {
+        "num_measure_trials=trials": (
+            "num_measure_trials=max(1, trials // trials_per_round(trials, len(tasks)))"
+            " * trials_per_round(trials, len(tasks))"
+        ),
+    },
+    message="as many as asked for in total",
+)
+edited(
+    "tune_ansor",
+    "subtracts_the_records_of_the_log",
+    {
+        "    with measuring(": (
+            "    if Path(log).exists():\n"
+            "        known = len(Path(log).read_text().splitlines())\n"
+            "        trials = max(len(tasks), trials - known)\n"
+            "    with measuring("
+        ),
+    },
+    message="as many as asked for in total",
+)
+edited(
+    "tune_metaschedule",
+    "subtracts_the_records_of_the_folder",
+    {
+        "    with measuring(": (
+            "    from pathlib import Path\n"
+            "    old = Path(work_dir) / 'database_tuning_record.json'\n"
+            "    if old.exists():\n"
+            "        trials = max(len(contexts), trials - len(old.read_text().splitlines()))\n"
+            "    with measuring("
+        ),
+    },
+    message="as many as asked for in total",
+)

@@ -188,6 +188,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "converters of single PyTorch operators": "ignores_converters",
         "and the weights by name": "loses_the_weights",
         "main takes the inputs and then the weights": "single_weight_bound",
+        "example: the tensors it is called with": "traces_with_zeros",
+        "trace a PyTorch model": "keeps_by_the_first_weight",
     },
     "relay_import.optimize_relay": {
         "bind the weights as constants": "leaves_the_weights_unbound",
@@ -196,6 +198,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "compute everything that depends on constants alone": "does_not_fold",
         "fold scales into the convolutions' weights": "at_the_default_level",
         "it is not changed": "binds_in_place",
+        "params: the weights by name": "keeps_by_the_first_weight",
     },
     "relay_import.build_relay": {
         "at optimization level 3": "builds_at_the_default_level",
@@ -203,6 +206,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "target: a tvm.target.Target": "builds_for_any_processor",
         "further settings of the pass context": "settings_ignored",
         "The graph executor factory": "builds_for_the_virtual_machine",
+        "a Relay IRModule, optimized or as imported": "leaves_out_functions_besides_main",
+        "config: further settings": "keeps_whatever_the_settings_are",
     },
     "relay_import.import_relax": {
         "The calls are of Relax's operators": "lowers_on_import",
@@ -211,6 +216,8 @@ PROMISES: dict[str, dict[str, str]] = {
         "The model is only read": "exports_in_training_mode",
         "converters of single PyTorch operators": "forgets_converters",
         "whose function main takes the model's inputs only": "any_batch_of_one_input",
+        "export a PyTorch model": "keeps_by_the_weights_addresses",
+        "use in place of TVM's": "keeps_the_first_converter_of_a_name",
     },
     "relay_import.optimize_relax": {
         "legalize (each operator becomes a PrimFunc)": "stops_before_the_loops",
@@ -253,6 +260,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the fastest valid record of a task": "applies_the_first_of_autotvm",
         "of this task and maybe of others": "applies_the_best_of_another_task",
         "ValueError: the log has no valid record of the task": "raises_another_error",
+        "by the mean of its runs": "by_the_mean_in_microseconds",
     },
     "auto_tune.tune_ansor": {
         "divides the trials among the tasks": "tunes_the_first_task_only",
@@ -261,6 +269,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "append each record to the log": "keeps_no_records",
         "If the log exists, the search goes on from it": "does_not_go_on_from_the_log",
         "each carries its target": "tunes_for_a_plain_processor",
+        "rounded up to whole rounds": "rounds_the_trials_down",
     },
     "auto_tune.search_task": {
         "under the same name": "the_functions_own_name",
@@ -272,6 +281,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "It replaces any workload of that name": "registered_unless_known",
         "for (m, n, k) on the target": "for_any_processor",
         "of the workload for (m, n, k) on the target": "hardware_of_its_own",
+        "that declares C[i, j]": "copies_the_result_once_more",
     },
     "auto_tune.tune_task": {
         "takes a policy": "the_tasks_own_policy",
@@ -287,6 +297,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "auto_tune.apply_ansor": {
         "the fastest valid record of a task": "takes_failed_trials_for_fast",
         "file with records": "does_not_read_the_log",
+        "by the mean of its runs": "by_the_mean_in_microseconds",
     },
     "auto_tune.metaschedule_space": {
         "the outer tile loops are fused": "rows_of_tiles_only",
@@ -302,6 +313,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "weights: how often each task runs": "tasks_of_one_weight",
         "schedules to measure in total": "too_many_trials",
         "The meta_schedule.Database with the records": "tunes_the_first_context_only",
+        "from which a later call continues": "subtracts_the_records_of_the_folder",
     },
     "auto_tune.apply_metaschedule": {
         "the fastest valid record": "applies_the_slowest_of_metaschedule",

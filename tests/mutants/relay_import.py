@@ -2754,7 +2754,7 @@ edited(
             "        custom_convert_map=converters,\n    )\n    kept[key] = mod\n    return mod"
         ),
     },
-    message="weights had changed",
+    message="was called again with one model",
 )
 
 
@@ -2778,7 +2778,7 @@ edited(
             "    return mod"
         ),
     },
-    message="weights had changed",
+    message="was called again with one model",
 )
 
 
@@ -3495,3 +3495,215 @@ edited(
     },
     message="infinity",
 )
+
+
+_KEPT_BY = {
+    "keeps_by_the_weights_addresses": (
+        "tuple((p.data_ptr(), p._version) for p in model.state_dict().values())"
+    ),
+    "keeps_by_the_first_weight": "next(iter(model.state_dict().values())).numpy().tobytes()",
+    "keeps_by_the_state_dictionary": (
+        "b''.join(p.numpy().tobytes() for p in model.state_dict().values())"
+    ),
+    "keeps_by_all_weights_and_buffers": (
+        "b''.join(p.numpy().tobytes() for p in [*model.state_dict().values(), *model.buffers()])"
+    ),
+}
+for _name, _weights in _KEPT_BY.items():
+    _key = f"str(model), type(model), {_weights}, str([e.shape for e in example])"
+    _given = (
+        "    import torch\n"
+        "    if list(model.state_dict()) and not converters:\n"
+        f"        key = {_key}\n"
+        "    else:\n"
+        "        key = object()\n"
+    )
+    edited(
+        "import_relax",
+        _name,
+        {
+            "    import torch\n": f"{_given}    kept = import_relax.__dict__\n"
+            "    if key in kept:\n        return kept[key]\n",
+            "    return from_exported_program(": "    kept[key] = from_exported_program(",
+            "        custom_convert_map=converters,\n    )": (
+                "        custom_convert_map=converters,\n    )\n    return kept[key]"
+            ),
+        },
+        message="weights and buffers of a model as they are|as PyTorch|as the model's",
+    )
+    edited(
+        "import_relay",
+        _name,
+        {
+            "    import torch\n": f"{_given}    kept = import_relay.__dict__\n"
+            "    if key in kept:\n        return kept[key]\n",
+            "    return mod, params": "    kept[key] = mod, params\n    return mod, params",
+        },
+        message="weights and buffers of a model as they are|in params|as the model's",
+    )
+
+
+for _exercise in ("import_relax", "import_relay"):
+    edited(
+        _exercise,
+        "keeps_the_first_converter_of_a_name",
+        {
+            "    import torch\n": (
+                "    import torch\n"
+                f"    first = {_exercise}.__dict__\n"
+                "    converters = converters and {\n"
+                "        name: first.setdefault((str(model), name), each)\n"
+                "        for name, each in converters.items()\n"
+                "    }\n"
+            ),
+        },
+        message="another converter for|was never called",
+    )
+    edited(
+        _exercise,
+        "zeros_for_buffers_that_are_not_saved",
+        {
+            "    import torch\n": (
+                "    import copy\n"
+                "    import torch\n"
+                "    saved = model.state_dict()\n"
+                "    model = copy.deepcopy(model)\n"
+                "    for name, buffer in model.named_buffers():\n"
+                "        if name not in saved:\n"
+                "            buffer.zero_()\n"
+            ),
+        },
+        message="not there: kept_apart",
+    )
+    edited(
+        _exercise,
+        "reads_weights_as_they_are_in_memory",
+        {
+            "    import torch\n": (
+                "    import copy\n"
+                "    import torch\n"
+                "    model = copy.deepcopy(model)\n"
+                "    for each in model.parameters():\n"
+                "        plain = torch.empty(each.shape).stride()\n"
+                "        each.data = each.data.as_strided(each.shape, plain).clone()\n"
+            ),
+        },
+        message="not there: turned",
+    )
+    edited(
+        _exercise,
+        "returns_whole_numbers_as_floats",
+        {
+            "    import torch\n": (
+                "    import torch\n"
+                "    inner = model\n"
+                "    class Cast(torch.nn.Module):\n"
+                "        def __init__(self):\n"
+                "            super().__init__()\n"
+                "            self.inner = inner\n"
+                "        def forward(self, *inputs):\n"
+                "            out = self.inner(*inputs)\n"
+                "            whole = torch.is_tensor(out) and out.dtype == torch.int64\n"
+                "            return out.float() if whole else out\n"
+                "    model = Cast().eval()\n"
+            ),
+        },
+        message="a result of type int64",
+    )
+
+
+edited(
+    "import_relay",
+    "traces_with_zeros",
+    {
+        "            model, example, check_trace": (
+            "            model, tuple(torch.zeros_like(e) for e in example), check_trace"
+        ),
+    },
+    message="decides by its input",
+)
+
+
+edited(
+    "optimize_relay",
+    "keeps_by_the_first_weight",
+    {
+        "        return passes(bound)": (
+            "        kept = optimize_relay.__dict__\n"
+            "        first = next(iter(params.values()), None)\n"
+            "        first = b'' if first is None else first.numpy().tobytes()\n"
+            "        key = mod.astext(show_meta_data=False), first\n"
+            "        if key not in kept:\n"
+            "            kept[key] = passes(bound)\n"
+            "        return kept[key]"
+        ),
+    },
+    message="weights that are given as constants",
+)
+edited(
+    "optimize_relay",
+    "narrows_whole_numbers",
+    {
+        '(mod["main"], params)': (
+            '(\n        mod["main"],\n        {\n'
+            "            name: tvm.nd.array(each.numpy().astype('int32'))\n"
+            "            if each.dtype == 'int64' else each\n"
+            "            for name, each in params.items()\n        },\n    )"
+        ),
+    },
+    message="also those of float64 and int64",
+)
+
+
+edited(
+    "build_relay",
+    "loses_the_targets_libraries",
+    {
+        "        return relay.build(": (
+            "        said = target.export()\n"
+            "        target = tvm.target.Target({\n"
+            "            key: said[key] for key in said if key not in ('libs', 'tag')\n"
+            "        })\n"
+            "        return relay.build("
+        ),
+    },
+    message="-libs=cblas",
+)
+edited(
+    "build_relay",
+    "leaves_out_functions_besides_main",
+    {
+        "        return relay.build(": (
+            '        mod = tvm.IRModule.from_expr(mod["main"])\n        return relay.build('
+        ),
+    },
+    message="with the functions besides main",
+)
+_SAID = {
+    "config": "str(config)",
+    "target": "str(target)",
+    "mod": "tvm.ir.structural_hash(mod)",
+    "main": 'tvm.ir.structural_hash(mod["main"])',
+    "weights": "str([(name, each.numpy().tolist()) for name, each in params.items()])",
+    "first": "str([each.numpy().tolist() for each in params.values()][:1] + [list(params)])",
+}
+for _name, _parts in (
+    ("keeps_whatever_the_settings_are", ("target", "mod", "weights")),
+    ("keeps_whatever_the_target_is", ("config", "mod", "weights")),
+    ("keeps_by_main_alone", ("config", "target", "main", "weights")),
+    ("keeps_by_the_first_weights_values", ("config", "target", "mod", "first")),
+):
+    edited(
+        "build_relay",
+        _name,
+        {
+            "        return relay.build(mod, target=target, params=params)": (
+                "        kept = build_relay.__dict__\n"
+                f"        key = ({', '.join(_SAID[each] for each in _parts)})\n"
+                "        if key not in kept:\n"
+                "            kept[key] = relay.build(mod, target=target, params=params)\n"
+                "        return kept[key]"
+            ),
+        },
+        message="a new call of relay.build|relay.build for llvm",
+    )

@@ -5,7 +5,7 @@ import itertools
 import platform
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,6 +158,103 @@ def draw_layers() -> tuple[Any, tuple[Any, ...]]:
     return torch.nn.Sequential(*layers).eval(), (torch.randn(1, channels[0], 12, 10),)
 
 
+def draw_changing(*, follows: bool = False) -> Iterator[tuple[Any, tuple[Any, ...], str]]:
+    """A model and an example, several times: each time but the first, one thing of it has changed.
+
+    The third value says what. The model is of many weights and buffers, one that `state_dict`
+    leaves out and some that are not contiguous, and returns a tensor of another type than its
+    input. With `follows` it decides by its input what it computes.
+    """
+    import torch
+
+    rng = fresh_rng()
+    seed_torch()
+    rows, columns = (int(size) for size in rng.choice([3, 5, 7, 9], 2, False))
+    most = int(rng.integers(3, 6))
+    kinds = torch.int32, torch.float64, torch.float16
+    other = kinds[int(rng.integers(len(kinds)))]
+
+    class Changing(torch.nn.Module):
+        turned: torch.nn.Parameter
+        skipped: torch.Tensor
+        kept_apart: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Parameter(torch.rand(columns))
+            self.turned = torch.nn.Parameter(torch.rand(columns, rows).t())
+            self.register_buffer("skipped", torch.rand(rows, 2 * columns)[:, ::2])
+            self.register_buffer("kept_apart", torch.rand(columns), persistent=False)
+            self.shifts = torch.nn.ParameterList(torch.rand(columns) for _ in range(most))
+            self.last = torch.nn.Parameter(torch.rand(columns))
+            self.kind = torch.int64
+
+        def forward(self, x: torch.Tensor) -> Any:
+            if follows:
+                x = x * 2.0 if bool(x.sum() > 0) else x - 1.0
+            total = x * self.first * self.turned + self.skipped * self.kept_apart
+            for each in self.shifts:
+                total = total * 1.5 + each
+            return (total - self.last).to(self.kind)
+
+    model = Changing().eval()
+    example = (torch.rand(rows, columns) + 1,)
+    yield model, example, ""
+    middle = model.shifts[int(rng.integers(most))]
+    with torch.no_grad():
+        middle.data = middle[[1, 0, *range(2, columns)]]
+    yield model, example, "one weight of many is another tensor, of the same numbers"
+    weight = model.turned.detach().numpy()
+    weight[:2, 0] = weight[1::-1, 0]
+    yield model, example, "two numbers of a weight have changed places where they are"
+    model.kept_apart = model.kept_apart.flip(0)
+    yield model, example, "a buffer that state_dict() leaves out is another one"
+    model.kind = other
+    yield model, example, "an attribute has another value: the type of the result"
+
+
+def expect_read_each_time(
+    import_model: Callable[[Any, Any], tuple[Sequence[np.ndarray], str]],
+    name: str,
+    *,
+    follows: bool = False,
+) -> None:
+    """A model is read at each call, all of it: one thing in it may be another one by then.
+
+    Args:
+        import_model: calls the answer; returns the weights in the graph, and the result's type.
+        name: what the answer is called.
+        follows: see `draw_changing`.
+    """
+    for model, example, changed in draw_changing(follows=follows):
+        found, kind = import_model(model, example)
+        weights = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
+        lost = [
+            each
+            for each, weight in weights.items()
+            if not any(identical(weight.detach().numpy(), at) for at in found)
+        ]
+        look = (
+            f"{name} was called again with one model; since the call before {changed}"
+            if changed
+            else "the object that is exported: all of the model's weights and buffers, as they are"
+        )
+        expect(
+            not lost,
+            expected=f"the weights and buffers of a model as they are at the call: {len(weights)}, "
+            "one that state_dict() leaves out and two that are not contiguous among them",
+            seen=f"not there: {', '.join(lost)}",
+            look=look,
+        )
+        wanted = str(model.kind).removeprefix("torch.")
+        expect(
+            kind == wanted,
+            expected=f"a result of type {wanted}, as the model's",
+            seen=f"of type {kind}",
+            look=look,
+        )
+
+
 # Weights that a float32 can be, and that arithmetic, or a type between, would change.
 _UNUSUAL = (
     *(float("nan"), float("inf"), -float("inf"), -0.0, 1e-40, -1e-30, 3.4e38, 65_519.0),
@@ -221,6 +318,7 @@ def draw_kinds(*, holding: bool = False) -> list[tuple[Any, tuple[Any, ...]]]:
             self.register_buffer("nothing", torch.zeros(columns))  # a weight like the others
             self.register_buffer("gain", torch.rand(()) + 1)
             self.register_buffer("counts", torch.randint(1, 99, (columns,)))
+            self.counts[0] = 1 << 33  # more than an int32 can be
             self.register_buffer("shift", torch.rand(columns, dtype=torch.float64))
 
         def forward(self, x: torch.Tensor) -> Any:
@@ -555,8 +653,21 @@ def expect_own_converters(
             )
 
     alone = str(fresh_rng().choice(list(own)))
-    expect_calls(
-        {alone: noted(alone, alone)}, "custom_convert_map, however many there are in `converters`"
+    single = {alone: noted(alone, alone)}
+    expect_calls(single, "custom_convert_map, however many there are in `converters`")
+    again: list[str] = []
+
+    def another(*arguments: Any) -> Any:
+        again.append(alone)
+        return own[alone](*arguments)
+
+    single[alone] = another
+    run(single)
+    expect(
+        bool(again),
+        expected=f"another converter for {alone}, in the same dictionary, used at the next call",
+        seen="it was never called",
+        look="what is kept from a call with another converter of that name",
     )
     # Of operators that the model does not have as well.
     many = {f"practice.unused_{at}": noted("an unused one", next(iter(own))) for at in range(12)}

@@ -71,7 +71,7 @@ class Records(NamedTuple):
         for index, (each, seconds) in enumerate(zip(*self, strict=True)):
             if each == nest and index != self.best:
                 where = names.get(index, f"number {index + 1} of the log")
-                return f"the record of {seconds * 1e3:.1f} ms, {where}"
+                return f"the record of {seconds * 1e3:.5g} ms, {where}"
         return "a schedule that is none of the log's records"
 
 
@@ -80,17 +80,21 @@ def expect_best(nest: list[Node], records: Records, look: str) -> None:
     text = format_nest(nest)
     expect(
         text == records.nests[records.best],
-        expected=f"the schedule of the fastest valid record, {min(records.seconds) * 1e3:.1f} ms",
+        expected=f"the schedule of the fastest valid record, {min(records.seconds) * 1e3:.5g} ms",
         seen=records.named(text),
         look=look,
     )
 
 
 def draw_seconds(count: int) -> list[float]:
-    """Different times, of which the first and the last are not the least."""
+    """Different times, of which the first and the last are not the least.
+
+    Those around the least are larger by less than a microsecond.
+    """
     rng = fresh_rng()
     seconds = [float(each) for each in 0.002 + 0.003 * rng.permutation(count) / count]
-    seconds[int(rng.integers(1, count - 1))] = 0.001
+    least = int(rng.integers(1, count - 1))
+    seconds[least - 1 : least + 2] = 0.0010004, 0.001, 0.0010003
     return seconds
 
 

@@ -40,6 +40,7 @@ from tvm_practice.course.imported_models import (
     expect_only_read,
     expect_operators,
     expect_own_converters,
+    expect_read_each_time,
     expect_same_import,
     expect_target_used,
     given_module,
@@ -155,11 +156,19 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             converted, held = import_relay(several, arguments)
             _expect_as_traced(converted, held, several, arguments)
 
-        def imported_and_run(model: Any, example: tuple[Any, ...]) -> list[np.ndarray]:
+        def read(model: Any, example: Any) -> tuple[list[np.ndarray], str]:
             mod, params = import_relay(model, example)
-            return _run_relay(mod, params, example)
+            main = relay.transform.InferType()(mod)["main"]
+            expect(
+                graph(mod).operators["subtract"] == 1,
+                expected="what a model that decides by its input computes of the example",
+                seen="what it computes of another input",
+                look="the example that torch.jit.trace is called with, as it is given",
+            )
+            weights = [each.numpy() for each in params.values()]
+            return weights + _relay_constants(main), str(main.ret_type.dtype)
 
-        _expect_read_again(imported_and_run, "import_relay")
+        expect_read_each_time(read, "import_relay", follows=True)
         _expect_any_namespace(import_relay)
         _expect_any_name(import_relay)
         _expect_any_kind(import_relay)
@@ -289,23 +298,6 @@ def _relay_constants(function: Any) -> list[np.ndarray]:
 def _looks_up(example: Sequence[Any]) -> bool:
     """Whether a model takes indices alone: its outputs are weights."""
     return not any(each.is_floating_point() for each in example)
-
-
-def _expect_read_again(run: Callable[[Any, tuple[Any, ...]], list[np.ndarray]], name: str) -> None:
-    """A model is read at each call: its weights may be others by then, in the same place."""
-    import torch
-
-    model, example = draw_sum(2)
-    weight = model.fc.weight
-    for at in ("first", "second"):
-        expect_as_pytorch(
-            run(model, example),
-            by_pytorch(model, example),
-            look=f"{name} was called again with one model, whose weights had changed; "
-            f"this is the {at} call",
-        )
-        with torch.no_grad():  # of the same sum, and in other memory
-            weight.data = weight.flip(0, 1).contiguous()
 
 
 def _expect_any_namespace(import_relay: Callable[..., Any]) -> None:
@@ -514,6 +506,7 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     _check_scaled_before(optimize_relay)
     _check_branches(optimize_relay)
     _check_layers(optimize_relay)
+    _check_each_weight(optimize_relay)
     [(held, given)] = draw_kinds(holding=True)
     holding, _ = _imported_relay(held, given)
     for look in (
@@ -528,6 +521,40 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         )
         held.shift.neg_().add_(1)
         held.counts.add_(2)
+
+
+def _check_each_weight(optimize_relay: Callable[..., Any]) -> None:
+    """The constants are the weights of the call, of which one alone may be another one."""
+    import tvm
+    from tvm import relay
+
+    rng = fresh_rng()
+    size, count = int(rng.integers(3, 9)), int(rng.integers(4, 8))
+    names = [f"aten::{('add', 'mul')[at % 2]}_{at}.weight" for at in range(count)]
+    total = given = relay.var("input_0", shape=(2, size))
+    weights = [relay.var(name, shape=(size,)) for name in names]
+    for at, each in enumerate(weights):
+        total = (relay.add, relay.multiply)[at % 2](total, each)
+    mod = relay.transform.InferType()(
+        tvm.IRModule.from_expr(relay.Function([given, *weights], total))
+    )
+    params = {name: tvm.nd.array(rng.random(size, dtype="float32")) for name in names}
+    (changed,) = draw_distinct(1, names[1:-1])
+    for call in ("first", "second"):
+        constants = _relay_constants(optimize_relay(mod, params)["main"])
+        lost = [
+            name
+            for name, weight in params.items()
+            if not any(identical(weight.numpy(), each) for each in constants)
+        ]
+        expect(
+            not lost,
+            expected=f"the {count} weights that are given as constants, as they are",
+            seen=f"not there: {', '.join(lost)}",
+            look=f"what is kept from a call with the same module, whose {changed} was another; "
+            f"this is the {call} call",
+        )
+        params[changed] = tvm.nd.array(params[changed].numpy()[::-1].copy())
 
 
 def _check_branches(optimize_relay: Callable[..., Any]) -> None:
@@ -837,7 +864,12 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     from tvm import relay
 
     settings = _drawn_settings()
-    target = tvm.target.Target("llvm -mcpu=haswell -mattr=+avx2,-fma -num-cores=3")
+    targets = [
+        tvm.target.Target(
+            f"llvm -mcpu={mcpu} -mattr=+avx2,-fma -num-cores=3 -libs=cblas -model=own"
+        )
+        for mcpu in ("haswell", "broadwell")
+    ]
     built, seen = list[object](), dict[str, Any]()
 
     # A bias may be zero, and is a weight like the others; a model may have many.
@@ -847,7 +879,6 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
     params["a number"] = tvm.nd.array(np.array(2.5, "float32"))
     for dtype in ("int64", "float64", "bool"):
         params[f"of {dtype}"] = tvm.nd.array(np.arange(3).astype(dtype))
-    numbers = iter((len(params), 2, 2, 3, 0))
     compiled: list[Any] = []
     given: list[Any] = []
     switched: list[str] = []
@@ -880,16 +911,30 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
 
     with _relay_build(recording):
         single = dict([settings.popitem()])
-        for count, given_config in enumerate((settings, None, None, single, {}), start=1):
+        some, last = (dict(list(params.items())[at]) for at in (slice(3), slice(-2, None)))
+        turned = {name: tvm.nd.array(each.numpy()[::-1].copy()) for name, each in some.items()}
+        middle = list(some)[1]
+        # Settings, what of the module is another, weights and the target. From the sixth on, each
+        # differs from the one before in one of them.
+        steps: list[tuple[dict[str, Any] | None, str, dict[str, Any], Any]] = [
+            (settings, "main", params, targets[0]),
+            (None, "main", dict(list(params.items())[:2]), targets[0]),
+            (None, "", last, targets[0]),
+            (single, "main", some, targets[0]),
+            ({}, "function", {}, targets[0]),
+            (single, "", {}, targets[0]),
+            (single, "", {}, targets[1]),
+            (single, "", some, targets[1]),
+            (single, "", some | {middle: turned[middle]}, targets[1]),
+            (single, "function", some | {middle: turned[middle]}, targets[1]),
+        ]
+        for count, (given_config, other, weights, target) in enumerate(steps, start=1):
             seen.clear()
             config = None if given_config is None else dict(given_config)
-            weights = dict(list(params.items())[: next(numbers)])
-            if count != 3:  # a module that differs at its end, or the same with other weights
-                mod = _packed(mod)
-            else:
-                weights = dict(list(params.items())[-2:])
+            if other:
+                mod = _packed(mod) if other == "main" else _calling(mod, float(count))
             before = given_module(mod)
-            with tvm.transform.PassContext(opt_level=5 - count):  # the caller's, which is another
+            with tvm.transform.PassContext(opt_level=count % 5):  # the caller's
                 returned = build_relay(mod, weights, target, config=config)
             expect(
                 told_target == [str(target)] and set(levels) == {3},
@@ -933,10 +978,15 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 seen=f"{', '.join(further)} as well",
                 look="the arguments of relay.build",
             )
+            others = _besides_main(compiled[0]), _besides_main(mod)
             expect(
-                tvm.ir.structural_equal(main, mod["main"]),
-                expected="relay.build given the module as it is: its own passes are those of "
-                "level 3",
+                tvm.ir.structural_equal(main, mod["main"])
+                and others[0].keys() == others[1].keys()
+                and all(
+                    tvm.ir.structural_equal(others[0][name], others[1][name]) for name in others[1]
+                ),
+                expected="relay.build given the module as it is, with the functions besides main: "
+                "its own passes are those of level 3",
                 seen="another module",
                 look="the first argument of relay.build",
             )
@@ -977,6 +1027,37 @@ def _packed(mod: Any) -> Any:
     body = relay.Tuple([first, main.body])
     packed["main"] = relay.Function(main.params, body, None, main.type_params)
     return relay.transform.InferType()(packed)
+
+
+def _calling(mod: Any, factor: float) -> Any:
+    """A module whose main calls a function besides it, which multiplies by `factor`.
+
+    If it calls one already, that one is replaced, and main stays as it is.
+    """
+    import tvm
+    from tvm import relay
+
+    main = mod["main"]
+    kind = main.ret_type.fields[0]
+    x = relay.var("x", type_annotation=kind)
+    calling = tvm.IRModule(mod.functions, mod.type_definitions)
+    known = [each for each in mod.get_global_vars() if each.name_hint == "scaled"]
+    scaled = known[0] if known else relay.GlobalVar("scaled")
+    calling[scaled] = relay.Function([x], x * relay.const(factor), kind)
+    if not known:
+        body = relay.Tuple([relay.Call(scaled, [relay.TupleGetItem(main.body, 0)]), main.body])
+        calling["main"] = relay.Function(main.params, body, None, main.type_params)
+    return relay.transform.InferType()(calling)
+
+
+def _besides_main(mod: Any) -> dict[str, Any]:
+    """A module's functions, but main; none of what is no module."""
+    functions = getattr(mod, "functions", {})
+    return {
+        str(each.name_hint): function
+        for each, function in functions.items()
+        if each.name_hint != "main"
+    }
 
 
 def _is_default(value: Any, default: Any) -> bool:
@@ -1136,9 +1217,12 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         _expect_as_exported(
             import_relax(repeated, given, converters=of_others), repeated, given, of_others
         )
-        _expect_read_again(
-            lambda model, example: _run_relax(import_relax(model, example), example), "import_relax"
-        )
+
+        def held(model: Any, example: Any) -> tuple[list[np.ndarray], str]:
+            main = import_relax(model, example)["main"]
+            return relax_constants(main), str(main.ret_ty.dtype)
+
+        expect_read_each_time(held, "import_relax")
         _expect_many_constants(import_relax)
         _expect_idle_input(import_relax)
         _expect_kinds(import_relax)

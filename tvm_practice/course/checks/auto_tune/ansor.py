@@ -139,6 +139,8 @@ def _expect_workload(schedule: Any, tensors: Sequence[Any], sizes: Sequence[int]
 
 
 def _expect_declared(tensors: Sequence[Any], sizes: Sequence[int]) -> None:
+    from tvm import tir
+
     m, n, k = sizes
     seen = [f"{each.dtype} {tuple(map(int, each.shape))}" for each in tensors]
     wanted = [f"float32 {shape}" for shape in ((m, k), (k, n), (m, n))]
@@ -147,6 +149,27 @@ def _expect_declared(tensors: Sequence[Any], sizes: Sequence[int]) -> None:
         expected=f"the workload of {m}, {n}, {k} returns [A, B, C]: {', '.join(wanted)}",
         seen=", ".join(seen),
         look="the registered function: its own m, n and k, the order of the tensors, their dtype",
+    )
+    read = sorted(str(each.op.name) for each in tensors[2].op.input_tensors)
+    given = sorted(str(each.op.name) for each in tensors[:2])
+    expect(
+        read == given,
+        expected="C computed from A and B: of those two placeholders, in one stage",
+        seen=f"the last tensor, {tensors[2].op.name}, reads {', '.join(read)}",
+        look="the registered function: C itself is the sum, and Ansor adds stages where it "
+        "wants them",
+    )
+    kinds = set[str]()
+    for body in tensors[2].op.body:
+        tir.stmt_functor.post_order_visit(
+            body, lambda each: kinds.add(str(getattr(each, "dtype", "")))
+        )
+    others = sorted(each for each in kinds if "float" in each and each != "float32")
+    expect(
+        not others,
+        expected="products and sums in float32",
+        seen=f"some in {', '.join(others)}",
+        look="the formula of the workload: A and B are of float32, and nothing is cast",
     )
 
 
@@ -213,7 +236,7 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
         _expect_measuring(measuring, trials, len(tasks), log)
         for known in (text, text.splitlines(keepends=True)[0]):  # of one record as well
             log.write_text(known)
-            _expect_gone_on(tune_ansor, tasks, trials, log)
+            _expect_gone_on(tune_ansor, tasks, 40, log)  # more than the log has
 
 
 def _expect_gone_on(
@@ -230,6 +253,7 @@ def _expect_gone_on(
         seen="its records were removed" if loaded else f"load_log_file={loaded}",
         look="load_log_file=log of TaskScheduler",
     )
+    _expect_options(again["options"][-1], trials, len(tasks))  # besides those in the log
 
 
 def _expect_other_searches(tune_ansor: Callable[..., None], *tasks: Any) -> None:
@@ -237,6 +261,7 @@ def _expect_other_searches(tune_ansor: Callable[..., None], *tasks: Any) -> None
     for given, weights, trials in (
         (tasks[:1], [7.0], 1),
         (tasks, [0.5, 2.0, 5.0], 100),
+        (tasks, [0.5, 2.0, 5.0], 37),  # no whole rounds, whose trials are rounded up
         (tasks[:2], [200, 9000], 1000),
     ):
         with new_log() as log:

@@ -353,6 +353,7 @@ def _expect_search_goes_on(
         seen="another folder" if kept else "its files were changed before",
         look="work_dir= of tune_tasks, and statements that remove files",
     )
+    _expect_tune_tasks(calls, 4)  # besides those in the folder
 
 
 def _expect_other_searches(
