@@ -619,7 +619,7 @@ edited(
     "c_harness",
     "at_most_four_dimensions",
     {".ndim = {len(shape)}": ".ndim = {min(len(shape), 4)}"},
-    message="and the strides",
+    message="its alignment; the strides",
 )
 
 

@@ -853,7 +853,7 @@ edited(
             "    return import_dynamic.__dict__.setdefault(name, made)"
         )
     },
-    message="the output for batch",
+    message="the weights of the model of this call",
 )
 
 

@@ -156,6 +156,10 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             converted, held = import_relay(several, arguments)
             _expect_as_traced(converted, held, several, arguments)
 
+        _expect_any_namespace(import_relay)
+        _expect_any_name(import_relay)
+        _expect_any_kind(import_relay)
+
         def read(model: Any, example: Any) -> tuple[list[np.ndarray], str]:
             mod, params = import_relay(model, example)
             main = relay.transform.InferType()(mod)["main"]
@@ -169,9 +173,6 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             return weights + _relay_constants(main), str(main.ret_type.dtype)
 
         expect_read_each_time(read, "import_relay", follows=True)
-        _expect_any_namespace(import_relay)
-        _expect_any_name(import_relay)
-        _expect_any_kind(import_relay)
         for count, draw in ((1, draw_sum), (12, draw_sum), (103, draw_stack), (3, draw_sum)):
             model, example = draw(count)
             mod, params = import_relay(model, example, converters={})
@@ -506,7 +507,6 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     _check_scaled_before(optimize_relay)
     _check_branches(optimize_relay)
     _check_layers(optimize_relay)
-    _check_each_weight(optimize_relay)
     [(held, given)] = draw_kinds(holding=True)
     holding, _ = _imported_relay(held, given)
     for look in (
@@ -521,6 +521,7 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         )
         held.shift.neg_().add_(1)
         held.counts.add_(2)
+    _check_each_weight(optimize_relay)
 
 
 def _check_each_weight(optimize_relay: Callable[..., Any]) -> None:
@@ -1217,15 +1218,15 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         _expect_as_exported(
             import_relax(repeated, given, converters=of_others), repeated, given, of_others
         )
+        _expect_many_constants(import_relax)
+        _expect_idle_input(import_relax)
+        _expect_kinds(import_relax)
 
         def held(model: Any, example: Any) -> tuple[list[np.ndarray], str]:
             main = import_relax(model, example)["main"]
             return relax_constants(main), str(main.ret_ty.dtype)
 
         expect_read_each_time(held, "import_relax")
-        _expect_many_constants(import_relax)
-        _expect_idle_input(import_relax)
-        _expect_kinds(import_relax)
         for count in (20, 3):
             summed, given = draw_sum(count)
             mod = import_relax(summed, given, converters={})
