@@ -79,6 +79,10 @@ def with_a_fault() -> dict[str, Any]:
 _FOUND = {
     "shifted": ("(x0 * 4).int() >> 1", (7, 1)),
     "the last of an axis": ("x0[:, -1] + 1", (1, 7, 1)),
+    "cubic, twice as wide": (
+        "F.interpolate(x0, scale_factor=2.0, mode='bicubic')",
+        (1, 1, 7, 1),
+    ),
     "twice as wide": (
         "F.interpolate(x0, scale_factor=2.0, mode='bilinear')",
         (1, 1, 7, 1),

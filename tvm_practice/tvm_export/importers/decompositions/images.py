@@ -17,6 +17,7 @@ def rules() -> dict[Any, Rule]:
     return {
         **{each.default: _interpolated for each in linear},
         **{each.vec: _interpolated_by for each in linear},
+        aten.upsample_bicubic2d.vec: _cubic_by,
         aten._upsample_bilinear2d_aa.default: functools.partial(_filtered, _triangle, 1.0),
         aten._upsample_bicubic2d_aa.default: functools.partial(_filtered, _cubic, 2.0),
         aten.grid_sampler_3d.default: _sampled,
@@ -29,12 +30,28 @@ def _interpolated_by(
     """As `_interpolated`, to a size or by factors."""
     if size is None:
         assert factors is not None
-        # A product by a whole number may be of an open extent.
-        size = [
-            each * int(by) if by == int(by) else int(each * by)
-            for each, by in zip(x.shape[2:], factors, strict=True)
-        ]
+        size = _sizes(x.shape[2:], factors)
     return _interpolated(x, size, align_corners, *(factors or ()))
+
+
+def _cubic_by(
+    x: Any, size: Sequence[int] | None, align_corners: bool, factors: Sequence[float] | None
+) -> Any:
+    """Cubic interpolation by whole factors, as to a size."""
+    import torch
+
+    if size is not None or factors is None or any(each != int(each) for each in factors):
+        return NotImplemented
+    operator = torch.ops.aten.upsample_bicubic2d.vec
+    return operator(x, _sizes(x.shape[2:], factors), align_corners, None)
+
+
+def _sizes(extents: Sequence[int], factors: Sequence[float]) -> list[int]:
+    """Extents times factors. A product by a whole number may be of an open extent."""
+    return [
+        each * int(by) if by == int(by) else int(each * by)
+        for each, by in zip(extents, factors, strict=True)
+    ]
 
 
 def _interpolated(x: Any, size: Sequence[int], align_corners: bool, *factors: float | None) -> Any:
