@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.conftest import Processes
 from tvm_practice import engines
-from tvm_practice.tvm_export.importers.open_extents import _holds_within, _told
+from tvm_practice.tvm_export.importers.open_extents import _narrowed, _told
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,18 @@ from tvm_practice.tvm_export.importers.open_extents import _holds_within, _told
     ],
 )
 def test_where_a_condition_holds(condition: str, within: tuple[int, int | None] | None) -> None:
-    assert _holds_within(condition, (1, None), 20) == within
+    found = _narrowed([(("n",), condition)], {"n": (1, None)}, {"n": 20})
+    assert found == (within and {"n": within})
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [("Ne(16*extent_2*(4*((extent//2)) - 4), 0)", True), ("extent != extent_2", False)],
+)
+def test_a_condition_of_two_extents(condition: str, holds: bool) -> None:
+    ranges: dict[str, tuple[int, int | None]] = {"n": (6, None), "m": (1, 512)}
+    found = _narrowed([(("n", "m"), condition)], ranges, {"n": 20, "m": 3})
+    assert found == (ranges if holds else None)
 
 
 def test_what_pytorch_says_is_told_in_a_line() -> None:

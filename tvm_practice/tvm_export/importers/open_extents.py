@@ -10,6 +10,7 @@ for the range around the example in which all hold. Decompositions may ask for c
 own, which PyTorch notes and does not heed: those are treated alike.
 """
 
+import itertools
 import math
 import operator
 import re
@@ -32,6 +33,9 @@ _CONDITION = re.compile(
 _CONSTANT = re.compile(
     r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)"
 )
+_EXTENTS = ("extent", "extent_2", "extent_3", "extent_4")
+# Above the least extent, where a condition of several is tried.
+_STEPS = (0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 64, 100, 1023, 1024)
 # What torch.export writes in conditions besides Python's operators.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Eq": operator.eq,
@@ -61,6 +65,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 Range = tuple[int, int | None]
 """The least extent, and the largest; None for any."""
+Condition = tuple[tuple[str, ...], str]
+"""The names of the extents that a condition is of, and its text, where they are `_EXTENTS`."""
 
 
 def exported_open(call: Call, *, any_range: bool) -> Any:
@@ -112,7 +118,7 @@ def exported_open(call: Call, *, any_range: bool) -> Any:
         if narrower == ranges:
             return program
         if narrower is None or not any_range:
-            raise Refused(_only_where(*_unmet(conditions, ranges, examples)))
+            raise Refused(_only_where(_unmet(conditions, ranges, examples)))
         ranges = narrower
     names = ", ".join(sorted(ranges))
     raise Refused(f"no range of {names} was found for which the model is the same")
@@ -147,7 +153,7 @@ def _without_ones(call: Call) -> tuple[Any, ...]:
     return tuple(tensors)
 
 
-def _decomposed(program: Any, call: Call) -> tuple[Any, list[tuple[str, str]]]:
+def _decomposed(program: Any, call: Call) -> tuple[Any, list[Condition]]:
     """A program of decomposed operators, and what decompositions took for granted of extents."""
     from torch._guards import detect_fake_mode
 
@@ -160,14 +166,19 @@ def _decomposed(program: Any, call: Call) -> tuple[Any, list[tuple[str, str]]]:
         for tensor, axes in zip(inputs[-len(call.dynamic) :], call.dynamic, strict=True)
         for axis, name in axes.items()
     }
-    conditions = []
-    for guard in mode.shape_env.guards[known:]:
-        text = str(guard.expr)
-        names = [name for symbol, name in symbols.items() if re.search(rf"\b{symbol}\b", text)]
-        for symbol in symbols if len(names) == 1 else ():
-            text = re.sub(rf"\b{symbol}\b", "extent", text)
-        conditions.append((names[0] if len(names) == 1 else ", ".join(names), text))
-    return decomposed, conditions
+    return decomposed, [
+        _condition(str(guard.expr), symbols) for guard in mode.shape_env.guards[known:]
+    ]
+
+
+def _condition(text: str, symbols: Mapping[str, str]) -> Condition:
+    """A condition of PyTorch's symbols as one of extents."""
+    names: list[str] = []
+    for symbol, name in symbols.items():
+        if re.search(rf"\b{symbol}\b", text):
+            text = re.sub(rf"\b{symbol}\b", _EXTENTS[len(names)], text)
+            names.append(name)
+    return tuple(names), text
 
 
 def _narrower(
@@ -175,7 +186,7 @@ def _narrower(
 ) -> dict[str, Range] | None:
     """The ranges in which all conditions of torch.export hold; None if that is not known."""
     conditions = [
-        (name, condition.replace(source, "extent"))
+        ((name,), condition.replace(source, _EXTENTS[0]))
         for name, source, condition in _CONDITION.findall(said)
     ]
     if not conditions or "but your code specialized" in said:
@@ -184,47 +195,66 @@ def _narrower(
 
 
 def _narrowed(
-    conditions: Sequence[tuple[str, str]],
+    conditions: Sequence[Condition],
     ranges: Mapping[str, Range],
     examples: Mapping[str, int],
 ) -> dict[str, Range] | None:
-    """The ranges in which conditions hold, each of one `extent`; None if that is not known."""
+    """The ranges in which conditions hold; None if that is not known."""
     found = dict(ranges)
-    for name, condition in conditions:
-        if name not in found:
+    for names, text in conditions:
+        if (holds := _function(text, len(names))) is None or not found.keys() >= set(names):
             return None
-        narrower = _holds_within(condition, found[name], examples[name])
-        if narrower is None:
+        if len(names) == 1:
+            [name] = names
+            narrower = _holds_within(holds, found[name], examples[name])
+            if narrower is None:
+                return None
+            found[name] = narrower
+        elif not _holds_on_grid(holds, [found[each] for each in names]):
             return None
-        found[name] = narrower
     return found
 
 
 def _unmet(
-    conditions: Sequence[tuple[str, str]],
-    ranges: Mapping[str, Range],
-    examples: Mapping[str, int],
-) -> tuple[str, str]:
-    """The first of the conditions that does not hold in all of the ranges."""
-    return next(each for each in conditions if _narrowed([each], ranges, examples) != ranges)
+    conditions: Sequence[Condition], ranges: Mapping[str, Range], examples: Mapping[str, int]
+) -> Condition:
+    """The condition for which no range is known, or the first that does not hold in all of one."""
+    found = [(each, _narrowed([each], ranges, examples)) for each in conditions]
+    unknown = [each for each, narrower in found if narrower is None]
+    return unknown[0] if unknown else next(each for each, other in found if other != ranges)
 
 
-def _holds_within(condition: str, known: Range, example: int) -> Range | None:
-    """The part of a range around an example in which a condition holds.
-
-    None if the condition has another name than `extent` in it, fails for the example, or holds for
-    neither neighbour of it, as one for even numbers does.
-    """
+def _function(condition: str, count: int) -> Callable[..., bool] | None:
+    """A condition as a function of so many extents; None if there is another name in it."""
     for python, name in (("torch.sym_float(", "ToFloat("), ("math.trunc(", "TruncToInt(")):
         condition = condition.replace(python, name)
-    names = set(re.findall(r"[A-Za-z_]\w*", condition)) - {"extent", "and", "or", "not"}
-    if names - _FUNCTIONS.keys():
+    own = _EXTENTS[:count]
+    names = set(re.findall(r"[A-Za-z_]\w*", condition)) - {*own, "and", "or", "not"}
+    if count > len(_EXTENTS) or names - _FUNCTIONS.keys():
         return None
     code = compile(condition.strip(), "<condition>", "eval")
 
-    def holds(extent: int) -> bool:
-        return bool(eval(code, {"__builtins__": {}, **_FUNCTIONS, "extent": extent}))
+    def holds(*extents: int) -> bool:
+        given = dict(zip(own, extents, strict=True))
+        return bool(eval(code, {"__builtins__": {}, **_FUNCTIONS, **given}))
 
+    return holds
+
+
+def _holds_on_grid(holds: Callable[..., bool], ranges: Sequence[Range]) -> bool:
+    """Whether a condition of several extents holds for all of some values of each."""
+    values = [
+        sorted({min(least + step, _FAR if most is None else most) for step in _STEPS})
+        for least, most in ranges
+    ]
+    return all(holds(*each) for each in itertools.product(*values))
+
+
+def _holds_within(holds: Callable[[int], bool], known: Range, example: int) -> Range | None:
+    """The part of a range around an example in which a condition holds.
+
+    None if it fails for the example, or for both neighbours of it, as one for even numbers does.
+    """
     least, most = known
     last = _FAR if most is None else most
     if not least <= example <= last or not holds(example):
@@ -256,12 +286,13 @@ def _told(said: str) -> str:
     if constant := _CONSTANT.search(said):
         name, value = constant.groups()
         return f"the model is for {name} = {value} alone: give the number in place of the name"
-    if conditions := _CONDITION.findall(said):
-        name, source, condition = conditions[0]
-        return _only_where(name, condition.replace(source, "extent"))
+    for name, source, condition in _CONDITION.findall(said):
+        return _only_where(((name,), condition.replace(source, _EXTENTS[0])))
     return ""
 
 
-def _only_where(name: str, condition: str) -> str:
-    where = re.sub(r"\bextent\b", name, condition)
-    return f"the model is not the same for all {name}: only where {where}"
+def _only_where(condition: Condition) -> str:
+    names, text = condition
+    for name, extent in zip(names, _EXTENTS, strict=False):
+        text = re.sub(rf"\b{extent}\b", name, text)
+    return f"the model is not the same for all {', '.join(names)}: only where {text}"
