@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from tvm_practice.tvm_export.index_checks import OPAQUE, plain_extent, source_name
+from tvm_practice.tvm_export.index_checks import OPAQUE, parameter_shape, source_name
 
 DIVISION_CHECK = "check_divisors"
 ERROR = "ZeroDivisionError"  # what TVM calls it
@@ -112,10 +112,7 @@ def _check(kind: Any, message: str) -> Any:
     from tvm.script.ir_builder import tirx as T
 
     dtype = str(kind.dtype)
-    shape = [
-        each if isinstance(plain_extent(each), int) else tirx.Var("extent", "int64")
-        for each in kind.shape.values
-    ]
+    shape = parameter_shape(kind)
     region = tuple(slice(0, each) for each in shape)
     attributes = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": OPAQUE}
     with IRBuilder() as builder, T.prim_func(private=True, s_tir=True):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from tvm_practice.tvm_export.index_checks import OPAQUE, plain_extent
+from tvm_practice.tvm_export.index_checks import OPAQUE, parameter_shape, plain_extent
 
 EXTENT_CHECK = "check_extents"
 # What TVM's importer writes into main of the ranges that torch.export gives.
@@ -111,10 +111,7 @@ def _check(kind: Any, name: str, axes: Mapping[int, tuple[int, int | None]]) -> 
     from tvm.script.ir_builder import IRBuilder
     from tvm.script.ir_builder import tirx as T
 
-    shape = [
-        each if isinstance(plain_extent(each), int) else tirx.Var("extent", "int64")
-        for each in kind.shape.values
-    ]
+    shape = parameter_shape(kind)
     region = tuple(slice(0, each) for each in shape)
     attributes = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": OPAQUE}
     with IRBuilder() as builder, T.prim_func(private=True, s_tir=True):

@@ -315,6 +315,16 @@ def plain_extent(extent: Any) -> Any:
     return int(extent) if isinstance(extent, int) or hasattr(extent, "value") else extent
 
 
+def parameter_shape(kind: Any) -> list[Any]:
+    """The shape of a kernel's parameter of this type: an open extent is a variable of its own."""
+    from tvm import tirx
+
+    return [
+        each if isinstance(plain_extent(each), int) else tirx.Var("extent", "int64")
+        for each in kind.shape.values
+    ]
+
+
 def _holds_integers(tensor: Any) -> bool:
     return str(tensor.ty.dtype).startswith(("int", "uint"))
 
@@ -369,10 +379,7 @@ def _check(kind: Any, use: _Use, message: str) -> Any:
     from tvm.script.ir_builder import tirx as T
 
     dtype = str(kind.dtype)
-    shape = [
-        each if isinstance(plain_extent(each), int) else tirx.Var("extent", "int64")
-        for each in kind.shape.values
-    ]
+    shape = parameter_shape(kind)
     attributes = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": OPAQUE}
     with IRBuilder() as builder, T.prim_func(private=True, s_tir=True):
         T.func_attr(attributes)
