@@ -70,13 +70,14 @@ def _operator() -> Any:
     each state (layers and directions, batch, hidden size).
     """
     import torch
+    from torch import library
 
     schema = (
         "(str cell, Tensor x, Tensor[] states, Tensor[] weights, bool biases, int layers, "
         "bool both, bool batch_first) -> Tensor[]"
     )
 
-    @torch.library.custom_op(OPERATOR, mutates_args=(), schema=schema)
+    @library.custom_op(OPERATOR, mutates_args=(), schema=schema)
     def recurrent_layers(
         cell: Any, x: Any, states: Any, weights: Any, biases: Any, layers: Any, *last: Any
     ) -> Any:
