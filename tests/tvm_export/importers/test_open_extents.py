@@ -8,7 +8,8 @@ from torch import nn
 
 from tests.conftest import Processes
 from tvm_practice import engines
-from tvm_practice.tvm_export.importers.open_extents import _narrowed, _told
+from tvm_practice.tvm_export.calling import as_call
+from tvm_practice.tvm_export.importers.open_extents import _narrowed, _told, exported_open
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,26 @@ def test_a_condition_of_two_extents(condition: str, holds: bool) -> None:
     ranges: dict[str, tuple[int, int | None]] = {"n": (6, None), "m": (1, 512)}
     found = _narrowed([(("n", "m"), condition)], ranges, {"n": 20, "m": 3})
     assert found == (ranges if holds else None)
+
+
+class _Selected(nn.Module):
+    """Seven of the last axis's places, which do not depend on its extent."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        chosen = torch.index_select(x, -1, torch.arange(7) % 2)
+        return torch.einsum("...ij,oi->...jo", chosen, torch.ones(2, 11))
+
+
+def test_strides_of_the_example_are_no_conditions(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{__name__}:largest_extent_of_a_view") > 1 << 40
+
+
+def largest_extent_of_a_view() -> int:
+    """The largest extent of the last axis for which a model is valid; the example is a view."""
+    view = torch.randn(7, 17, 11, 2)[1::2]
+    call = as_call(_Selected(), (view,), shapes={"x": (3, 17, 11, "n")})
+    [taken] = exported_open(call, any_range=True).range_constraints.values()
+    return int(min(taken.upper, 1 << 50))
 
 
 def test_what_pytorch_says_is_told_in_a_line() -> None:
@@ -146,7 +167,7 @@ def at_extents() -> dict[str, dict[str, Any]]:
             assert tuple(output.shape) == tuple(right.shape)
             differs = max(differs, float((torch.as_tensor(output) - right).abs().max()))
         beyond = []
-        for extent in (least - 1, *([most + 1] if most else [])):
+        for extent in (least - 1, *([most + 1, 20 * most] if most else [])):
             try:
                 compiled(*(each.numpy() for each in inputs(extent)))
                 beyond.append("no error")

@@ -81,7 +81,7 @@ def exported_open(call: Call, *, any_range: bool) -> Any:
     """
     import torch
 
-    tensors = _without_ones(call)
+    tensors = _plain(call)
     examples = {
         name: int(tensor.shape[axis])
         for tensor, axes in zip(tensors, call.dynamic, strict=False)
@@ -143,13 +143,19 @@ def _max_pool1d(
     return torch.max_pool2d(x.unsqueeze(-2), window, steps, edges, gaps, ceil_mode).squeeze(-2)
 
 
-def _without_ones(call: Call) -> tuple[Any, ...]:
-    """The example, its open axes of extent 1 repeated: PyTorch would take those for constants."""
+def _plain(call: Call) -> tuple[Any, ...]:
+    """The example as PyTorch takes no part of it for constant.
+
+    Open axes of extent 1 are repeated. Inputs that have open axes lie in a row: the artifact takes
+    them so, and a view's strides would be conditions of the extents.
+    """
     tensors = list(call.tensors)
     for index, axes in enumerate(call.dynamic):
         for axis in axes:
             if tensors[index].shape[axis] == 1:
                 tensors[index] = tensors[index].repeat_interleave(2, dim=axis)
+        if axes:
+            tensors[index] = tensors[index].contiguous()
     return tuple(tensors)
 
 
