@@ -425,6 +425,7 @@ _CLASSIC_RARE = {
     "clamped again and again": "x.clamp(-1, 1).clamp(-0.5, 2).clamp(max=0.75)",
     "relu6 of a sum": "F.relu6(x + n)",
     "less itself": "x - x",
+    "the fraction of whole numbers": "torch.frac(torch.floor(x))",
     "less what was added": "(x + 3) - x",
     "less another": "x - y",
     "less the other way": "(x.tanh() - y.tanh()) - (y.tanh() - x.tanh())",

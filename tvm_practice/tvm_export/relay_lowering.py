@@ -16,6 +16,7 @@ _INFINITY = {"float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF << 52}
 _PLAIN = "T_softmax_maxelem"
 _COMPARED = ("EQ", "NE", "LT", "LE", "GT", "GE")
 _CHANGED = ("Max", "Min", "Sub", "Cast", *_COMPARED)
+_ROUNDINGS = tuple(f"tir.{each}" for each in ("floor", "ceil", "trunc", "round", "nearbyint"))
 # Before TVM simplifies anything.
 _FIRST = 0
 
@@ -144,9 +145,9 @@ def _difference(node: Any) -> Any:
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """Whether two expressions are the same one, of the same buffers.
+    """Whether two expressions are the same one, of the same buffers, to LLVM.
 
-    TVM takes two buffers of the same shape for the same one.
+    TVM takes two buffers of the same shape for the same one. LLVM rounds a number once.
     """
     import tvm
     from tvm import tir
@@ -157,8 +158,21 @@ def _are_equal(one: Any, other: Any) -> bool:
         name = names.setdefault(load.buffer, tir.Var(load.buffer.name, "handle"))
         return tir.call_extern(load.dtype, "load", name, *load.indices)
 
-    one, other = (_transformed(each, named, ["tir.BufferLoad"]) for each in (one, other))
+    def once(call: Any) -> Any:
+        return call.args[0] if all(map(_is_rounded, (call, *call.args[:1]))) else call
+
+    one, other = (
+        _transformed(_transformed(each, named, ["tir.BufferLoad"]), once, ["tir.Call"])
+        for each in (one, other)
+    )
     return bool(tvm.ir.structural_equal(one, other))
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether an expression is a whole number, or not finite."""
+    from tvm import tir
+
+    return isinstance(value, tir.Call) and str(getattr(value.op, "name", "")) in _ROUNDINGS
 
 
 def _size(number: Any) -> Any:

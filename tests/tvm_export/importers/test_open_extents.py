@@ -180,12 +180,29 @@ def at_extents() -> dict[str, dict[str, Any]]:
 def test_one_extent_alone_is_refused_in_a_line(process_of: Processes) -> None:
     told = process_of(engines.CURRENT).call(f"{__name__}:refused")
     assert told["fixed"].count("\n") == 0 and "the model is for n = 7 alone" in told["fixed"]
+    assert told["features"].count("\n") == 0 and "the model is for n = 4 alone" in told["features"]
     assert told["on a GPU"].count("\n") == 0 and "not the same for all n" in told["on a GPU"]
 
 
 class _Fixed(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + torch.arange(7)
+
+
+class _Recurrent(nn.Module):
+    """A layer whose weights fix the number of features; torch.lstm itself does not ask for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(4, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = (x.new_zeros(1, x.shape[1], 8),) * 2
+        weights: Any = self.layer._flat_weights
+        found: torch.Tensor = torch._VF.lstm(x, state, weights, True, 1, 0.0, False, False, False)[
+            0
+        ]
+        return found
 
 
 def refused() -> dict[str, str]:
@@ -196,6 +213,7 @@ def refused() -> dict[str, str]:
     found = {}
     given = {
         "fixed": (_Fixed(), "llvm", (7,)),
+        "features": (_Recurrent(), "llvm", (3, 5, 4)),
         "on a GPU": (nn.Conv1d(3, 4, 5), "cuda -arch=sm_80", (1, 3, 9)),
     }
     for name, (model, target, shape) in given.items():

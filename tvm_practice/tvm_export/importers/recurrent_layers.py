@@ -89,6 +89,11 @@ def _operator() -> Any:
     def shapes(
         cell: Any, x: Any, states: Any, weights: Any, biases: Any, layers: int, *last: Any
     ) -> Any:
+        _, batch_first = last
+        check: Any = torch._check
+        # Which torch.lstm does not ask: it reads beyond its input.
+        check(x.shape[-1] == weights[0].shape[1])
+        check(x.shape[0 if batch_first else 1] == states[0].shape[1])
         directions = states[0].shape[0] // layers
         outputs = x.new_empty((x.shape[0], x.shape[1], directions * states[0].shape[-1]))
         return [outputs, *map(torch.empty_like, states)]

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm_practice.tvm_export.importers.converters import gammas, powers, spectra
+from tvm_practice.tvm_export.importers.converters import extents, gammas, powers, spectra
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.factorizations import factorizations
 from tvm_practice.tvm_export.importers.converters.nonzero import nonzero
@@ -39,11 +39,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "addmm.default": _addmm,
         "native_group_norm.default": _group_norm,
         "_native_batch_norm_legit_no_training.default": _batch_norm,
-        "scalar_tensor.default": _scalar_tensor,
-        "slice.Tensor": _slice,
-        "select.int": _select,
-        **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
-        "sym_numel.default": _number_of_elements,
+        **extents.converters(),
         **recurrences(),
         **factorizations(),
         "nonzero.default": nonzero,
@@ -62,124 +58,6 @@ def _extremum(name: str, node: Any, importer: Any) -> Any:
     given, emit = settings_of(node), importer.block_builder.emit
     x, axes = importer.env[given["self"]], list(given["dim"]) or None
     return emit(getattr(relax.op, name)(x, axes, given["keepdim"]))
-
-
-def _scalar_tensor(node: Any, importer: Any) -> Any:
-    """A number that PyTorch knows, or one made of extents or of a tensor's value, as a tensor."""
-    import torch
-    from tvm import relax
-
-    [value, *_] = importer.retrieve_args(node)
-    source = node.args[0]
-    if (
-        isinstance(source, torch.fx.Node)
-        and source.target is torch.ops.aten._local_scalar_dense.default
-    ):
-        value = importer.block_builder.emit(relax.op.reshape(importer.env[source.args[0]], ()))
-    dtype = importer._convert_data_type(node.meta["val"].dtype)
-    return _as_tensor(value, dtype, importer.block_builder)
-
-
-def _of_extents(name: str, node: Any, importer: Any) -> Any:
-    """Arithmetic of numbers that are made of extents, in float64 as in Python.
-
-    A power is a tensor without axes, and so is what is made of it: Relax has no type for a power
-    of extents that is an expression within another.
-    """
-    from tvm import relax, te, tirx
-
-    given = importer.retrieve_args(node)
-    builder = importer.block_builder
-    if any(map(_is_tensor, given)):
-        tensors = [_as_tensor(each, "float64", builder) for each in given]
-        if name == "sym_float":
-            return tensors[0]
-        return builder.emit((relax.op.divide if name == "truediv" else relax.op.power)(*tensors))
-    real = [
-        tirx.const(float(each), "float64")
-        if isinstance(each, (int, float))
-        else each.astype("float64")
-        for each in given
-    ]
-    if name == "sym_float":
-        return real[0]
-    if name == "truediv":
-        return real[0] / real[1]
-
-    def power(base: Any, exponent: Any) -> Any:
-        return te.compute((), lambda: tirx.pow(base, exponent), name="power")
-
-    return builder.emit_te(power, *real)
-
-
-def _is_tensor(value: Any) -> bool:
-    from tvm import relax
-
-    return isinstance(value, relax.Expr) and isinstance(value.ty, relax.TensorType)
-
-
-def _as_tensor(number: Any, dtype: str, builder: Any) -> Any:
-    """A number, an expression of extents or a tensor, as a tensor of this type."""
-    from tvm import relax, te
-
-    if isinstance(number, (bool, int, float)):
-        return builder.emit(relax.const(number, dtype))
-    if _is_tensor(number):
-        return builder.emit(relax.op.astype(number, dtype))
-
-    def made(given: Any) -> Any:
-        return te.compute((), lambda: given.astype(dtype), name="number")
-
-    return builder.emit_te(made, number)
-
-
-def _slice(node: Any, importer: Any) -> Any:
-    """A slice up to an open extent that PyTorch knows to be within the tensor.
-
-    TVM's own has the lesser of both for an extent, which it cannot tell to be the same as another
-    tensor's. Of any other slice it is TVM's own.
-    """
-    import torch
-    from torch.fx.experimental.symbolic_shapes import statically_known_true
-    from tvm import te
-
-    given = settings_of(node)
-    dim, start, end = given["dim"], given["start"] or 0, given["end"]
-    known = isinstance(end, torch.fx.Node) and isinstance(start, int) and start >= 0
-    if not known or given["step"] != 1 or dim < 0:
-        return importer._slice(node)
-    if not statically_known_true(node.meta["val"].shape[dim] == end.meta["val"] - start):
-        return importer._slice(node)
-    length = importer.env[end] - start
-
-    def compute(x: Any) -> Any:
-        shape = [*x.shape[:dim], length, *x.shape[dim + 1 :]]
-        return te.compute(
-            shape, lambda *at: x(*at[:dim], at[dim] + start, *at[dim + 1 :]), name="slice"
-        )
-
-    return importer.block_builder.emit_te(compute, importer.env[given["self"]])
-
-
-def _select(node: Any, importer: Any) -> Any:
-    """TVM's; at a place that is counted from an open extent, as of the last token, an own one."""
-    import torch
-    from tvm import te
-
-    given = settings_of(node)
-    dim, index = given["dim"], given["index"]
-    if not isinstance(index, torch.fx.Node) or not hasattr(index.meta["val"], "node"):
-        return importer._select(node)
-
-    def compute(x: Any, place: Any) -> Any:
-        shape = [*x.shape[:dim], *x.shape[dim + 1 :]]
-        return te.compute(shape, lambda *at: x(*at[:dim], place, *at[dim:]), name="select")
-
-    return importer.block_builder.emit_te(compute, importer.env[given["self"]], importer.env[index])
-
-
-def _number_of_elements(node: Any, importer: Any) -> Any:
-    return math.prod(importer.env[node.args[0]].ty.shape)
 
 
 def _product(node: Any, importer: Any) -> Any:

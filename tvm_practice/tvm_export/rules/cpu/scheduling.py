@@ -254,11 +254,29 @@ def _spreads_bfloat16(schedule: Any, block: Any) -> bool:
 
 
 def parallelize(schedule: Any, loops: list[Any], elements: int | None) -> Any:
-    """Fuse `loops` and run them in parallel if there is work for it; the fused loop."""
-    fused = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
-    if (elements is None or elements >= SERIAL_ELEMENTS) and extent_of(schedule, fused) != 1:
-        schedule.parallel(fused)
-    return fused
+    """Fuse `loops` and run them in parallel if there is work for it.
+
+    Returns the fused loop; where TVM cannot fuse them, the innermost of `loops`.
+    """
+    fused = _fused(schedule, loops)
+    outer = fused or loops[0]
+    if (elements is None or elements >= SERIAL_ELEMENTS) and extent_of(schedule, outer) != 1:
+        schedule.parallel(outer)
+    return fused or loops[-1]
+
+
+def _fused(schedule: Any, loops: list[Any]) -> Any | None:
+    """The loops fused; None if TVM cannot simplify quotients of their open extents."""
+    import tvm
+
+    if len(loops) == 1:
+        return loops[0]
+    try:
+        return schedule.fuse(*loops)
+    except tvm.error.InternalError:  # PadDividendToDivisor of iter_affine_map.cc
+        if iterations(schedule, loops) is not None:
+            raise
+        return None
 
 
 def schedule_stage(schedule: Any, block: Any, cpu: Cpu) -> Any | None:
