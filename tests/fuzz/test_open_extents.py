@@ -95,6 +95,12 @@ _FOUND = {
     "pixels of fewer rows": ("F.pixel_shuffle(x0[:, :, 1:].repeat(2, 64, 1, 10), 2)", (1, 1, 7, 1)),
     "edges from the other side": ("F.pad(x0, (2, 1), mode='circular')", (1, 7)),
     "averages that begin before an axis": ("F.avg_pool1d(x0, 4, 3, 1, ceil_mode=True)", (1, 7)),
+    "groups": ("F.group_norm(x0.repeat(4, 17, 1, 5), 1)", (1, 1, 7, 1)),
+    "turned over after an index": (
+        "F.pad(x0.repeat(5, 4, 8, 1).flatten(2), (0, 3, 0, 2))"
+        "[torch.tensor([1, 0]), torch.tensor([[2], [3]])].flip(0)",
+        (1, 1, 1, 7),
+    ),
     "the median": ("x0.median(1).values", (1, 7)),
 }
 

@@ -234,28 +234,37 @@ def build(export: Export) -> Export:
     return chosen if is_own else replace(chosen, own=own)
 
 
-# TVM names a common subexpression after its use where some of its uses are within a `Let`. LLVM
-# finds common subexpressions too.
-_USED_TOO_EARLY = "has been used before definition"
+# Passes that fail on some models, by their errors: the setting of a context without each.
+_FAILING: dict[str, tuple[str, Any]] = {
+    # TVM names a common subexpression after its use where some of its uses are within a `Let`.
+    # LLVM finds common subexpressions too.
+    "has been used before definition": ("config", {"tirx.disable_cse_tir": True}),
+    # It looks for reshapes, of which it makes views, and fails at some indices of open extents.
+    "Error in pass: RewriteDataflowReshape": ("disabled_pass", ["RewriteDataflowReshape"]),
+}
+
+
+def _executable(export: Export) -> Any:
+    """TVM's executable of the module of an export, compiled without a pass that fails on it."""
+    import tvm
+
+    without: dict[str, Any] = {}
+    while True:
+        context = tvm.transform.PassContext(opt_level=export.settings.opt_level, **without)
+        try:
+            with native_stderr_to(os.devnull), context, compiling_kernels(export.target):
+                return export.steps.build_relax(export.module, export.target)
+        except tvm.error.InternalError as error:
+            more = dict(setting for said, setting in _FAILING.items() if said in str(error))
+            if more.keys() <= without.keys():
+                raise
+            without |= more
 
 
 def _compiled(export: Export) -> GraphModule:
     """The module of an export as it is now, compiled."""
-    import tvm
-
     target = export.target
-
-    def executable_with(**config: Any) -> Any:
-        context = tvm.transform.PassContext(opt_level=export.settings.opt_level, config=config)
-        with native_stderr_to(os.devnull), context, compiling_kernels(target):
-            return export.steps.build_relax(export.module, target)
-
-    try:
-        executable = executable_with()
-    except tvm.error.InternalError as error:
-        if _USED_TOO_EARLY not in str(error):
-            raise
-        executable = executable_with(**{"tirx.disable_cse_tir": True})
+    executable = _executable(export)
     graph, weight_bytes = graph_json(export.stages["optimized"])
     runs_here = why_not_runnable(target) is None
     return GraphModule(

@@ -219,3 +219,43 @@ def _select(node: Any, importer: Any) -> Any:
 
 def _number_of_elements(node: Any, importer: Any) -> Any:
     return math.prod(importer.env[node.args[0]].ty.shape)
+
+
+def group_norm(x: Any, scale: Any, shift: Any, groups: int, epsilon: float) -> Any:
+    """`topi.nn.group_norm` along axis 1 without its reshapes, which divide by open extents."""
+    from tvm import te, tirx
+
+    examples, channels, *inner = x.shape
+    size = channels // groups
+    count = tirx.const(1.0, "float32")
+    for each in (size, *inner):
+        count *= each.astype("float32") if hasattr(each, "astype") else float(each)
+
+    def over() -> list[Any]:
+        return [te.reduce_axis((0, each)) for each in (size, *inner)]
+
+    def element(example: Any, group: Any, within: list[Any]) -> Any:
+        return x(example, group * size + within[0], *within[1:]).astype("float32")
+
+    one, other = over(), over()
+    sums = te.compute(
+        (examples, groups),
+        lambda example, group: te.sum(element(example, group, one), one),
+        name="sums",
+    )
+    squares = te.compute(
+        (examples, groups),
+        lambda example, group: te.sum(
+            tirx.pow(element(example, group, other) - sums(example, group) / count, 2.0), other
+        ),
+        name="squares",
+    )
+
+    def normalized(example: Any, channel: Any, *place: Any) -> Any:
+        group = channel // size
+        centred = x(example, channel, *place).astype("float32") - sums(example, group) / count
+        scaled = centred * tirx.rsqrt(squares(example, group) / count + epsilon)
+        weighted = scaled * scale(channel).astype("float32") + shift(channel).astype("float32")
+        return weighted.astype(x.dtype)
+
+    return te.compute(x.shape, normalized, name="group_norm")

@@ -42,7 +42,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
 from tvm_practice.tvm_export.rules.cpu.padded import padded
 from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
 from tvm_practice.tvm_export.rules.cpu.register_tiles import advice_of, schedule_contraction
-from tvm_practice.tvm_export.rules.cpu.scheduling import parts_are_small
+from tvm_practice.tvm_export.rules.cpu.scheduling import can_be_lowered, parts_are_small
 from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
 from tvm_practice.tvm_export.rules.cpu.winograd import schedule_winograd
 from tvm_practice.tvm_export.rules.first_match import UNSCHEDULED, Decision, first_match
@@ -233,9 +233,7 @@ def _schedule(
         return func, Decision(hint, UNSCHEDULED, {name: nothing for name, _ in _RULES})
     given = func.with_attr(CONSTANTS, sorted(constants))
     rules = [
-        (name, partial(_with_small_parts, rule, given, cpu))
-        for name, rule in _RULES
-        if name not in without
+        (name, partial(_checked, rule, given, cpu)) for name, rule in _RULES if name not in without
     ]
     schedule, decision = first_match(hint, rules)
     if schedule is None:
@@ -244,11 +242,13 @@ def _schedule(
     return done.with_attr(_SCHEDULED, True), decision
 
 
-def _with_small_parts(rule: _Rule, func: Any, cpu: Cpu) -> Any:
-    """A rule's schedule. Raises NotApplicable if TVM would allocate too much for it."""
+def _checked(rule: _Rule, func: Any, cpu: Cpu) -> Any:
+    """A rule's schedule. Raises NotApplicable if TVM would allocate too much for it, or fail."""
     schedule = rule(func, cpu)
     if not parts_are_small(schedule.mod["main"]):
         raise NotApplicable("TVM would allocate more for a part of a stage than for all of it")
+    if not can_be_lowered(schedule.mod["main"]):
+        raise NotApplicable("TVM cannot lower the schedule with open extents")
     return schedule
 
 

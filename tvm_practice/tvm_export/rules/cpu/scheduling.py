@@ -94,6 +94,31 @@ def parts_are_small(func: Any) -> bool:
     return part is not None and part <= whole
 
 
+def can_be_lowered(func: Any) -> bool:
+    """Whether TVM's passes take a scheduled function, if its extents are open.
+
+    A part of a stage may get an extent that depends on loops within it.
+    """
+    import tvm
+    import tvm_ffi
+    from tvm import tirx
+
+    extents: list[Any] = []
+    tvm_ffi.structural_walk(func.body, (tirx.For, lambda loop: extents.append(loop.extent)))
+    if None not in map(constant, extents):
+        return True
+    target = tvm.target.Target("llvm")
+    named = func.with_attrs({"global_symbol": "main", "target": target.with_host(target)})
+    lower, *_ = tvm.s_tir.pipeline.default_s_tir_pipeline()
+    # Without its common subexpressions, as it is compiled when TVM fails to name them.
+    with tvm.transform.PassContext(config={"tirx.disable_cse_tir": True}):
+        try:
+            lower(tvm.IRModule({"main": named}))
+        except tvm.error.InternalError:
+            return False
+    return True
+
+
 def _allocated(func: Any) -> int | None:
     """Elements of all intermediate buffers; None if an extent is not constant."""
     import tvm_ffi
