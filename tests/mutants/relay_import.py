@@ -3707,3 +3707,23 @@ for _name, _parts in (
         },
         message="a new call of relay.build|relay.build for llvm",
     )
+
+
+edited(
+    "build_relax",
+    "compiles_for_the_current_target",
+    {
+        "tvm.compile(mod, target)": (
+            "tvm.compile(mod, tvm.target.Target.current(allow_none=True) or target)"
+        ),
+    },
+    message="the current target is the caller's",
+)
+
+
+edited(
+    "build_relay",
+    "builds_for_the_current_target",
+    {"target=target": "target=tvm.target.Target.current(allow_none=True) or target"},
+    message="context and current target the caller has",
+)

@@ -1176,3 +1176,25 @@ edited(
     {"{count}, &result)": "{count}, NULL)"},
     message="no place for a result",
 )
+
+
+edited(
+    "compile_object",
+    "compiles_for_the_current_target",
+    {
+        "target=tvm.target.Target(target)": (
+            "target=tvm.target.Target.current(allow_none=True) or tvm.target.Target(target)"
+        ),
+    },
+    message="TVM's current target",
+)
+
+
+edited(
+    "cuda_source",
+    "compiles_for_the_current_target",
+    {
+        "target=target)": "target=tvm.target.Target.current(allow_none=True) or target)",
+    },
+    message="which is the one given",
+)

@@ -935,14 +935,15 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
             if other:
                 mod = _packed(mod) if other == "main" else _calling(mod, float(count))
             before = given_module(mod)
-            with tvm.transform.PassContext(opt_level=count % 5):  # the caller's
+            around = targets[count % 2]  # the caller's, as is the level; at times the one given
+            with tvm.transform.PassContext(opt_level=count % 5), around:
                 returned = build_relay(mod, weights, target, config=config)
             expect(
                 told_target == [str(target)] and set(levels) == {3},
-                expected=f"relay.build for {target} at level 3",
+                expected=f"relay.build for {target} at level 3 (TVM's current target: {around})",
                 seen=f"for {', '.join(told_target) or 'no target'} at level {levels[-1:]}",
                 look="target= of relay.build, and opt_level=3 whatever config has and whichever "
-                "context the caller is in",
+                "context and current target the caller has",
             )
             expect(
                 config == given_config,
@@ -1783,6 +1784,9 @@ def _expect_compiled_as_given(build_relax: Callable[..., Any], mod: Any, target:
             with settings or contextlib.nullcontext():
                 for each in (large, repeating):
                     _expect_call_of_compile(build_relax, each, other)
+            others = [at for at in (any_llvm(), *_targets()) if str(at) != str(other)]
+            with draw_distinct(1, others)[0] as around:
+                _expect_call_of_compile(build_relax, repeating, other, around)
     for level in (0, 3, 4):
         with tvm.transform.PassContext(opt_level=level):
             _expect_call_of_compile(build_relax, repeating, target)
@@ -1862,8 +1866,13 @@ def _targets() -> list[Any]:
     ]
 
 
-def _expect_call_of_compile(build_relax: Callable[..., Any], large: Any, target: Any) -> None:
-    """tvm.compile gets all that the caller has given and set; `large` stays as it was."""
+def _expect_call_of_compile(
+    build_relax: Callable[..., Any], large: Any, target: Any, around: Any = None
+) -> None:
+    """tvm.compile gets all that the caller has given and set; `large` stays as it was.
+
+    With a target `around`, the call is in its scope.
+    """
     import tvm
     import tvm_ffi
     from tvm import relax
@@ -1889,9 +1898,10 @@ def _expect_call_of_compile(build_relax: Callable[..., Any], large: Any, target:
     )
     expect(
         json.loads(str(given)) == json.loads(str(target)),  # in any order
-        expected=f"the target as it was given: {target}",
+        expected=f"the target as it was given: {target}"
+        + f" (TVM's current target: {around})" * (around is not None),
         seen=str(given),
-        look="the second argument of tvm.compile",
+        look="the second argument of tvm.compile: the current target is the caller's",
     )
     changed = [name for name in usual if settings[name] != usual[name]]
     expect(

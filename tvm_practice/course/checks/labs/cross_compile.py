@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -504,6 +504,7 @@ def check_compile_object(compile_object: Function) -> None:
         (_with(_X86, "x86-64-v4", "-prefer-256-bit"), "x86_64", r"%[yz]mm\d"),
     )
     compared = draw_distinct(2, range(len(cases)))
+    scoped = draw_distinct(3, range(len(cases)))  # of these calls TVM's current target is another
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, architecture, instruction) in enumerate(cases):
             name = f"scaled_sum_{number}{rng.integers(100)}"
@@ -515,10 +516,14 @@ def check_compile_object(compile_object: Function) -> None:
                 file.write_text("an older file\n" * 100_000)
             before = {*Path(folder).iterdir(), file}
             given = copy.deepcopy(target)
-            with _attributes_used() as used:
+            around = cases[number - 1][0] if number in scoped else None
+            scope = tvm.target.Target(around) if around else nullcontext()
+            with _attributes_used() as used, scope:
                 assembly = compile_object(_scaled_sum(rows, columns, name), given, str(file))
             _expect_target_kept(given, target)
-            words = f"{target['mtriple']}, {target.get('mcpu', 'no mcpu')}"
+            words = _words(target) + (
+                f" (TVM's current target: {_words(around)})" if around else ""
+            )
             found = _architecture_of(file)
             expect(
                 found == architecture,
@@ -589,6 +594,10 @@ def _expect_every_function(compile_object: Function, file: Path, rows: int, colu
         )
         _expect_assembly(assembly, name, r"%ymm\d", "x86_64, haswell")
     _expect_as_given(assembly, _compiled(tvm.IRModule(many), _with(_X86, "haswell")))
+
+
+def _words(target: dict[str, Any]) -> str:
+    return f"{target['mtriple']}, {target.get('mcpu', 'no mcpu')}"
 
 
 def _attributes(target: Any) -> str:
@@ -1257,7 +1266,10 @@ def check_cuda_source(cuda_source: Function) -> None:
         name = name if at > len(known) else f"triple_{rng.integers(1000)}"
         size = 64 * int(rng.integers(2, 9)) + (at > len(known))
         module = module if at > len(known) + 1 else _several_bound(size, name)
-        with _targets() as (targets, texts, settings):
+        # TVM's current target at every second call: of another arch, and without a host.
+        around = tvm.target.Target({"kind": "cuda", "arch": "sm_87" if at % 4 == 1 else "sm_72"})
+        scope = around if at % 2 else nullcontext()
+        with scope, _targets() as (targets, texts, settings):
             source = cuda_source(module, arch)
         expect(
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
@@ -1289,9 +1301,11 @@ def check_cuda_source(cuda_source: Function) -> None:
         seen = {str(each.attrs.get("arch")) for each in targets}
         expect(
             arch in seen,
-            expected=f"compiled for {arch}",
+            expected=f"compiled for {arch}"
+            + f" (TVM's current target: {around.attrs['arch']})" * (at % 2),
             seen=f"for {', '.join(sorted(seen)) or 'no target object'}",
-            look="the key arch of the target",
+            look="the key arch of the target, which is the one given: tvm.target.Target.current() "
+            "is the caller's",
         )
         wanted = _without_host(tvm.target.Target({"kind": "cuda", "arch": arch}))
         expect(
