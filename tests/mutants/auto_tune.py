@@ -1940,3 +1940,11 @@ edited(
     },
     message="as many as asked for in total",
 )
+
+
+edited(
+    "matmul_template",
+    "b_transposed_where_k_is_n",
+    {"A[i, r] * B[r, j]": "A[i, r] * (B[j, r] if k == n else B[r, j])"},
+    message="the formula",
+)

@@ -124,16 +124,24 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         _expect_ends(_mine(matmul_template, large), most=4)
     space = len(odd.config_space)
     for index in {0, space - 1, *draw_distinct(1, range(space))}:
-        config = odd.config_space.get(index)
-        with odd.target:
-            function = build_schedule(*odd.instantiate(config))
-        expect_product(
-            function,
-            (m, k),
-            (k, n),
-            what=f"C with {config}",
-            look="the formula, and that no loop over k is parallel",
-        )
+        _expect_product_of(odd, index)
+    for alike in ((m, n, n), (m, m, n), (m, n, m), (m, m, m)):
+        _expect_product_of(_mine(matmul_template, alike), 0)
+
+
+def _expect_product_of(task: Any, index: int) -> None:
+    """C is the product in that configuration."""
+    config = task.config_space.get(index)
+    with task.target:
+        function = build_schedule(*task.instantiate(config))
+    m, n, k = task.args
+    expect_product(
+        function,
+        (m, k),
+        (k, n),
+        what=f"C with {config}" + f" of A ({m}, {k}) and B ({k}, {n})" * (len({m, n, k}) < 3),
+        look="the formula, and that no loop over k is parallel",
+    )
 
 
 def _expect_matmul_tensors(tensors: Sequence[Any], m: int, n: int, k: int) -> None:
