@@ -1384,3 +1384,31 @@ for _name, _key in (
         },
         message="the kernels and constants of the module given",
     )
+
+
+edited(
+    "import_dynamic",
+    "one_symbol_for_equal_bounds",
+    {
+        "{name: torch.export.Dim(name, min=1, max=most) for name, most in bounds.items()}": (
+            "{}\n"
+            "    for name, most in bounds.items():\n"
+            "        same = [each for known, each in dimensions.items() if bounds[known] == most]\n"
+            "        dimensions[name] = (same or [torch.export.Dim(name, min=1, max=most)])[0]"
+        ),
+    },
+    message="two names may have the same bound",
+)
+
+
+edited(
+    "plan_memory",
+    "keeps_bounds_where_none_are_given",
+    {
+        "    if bounds is None:": "    if not bounds:",
+        'main.without_attr("tir_var_upper_bound")': (
+            'main.without_attr("tir_var_upper_bound") if bounds is None else main'
+        ),
+    },
+    message="an empty mapping replaces the bounds of an import",
+)

@@ -208,6 +208,15 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
         seen=f"storages of {', '.join(formulas)} bytes",
         look="the attribute: the given bounds replace those of an import",
     )
+    planned = plan_memory(mod, {})
+    formulas = _formulas(read_memory(planned, n=9, m=5))
+    left = dict((planned["main"].attrs or {}).get("tir_var_upper_bound") or {})
+    expect(
+        all("n" in each and "m" in each for each in formulas) and not left,
+        expected="with an empty mapping storages of sizes in n and m, whatever bounds mod had",
+        seen=f"storages of {', '.join(formulas)} bytes, and bounds {left or 'none'}",
+        look="the condition on `bounds`: an empty mapping replaces the bounds of an import too",
+    )
     most = {
         name: int(each) for name, each in zip("nm", draw_distinct(2, range(70, 400)), strict=True)
     }

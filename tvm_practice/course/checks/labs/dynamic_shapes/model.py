@@ -1,6 +1,7 @@
 """A model imported with a symbolic extent."""
 
 import copy
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -268,11 +269,12 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
     (width,) = draw_distinct(1, range(3, 9))
     names = draw_distinct(3, ["batch", "rows", "columns", "heads", "tokens"])
     bounds = {name: 3 + at for at, name in enumerate(names)}
-    for extents_given in ((3, 1, 2), (1, 1, 1), (2, 3, 1)):
+    alike = bounds | {names[1]: bounds[names[0]]}
+    for extents_given, most in (((3, 1, 2), bounds), ((1, 1, 1), bounds), ((3, 3, 1), alike)):
         example = (torch.ones(*extents_given, width),)
         with quiet_frontends():
             mod = import_dynamic(
-                torch.nn.Linear(width, 2).eval(), example, (dict(enumerate(names)),), bounds
+                torch.nn.Linear(width, 2).eval(), example, (dict(enumerate(names)),), most
             )
         extents = [extents_of(each.ty) for each in mod["main"].params]
         expect(
@@ -282,6 +284,13 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
             seen=", ".join(str(as_tuple(of)) for of in extents),
             look="a Dim for each name; every axis of extent 1 repeated; "
             "keep_params_as_input=False, however many there are",
+        )
+        symbols = extents[0][:3]
+        expect(
+            not any(one.same_as(other) for one, other in itertools.combinations(symbols, 2)),
+            expected=f"main takes a tensor of three symbols, with the bounds {most}",
+            seen=as_tuple(extents[0]),
+            look="one torch.export.Dim per name: two names may have the same bound",
         )
     # Two tensors whose axes have the same three names, in another order.
     turned = [*names[1:], names[0]]
