@@ -208,6 +208,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "The graph executor factory": "builds_for_the_virtual_machine",
         "a Relay IRModule, optimized or as imported": "leaves_out_functions_besides_main",
         "config: further settings": "keeps_whatever_the_settings_are",
+        "compile a Relay module": "builds_for_the_current_target",
     },
     "relay_import.import_relax": {
         "The calls are of Relax's operators": "lowers_on_import",
@@ -229,6 +230,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "target: a tvm.target.Target": "compiles_for_any_processor",
         "The tvm.runtime.Executable": "returns_the_virtual_machine",
         "an IRModule as `optimize_relax` leaves it": "compiles_with_other_weights",
+        "a tvm.target.Target": "compiles_for_the_current_target",
     },
     "relay_import.verify": {
         "|output - reference| <= atol + rtol * |reference|": "rtol_of_the_output",
@@ -247,6 +249,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the tiles are shared among the threads": "not_parallel",
         "even where it does not divide the sizes": "sizes_rounded_down",
         "a schedule of its own": "eight_rows_where_one_step_is_unrolled",
+        "Declare C[i, j] = sum over k of A[i, k] * B[k, j]": "b_transposed_where_k_is_n",
     },
     "auto_tune.tune_autotvm": {
         "guided by a cost model": "without_a_cost_model",
@@ -639,12 +642,17 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.cross_compile.compile_object": {
         "the object file to write": "writes_the_assembly_as_well",
         "path: the object file to write": "adds_an_ending",
+        "Compile a function for a machine": "compiles_for_the_current_target",
+    },
+    "labs.cross_compile.cuda_source": {
+        'The target is {"kind": "cuda", "arch": arch}': "compiles_for_the_current_target",
     },
     "labs.cross_compile.vector_arithmetic": {
         "Nothing else counts": "counts_whatever_ends_so",
     },
     "labs.dynamic_shapes.import_dynamic": {
         "axes of the same name have the same extent": "names_each_axis_anew",
+        "main has one symbol per name": "one_symbol_for_equal_bounds",
         "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
         "from 1 to its bound": "up_to_512",
         "repeat such a tensor along that axis": "two_axes_repeated",
@@ -657,6 +665,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the largest value of each symbol, by its name": "the_first_bound_alone",
         "bounds: the largest value of each symbol": "adds_to_the_bounds_of_an_import",
         "and keeps the attribute": "removes_the_attribute_at_the_end",
+        "None or an empty mapping plans without bounds": "keeps_bounds_where_none_are_given",
         "Lower the calls of a Relax function to kernels": "keeps_by_main",
     },
     "labs.tuning_farm.measure_remotely": {
