@@ -10,6 +10,7 @@ from tvm_practice.course.checks.relay_import.common import (
     PHASE,
     expect_as_given,
     looks_up,
+    prelude_made_once,
     relay_constants,
     run_imported_relay,
 )
@@ -71,6 +72,7 @@ from tvm_practice.viz.graph import format_graph, graph
     """,
     demonstrate=lambda import_relay: format_graph(import_relay(*demonstrated_model())[0]),
 )
+@prelude_made_once()
 def check_import_relay(import_relay: Callable[..., Any]) -> None:
     import tvm
     from tvm import relay
