@@ -72,6 +72,13 @@ _RULES = {
     "mean of all float16": graph(
         "((x0 / 8 + 9) * 6000).mean()", x0="values((3, 33), 'float16', 0)"
     ),
+    # The variance was the difference of two large numbers.
+    "groups far from zero": graph(
+        "F.group_norm(x0 * 0.125 + 1000, 2)", x0="values((2, 8, 33), 'float32', 0)"
+    ),
+    "groups of large numbers": graph(
+        "F.group_norm(x0, 1, eps=0.1)", x0="rare((1, 4, 8), 'float32', 1, 'large')"
+    ),
     # The square of the only element overflows.
     "norm of one element each": graph(
         "torch.linalg.vector_norm(x0, 2, dim=(2,))",

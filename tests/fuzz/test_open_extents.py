@@ -101,6 +101,11 @@ _FOUND = {
         "[torch.tensor([1, 0]), torch.tensor([[2], [3]])].flip(0)",
         (1, 1, 1, 7),
     ),
+    "without its last": ("x0[:, :-1] + x0[:, 1:]", (1, 7)),
+    "joined of nothing": (
+        "torch.cat([x0[..., :0], torch.zeros(1, 2, 3, 0)[:, :1]], 2).unsqueeze(2)",
+        (1, 1, 7, 1),
+    ),
     "the median": ("x0.median(1).values", (1, 7)),
 }
 

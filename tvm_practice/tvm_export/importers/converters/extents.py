@@ -2,6 +2,7 @@
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -92,41 +93,55 @@ def _as_tensor(number: Any, dtype: str, builder: Any) -> Any:
 
 
 def _slice(node: Any, importer: Any) -> Any:
-    """A slice between open extents that PyTorch knows to be within the tensor.
+    """A slice along an open axis that PyTorch knows to be within the tensor.
 
     TVM's own has the lesser of both for an extent, which it cannot tell to be the same as another
     tensor's. Of any other slice it is TVM's own.
     """
-    import torch
     from torch.fx.experimental.symbolic_shapes import statically_known_true
     from tvm import te
 
     given = settings_of(node)
-    dim, start, end = given["dim"], given["start"] or 0, given["end"]
-    if given["step"] != 1 or dim < 0 or not isinstance(end, torch.fx.Node):
+    extent = given["self"].meta["val"].shape[given["dim"]]
+    if given["step"] != 1 or (isinstance(extent, int) and not _is_open(given["end"])):
         return importer._slice(node)
-    first, last = _known(start), _known(end)
-    extent = node.meta["val"].shape[dim]
-    if not (statically_known_true(first >= 0) and statically_known_true(extent == last - first)):
+    dim = given["dim"] % node.meta["val"].ndim
+    bounds = [given["start"] or 0, sys.maxsize if given["end"] is None else given["end"]]
+    first, last = (_place(_known(each), extent) for each in bounds)
+    length = node.meta["val"].shape[dim]
+    if not (statically_known_true(first >= 0) and statically_known_true(length == last - first)):
         return importer._slice(node)
-    begin = importer._retrieve_args(start)
 
-    def compute(x: Any, begin: Any, end: Any) -> Any:
+    def compute(x: Any, *bounds: Any) -> Any:
+        begin, end = (_place(each, x.shape[dim]) for each in bounds)
         shape = [*x.shape[:dim], end - begin, *x.shape[dim + 1 :]]
         return te.compute(
             shape, lambda *at: x(*at[:dim], at[dim] + begin, *at[dim + 1 :]), name="slice"
         )
 
-    return importer.block_builder.emit_te(
-        compute, importer.env[given["self"]], begin, importer.env[end]
-    )
+    tensor, bounds = importer.env[given["self"]], importer._retrieve_args(bounds)
+    return importer.block_builder.emit_te(compute, tensor, *bounds)
+
+
+def _place(bound: Any, extent: Any) -> Any:
+    """A bound of a slice, counted from the begin of an axis."""
+    if not isinstance(bound, int):
+        return bound
+    if bound < 0:
+        return extent + bound
+    return extent if bound == sys.maxsize else bound
+
+
+def _is_open(extent: Any) -> bool:
+    """Whether an argument is an extent that is not a number."""
+    import torch
+
+    return isinstance(extent, torch.fx.Node)
 
 
 def _known(extent: Any) -> Any:
     """PyTorch's value of an extent, a number or a node of the graph."""
-    import torch
-
-    return extent.meta["val"] if isinstance(extent, torch.fx.Node) else extent
+    return extent.meta["val"] if _is_open(extent) else extent
 
 
 def _slice_scatter(node: Any, importer: Any) -> Any:

@@ -199,13 +199,8 @@ def _group_norm(node: Any, importer: Any) -> Any:
         else relax.const(np.full(given["C"], value), dtype)
         for name, value in (("weight", 1), ("bias", 0))
     )
-    if all(isinstance(each, int) for each in node.args[0].meta["val"].shape):
-        groups, axes = given["group"], list(range(2, x.ty.ndim))
-        operator = relax.op.nn.group_norm
-        normalized = emit(operator(x, scale, shift, groups, 1, axes, given["eps"]))
-    else:
-        settings = {"groups": given["group"], "epsilon": given["eps"]}
-        normalized = importer.block_builder.emit_te(extents.group_norm, x, scale, shift, **settings)
+    settings = {"groups": given["group"], "epsilon": given["eps"]}
+    normalized = importer.block_builder.emit_te(extents.group_norm, x, scale, shift, **settings)
     if not _uses_more(node):
         return normalized
     groups = emit(relax.op.reshape(x, (given["N"], given["group"], -1)))
