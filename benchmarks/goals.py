@@ -61,6 +61,8 @@ class Measured:
     def model(self, name: str, row: str) -> dict[str, Any]:
         """A model's row, by the name of its compiler."""
         for each in self.read(f"models/{name}/report.json")["rows"]:
+            if each["verified"] is False:
+                continue  # how long wrong outputs take is no figure
             # A row without operators is of a revision that tuned otherwise.
             if each["name"] == row and each["ratio"] is not None and "operators" in each:
                 found: dict[str, Any] = each
