@@ -101,6 +101,10 @@ _FOUND = {
         "[torch.tensor([1, 0]), torch.tensor([[2], [3]])].flip(0)",
         (1, 1, 1, 7),
     ),
+    "moved by one": (
+        "torch.cat([x0[:, :1] * 2, x0], 1)[:, :-1] + torch.cat([x0, x0[:, :1]], 1)[:, 1:]",
+        (1, 7),
+    ),
     "without its last": ("x0[:, :-1] + x0[:, 1:]", (1, 7)),
     "joined of nothing": (
         "torch.cat([x0[..., :0], torch.zeros(1, 2, 3, 0)[:, :1]], 2).unsqueeze(2)",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -225,3 +226,39 @@ def refused() -> dict[str, str]:
         except BadInput as error:
             found[name] = str(error)
     return found
+
+
+def test_a_language_model_of_any_batch_and_length(process_of: Processes) -> None:
+    pytest.importorskip("transformers")
+    found = process_of(engines.CURRENT).call(f"{__name__}:of_a_language_model")
+    assert all(each < 1e-5 for each in found), found
+
+
+def of_a_language_model() -> list[float]:
+    """The largest errors of a small Llama at three batches and lengths."""
+    import transformers
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "vocab_size": 100}
+    depths = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config: Any = transformers.LlamaConfig(**sizes, **depths, use_cache=False)
+    model = transformers.LlamaModel(config).eval()
+
+    class Tokens(nn.Module):
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            hidden: torch.Tensor = model(tokens).last_hidden_state
+            return hidden
+
+    export = ExportConfig(
+        example_input=(torch.randint(0, 100, (2, 24)),), input_shapes={"tokens": ("b", "n")}
+    )
+    compiled = compile_pytorch_module(Tokens(), export)
+    errors = []
+    for shape in ((2, 24), (1, 7), (3, 40)):
+        tokens = torch.randint(0, 100, shape)
+        with torch.inference_mode():
+            right = model(tokens).last_hidden_state
+        errors.append(float(np.abs(compiled(tokens.numpy())[0] - right.numpy()).max()))
+    return errors

@@ -99,7 +99,7 @@ def _slice(node: Any, importer: Any) -> Any:
     tensor's. Of any other slice it is TVM's own.
     """
     from torch.fx.experimental.symbolic_shapes import statically_known_true
-    from tvm import te
+    from tvm import relax
 
     given = settings_of(node)
     extent = given["self"].meta["val"].shape[given["dim"]]
@@ -112,15 +112,11 @@ def _slice(node: Any, importer: Any) -> Any:
     if not (statically_known_true(first >= 0) and statically_known_true(length == last - first)):
         return importer._slice(node)
 
-    def compute(x: Any, *bounds: Any) -> Any:
-        begin, end = (_place(each, x.shape[dim]) for each in bounds)
-        shape = [*x.shape[:dim], end - begin, *x.shape[dim + 1 :]]
-        return te.compute(
-            shape, lambda *at: x(*at[:dim], at[dim] + begin, *at[dim + 1 :]), name="slice"
-        )
-
-    tensor, bounds = importer.env[given["self"]], importer._retrieve_args(bounds)
-    return importer.block_builder.emit_te(compute, tensor, *bounds)
+    tensor, emit = importer.env[given["self"]], importer.block_builder.emit
+    begin, end = (
+        _place(each, tensor.ty.shape.values[dim]) for each in importer._retrieve_args(bounds)
+    )
+    return emit(relax.op.strided_slice(tensor, [dim], [begin], [end], assume_inbound=True))
 
 
 def _place(bound: Any, extent: Any) -> Any:
