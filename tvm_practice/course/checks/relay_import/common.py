@@ -137,3 +137,13 @@ def check_made_anew(
         by_pytorch(twin, example),
         look=f"{name} was called with a second module of the same inputs and other weights",
     )
+
+
+def expect_no_constant_calls(shown: Any, *, look: str) -> None:
+    """No call of an optimized graph (`graph`) can be computed before it runs."""
+    expect(
+        not shown.constant_calls,
+        expected="no call left that depends on constants alone",
+        seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
+        look=look,
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from tvm_practice.course.checks.relay_import.common import (
     PHASE,
     check_made_anew,
+    expect_no_constant_calls,
     imported_relax,
     run_imported_relax,
 )
@@ -80,12 +81,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         seen=f"{len(left)} of {len(shown.calls)} are not, {left[0] if left else ''}",
         look="LegalizeOps (operators to PrimFuncs) and FuseTIR (fused groups to PrimFuncs)",
     )
-    expect(
-        not shown.constant_calls,
-        expected="no call left that depends on constants alone",
-        seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
-        look="the pass FoldConstant, before and after LegalizeOps",
-    )
+    expect_no_constant_calls(shown, look="the pass FoldConstant, before and after LegalizeOps")
     together = [call.operators for call in shown.calls]
     expect(
         any({"conv2d", "relu"} <= set(names) for names in together)

@@ -6,6 +6,7 @@ from unittest import mock
 
 from tvm_practice.course.checks.relay_import.common import (
     PHASE,
+    expect_no_constant_calls,
     imported_relay,
     relay_constants,
     run_imported_relay,
@@ -102,11 +103,8 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         seen=f"{shown.operators['nn.batch_norm']} of them",
         look="the pass SimplifyInference",
     )
-    expect(
-        not shown.constant_calls,
-        expected="no call left that depends on constants alone",
-        seen=f"{len(shown.constant_calls)} such calls, {shown.constant_calls[:1]}",
-        look="the pass FoldConstant, after the passes that make such calls",
+    expect_no_constant_calls(
+        shown, look="the pass FoldConstant, after the passes that make such calls"
     )
     scaled = [
         call for call in shown.calls if call.operators == ("multiply",) and "constant" in str(call)

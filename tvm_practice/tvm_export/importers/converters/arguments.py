@@ -1,4 +1,4 @@
-"""What a converter of a PyTorch operator is called with."""
+"""What a converter of a PyTorch operator is called with, and which results are used."""
 
 from typing import Any
 
@@ -11,3 +11,8 @@ def settings_of(node: Any) -> dict[str, Any]:
         each.name: given.get(each.name, each.default_value if each.has_default_value() else None)
         for each in schema
     }
+
+
+def uses_more(node: Any) -> bool:
+    """Whether more than the first output of a node is used."""
+    return any(user.args[1] != 0 and user.users for user in node.users)

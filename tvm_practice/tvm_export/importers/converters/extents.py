@@ -111,7 +111,6 @@ def _slice(node: Any, importer: Any) -> Any:
     length = node.meta["val"].shape[dim]
     if not (statically_known_true(first >= 0) and statically_known_true(length == last - first)):
         return importer._slice(node)
-
     tensor, emit = importer.env[given["self"]], importer.block_builder.emit
     begin, end = (
         _place(each, tensor.ty.shape.values[dim]) for each in importer._retrieve_args(bounds)
@@ -168,11 +167,10 @@ def _slice_scatter(node: Any, importer: Any) -> Any:
 
 def _pad(node: Any, importer: Any) -> Any:
     """TVM's; by open extents, of which some may be below 0 and cut, an own one."""
-    import torch
     from tvm import te, tirx
 
     given = settings_of(node)
-    if not any(isinstance(each, torch.fx.Node) for each in given["pad"]):
+    if not any(_is_open(each) for each in given["pad"]):
         return importer._constant_pad_nd(node)
     x = importer.env[given["self"]]
     widths = importer._retrieve_args(list(given["pad"]))
@@ -213,12 +211,11 @@ def _empty(node: Any, importer: Any) -> Any:
 
 def _select(node: Any, importer: Any) -> Any:
     """TVM's; at a place that is counted from an open extent, as of the last token, an own one."""
-    import torch
     from tvm import te
 
     given = settings_of(node)
     dim, index = given["dim"], given["index"]
-    if not isinstance(index, torch.fx.Node) or not hasattr(index.meta["val"], "node"):
+    if not _is_open(index) or not hasattr(index.meta["val"], "node"):
         return importer._select(node)
 
     def compute(x: Any, place: Any) -> Any:
@@ -230,43 +227,3 @@ def _select(node: Any, importer: Any) -> Any:
 
 def _number_of_elements(node: Any, importer: Any) -> Any:
     return math.prod(importer.env[node.args[0]].ty.shape)
-
-
-def group_norm(x: Any, scale: Any, shift: Any, groups: int, epsilon: float) -> Any:
-    """`topi.nn.group_norm` along axis 1 without its reshapes, which divide by open extents."""
-    from tvm import te, tirx
-
-    examples, channels, *inner = x.shape
-    size = channels // groups
-    count = tirx.const(1.0, "float32")
-    for each in (size, *inner):
-        count *= each.astype("float32") if hasattr(each, "astype") else float(each)
-
-    def over() -> list[Any]:
-        return [te.reduce_axis((0, each)) for each in (size, *inner)]
-
-    def element(example: Any, group: Any, within: list[Any]) -> Any:
-        return x(example, group * size + within[0], *within[1:]).astype("float32")
-
-    one, other = over(), over()
-    sums = te.compute(
-        (examples, groups),
-        lambda example, group: te.sum(element(example, group, one), one),
-        name="sums",
-    )
-    squares = te.compute(
-        (examples, groups),
-        lambda example, group: te.sum(
-            tirx.pow(element(example, group, other) - sums(example, group) / count, 2.0), other
-        ),
-        name="squares",
-    )
-
-    def normalized(example: Any, channel: Any, *place: Any) -> Any:
-        group = channel // size
-        centred = x(example, channel, *place).astype("float32") - sums(example, group) / count
-        scaled = centred * tirx.rsqrt(squares(example, group) / count + epsilon)
-        weighted = scaled * scale(channel).astype("float32") + shift(channel).astype("float32")
-        return weighted.astype(x.dtype)
-
-    return te.compute(x.shape, normalized, name="group_norm")

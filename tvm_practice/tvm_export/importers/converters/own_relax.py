@@ -5,8 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm_practice.tvm_export.importers.converters import extents, gammas, powers, spectra
-from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.importers.converters import (
+    extents,
+    gammas,
+    normalizations,
+    powers,
+    spectra,
+)
+from tvm_practice.tvm_export.importers.converters.arguments import settings_of, uses_more
 from tvm_practice.tvm_export.importers.converters.factorizations import factorizations
 from tvm_practice.tvm_export.importers.converters.nonzero import nonzero
 from tvm_practice.tvm_export.importers.converters.recurrences import recurrences
@@ -22,7 +28,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "sort.default": _sort,
         "scatter_add.default": _scatter_add,
         "scatter_reduce.two": _scatter_reduce,
-        "native_layer_norm.default": _layer_norm,
+        **normalizations.converters(),
         "lgamma.default": functools.partial(_of_the_c_library, "lgamma"),
         "special_bessel_j0.default": functools.partial(_of_the_c_library, "j0", is_bessel=True),
         "special_bessel_j1.default": functools.partial(_of_the_c_library, "j1", is_bessel=True),
@@ -37,8 +43,6 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "convolution.default": _convolution,
         "linear.default": _linear,
         "addmm.default": _addmm,
-        "native_group_norm.default": _group_norm,
-        "_native_batch_norm_legit_no_training.default": _batch_norm,
         **extents.converters(),
         **recurrences(),
         **factorizations(),
@@ -165,63 +169,6 @@ def _scattered(node: Any, importer: Any, reduction: str) -> Any:
     )
 
 
-def _layer_norm(node: Any, importer: Any) -> Any:
-    """TVM's, and the mean and the reciprocal deviation where they are used."""
-    from tvm import relax
-
-    normalized = importer._native_layer_norm(node)
-    if not _uses_more(node):
-        return normalized
-    given, emit = settings_of(node), importer.block_builder.emit
-    x = importer.env[given["input"]]
-    axes = list(range(-len(given["normalized_shape"]), 0))
-    mean = emit(relax.op.mean(x, axes, keepdims=True))
-    variance = emit(relax.op.variance(x, axes, keepdims=True))
-    shifted = emit(relax.op.add(variance, relax.const(given["eps"], x.ty.dtype)))
-    return emit(relax.Tuple([normalized, mean, emit(relax.op.rsqrt(shifted))]))
-
-
-def _uses_more(node: Any) -> bool:
-    """Whether more than the first output of a node is used."""
-    return any(user.args[1] != 0 and user.users for user in node.users)
-
-
-def _group_norm(node: Any, importer: Any) -> Any:
-    """With a weight and a bias, and the mean and the reciprocal deviation where they are used."""
-    import numpy as np
-    from tvm import relax
-
-    given, emit = settings_of(node), importer.block_builder.emit
-    x, dtype = importer.env[given["input"]], str(importer.env[given["input"]].ty.dtype)
-    scale, shift = (
-        importer.env[given[name]]
-        if given[name] is not None
-        else relax.const(np.full(given["C"], value), dtype)
-        for name, value in (("weight", 1), ("bias", 0))
-    )
-    settings = {"groups": given["group"], "epsilon": given["eps"]}
-    normalized = importer.block_builder.emit_te(extents.group_norm, x, scale, shift, **settings)
-    if not _uses_more(node):
-        return normalized
-    groups = emit(relax.op.reshape(x, (given["N"], given["group"], -1)))
-    variance = emit(relax.op.variance(groups, [2]))
-    shifted = emit(relax.op.add(variance, relax.const(given["eps"], x.ty.dtype)))
-    mean = emit(relax.op.mean(groups, [2]))
-    return emit(relax.Tuple([normalized, mean, emit(relax.op.rsqrt(shifted))]))
-
-
-def _batch_norm(node: Any, importer: Any) -> Any:
-    """TVM's; the further outputs, of training alone, have no elements."""
-    from tvm import relax
-
-    normalized = importer._batch_norm_legit_no_training(node)
-    if not _uses_more(node):
-        return normalized
-    emit = importer.block_builder.emit
-    empty = emit(relax.op.zeros((0,), importer.env[node.args[0]].ty.dtype))
-    return emit(relax.Tuple([normalized, empty, empty]))
-
-
 def _max_pool(axes: int, node: Any, importer: Any) -> Any:
     """TVM's; where the positions of the maxima are used, both by a reduction of pairs.
 
@@ -229,7 +176,7 @@ def _max_pool(axes: int, node: Any, importer: Any) -> Any:
     """
     from tvm import relax
 
-    if not _uses_more(node):
+    if not uses_more(node):
         return getattr(importer, f"_max_pool{axes}d_with_indices")(node)
     given = settings_of(node)
     x = importer.env[given["self"]]
