@@ -660,8 +660,8 @@ def dense_loops(rows: int) -> dict[str, Any]:
     return {"loops": loops, "weight": weight, "attributes": sorted(dict(function.attrs))}
 
 
-def prefetches(rows: int, chunks: int) -> dict[str, Any]:
-    """Of a dense layer of so many rows, its sum taken in so many parts.
+def prefetches(rows: int, chunks: int, terms: int) -> dict[str, Any]:
+    """Of a dense layer of so many rows, its sum of so many terms taken in so many chunks.
 
     Returns:
         Lines prefetched, lines of the weights, the error.
@@ -675,14 +675,14 @@ def prefetches(rows: int, chunks: int) -> dict[str, Any]:
     from tvm_practice.viz.loop_nest import loop_nest
 
     random = np.random.default_rng(0)
-    weight = _normal(random, (256, 768))
+    weight = _normal(random, (terms, 768))
 
     def build(x: Any, weight: Any) -> Any:
         from tvm.relax import op
 
         return op.matmul(x, weight)
 
-    module = _module((build, [(rows, 256)], [weight]))
+    module = _module((build, [(rows, terms)], [weight]))
     target = _target(None)
 
     def chosen(found: Any, cpu: Any) -> list[Any]:
@@ -710,9 +710,51 @@ def prefetches(rows: int, chunks: int) -> dict[str, Any]:
             executed += times * ("llvm.prefetch" in str(statement))
 
     count(function.body, 1)
-    x = _normal(random, (rows, 256))
+    x = _normal(random, (rows, terms))
     error = np.abs(_run(scheduled, target, [x]) - x @ weight).max()
     return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
+
+
+def long_sums() -> dict[str, dict[str, float]]:
+    """Sums of many terms: their error, by kind of sum.
+
+    Returns:
+        The root mean square of the error to float64, as a share of the sums' own, by number of
+        terms; here a sum that is added term by term grows with their root.
+    """
+    from tvm.relax import op
+
+    from tvm_practice.tvm_export.rules.cpu.contraction import TileChoice
+
+    random, target = np.random.default_rng(4), _target(None)
+
+    def product(x: Any, weight: Any) -> Any:
+        return op.matmul(x, weight)
+
+    def convolution(x: Any, weight: Any) -> Any:
+        return op.nn.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO")
+
+    def share(module: Any, choice: Any, x: np.ndarray, exact: np.ndarray) -> float:
+        scheduled = _scheduled_with(module, target, choice)
+        error = _run(scheduled, target, [x]) - exact
+        return float(np.sqrt((error**2).mean() / (exact**2).mean()))
+
+    found: dict[str, dict[str, float]] = {"product": {}, "in chunks": {}, "convolution": {}}
+    for terms in (256, 1536, 6144, 6141, 1031):  # 6141 is 3 * 23 * 89; the last is prime
+        x, weight = _normal(random, (40, terms)), _normal(random, (terms, 96))
+        module = _module((product, [x.shape], [weight]))
+        exact = x.astype("float64") @ weight
+        found["product"][str(terms)] = share(module, TileChoice(4, 2), x, exact)
+        if terms % 4 == 0:
+            chunks = TileChoice(4, 2, 8, chunks=4)
+            found["in chunks"][str(terms)] = share(module, chunks, x, exact)
+    for channels in (16, 512):
+        x, weight = _normal(random, (1, 9, 9, channels)), _normal(random, (3, 3, channels, 32))
+        module = _module((convolution, [x.shape], [weight]))
+        windows = np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), axis=(0, 1))
+        exact = np.einsum("ijcrs,rscf->ijf", windows.astype("float64"), weight)[None]
+        found["convolution"][str(9 * channels)] = share(module, TileChoice(7, 2), x, exact)
+    return found
 
 
 def parts_of_blocks(rows: int) -> dict[str, Any]:
@@ -735,13 +777,15 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
 
     scheduled = _scheduled_with(module, target, TileChoice(4, 2, chunks=4))
     lines = _nest(scheduled)
-    start = next(number for number, each in enumerate(lines) if each.startswith("matmul_tile_init"))
+    start = next(
+        number for number, each in enumerate(lines) if each.startswith("matmul_total_init")
+    )
     update = next(n for n, each in enumerate(lines) if each.startswith("matmul_tile_update"))
     x = _normal(random, (rows, 768))
     error = np.abs(_run(scheduled, target, [x]) - (x @ weight + bias)).max()
     return {
         "starting": lines[1:start],
-        "summing": lines[start + 1 : update],
+        "summing": [each for each in lines[start + 1 : update] if each.startswith("for")],
         "error": float(error),
     }
 

@@ -68,7 +68,8 @@ def _cases() -> dict[str, dict[str, Case]]:
             ),
         },
         "contraction": {
-            "dense layer": (_dense, [(128, 768)], [(768, 3072), (3072,)]),
+            "dense layer": (_dense, [(128, 256)], [(256, 3072), (3072,)]),
+            "dense layer, a long sum": (_dense, [(128, 768)], [(768, 3072), (3072,)]),
             "dense layer, odd sizes": (_dense, [(131, 300)], [(300, 333), (333,)]),
             "batched product": (op.matmul, [(12, 128, 64), (12, 64, 128)], []),
             "1x1 convolution": (

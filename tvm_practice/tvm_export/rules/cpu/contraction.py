@@ -4,7 +4,9 @@ A contraction multiplies two operands and sums. One spatial axis that only one o
 *column*, is made the vector: that operand is packed so that a tile of columns lies contiguous
 for each step of the sum. Axes that only the other operand has are the *rows*: a few of them are
 unrolled, and each broadcasts one element a step. The tile of rows x columns stays in vector
-registers for the whole sum and is written back once, through the operators fused after it.
+registers for the whole sum and is written back once, through the operators fused after it. A sum
+of many terms is taken in parts, for its rounding errors: each part stays in the registers, and the
+tile's sums, to which it is added, in memory.
 
     dense    Y[i, j] = sum_k X[i, k] W[k, j]                         row i, column j
     conv2d   Y[n, f, y, x] = sum_crs X[n, c, y + r, x + s] W[f, c, r, s]
@@ -28,6 +30,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     SPATIAL,
     Cpu,
     blocks_of,
+    both_orders,
     constant,
     is_reduction,
     kind_of,
@@ -77,6 +80,10 @@ _UNROLLED = 8
 _UNROLLED_LESS = 4
 # What a symbolic extent is taken for when tiles are chosen.
 UNKNOWN = 64
+# Rounding errors grow with the number of terms that are added one after the other. A longer sum is
+# a sum of parts, each of at most so many terms, or of a few more where only that divides. See
+# Higham, Accuracy and Stability of Numerical Algorithms, 4.2 (blocked summation).
+_TERMS, _FEWEST_TERMS = 256, 32
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,22 @@ class Contraction:
     def _is_of_iterators(self, indices: Iterable[Any]) -> bool:
         known = [each for each in indices if constant(each) is None]
         return all(each in self.extents for each in known) and len(known) == len(set(known))
+
+    @property
+    def adds_floats(self) -> bool:
+        """Whether the value is what is stored already, plus a floating-point term; from 0 on."""
+        from tvm import tirx
+        from tvm.ir.expr import TensorLoad
+
+        out, start = self.block.body.buffer, getattr(self.block.init.value, "value", None)
+        if not str(out.dtype).startswith("float") or start != 0:
+            return False
+        return any(
+            isinstance(total, TensorLoad)
+            and total.source.same_as(out)
+            and all(not each.source.same_as(out) for each in loads(term))
+            for total, term in both_orders(self.value, tirx.Add)
+        )
 
     @property
     def of_group(self) -> bool:
@@ -380,12 +403,45 @@ def _parts(found: Contraction) -> tuple[int, ...]:
 def _unroll(found: Contraction, chunks: int) -> int:
     """The most steps of the innermost sum that divide it, its parts if it is taken in parts."""
     innermost = constant(found.extents[found.reduced[-1]]) or 1
-    if len(found.reduced) == 1:  # it is what parts are made of
+    if parts := parts_to_add(found, chunks):
+        innermost //= parts.get(found.reduced[-1], 1)
+    elif len(found.reduced) == 1:  # it is what chunks are made of
         innermost //= chunks
     types = found.block.body.buffer.dtype, found.packed.source.dtype
     less = any(str(each).startswith("int") for each in types)
     most = _UNROLLED_LESS if less else _UNROLLED
     return next(steps for steps in range(most, 0, -1) if innermost % steps == 0)
+
+
+def parts_to_add(found: Contraction, chunks: int) -> dict[Any, int]:
+    """How many parts of a long sum are each begun at 0 and then added, by iterator of the sum.
+
+    Args:
+        found: the contraction.
+        chunks: see `TileChoice`; they are of whole parts.
+    """
+    extents = [constant(found.extents[each]) for each in found.reduced]
+    if None in extents or not found.adds_floats:
+        return {}
+    parts: dict[Any, int] = {}
+    terms, together = _steps(found), chunks
+    for each, extent in zip(found.reduced, extents, strict=True):
+        if terms <= _TERMS:
+            break
+        whole = [
+            count
+            for count in range(together, (extent or 1) + 1, together)
+            if (extent or 1) % count == 0 and terms // count >= _FEWEST_TERMS
+        ]
+        if not whole:
+            break
+        count = next((count for count in whole if terms // count <= _TERMS), whole[-1])
+        if count > 1:
+            parts[each] = count
+        if count != extent:
+            break
+        terms, together = terms // count, 1
+    return parts
 
 
 def tile_of(found: Contraction, cpu: Cpu, choice: TileChoice) -> Tile:

@@ -90,6 +90,7 @@ def prefetch_next_panel(
     *,
     panel_axes: int,
     row_tiles: Sequence[int],
+    part_axes: Sequence[int] = (),
     block: int = 0,
     cache_bytes: int,
 ) -> Any:
@@ -101,6 +102,7 @@ def prefetch_next_panel(
         packed: the name of the operand's buffer [..., panels, steps of the sum ..., columns].
         panel_axes: how many of the buffer's axes pick a panel, the last of them the next one.
         row_tiles: which of the block's iterators count the row tiles of a panel.
+        part_axes: which of them count the parts of a sum that are added when they are done.
         block: where a panel is used by so many row tiles at a time; 0: by all.
         cache_bytes: of the cache that the panel in use and the next are to share.
 
@@ -110,7 +112,7 @@ def prefetch_next_panel(
     """
     # Phase 1. Find how a panel is used; leave alone what gains nothing.
     try:
-        use = _find_use(func, name, packed, panel_axes, row_tiles, block)
+        use = _find_use(func, name, packed, panel_axes, row_tiles, part_axes, block)
     except NotApplicable:
         return func
     if not foreseen(use.row_tiles, use.size * use.bits // 8, cache_bytes):
@@ -124,7 +126,13 @@ def prefetch_next_panel(
 
 
 def _find_use(
-    func: Any, name: str, packed: str, panel_axes: int, row_tiles: Sequence[int], block: int
+    func: Any,
+    name: str,
+    packed: str,
+    panel_axes: int,
+    row_tiles: Sequence[int],
+    part_axes: Sequence[int],
+    block: int,
 ) -> _Use:
     """How panels are used; NotApplicable where something of another comes between row tiles."""
     from tvm import tirx
@@ -148,24 +156,30 @@ def _find_use(
         tiles = [(tirx.floormod(position, block), block)]
 
     steps = variables(*(values[each.var] for each in iterators if kind_of(each) == REDUCTION))
-    sums = [each for each in loops if each.loop_var in steps]
+    counted = variables(*(values[iterators[i].var] for i in part_axes))
+    sums = [each for each in loops if each.loop_var in steps | counted]
     # Where a sum is taken in parts, a part of all row tiles comes before the next part of any.
     tile_variables = variables(*(value for value, _ in tiles))
-    parts = [each for each in sums if tile_variables & _inside(loops, each)]
-    if len(parts) == len(sums):
+    outside = [each for each in sums if tile_variables & _inside(loops, each)]
+    within = [each for each in sums[len(outside) :] if each.loop_var in counted]
+    if len(outside) + len(within) == len(sums):
         raise NotApplicable("no loop of the sum is within a row tile")
     if variables(*panel) & _inside(loops, sums[0]):
         raise NotApplicable("another panel comes between the row tiles of one")
-    loop = sums[len(parts)]
+    loop = sums[len(outside) + len(within)]
     return _Use(
         buffer,
         panel,
         shape=[_whole(each) for each in buffer.shape][panel_axes:],
-        turns=[*((each.loop_var, _whole(each.extent)) for each in parts), *tiles],
+        turns=[*_counted(outside), *tiles, *_counted(within)],
         row_tiles=math.prod(extent for _, extent in tiles),
         loop=loop,
         steps=_whole(loop.extent),
     )
+
+
+def _counted(loops: list[Any]) -> list[tuple[Any, int]]:
+    return [(each.loop_var, _whole(each.extent)) for each in loops]
 
 
 def _share_out(use: _Use) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from tvm_practice.tvm_export.rules.cpu.contraction import (
     TileChoice,
     block_of,
     find_contraction,
+    parts_to_add,
     ranked_tiles,
     tile_of,
 )
@@ -21,6 +22,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     CONSTANTS,
     REDUCTION,
     SPATIAL,
+    Axis,
     Cpu,
     constant,
     is_copy,
@@ -81,8 +83,10 @@ class Rewriter:
         packs: how the packed operand is read: "constant" (packed at compile time), "run" (packed
             at every call) or "direct" (as it lies).
         products: of tile registers, that sum a tile; None: it is summed in vectors.
-        sum, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, copy it to the
-            output, and pack the operand of the columns and the other.
+        parts: how many of the sum are added when they are done, by iterator; see `parts_to_add`.
+        sum, total, copy, pack, pack_rows: names of the blocks of `func` that sum a tile, or a part
+            of its sum; add the parts (`sum` where it has but one); copy the tile to the output;
+            and pack the operand of the columns and the other.
     """
 
     def __init__(
@@ -96,11 +100,13 @@ class Rewriter:
     ):
         self.found, self.tile, self.choice, self.block = found, tile, choice, block
         self.products = products
+        self.parts = {} if products else parts_to_add(found, choice.chunks)
         self._packs_both = choice.both and found.windowless and bool(found.rows)
         self.copy = str(found.block.name_hint)
         self.sum, self.pack, self.pack_rows = (
             f"{self.copy}_{part}" for part in ("tile", "pack", "pack_rows")
         )
+        self.total = f"{self.copy}_total" if self.parts else self.sum
         self.packs = self._how_to_pack()
         self._index = str(found.column.ty.dtype)
         self._edges = [row for row in found.rows if self._reaches_beyond(row)]
@@ -109,7 +115,7 @@ class Rewriter:
     @property
     def outside(self) -> tuple[int, int]:
         """Loops around a tile's sum, and how many of them pick what is packed."""
-        axes = self._sum_axes()
+        axes = self._total_axes()
         keys = [key for key, _, _ in axes[: [kind for _, _, kind in axes].index(REDUCTION)]]
         rows = sum(isinstance(key, tuple) and key[0] in self.tile.rows for key in keys)
         return len(keys), len(keys) - rows
@@ -130,6 +136,18 @@ class Rewriter:
             for number, key in enumerate(keys)
             if isinstance(key, tuple) and key[1] == "tile" and key[0] in self.tile.rows
         ]
+
+    @property
+    def part_axes(self) -> list[int]:
+        """Which axes of the sum count its parts."""
+        keys = [key for key, _, _ in self._sum_axes()]
+        return [keys.index((each, "part")) for each in self.parts]
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        """Loops over the steps of a part, and loops within a tile but those of one iteration."""
+        steps = [kind for _, _, kind in self._sum_axes()].count(REDUCTION)
+        return steps, 1 + sum(size > 1 for size in self.tile.rows.values())
 
     def _how_to_pack(self) -> str:
         found, tile = self.found, self.tile
@@ -181,20 +199,31 @@ class Rewriter:
             packed = tirx.decl_buffer(shape, packed.dtype, self.pack)
             buffers.append(packed)
             made.append(self._pack_nest(packed))
-        shape = [extent for _, extent, kind in self._sum_axes() if kind == SPATIAL]
-        total = tirx.decl_buffer(shape, found.block.body.buffer.dtype, self.sum)
+        total = self._buffer_of(self._sum_axes(), self.sum)
         buffers.append(total)
-        made += [self._sum_nest(total, packed, other), self._copy_nest(total)]
+        made.append(self._sum_nest(total, packed, other))
+        if self.parts:
+            partial, total = total, self._buffer_of(self._total_axes(), self.total)
+            buffers.append(total)
+            made.append(self._total_nest(total, partial))
+        made.append(self._copy_nest(total))
         statements = []
         for stage in stages(func):
             block = only_block(stage)
             statements += made if block.same_as(found.block) else [stage]
         return with_stages(func, statements, buffers)
 
-    # An iterator's key is the iterator itself, or (iterator, "tile") and (iterator, "lane"); where
-    # there is but one tile, its axis is left out.
+    def _buffer_of(self, axes: list[Axis], name: str) -> Any:
+        from tvm import tirx
 
-    def _tiled(self, part: str, *names: Any) -> list[tuple[Hashable, Any, str]]:
+        shape = [extent for _, extent, kind in axes if kind == SPATIAL]
+        return tirx.decl_buffer(shape, self.found.block.body.buffer.dtype, name)
+
+    # An iterator's key is the iterator itself, or (iterator, "tile") and (iterator, "lane"); where
+    # there is but one tile, its axis is left out. That of a sum in parts is (iterator, "part") and
+    # (iterator, "step").
+
+    def _tiled(self, part: str, *names: Any) -> list[Axis]:
         from tvm import tirx
 
         if part == "tile":
@@ -204,7 +233,34 @@ class Rewriter:
             ((each, part), tirx.const(self._size(each), self._index), SPATIAL) for each in names
         ]
 
-    def _sum_axes(self) -> list[tuple[Hashable, Any, str]]:
+    def _sum_axes(self) -> list[Axis]:
+        parts, steps = self._parts_of_sum(SPATIAL)
+        return self._around([*parts, *steps])
+
+    def _total_axes(self) -> list[Axis]:
+        """Of the block that adds parts, which is the one that sums where there is but one."""
+        parts, steps = self._parts_of_sum(REDUCTION)
+        return self._around(parts or steps)
+
+    def _parts_of_sum(self, kind: str) -> tuple[list[Axis], list[Axis]]:
+        """The axes that count its parts, of that kind, and those that count the steps of one."""
+        from tvm import tirx
+
+        parts: list[Axis] = []
+        steps: list[Axis] = []
+        for each in self.found.reduced:
+            count, extent = self.parts.get(each), self.found.extents[each]
+            if count is None:
+                steps.append((each, extent, REDUCTION))
+                continue
+            parts.append(((each, "part"), tirx.const(count, self._index), kind))
+            if count != constant(extent):
+                length = tirx.const((constant(extent) or 1) // count, self._index)
+                steps.append(((each, "step"), length, REDUCTION))
+        return parts, steps
+
+    def _around(self, summed: list[Axis]) -> list[Axis]:
+        """The axes of a nest that sums along some, a tile at a time."""
         found = self.found
         order = (found.column, *found.rows)
         if self.choice.rows_first:
@@ -212,11 +268,11 @@ class Rewriter:
         return [
             *((each, found.extents[each], SPATIAL) for each in found.outer),
             *self._tiled("tile", *order),
-            *((each, found.extents[each], REDUCTION) for each in found.reduced),
+            *summed,
             *self._tiled("lane", *found.rows, found.column),
         ]
 
-    def _pack_axes(self) -> list[tuple[Hashable, Any, str]]:
+    def _pack_axes(self) -> list[Axis]:
         found = self.found
         used = variables(*found.packed.indices)
         return [
@@ -226,7 +282,7 @@ class Rewriter:
             *self._tiled("lane", found.column),
         ]
 
-    def _other_axes(self) -> list[tuple[Hashable, Any, str]]:
+    def _other_axes(self) -> list[Axis]:
         """Of the other operand, where it is packed too."""
         found = self.found
         used = variables(*found.other.indices)
@@ -243,6 +299,9 @@ class Rewriter:
         for var in self.found.extents:
             if (var, "tile") in values:
                 own[var] = values[var, "tile"] * self._size(var) + values[var, "lane"]
+            elif (var, "part") in values:
+                steps = (constant(self.found.extents[var]) or 1) // self.parts[var]
+                own[var] = values[var, "part"] * steps + values.get((var, "step"), 0)
             elif (var, "lane") in values:
                 own[var] = values[var, "lane"]
             elif var in values:
@@ -272,7 +331,7 @@ class Rewriter:
     def _packing(
         self,
         name: str,
-        axes: list[tuple[Hashable, Any, str]],
+        axes: list[Axis],
         operand: Any,
         packed: Any,
         edges: list[Any],
@@ -321,6 +380,7 @@ class Rewriter:
 
         def store(values: dict[Hashable, Any]) -> Any:
             own = self._own(values)
+            places = {**own, **values}
 
             def renamed(load: Any) -> Any:
                 if load.source.same_as(found.block.body.buffer):
@@ -328,9 +388,9 @@ class Rewriter:
                 if tvm_ffi.structural_equal(load, found.packed):
                     if packed.same_as(found.packed.source):
                         return substitute(load, own)
-                    return tirx.BufferLoad(packed, [values[key] for key, _, _ in self._pack_axes()])
+                    return tirx.BufferLoad(packed, [places[key] for key, _, _ in self._pack_axes()])
                 if self._packs_both:
-                    return tirx.BufferLoad(other, [values[key] for key, _, _ in self._other_axes()])
+                    return tirx.BufferLoad(other, [places[key] for key, _, _ in self._other_axes()])
                 return substitute(load, self._existing(own))
 
             value = tvm_ffi.structural_map(found.value, (TensorLoad, renamed), order="post")
@@ -341,6 +401,25 @@ class Rewriter:
 
         return nest(self.sum, self._sum_axes(), store, init=init)
 
+    def _total_nest(self, total: Any, partial: Any) -> Any:
+        """A nest that adds the parts of the sum."""
+        from tvm import tirx
+
+        axes = self._total_axes()
+
+        def at(values: dict[Hashable, Any]) -> list[Any]:
+            return [values[key] for key, _, kind in axes if kind == SPATIAL]
+
+        def store(values: dict[Hashable, Any]) -> Any:
+            part = [values[key] for key, _, kind in self._sum_axes() if kind == SPATIAL]
+            added = tirx.BufferLoad(total, at(values)) + tirx.BufferLoad(partial, part)
+            return tirx.BufferStore(total, added, at(values))
+
+        def init(values: dict[Hashable, Any]) -> Any:
+            return tirx.BufferStore(total, tirx.const(0, total.dtype), at(values))
+
+        return nest(self.total, axes, store, init=init)
+
     def _copy_nest(self, total: Any) -> Any:
         from tvm import tirx
 
@@ -350,7 +429,7 @@ class Rewriter:
 
         def store(values: dict[Hashable, Any]) -> Any:
             indices = []
-            for key, _, kind in self._sum_axes():
+            for key, _, kind in self._total_axes():
                 if kind == REDUCTION:
                     continue
                 var, part = key if isinstance(key, tuple) else (key, "")
@@ -372,10 +451,10 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     The tile is the one that the contraction's block is annotated with (see `advise`), else the
     best guess.
 
-    The loop nest of a dense layer of 128 rows, 768 inputs, 3072 outputs, on 256-bit vectors:
+    The loop nest of a dense layer of 128 rows, 256 inputs, 3072 outputs, on 256-bit vectors:
 
         for i0 in serial(128):
-            for i1 in serial(768):
+            for i1 in serial(256):
                 for i2 in serial(24):
                     matmul_pack: matmul_pack <- param_0
         for i0_i1_fused in parallel(4096):
@@ -383,9 +462,9 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
                 for i4_0_init in unrolled(3):
                     for i4_1_init in vectorized(8):
                         matmul_tile_init: matmul_tile <- constant
-            for part in serial(4):
-                for line in unrolled(9):
-                for step in serial(24):
+            for part in serial(1):
+                for line in unrolled(12):
+                for step in serial(32):
                     for i2_1 in unrolled(8):
                         for i3 in unrolled(4):
                             for i4_0 in unrolled(3):
@@ -409,7 +488,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     block = block_of(found, chosen, choice, cpu)
     written = Rewriter(func, found, chosen, choice, block, products)
     schedule = tvm.s_tir.Schedule(written.func)
-    total = schedule.get_sblock(written.sum)
+    total = schedule.get_sblock(written.total)
 
     # Phase 2. Inline what comes before the sum, and what is fused after it.
     try:
@@ -418,15 +497,13 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
         raise NotApplicable("TVM cannot inline what is fused with tiles") from None
 
     # Phase 3. Nest the loops: over panels, over their other tiles, over the sum, within a tile.
-    work = iterations(schedule, schedule.get_loops(total))
+    work = iterations(schedule, schedule.get_loops(schedule.get_sblock(written.sum)))
     if work is not None and products:
         work *= products.work
     panels, others, sums, tile = _nest_loops(schedule, total, written, cpu)
 
     # Phase 4. Keep the tile's sums in registers.
-    if not products:
-        _unroll_tile(schedule, tile, cpu.lanes(found.block.body.buffer.dtype))
-        sums = _unroll_sum(schedule, sums, choice.unroll)
+    starts = [] if products else _keep_in_registers(schedule, total, written, sums, tile, cpu)
 
     # Phase 5. Write a tile back through what is fused.
     for block in epilogue:
@@ -450,7 +527,8 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     if products:
         schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", asking())
         return tvm.s_tir.Schedule(configured(schedule.mod["main"], products, written.sum))
-    schedule.decompose_reduction(total, sums[0])
+    for block, loop in starts:
+        schedule.decompose_reduction(block, loop)
     if wrapper := wrapper_of(found):
         schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", wrapper)
 
@@ -463,6 +541,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
         written.pack,
         panel_axes=written.panel_axes,
         row_tiles=written.row_tiles,
+        part_axes=written.part_axes,
         block=written.block,
         cache_bytes=cpu.cache_bytes,
     )
@@ -481,7 +560,7 @@ def _nest_loops(
     if not panels:  # one panel: there has to be a loop to compute it in
         loops = [schedule.add_unit_loop(loops[0] if loops else total), *loops]
         around, panels = around + 1, 1
-    within = around + len(written.found.reduced)
+    within = around + len(written.parts or written.found.reduced)
     outside, sums, tile = loops[:around], loops[around:within], loops[within:]
     choice = written.choice
     if written.block:
@@ -518,6 +597,31 @@ def _rows_outside(schedule: Any, loops: list[Any], tiles: int) -> tuple[list[Any
             loops, extent = [*loops, blocks], tiles
         inner, tiles = [loop, *inner], tiles // extent
     return loops, inner
+
+
+def _keep_in_registers(
+    schedule: Any, total: Any, written: Rewriter, sums: list[Any], tile: list[Any], cpu: Cpu
+) -> list[tuple[Any, Any]]:
+    """Write out the sums of a tile, or of each part of them; where each block begins at 0.
+
+    Args:
+        schedule: of the function in tiles.
+        total: its block that sums, or adds the parts.
+        written: that function.
+        sums, tile: loops of `total`: over what it adds, and within a tile.
+        cpu: the processor.
+    """
+    lanes = cpu.lanes(written.found.block.body.buffer.dtype)
+    unroll = written.choice.unroll
+    _unroll_tile(schedule, tile, lanes)
+    if not written.parts:
+        return [(total, _unroll_sum(schedule, sums, unroll)[0])]
+    part = schedule.get_sblock(written.sum)
+    schedule.compute_at(part, sums[-1])
+    steps, within = written.inside
+    loops = schedule.get_loops(part)[-steps - within :]
+    _unroll_tile(schedule, loops[steps:], lanes)
+    return [(total, sums[0]), (part, _unroll_sum(schedule, loops[:steps], unroll)[0])]
 
 
 def _unroll_tile(schedule: Any, loops: list[Any], lanes: int) -> None:
@@ -631,6 +735,7 @@ def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[An
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     names = [str(schedule.get(each).name_hint) for each in blocks]
     here = names.index(written.sum)
+    last = names.index(written.total)
     alone = []
     for name, block in zip(names[:here], blocks[:here], strict=True):
         readers = {str(schedule.get(each).name_hint) for each in schedule.get_consumers(block)}
@@ -639,7 +744,7 @@ def _inline_around(schedule: Any, written: Rewriter) -> tuple[list[Any], list[An
             alone.append(block)
         elif name != written.pack:
             schedule.compute_inline(block)
-    return alone, *inline_epilogue(schedule, blocks[here + 1 :])
+    return alone, *inline_epilogue(schedule, blocks[last + 1 :])
 
 
 def can_prepack(schedule: Any, block: str) -> bool:
