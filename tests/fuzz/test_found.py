@@ -201,6 +201,36 @@ _RULES = {
         ("weights((6, 8, 3), 'float32', 0)", "weights((24,), 'float32', 1)"),
         x0="rare((2, 6, 16), 'float32', 5, 'infinite')",
     ),
+    # TVM takes the extents of a scatter's index for the tensor's.
+    **{
+        f"{name} by a shorter index": graph(
+            f"x0.{call}", ("values((3, 4, 6), 'float32', 1)",), x0="values((5, 5, 7), 'float32', 0)"
+        )
+        for name, call in {
+            "added": "scatter_add(2, torch.arange(48).reshape(3, 4, 4) % 7, self.c0)",
+            "written": "scatter(1, torch.arange(12).reshape(3, 1, 4) % 5, self.c0)",
+            "filled": "scatter(0, torch.arange(2).reshape(1, 2, 1), 2.5)",
+            "largest": "scatter_reduce(-1, torch.arange(60).reshape(5, 3, 4) % 7, "
+            "self.c0.repeat(2, 1, 1), 'amax', include_self=False)",
+            "none": "scatter_add(0, torch.zeros(3, 0, 4, dtype=torch.long), self.c0)",
+        }.items()
+    },
+    # PyTorch has three kernels for these, of which one looks at the extents before the factor.
+    **{
+        f"nearest by {factors}{' of ' if order else ''}{order}": graph(
+            f"F.interpolate(x0{order and f'.to(memory_format=torch.{order})'}, "
+            f"scale_factor={factors})",
+            x0=f"values({shape}, 'float32', 0)",
+        )
+        for factors, shape, order in (
+            ((1.4, 0.7), (3, 1, 2, 3), ""),
+            ((2.1, 1.1), (2, 5, 5, 7), ""),
+            ((2.01, 2.01), (2, 5, 50, 70), ""),
+            ((2.01, 2.01), (2, 5, 50, 70), "channels_last"),
+            ((2.1, 1.1, 1.1), (2, 5, 5, 7, 5), "channels_last_3d"),
+            ((2.1, 1.1, 1.1), (2, 5, 5, 7, 5), ""),
+        )
+    },
     "any of nothing": graph("x0.any(0)", x0="values((0, 3), 'float32', 0)"),
     # Each vector of channels needed a box of all of them, whose elements TVM could not address.
     "scaled tokens": Graph(
@@ -311,6 +341,8 @@ _CLASSIC = {
     "bags without a row": "F.embedding_bag(n[:, :4] & 1, x[:2], mode='mean', padding_idx=1)",
     "largest of bags": "F.embedding_bag(n[0, :6] & 1, x[:2], torch.tensor([0, 2, 4]), mode='max', "
     "padding_idx=0)",
+    "added by a shorter index": "x.scatter_add(0, n[:2, :5].abs() % 3, x[:, 3:9])",
+    "added of a longer source": "x.scatter_add(1, n[:, :5].abs() % 33, x[:, 3:9])",
     "nearest by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5)",
     "bilinear by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5, mode='bilinear')",
     "gelu by tanh": "F.gelu(x * 4, approximate='tanh')",

@@ -92,6 +92,10 @@ _FOUND = {
         "F.scaled_dot_product_attention(x0, x0 * 0.5, x0)",
         (1, 1, 7),
     ),
+    "added by a shorter index": (
+        "x0.repeat(1, 5).scatter_add(1, torch.arange(12).reshape(3, 4) % 5, torch.ones(3, 4))",
+        (7, 1),
+    ),
     "pixels of fewer rows": ("F.pixel_shuffle(x0[:, :, 1:].repeat(2, 64, 1, 10), 2)", (1, 1, 7, 1)),
     "edges from the other side": ("F.pad(x0, (2, 1), mode='circular')", (1, 7)),
     "averages that begin before an axis": ("F.avg_pool1d(x0, 4, 3, 1, ceil_mode=True)", (1, 7)),

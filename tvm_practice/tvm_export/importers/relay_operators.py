@@ -14,6 +14,9 @@ from tvm_practice.tvm_export.importers.decompositions import decompositions, spe
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import refuse_effects, refuse_random
 
+# Relay has them for an index as long as the tensor and the source, see `relay_arguments`.
+_MENDED = frozenset({"scatter.src", "scatter_add.default", "scatter_reduce.two"})
+
 
 def in_known_operators(model: Any, example: Sequence[Any], known: frozenset[str]) -> Any:
     """A module that computes the same, of fewer kinds of operators.
@@ -48,7 +51,8 @@ def _table(known: frozenset[str]) -> dict[Any, Any]:
         **{
             operator: rule
             for operator, rule in rules.items()
-            if operator.__name__ not in kept and operator not in long
+            if operator.__name__ in _MENDED
+            or (operator.__name__ not in kept and operator not in long)
         },
         torch.ops.prims.convert_element_type.default: lambda x, dtype: x.to(dtype),
     }

@@ -53,6 +53,24 @@ def _scaled(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]
     return [one, other * by, 1]
 
 
+def _of_one_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::scatter(input, dim, index, source, …)`, which Relay has for an index of all of them.
+
+    One that is shorter is left to PyTorch's operators, see `relay_operators`.
+    """
+    from tvm import relay
+
+    x, index, source = shape_of(inputs[0]), shape_of(inputs[2]), inputs[3]
+    if len(index) == len(x) > 0:
+        axis = int(inputs[1]) % len(x)
+        beside = [size for place, size in enumerate(x) if place != axis]
+        reached = [size for place, size in enumerate(index) if place != axis]
+        whole = not isinstance(source, relay.Expr) or shape_of(source) in (index, ())
+        if beside != reached or not whole:
+            raise Refused(f"{operator} by an index shorter than the tensor or the source")
+    return inputs
+
+
 def _without_divisor(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
     """`aten::avg_pool2d(input, kernel, stride, padding, ceil, count_include_pad, divisor)`."""
     if inputs[6] is not None:
@@ -195,6 +213,7 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
         )
         for axes in (1, 2, 3)
     },
+    **{f"aten::{name}": _of_one_size for name in ("scatter", "scatter_add", "scatter_reduce")},
     "aten::slice": _within,
     "aten::unflatten": _of_known_sizes,
     "aten::upsample_nearest2d": _by_size,

@@ -18,6 +18,8 @@ def rules() -> dict[Any, Rule]:
         **{each.default: _interpolated for each in linear},
         **{each.vec: _interpolated_by for each in linear},
         aten.upsample_bicubic2d.vec: _cubic_by,
+        aten.upsample_nearest2d.vec: functools.partial(_nearest_by, aten.upsample_nearest2d.vec),
+        aten.upsample_nearest3d.vec: functools.partial(_nearest_by, aten.upsample_nearest3d.vec),
         aten._upsample_bilinear2d_aa.default: functools.partial(_filtered, _triangle, 1.0),
         aten._upsample_bicubic2d_aa.default: functools.partial(_filtered, _cubic, 2.0),
         aten.grid_sampler_3d.default: _sampled,
@@ -44,6 +46,30 @@ def _cubic_by(
         return NotImplemented
     operator = torch.ops.aten.upsample_bicubic2d.vec
     return operator(x, _sizes(x.shape[2:], factors), align_corners, None)
+
+
+def _nearest_by(
+    operator: Any, x: Any, size: Sequence[int] | None, factors: Sequence[float] | None
+) -> Any:
+    """Nearest neighbours by factors, as PyTorch's kernel for small images or channels innermost.
+
+    That kernel keeps an axis whose extent stays, and repeats twice where it doubles, whatever the
+    factor; PyTorch's others and its rule go by the factor. See ATen's UpSampleKernel.cpp.
+    """
+    import torch
+
+    if size is not None or factors is None or not all(isinstance(each, int) for each in x.shape):
+        return NotImplemented
+    sizes = _sizes(x.shape[2:], factors)
+    layout = torch.channels_last if x.ndim == 4 else torch.channels_last_3d
+    innermost = x.shape[1] > 3 and x.is_contiguous(memory_format=layout)
+    if not innermost and (x.ndim != 4 or sum(sizes) > 128):
+        return NotImplemented
+    whole = [
+        float(after // before) if after in (before, 2 * before) else by
+        for before, after, by in zip(x.shape[2:], sizes, factors, strict=True)
+    ]
+    return NotImplemented if whole == list(factors) else operator(x, None, whole)
 
 
 def _sizes(extents: Sequence[int], factors: Sequence[float]) -> list[int]:

@@ -1,5 +1,6 @@
 """Indexing: gathers and scatters along one axis are what the frontend converts rightly."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,12 +24,17 @@ def rules() -> dict[Any, Rule]:
         aten._unsafe_index_put.default: _index_put,
         aten.index_select.default: _index_select,
         aten.gather.default: _gather,
-        aten.scatter.src: _scatter,
+        **{
+            operator: functools.partial(_where_reached, operator, rule)
+            for operator, rule in (
+                (aten.scatter.src, _scatter),
+                (aten.scatter_add.default, _scatter_add),
+                (aten.scatter_reduce.two, _scatter_reduce),
+            )
+        },
         aten.scatter.value: _scatter_value,
         aten.scatter.reduce: _scatter_reduced,
         aten.scatter.value_reduce: _scatter_value_reduced,
-        aten.scatter_add.default: _scatter_add,
-        aten.scatter_reduce.two: _scatter_reduce,
         aten.index_reduce.default: _index_reduce,
         aten.put.default: _put,
         aten.as_strided.default: _as_strided,
@@ -290,6 +296,28 @@ def _fitted(index: Any, source: Any) -> Any:
         if source.shape[axis] != extent:
             source = source.narrow(axis, 0, extent)
     return source
+
+
+def _where_reached(
+    operator: Any, rule: Rule, x: Any, dim: int, index: Any, source: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A scatter's rule; where the index is shorter along another axis, of what it reaches.
+
+    TVM takes the index's extents for the tensor's.
+    """
+    import torch
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    others = range(x.ndim) if index.ndim == x.ndim else ()
+    for axis in others:
+        reach, extent = index.shape[axis], x.shape[axis]
+        if axis != dim % x.ndim and not statically_known_true(reach == extent):
+            part = operator(x.narrow(axis, 0, reach), dim, index, source, *args, **kwargs)
+            after = x.ndim - 1 - axis
+            whole = torch.constant_pad_nd(part, [0, 0] * after + [0, extent - reach])
+            place = torch.arange(extent, device=x.device).reshape(-1, *[1] * after)
+            return torch.where(place < reach, whole, x)
+    return rule(x, dim, index, source, *args, **kwargs)
 
 
 def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
