@@ -342,6 +342,7 @@ _CLASSIC = {
     "largest of bags": "F.embedding_bag(n[0, :6] & 1, x[:2], torch.tensor([0, 2, 4]), mode='max', "
     "padding_idx=0)",
     "added by a shorter index": "x.scatter_add(0, n[:2, :5].abs() % 3, x[:, 3:9])",
+    "place after a rounding": "(x * 3).round().argmin(1)",
     "added of a longer source": "x.scatter_add(1, n[:, :5].abs() % 33, x[:, 3:9])",
     "nearest by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5)",
     "bilinear by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5, mode='bilinear')",

@@ -45,6 +45,9 @@ def ordered(data: Any, dtype: str, *, unknown: int = 1) -> Any:
         return data
     wide, whole, most = _wide(dtype)
     infinity = 0x7FF << 52 if wide == "float64" else 0xFF << 23
+    # What comes before is named several times below, and repeated as often if it is fused: TVM took
+    # a minute for a rounding.
+    data = relay.annotation.stop_fusion(data)
     bits = relay.reinterpret(relay.cast(data, wide), whole)
     size = relay.bitwise_and(bits, relay.const(most, whole))
     signed = relay.where(relay.less(bits, relay.const(0, whole)), -size, size)
