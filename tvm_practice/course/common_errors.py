@@ -201,6 +201,24 @@ _TENSOR_EXPRESSIONS = (
         _expressions('te.reduce_axis(64, name="k")', 'te.reduce_axis((0, 64), name="k")'),
     ),
     CommonError(
+        "one reduce axis in two stages",
+        r"Check failed: \(!out_dom_map->count\(this->reduce_axis",
+        "A reduce axis is a loop of one stage. Classic TVM cannot schedule two stages that share "
+        "one.",
+        "a te.reduce_axis for each reduction, even where both have the same extent",
+        (
+            _classic(
+                'low = te.compute((64,), lambda i: te.min(A[i, k], axis=k), name="low")\n'
+                'Y = te.compute((64,), lambda i: te.max(A[i, k] - low[i], axis=k), name="Y")\n'
+                "tvm.lower(te.create_schedule(Y.op), [A, Y])",
+                'low = te.compute((64,), lambda i: te.min(A[i, k], axis=k), name="low")\n'
+                'r = te.reduce_axis((0, 64), name="r")\n'
+                'Y = te.compute((64,), lambda i: te.max(A[i, r] - low[i], axis=r), name="Y")\n'
+                "tvm.lower(te.create_schedule(Y.op), [A, Y])",
+            ),
+        ),
+    ),
+    CommonError(
         "an assignment to an element",
         r"'Tensor' object does not support item assignment",
         "A tensor expression is declared once, by a formula; nothing can be assigned to its "

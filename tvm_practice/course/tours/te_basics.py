@@ -15,7 +15,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
     """Lower each expression on the active engine, show its loops, and run it.
 
     Returns:
-        {name: {"shape": the output's}} of the functions that are written.
+        {name: {"shape": the output's}} of the functions that are written and run.
     """
     from tvm_practice.course.lowering import build_expression, lower_expression
     from tvm_practice.viz.loop_nest import loop_nest, print_nest
@@ -26,10 +26,11 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
         expression = steps.attempt(name, *arguments)
         if expression is None:
             continue
-        print_nest(f"{name}{arguments}", loop_nest(lower_expression(expression)))
-        output = build_expression(expression)(*_random_inputs(expression))
-        print(f"{name} ran: output {output.shape}, mean {output.mean():.4f}")
-        shown[name] = {"shape": list(output.shape)}
+        with steps.blaming(name):
+            print_nest(f"{name}{arguments}", loop_nest(lower_expression(expression)))
+            output = build_expression(expression)(*_random_inputs(expression))
+            print(f"{name} ran: output {output.shape}, mean {output.mean():.4f}")
+            shown[name] = {"shape": list(output.shape)}
     return shown
 
 
