@@ -82,7 +82,7 @@ def test_autotvms_model_sees_the_knobs_and_not_the_loops(classic: engines.Sessio
 
 
 def test_six_rounds_are_needed_for_an_interval() -> None:
-    """docs/icd.md: `pipeline.rounds` is at least 6; docs/guides/evaluation.md."""
+    """docs/icd.md: `pipeline.rounds` is at least 6; docs/guides/evaluation.md; phase 3's page."""
     rng = np.random.default_rng(0)
 
     def coverage(rounds: int) -> float:

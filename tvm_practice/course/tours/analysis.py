@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import cell, say
+from tvm_practice.measure import MIN_ROUNDS
 
 if TYPE_CHECKING:
     from tvm_practice.course.tours.products import Product
@@ -20,14 +21,14 @@ class Analysis:
         steps: phase 3's.
         first_calls: its worked example.
         seconds: how long each way of measuring one thing takes, about.
-        rounds: of a comparison, at most.
+        rounds: of a comparison, at most; never fewer than an interval needs.
     """
 
     def __init__(self, steps: Steps, quick: bool):
         self.steps = steps
         self.first_calls: Callable[[Run, int], list[float]] = steps.chapter.first_calls
         self.seconds = 1.0 if quick else 1.5
-        self.rounds = 5 if quick else 9
+        self.rounds = MIN_ROUNDS if quick else 9
 
     def step(
         self, name: str, *arguments: Any, read: Callable[[Any], Any] | None = None, **options: Any
@@ -97,7 +98,7 @@ class Analysis:
         if longer > 1:
             return None
         number = calls_per_sample(shorter)
-        rounds = _between(3, int(self.seconds / (2 * number * longer)), self.rounds)
+        rounds = _between(MIN_ROUNDS, int(self.seconds / (2 * number * longer)), self.rounds)
         ratio: Interval | None = self.step(
             "compare_interleaved",
             _repeated(first, number),

@@ -280,8 +280,14 @@ def _show_roofline(steps: Steps, quick: bool) -> str:
     from tvm_practice.course.tours.matmuls import matmul_roofline
     from tvm_practice.viz.drawing import standalone
 
-    study = matmul_roofline(256 if quick else _beyond_the_second_cache(), seconds=2 if quick else 5)
+    beyond = _beyond_the_second_cache()
+    study = matmul_roofline(256 if quick else beyond, seconds=2 if quick else 5)
     _print_roofline(study)
+    if study["size"] < beyond:
+        say(
+            f"At {study['size']}, B fits the second cache, so reading it again moves no bytes from "
+            f"beyond. Without --quick the size is {beyond}, where it does not fit."
+        )
     file = steps.folder / "roofline.json"
     file.write_text(json.dumps(study))
     picture = steps.folder / "roofline.svg"
