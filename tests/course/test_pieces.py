@@ -39,6 +39,11 @@ def test_a_word_is_shown_as_code_only() -> None:
     assert not Piece("name", "tvm.te.max").is_shown("max(a, b) of Python")
     assert Piece("name", "tvm.te.max").is_shown("te.max(a, b)")
     assert Piece("name", "tvm.IRModule").is_shown("an IRModule")
+    assert not Piece("option", "max").is_shown("Python's `max`, and te.max(a, b)")
+    assert not Piece("option", "s_tir").is_shown("tvm.s_tir.Schedule")
+    for text in ("Dim(name, max=64)", "Dim(name, min, max)"):
+        assert Piece("option", "max").is_shown(text)
+    assert Piece("option", "max_workers").is_shown("max_workers limits the trials")
 
 
 def test_a_later_chapter_or_exercise_shows_nothing_to_an_earlier_one() -> None:

@@ -53,6 +53,10 @@ class Piece:
     def is_shown(self, text: str) -> bool:
         """Whether `text` has it as code: a bare English word does not count."""
         parent, _, last = self.text.rpartition(".")
+        if self.kind == "option":
+            # Given a value, named in a call's list, or a word that is no English and no path's.
+            word = rf"|(?<![./])\b{last}\b(?![./])" if _is_peculiar(last) else ""
+            return bool(re.search(rf"\b{last}=|\w\([^()]*, {last}\b{word}", text))
         if _is_peculiar(last) and re.search(rf"\b{last}\b", text):
             return True
         if self.kind == "name":
@@ -60,9 +64,7 @@ class Piece:
             # A long name is shown by a call of it, too; `max(a, b)` may be Python's.
             called = rf"|\b{last}\(" if len(last) > 6 else ""
             return bool(re.search(qualified + called, text))
-        if self.kind == "method":
-            return bool(re.search(rf"\.{last}\b|\b{last}\(|`{last}`", text))
-        return bool(re.search(rf"\b{last}=|`{last}`", text))
+        return bool(re.search(rf"\.{last}\b|\b{last}\(|`{last}`", text))
 
 
 def _is_peculiar(word: str) -> bool:

@@ -18,6 +18,8 @@ Current TVM provides:
                                         schedule.get_producers(block) are the copies that it makes
     torch.export.Dim("n", min=1, max=64)
                                         an extent of an exported program that may vary
+    torch.export.export(model, tensors, dynamic_shapes=({0: dim}, {}))
+                                        for each tensor, its axes with such an extent
 
 At each call the virtual machine takes n from the first tensor that has it, checks the others
 against it, computes every shape that depends on it, and passes it to the kernels that need it.

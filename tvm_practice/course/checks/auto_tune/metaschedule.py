@@ -55,12 +55,13 @@ def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
         "It is phase 2's schedule with other numbers: each factor of a split is drawn, not "
         "written. Which loops should the search be free to split, and into how many?",
         "schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=64) gives `n` factors for "
-        "schedule.split(loop, factors). Split i and j by sampled factors, reorder, "
-        "parallel(fuse(the outer loops)), and vectorize the innermost. More loops make a larger "
-        "space: three factors for i and j, two for k.",
-        "The search replays your calls with other samples, so the number of calls must not "
-        "depend on them: pass preserve_unit_loops=True to compute_at and reverse_compute_at, or "
-        "TVM drops loops of one iteration and get_loops returns fewer of them.",
+        "schedule.split. More loops make a larger space: three factors for i and j, two for k. The "
+        "search replays your calls with other samples, so their number must not depend on them: "
+        "pass preserve_unit_loops=True to compute_at and reverse_compute_at, or TVM drops loops "
+        "of one iteration and get_loops returns fewer of them.",
+        "i_outer, i_inner = schedule.split(i, schedule.sample_perfect_tile(i, n=2, "
+        "max_innermost_factor=64)), and j likewise. Then reorder as in phase 2, "
+        "parallel(fuse(i_outer, j_outer)), and vectorize(j_inner).",
     ),
     looks_like="""
         for i_0_j_0_fused in parallel(2):

@@ -60,11 +60,12 @@ def _network(width: int, features: int) -> Any:
         "torch.export has an object for a named extent, and takes one for each axis that may "
         "vary. How do you declare that two axes have the same extent?",
         "torch.export.Dim(name, min=1, max=bound), one object for each name; dynamic_shapes has a "
-        "{axis: Dim} for each argument. "
-        "torch.export.export(model, tensors, dynamic_shapes=shapes), then from_exported_program("
-        "exported, unwrap_unit_return_tuple=True).",
-        "Before it: where tensor.shape[axis] == 1 for an axis that may vary, "
-        "tensor.repeat_interleave(2, dim=axis).",
+        "{axis: Dim} for each tensor. An extent of 1 would become a constant: where "
+        "tensor.shape[axis] == 1 for an axis that may vary, tensor.repeat_interleave(2, dim=axis) "
+        "goes in the tensor's place.",
+        "shapes = tuple({axis: dims[name] for axis, name in named.items()} for named in axes); "
+        "exported = torch.export.export(model, tuple(tensors), dynamic_shapes=shapes); return "
+        "from_exported_program(exported, unwrap_unit_return_tuple=True).",
     ),
     looks_like="""
         x (batch, length, 4), scale (batch, 3) -> (batch, length, 3)
