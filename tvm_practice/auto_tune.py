@@ -14,9 +14,10 @@ in how they propose the next one:
     MetaSchedule  current   either: MetaSchedule derives it from the expression, or your own
                             function makes it, with samples in place of decisions
 
-All three train a model (XGBoost) on their measurements and measure only the candidates that it
-ranks highest. Ansor's and MetaSchedule's models see features of the loops, AutoTVM's sees the
-values of the knobs. A trial takes a compilation and a run; a prediction takes microseconds.
+All three train a model (boosted decision trees, by XGBoost) on their measurements and measure only
+the candidates that it ranks highest. Ansor's and MetaSchedule's models see features of the loops,
+AutoTVM's sees the values of the knobs. A trial takes a compilation and a run; a prediction takes
+microseconds.
 
 The pieces of AutoTVM, `from tvm import autotvm`:
 
