@@ -145,7 +145,7 @@ def run(
         report["models"][name] = export(name, console, steps=steps, trials=trials, out=out)
         report["seconds"][name] = time.perf_counter() - before
         _write(report, out)
-    titles = {name: f"{_TITLES[name]} ({trials} trials a tuner)" for name in models}
+    titles = {name: f"{_TITLES[name]} ({trials} trials per tuner)" for name in models}
     _print_models(report, titles, console)
     report["seconds"]["total"] = time.perf_counter() - started
     _write(report, out)

@@ -60,9 +60,9 @@ def test_the_page_has_the_exercises_and_the_models(tmp_path: Any) -> None:
         "exercises": {"te_basics.matmul": "passed", "te_basics.conv2d": "todo"},
         "models": {"mlp": LANES}, "failures": ["mlp, Relay, Ansor: why"],
     }  # fmt: skip
-    page = write_page(report, tmp_path, titles={"mlp": "MLP (64 trials a tuner)"})
+    page = write_page(report, tmp_path, titles={"mlp": "MLP (64 trials per tuner)"})
     text = page.read_text(encoding="utf-8")
-    for shown in ("MLP (64 trials a tuner)", "0.500 (0.400–0.600)", "your functions", "1 failed"):
+    for shown in ("MLP (64 trials per tuner)", "0.500 (0.400–0.600)", "your functions", "1 failed"):
         assert shown in text, shown
 
 

@@ -40,7 +40,7 @@ def plain_name(name: str) -> str:
 def profile_operators(runner: Any, *, runs: int = 10) -> list[OperatorTime]:
     """Time every function that current TVM's virtual machine calls; those with most time first.
 
-    The machine calls back before and after each, which takes a few microseconds a call: compare
+    The machine calls back before and after each, which takes a few microseconds per call: compare
     shares, and take the time of the whole from a run without a profile.
 
     Args:

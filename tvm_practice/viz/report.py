@@ -276,7 +276,7 @@ def tuning_section(lanes: Sequence[Mapping[str, Any]]) -> Section | None:
         Block(
             "picture",
             svg=best_svg(histories, flop=flop, title="Best so far", levels=levels),
-            caption=f"The best schedule so far of a {size}³ matmul, {trials} trials a tuner, by "
+            caption=f"The best schedule so far of a {size}³ matmul, {trials} trials per tuner, by "
             "trial and by second. A cross is a trial that failed.",
         ),
         Block(

@@ -9,5 +9,5 @@ def test_a_step_is_praised_only_if_it_is_faster_than_the_one_before() -> None:
     assert explained(gflops, reasons) == [
         "tile: lines.",
         "register_block: registers.",
-        "packed_matmul: no faster than register_block here. Where it is: runs.",
+        "packed_matmul: no faster than register_block here. Where it is faster: runs.",
     ]

@@ -284,8 +284,8 @@ def report(results: Mapping[str, Any], folder: Path) -> None:
     say(
         "\nA hand-written schedule is one point, reasoned out for one processor; a tuner measures "
         "many. It can only find what its space holds: packing A and B, which packed_matmul does, "
-        "is in none of these spaces. And a record is of one size on one processor: change either "
-        "and the trials are paid again."
+        "is in none of these spaces. And a record holds for one size on one processor: change "
+        "either, and you pay for the trials again."
     )
 
 
@@ -382,8 +382,8 @@ def _show_predictions(tuners: Mapping[str, Any], folder: Path) -> None:
     if not found:
         return
     say(
-        "\nDid the cost models know? Each trial as the model of the trials before it ranked it, "
-        "and as it was measured: Kendall's tau, 1 for the same order, 0 for chance."
+        "\nDid the cost models know? The order in which a model of the trials before ranked each "
+        "trial, and the measured order: Kendall's tau, 1 for the same, 0 for chance."
     )
     for name, predictions in found.items():
         tau = rank_correlation(predictions)

@@ -243,7 +243,7 @@ def explained(gflops: Mapping[str, float], reasons: Mapping[str, str]) -> list[s
         if gflops[name] > gflops[before]:
             lines.append(f"{name}: {why}.")
         else:
-            lines.append(f"{name}: no faster than {before} here. Where it is: {why}.")
+            lines.append(f"{name}: no faster than {before} here. Where it is faster: {why}.")
     return lines
 
 

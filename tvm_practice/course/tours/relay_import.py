@@ -174,7 +174,7 @@ def _show_change(name: str, imported: Any, optimized: Any, fused: Any) -> dict[s
 
 def _explain_change(before: "Graph", after: "Graph", kernels: "Graph") -> None:
     say(
-        f"{before.operators.total()} operators became {after.operators.total()}, fused to "
+        f"{before.operators.total()} operators became {after.operators.total()}, fused into "
         f"{len(kernels.calls)} kernels."
     )
     folded = len(before.constant_calls) - len(after.constant_calls)
@@ -199,7 +199,7 @@ def _explain_change(before: "Graph", after: "Graph", kernels: "Graph") -> None:
 
 
 def _verify(steps: Steps, model: Any, example: tuple[Any, ...], runner: Any) -> float | None:
-    """The largest difference to PyTorch; None if it is too large or `verify` is to do.
+    """The largest difference from PyTorch; None if it is too large or `verify` is to do.
 
     The inputs stay set in the runner.
     """
@@ -214,7 +214,7 @@ def _verify(steps: Steps, model: Any, example: tuple[Any, ...], runner: Any) -> 
     )
     if error is not None:
         say(
-            f"Verified: largest difference to PyTorch {error:.1e}, "
+            f"Verified: largest difference from PyTorch {error:.1e}, "
             f"allowed {_TOLERANCE:g} + {_TOLERANCE:g}·|value|."
         )
     return error

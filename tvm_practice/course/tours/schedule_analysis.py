@@ -77,7 +77,7 @@ def _show_first_calls(analysis: Analysis) -> list[float]:
     if taken[0] > 1.2 * usual:
         say(
             f"The first took {cell(taken[0] / usual, 2)} times as long: it started the thread "
-            "pool and touched the memory for the first time. It tells nothing of the others."
+            "pool and touched the memory for the first time. It says nothing about the others."
         )
     return taken
 
@@ -132,7 +132,7 @@ def _beside_torch(analysis: Analysis, sizes: tuple[int, ...], threads: int) -> d
         f"\nThe schedules, numpy and torch on {threads} threads (numpy's BLAS starts as many as it "
         "likes). ms is the median of calls one after the other. The ratio is time over torch's "
         "time, taken in turns: 1 is as fast, 2 takes twice as long. Undecided means that its 95% "
-        "interval holds 1: no significant difference. What takes more than a second has no ratio."
+        "interval holds 1: no significant difference. A call of more than a second has no ratio."
     )
     figures = {}
     for size in sizes:

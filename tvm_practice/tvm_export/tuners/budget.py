@@ -1,6 +1,6 @@
 """How a small budget of trials is spent.
 
-The tuners' defaults are made for a thousand trials a task. With a few dozen they measure all of
+The tuners' defaults are made for a thousand trials per task. With a few dozen they measure all of
 them before their cost model has learned from the first, which makes them random searches.
 """
 

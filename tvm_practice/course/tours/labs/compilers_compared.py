@@ -178,8 +178,8 @@ def _compare(
     size: Any = "quick" if quick else "full"
     rows: dict[str, Any] = {}
     print(
-        "\nlines: of what was written for the workload. first: seconds from the start of\n"
-        "a new process to its first verified result. load: seconds for compiling (and\n"
+        "\nlines: of the code written for the workload. first: seconds from the start of a\n"
+        "new process to its first verified result. load: seconds for compiling (and\n"
         f"tuning, {_TRIALS[quick]} trials) in the process that is timed, which has had the\n"
         "workloads above. / eager: time over PyTorch's, in turns, on the same threads;\n"
         "under 1 is faster. pays: calls after which load has paid for itself."
@@ -246,7 +246,7 @@ def _show_portability(names: Sequence[str]) -> dict[str, Any]:
     """Run the program that tries targets out, framework by framework, and print what it says."""
     from tvm_practice.labs.workloads.portability import family, line
 
-    say("\nFor which targets code is made here. Nothing of it is run.")
+    say("\nThe targets for which code is made here; none of it is run.")
     found: dict[str, Any] = {}
     for name in names:
         command = ["python", "-m", "tvm_practice.labs.workloads.portability", name]

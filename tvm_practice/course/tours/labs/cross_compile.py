@@ -96,7 +96,7 @@ class _Lab:
         return random.standard_normal((2, self.size, self.size), "float32")
 
     def show_targets(self) -> None:
-        print("\nThe machines, and what LLVM may use of each.")
+        print("\nThe machines, and the instructions that LLVM may use on each.")
         table = Table("machine", "triple", "processor, features", "vector", "FMA")
         for machine in self.steps.chapter.MACHINES:
             target, _ = self.ask("target_for", machine)
@@ -115,7 +115,7 @@ class _Lab:
         """The function for each machine: object and assembly files, the innermost loop counted."""
         from tvm_practice.viz.assembly import innermost_loop
 
-        print("\nThe same function for each. 64 sums get a product at every step of k:")
+        print("\nThe same function for each. A step of k adds a product to each of 64 sums:")
         table = Table("machine", "object", "inner loop", "steps", "of it on vectors of float32")
         machines: dict[str, dict[str, Any]] = {}
         for machine, target in self.targets.items():
@@ -147,7 +147,7 @@ class _Lab:
         file = self.steps.folder / f"{_PROGRAM}.c"
         file.write_text(source)
         print()
-        say(f"A C program calls it ({file}); it has no runtime of TVM's.")
+        say(f"A C program calls it ({file}), without TVM's runtime.")
         table = Table("machine", "program", "run by", "largest error")
         results: dict[bytes, list[str]] = {}
         for machine in self.targets:
@@ -215,7 +215,7 @@ class _Lab:
         if len(runs) < 2:
             return {}
         first = next(iter(runs))
-        print("\nThose that this machine can be, in turns, on one thread:")
+        print("\nThose that this machine can run, in turns, on one thread:")
         comparison = compare_interleaved(runs, baseline=first, rounds=30, time_limit=seconds)
         table = number_table("machine", "ms", "GFLOP/s", f"x {first}", "95% interval")
         for name, latency in comparison.latency.items():

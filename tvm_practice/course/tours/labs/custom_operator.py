@@ -98,9 +98,8 @@ class _Study:
             with self.steps.blaming("convert_relax"):
                 runs["kernel"] = self._compiled(module)
                 say(
-                    "As an expression and as a kernel with its schedule the operator is a kernel "
-                    "of its own: only an element-wise operator that follows would be fused with "
-                    "the former, and here a product does."
+                    "Either way, the operator is a kernel of its own here. The expression could be "
+                    "fused with an element-wise operator after it, but a product follows."
                 )
         if "convert_relax" in self.steps.failed:
             module = self._relax(reference.convert_relax(self._kernel))
@@ -244,7 +243,7 @@ class _Study:
             on_device = [tvm.runtime.tensor(each) for each in (a, b, c)]
             function(*on_device)
             error = verify([on_device[-1].numpy()], [a @ b], atol=_TOLERANCE, rtol=_TOLERANCE)
-            print(f"Built and verified: largest difference to numpy {error:.1e}.")
+            print(f"Built and verified: largest difference from numpy {error:.1e}.")
             self.figures["extern"] = self._time(
                 f"{rows}x{inner} by {inner}x{columns}",
                 {
@@ -300,7 +299,7 @@ class _Study:
         arguments = [on_device(each) for each in (*inputs, np.zeros(self.shape, "float32"))]
         function(*arguments)
         error = verify([arguments[-1].numpy()], [want], atol=_TOLERANCE, rtol=_TOLERANCE)
-        print(f"Built and verified: largest difference to PyTorch {error:.1e}.")
+        print(f"Built and verified: largest difference from PyTorch {error:.1e}.")
         return lambda: function(*arguments)
 
     def _verify_model(self, runner: Any) -> None:
@@ -315,7 +314,7 @@ class _Study:
         with torch.inference_mode():
             want = self.model(*self.example).numpy()
         error = verify(runner.outputs(), [want], atol=_TOLERANCE, rtol=_TOLERANCE)
-        print(f"Built and verified: largest difference to PyTorch {error:.1e}.")
+        print(f"Built and verified: largest difference from PyTorch {error:.1e}.")
 
     def _time_model(self, runs: dict[str, Callable[[], Any]]) -> None:
         runs["PyTorch"] = lambda: self.model(*self.example)

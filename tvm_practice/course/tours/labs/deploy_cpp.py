@@ -141,7 +141,7 @@ def _verify(folder: Path, model: Any, example: tuple[Any, ...]) -> bool:
     except (ValueError, RuntimeError) as problem:  # of a learner's export
         print(f"In Python it is not right: {str(problem).splitlines()[-1]}")
         return False
-    print(f"In Python: largest difference to PyTorch {error:.1e}")
+    print(f"In Python: largest difference from PyTorch {error:.1e}")
     return True
 
 

@@ -163,10 +163,11 @@ def _memory(steps: Steps, encoders: _Encoders, fused: Any, symbols: list[str]) -
     readers = {name: _reader(module, symbols) for name, module in plans.items()}
     show(_memory_table(readers, largest))
     say(
-        "Held is what live storages have at most at once: a planned storage lives from its first "
-        "tensor to its last, and with bounds it has the largest shape's size for every shape. Pool "
-        "is what the virtual machine has then taken from the system: it gives a block again for "
-        "the same size only, so without planning each size costs, and without bounds each length."
+        "held: the most that live storages have at once. A planned storage lives from its first "
+        "tensor to its last, and with bounds it has the largest shape's size for every shape. "
+        "pool: the memory that the virtual machine has then taken from the system. It reuses a "
+        "block for the same size only, so without planning it pays for each size, and without "
+        "bounds for each length."
     )
     held = {name: [size for _, size in read(largest).held()] for name, read in readers.items()}
     return {"held": held, "shape": list(largest)}

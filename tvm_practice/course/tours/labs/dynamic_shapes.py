@@ -80,7 +80,7 @@ def _show_added(steps: Steps) -> None:
         run(np.ones((5, 8), "float32"), np.ones((4, 8), "float32"))
     except Exception as error:
         said = str(error).strip().splitlines()[0]
-        say(f"x of 5 rows and y of 4 are refused, for n is one symbol: {said}")
+        say(f"x of 5 rows and y of 4 are refused, because n is one symbol: {said}")
 
 
 def _chain() -> Any:

@@ -173,7 +173,7 @@ class _Kernels:
     """
 
     def __init__(self, steps: Steps, size: int):
-        print(f"\nMatmul of {size}x{size}x{size}: from one thread an element to tensor cores.")
+        print(f"\nMatmul of {size}x{size}x{size}: from one thread per element to tensor cores.")
         self.steps = steps
         self.size = size
         self.schedules: dict[str, Any] = {}
@@ -320,7 +320,7 @@ def _occupancy(
     from tvm_practice.tvm_export.cuda import CudaCompilerError, compiler
 
     print(
-        "\nWarps that a multiprocessor holds of the most it could, and what keeps more out"
+        "\nOccupancy, the share of the possible warps that fit a multiprocessor, and its limit"
         + (":" if compiler() else ".\nNo CUDA compiler is here: registers are not known.")
     )
     if compiler() is None or not kernels:

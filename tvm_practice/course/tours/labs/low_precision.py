@@ -165,7 +165,7 @@ class _Study:
         found = errors_by_bits(own, self.steps.chapter.column_scales)
         say(
             "\nA layer of ResNet-18, 256 to 512 channels, its batch normalization folded. Relative "
-            "error of its product, with inputs and weights in so many bits:"
+            "error of its product, by the bits of inputs and weights:"
         )
         table = number_table("bits", *found)
         for at, bits in enumerate(BITS):
