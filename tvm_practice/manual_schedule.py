@@ -19,8 +19,8 @@ values of every schedule, several times if it is parallel. The primitives of cur
     cache_write(block, 0, "local")  the block writes to a new "local" buffer, one thread's memory;
                                     returns a new block that copies the buffer to the output
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
-    compute_at(block, loop)         moves a producer into a loop of its consumer; with
-                                    preserve_unit_loops=True it keeps loops of one iteration
+    compute_at(block, loop)         moves a producer into a loop of its consumer, the block that
+                                    reads it; preserve_unit_loops=True keeps loops of one iteration
     reverse_compute_at(block, loop) moves a consumer into a loop of its producer; likewise
     decompose_reduction(block, loop)
                                     moves a sum's zeroing to a block of its own just before `loop`;

@@ -6,7 +6,8 @@ Each function changes a schedule's loops from one picture to another, in one to 
     tvm-practice check split_loop    grade it
 
 The stages are small. X is the input, Y the output, and B, where there is one, the stage between
-them. A *block* is a stage's statement; the loops around it are what you change:
+them: B is the *producer*, and Y, which reads it, the *consumer*. A *block* is a stage's statement.
+You change the loops around it:
 
     schedule.get_sblock("Y")         the block of a stage, by name
     schedule.get_loops(block)        the loops around it, outermost first

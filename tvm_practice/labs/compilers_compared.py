@@ -21,9 +21,9 @@ of the elements so far. In a tensor expression such a state is a reduction of a 
 
 The worked example, `normalized`, has a state of three numbers; model `online_softmax` on it.
 
-Fusion. torch.compile and XLA fuse a bias and an activation into the loop after a product without
-being asked, but not into the product itself, which is a library call. A schedule by hand can:
-`fuse_epilogue`.
+Fusion. torch.compile and XLA, JAX's compiler, fuse a bias and an activation into the loop after a
+product without being asked, but not into the product itself, which is a library call. A schedule by
+hand can: `fuse_epilogue`.
 
 The other three functions fill the table: lines of code, time to the first result, and the calls
 after which a compiler pays. The frameworks' files are in tvm_practice/labs/workloads. Write the

@@ -4,7 +4,7 @@ TVM's compiler runs on this machine; its output need not. A target names the mac
 
     {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "mattr": ["+crc"]}
 
-    mtriple   architecture, system and ABI; default: this machine's
+    mtriple   architecture, system and ABI (its calling convention); default: this machine's
     mcpu      the processor, which decides the instructions that LLVM may use; default: the
               architecture's oldest
     mattr     instructions to add (+) or remove (-)
