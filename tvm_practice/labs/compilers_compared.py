@@ -172,7 +172,8 @@ def pays_after(
 
     Returns:
         The smallest number of calls that save at least load_seconds, 0 if load_seconds is not
-        positive; None if the interval does not show that the compiled call is faster.
+        positive. None, whatever load_seconds is, if the interval does not show that the compiled
+        call is faster.
     """
     raise NotImplementedError("None unless ratio's high end is below 1; else round up")
 
