@@ -60,6 +60,10 @@ class _Tuning:
         self.steps.attempt(name, *arguments, **options)
         return self.steps.ran(name)
 
+    def best(self, tuned: str, applied: str, *arguments: Any) -> Any:
+        """Call the step `applied` on what the step `tuned` recorded; None if either is wrong."""
+        return self.steps.attempt(applied, *arguments) if self.steps.ran(tuned) else None
+
     @property
     def a_round(self) -> int:
         """Trials between two updates of a tuner's cost model."""
@@ -155,12 +159,14 @@ def _tune_with_metaschedule(tuning: _Tuning, quick: bool) -> None:
         )
         if database is None:
             break
-        foreseen = prediction.predict_metaschedule(context, work_dir, size=tuning.a_round)
-        tuning.keep(name, work_dir, metaschedule.history(work_dir, started=started), foreseen)
-        _print_code(name, metaschedule.best_code(database, module, target))
-        tuned = tuning.steps.attempt("apply_metaschedule", module, database, target)
+        with tuning.steps.blaming("tune_metaschedule"):
+            foreseen = prediction.predict_metaschedule(context, work_dir, size=tuning.a_round)
+            tuning.keep(name, work_dir, metaschedule.history(work_dir, started=started), foreseen)
+            _print_code(name, metaschedule.best_code(database, module, target))
+        tuned = tuning.best("tune_metaschedule", "apply_metaschedule", module, database, target)
         if tuned is not None:
-            tuning.add(name, "apply_metaschedule", tvm.compile(tuned, target=target)["main"])
+            with tuning.steps.blaming("apply_metaschedule"):
+                tuning.add(name, "apply_metaschedule", tvm.compile(tuned, target=target)["main"])
 
 
 def _matmul_module(size: int) -> Any:
@@ -213,21 +219,27 @@ def _tune_with_autotvm(tuning: _Tuning) -> None:
     print("\nAutoTVM: you write the template, it picks the values of the knobs.")
     with target, autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
         template = tuning.steps.attempt("matmul_template", *sizes)
-    if template is None:  # the tuner can be tried before it is written
-        print("On the reference template, until yours is written.")
-    own = tuning.steps.function("matmul_template")
-    task = autotvm_tuner.make_task(reference_template if template is None else own, sizes, target)
+    task = None
+    if template is not None:
+        with tuning.steps.blaming("matmul_template"):
+            own = tuning.steps.function("matmul_template")
+            task = autotvm_tuner.make_task(own, sizes, target)
+    if task is None:  # the tuner can be tried before the template is written
+        print("On the reference template, until yours works.")
+        task = autotvm_tuner.make_task(reference_template, sizes, target)
     knobs = [f"{name} ({len(knob)})" for name, knob in task.config_space.space_map.items()]
     print(f"{len(task.config_space)} configurations of {', '.join(knobs)}")
     log = tuning.folder / "autotvm.json"
     started = time.time()
     if tuning.done("tune_autotvm", task, trials=tuning.trials, log=str(log)):
-        foreseen = prediction.predict_autotvm(task, log, size=tuning.a_round)
-        tuning.keep("AutoTVM", log, autotvm_tuner.history(log, started=started), foreseen)
-        _print_code("AutoTVM", autotvm_tuner.best_code(task, log))
-        applied = tuning.steps.attempt("apply_autotvm", task, str(log))
+        with tuning.steps.blaming("tune_autotvm"):
+            foreseen = prediction.predict_autotvm(task, log, size=tuning.a_round)
+            tuning.keep("AutoTVM", log, autotvm_tuner.history(log, started=started), foreseen)
+            _print_code("AutoTVM", autotvm_tuner.best_code(task, log))
+        applied = tuning.best("tune_autotvm", "apply_autotvm", task, str(log))
         if applied is not None:
-            tuning.add("AutoTVM", "apply_autotvm", compiled(*applied)["main"])
+            with tuning.steps.blaming("apply_autotvm"):
+                tuning.add("AutoTVM", "apply_autotvm", compiled(*applied)["main"])
 
 
 def _tune_with_ansor(tuning: _Tuning) -> None:
@@ -241,12 +253,14 @@ def _tune_with_ansor(tuning: _Tuning) -> None:
     log = tuning.folder / "ansor.json"
     started = time.time()
     if tuning.done("tune_ansor", [task], [1.0], trials=tuning.trials, log=str(log)):
-        foreseen = prediction.predict_ansor(task, log, size=tuning.a_round)
-        tuning.keep("Ansor", log, ansor.history(log, started=started), foreseen)
-        _print_code("Ansor", ansor.best_code(task, log))
-        applied = tuning.steps.attempt("apply_ansor", task, str(log))
+        with tuning.steps.blaming("tune_ansor"):
+            foreseen = prediction.predict_ansor(task, log, size=tuning.a_round)
+            tuning.keep("Ansor", log, ansor.history(log, started=started), foreseen)
+            _print_code("Ansor", ansor.best_code(task, log))
+        applied = tuning.best("tune_ansor", "apply_ansor", task, str(log))
         if applied is not None:
-            tuning.add("Ansor", "apply_ansor", compiled(*applied)["main"])
+            with tuning.steps.blaming("apply_ansor"):
+                tuning.add("Ansor", "apply_ansor", compiled(*applied)["main"])
 
 
 def _add_tile_classic(tuning: _Tuning) -> None:

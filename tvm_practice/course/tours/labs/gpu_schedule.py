@@ -46,14 +46,17 @@ def _classic_lane(steps: Steps) -> dict[str, Any]:
     tensors = matmul(100, 128, 64)
     schedule = steps.attempt("bind_threads_classic", tensors, *THREADS)
     if steps.ran("bind_threads_classic"):
-        kernels.add("bind_threads_classic", "one thread per element", schedule, tensors)
+        with steps.blaming("bind_threads_classic"):
+            kernels.add("bind_threads_classic", "one thread per element", schedule, tensors)
     tensors = matmul(128, 128, 64)
     tiled = steps.attempt("register_tile_classic", tensors, 4, 32, 8, 4, 8)
     if steps.ran("register_tile_classic"):
-        schedule, local, k_outer = tiled
-        for matrix in tensors[:2]:
-            steps.attempt("stage_shared_classic", schedule, matrix, local, k_outer, 4, 32)
-        if steps.ran("stage_shared_classic"):
+        with steps.blaming("register_tile_classic"):
+            schedule, local, k_outer = tiled
+            for matrix in tensors[:2]:
+                steps.attempt("stage_shared_classic", schedule, matrix, local, k_outer, 4, 32)
+    if steps.ran("register_tile_classic") and steps.ran("stage_shared_classic"):
+        with steps.blaming("stage_shared_classic"):
             what = "tiles in shared memory, sums in registers"
             kernels.add("stage_shared_classic", what, schedule, tensors)
     kernels.print_traffic()
@@ -193,6 +196,10 @@ class _Kernels:
         except ToDo:
             if len(self.steps.todo) + len(self.steps.failed) == unusable:
                 print(f"       {name} needs it too.")
+            return
+        except Exception:
+            with self.steps.blaming(self._calls.about):
+                raise
             return
         print(f"\n{name}: {what}")
         with self.steps.blaming(self._calls.about):
