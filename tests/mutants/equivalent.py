@@ -6,6 +6,7 @@ By exercise: words of the change, as the command prints it, and why it is right 
 _NAME = "the docstring asks for no name there"
 _COPY = "how the copy to C loops is left open"
 _WHERE = "where the partial sums are stored is left open"
+_ORDER = "each callback sees all results, in any order"
 _REPAIR = "another repair, with little enough of the symptom"
 _PROMOTED = "TVM makes a float32 of the integer"
 _SAME_GRAPH = "the same functions come out: there is nothing to fold in between"
@@ -59,9 +60,14 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "auto_tune.tune_ansor": {
         "trials_per_round(trials, len(weights)": "there are as many weights as tasks",
     },
-    "auto_tune.tune_metaschedule": {
-        "measure_callbacks=[measure.callback, *": "each callback sees all results, in any order",
+    "auto_tune.tune_task": {
+        "-> round_size = trials_per_round(trials)": "it counts one task unless told otherwise",
+        "-> options = auto_scheduler.TuningOptions(num_measure_trials=trials, num_measures_per_round"
+        "=round_size, builder=measure.builder, runner=measure.runner, measure_callbacks=[measure.": (
+            _ORDER
+        ),
     },
+    "auto_tune.tune_metaschedule": {"measure_callbacks=[measure.callback, *": _ORDER},
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
     },

@@ -27,15 +27,22 @@ def run_lane(
 
     `passing` are the earlier exercises for which the learner's function is used, see `stack`.
 
-    Returns {"figures": what the lane returned, "todo": [...], "failed": {...}}.
+    Returns {"figures": what the lane returned, "todo": [...], "failed": {...}}, without figures
+    where a result of one of the learner's functions stopped it.
     """
     from tvm_practice.course.stack import stand_on
     from tvm_practice.course.steps import Steps
 
     stand_on(passing)
     steps = Steps(phase, source, folder=Path(folder))
-    figures = _tour(phase).lane(steps, quick=quick)
-    return {"figures": figures or {}, "todo": steps.todo, "failed": steps.failed}
+    figures = {}
+    try:
+        figures["figures"] = _tour(phase).lane(steps, quick=quick) or {}
+    except Exception as error:
+        if source == SOLUTIONS or not steps.returned:
+            raise
+        steps.stop(error)
+    return {**figures, "todo": steps.todo, "failed": steps.failed}
 
 
 def _tour(phase: str) -> ModuleType:

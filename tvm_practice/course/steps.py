@@ -23,6 +23,7 @@ class Steps:
         folder: where the phase's records and plots go.
         todo: names of the functions called so far that are not written yet.
         failed: names of those that raised, with the exception in a line.
+        returned: names of those that returned, the last one last.
     """
 
     def __init__(self, phase: str, source: str, *, folder: Path = Path("runs")):
@@ -31,6 +32,7 @@ class Steps:
         self.folder = folder
         self.todo: list[str] = []
         self.failed: dict[str, str] = {}
+        self.returned: list[str] = []
         # By its name: the course does not import chapters, which import the course.
         self.chapter = importlib.import_module(f"{MINE}.{phase}")
         self._module = importlib.import_module(f"{source}.{phase}")
@@ -49,7 +51,7 @@ class Steps:
     def attempt(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Call the function `name`; None if it is to do or if it raised, which is then said."""
         try:
-            return getattr(self._module, name)(*arguments, **options)
+            result = getattr(self._module, name)(*arguments, **options)
         except NotImplementedError:
             if name not in self.todo:
                 self.todo.append(name)
@@ -65,7 +67,26 @@ class Steps:
             )
             self.fail(name, f"{_in_a_line(error)}{line}")
             self._explain(error)
+        else:
+            if name in self.returned:
+                self.returned.remove(name)
+            self.returned.append(name)
+            return result
         return None
+
+    def stop(self, error: Exception) -> None:
+        """Say that the lane ends with this exception, and name the functions that it used.
+
+        The last one that returned is taken for the wrong one.
+        """
+        with self.blaming(self.returned[-1]):
+            raise error
+        used = ", ".join(self.returned)
+        marker = phase_named(self.phase).marker
+        self._console.print(
+            f"This lane cannot go on. It uses {used}; grade them: pytest -m {marker}",
+            highlight=False,
+        )
 
     def fail(self, name: str, reason: str) -> None:
         """Record, and say, that the function `name` is wrong, though it returned."""

@@ -26,3 +26,16 @@ def test_answers_that_do_nothing_are_named(
         {"module": module, "folder": str(tmp_path)},
     )
     assert wrong <= set(told)
+
+
+def test_a_lane_that_cannot_go_on_names_what_it_used(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told = engines.call(
+        engines.CURRENT,
+        "tests.course.tours.answers_functions:lane_of_a_string",
+        {"folder": str(tmp_path)},
+    )
+    assert set(told["failed"]) == {"import_relax"} and "figures" not in told
+    printed = " ".join(capfd.readouterr().out.split())
+    assert "It uses import_relax; grade them: pytest -m phase4" in printed

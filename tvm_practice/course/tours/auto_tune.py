@@ -61,7 +61,7 @@ class _Tuning:
         return self.steps.ran(name)
 
     def best(self, tuned: str, applied: str, *arguments: Any) -> Any:
-        """Call the step `applied` on what the step `tuned` recorded; None if either is wrong."""
+        """Call the step `applied` on the records of the step `tuned`; None if either is wrong."""
         return self.steps.attempt(applied, *arguments) if self.steps.ran(tuned) else None
 
     @property
