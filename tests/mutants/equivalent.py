@@ -62,10 +62,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "auto_tune.tune_task": {
         "-> round_size = trials_per_round(trials)": "it counts one task unless told otherwise",
-        "-> options = auto_scheduler.TuningOptions(num_measure_trials=trials, num_measures_per_round"
-        "=round_size, builder=measure.builder, runner=measure.runner, measure_callbacks=[measure.": (
-            _ORDER
-        ),
+        "runner=measure.runner, measure_callbacks=[measure.callback, auto_scheduler.": _ORDER,
     },
     "auto_tune.tune_metaschedule": {"measure_callbacks=[measure.callback, *": _ORDER},
     "auto_tune.metaschedule_space": {

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 2."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right_edited
 
 
 @mutant("export_model", message="the weights are not in the library")
@@ -873,4 +873,43 @@ edited(
     "label_of_sixteen_bits",
     {"  return label;": "  return label & 0xffff;"},
     message="the label",
+)
+
+
+edited(
+    "call_on_threads",
+    "the_model_itself_on_one_thread",
+    {
+        "      auto mine = model.Clone();\n": (
+            "      if (threads == 1) {\n"
+            "        auto& mine = const_cast<Model&>(model);\n"
+            "        for (size_t i = next++; i < inputs.size(); i = next++)\n"
+            "          results[i] = mine(inputs[i]);\n"
+            "        return;\n"
+            "      }\n"
+            "      auto mine = model.Clone();\n"
+        )
+    },
+    message="on one thread as well",
+)
+
+
+edited(
+    "export_model",
+    "a_model_of_float32",
+    {"import_relax(model, example)": "import_relax(model.float(), example)"},
+    message="only read",
+)
+
+
+right_edited(
+    "call_on_threads",
+    "clones_made_by_the_caller",
+    {
+        "  auto work = [&] {\n": (
+            "  using Mine = decltype(model.Clone());\n  auto work = [&](Mine mine) {\n"
+        ),
+        "      auto mine = model.Clone();\n": "",
+        "workers.emplace_back(work);": "workers.emplace_back(work, model.Clone());",
+    },
 )
