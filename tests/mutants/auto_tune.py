@@ -1948,3 +1948,11 @@ edited(
     {"A[i, r] * B[r, j]": "A[i, r] * (B[j, r] if k == n else B[r, j])"},
     message="the formula",
 )
+
+
+edited(
+    "metaschedule_space",
+    "rows_of_a_tile_in_parallel",
+    {"schedule.unroll(i_inner)": "schedule.parallel(i_inner)"},
+    message="one parallel loop around each statement",
+)

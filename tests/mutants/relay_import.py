@@ -3727,3 +3727,11 @@ edited(
     {"target=target": "target=tvm.target.Target.current(allow_none=True) or target"},
     message="context and current target the caller has",
 )
+
+
+edited(
+    "optimize_relax",
+    "main_alone",
+    {"return passes(mod)": 'return passes(tvm.IRModule({"main": mod["main"]}))'},
+    message="a function of a converter",
+)

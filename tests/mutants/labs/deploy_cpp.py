@@ -913,3 +913,31 @@ right_edited(
         "workers.emplace_back(work);": "workers.emplace_back(work, model.Clone());",
     },
 )
+
+
+edited(
+    "image_to_label",
+    "large_square_images_transposed",
+    {"[0, 3, 1, 2]": "[0, 3, 1, 2] if height < 64 or height != width else [0, 3, 2, 1]"},
+    message="the probability",
+)
+
+
+edited(
+    "wrap_buffer",
+    "at_most_six_axes",
+    {"= static_cast<int32_t>(shape.size());": "= shape.size() < 6 ? shape.size() : 6;"},
+    message="ndim",
+)
+
+
+edited(
+    "call_on_threads",
+    "one_thread_for_many_inputs",
+    {
+        "std::min<size_t>(threads, inputs.size())": (
+            "std::min<size_t>(threads, inputs.size() < 4096 ? inputs.size() : 1)"
+        )
+    },
+    message="calls at a time",
+)

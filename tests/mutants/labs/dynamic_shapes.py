@@ -1412,3 +1412,18 @@ edited(
     },
     message="an empty mapping replaces the bounds of an import",
 )
+
+
+edited(
+    "plan_memory",
+    "attribute_of_many_symbols_gone",
+    {
+        "    return passes(marked)": (
+            "    planned = passes(marked)\n"
+            "    if bounds is not None and len(bounds) > 2:\n"
+            '        planned["main"] = planned["main"].without_attr("tir_var_upper_bound")\n'
+            "    return planned"
+        )
+    },
+    message="main with the attribute tir_var_upper_bound",
+)

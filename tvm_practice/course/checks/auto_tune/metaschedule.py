@@ -36,7 +36,7 @@ from tvm_practice.course.tuning_logs import committed, draw_seconds, expect_best
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.running import run_relax
-from tvm_practice.viz.loop_nest import format_nest, loop_nest
+from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
 
 
 def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
@@ -109,6 +109,18 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
         wrong,
         "no loop over k is parallel or vectorized: its iterations add to the same elements",
         "the loops that are fused and run in parallel",
+    )
+    nested = [
+        path
+        for nest in nests
+        for path, _ in paths(nest)
+        if sum(loop.kind == "parallel" for loop in path) > 1
+    ]
+    expect_loops(
+        not nested,
+        nested[0] if nested else [],
+        "one parallel loop around each statement: the fused tile loops",
+        "schedule.parallel of a loop inside the tiles, whose threads would start at every step",
     )
     for rows, columns, steps in ((m, n, k), (37, 41, 29)):
         odd = tvm.IRModule({"main": matmul_function(rows, columns, steps)})

@@ -353,7 +353,8 @@ def check_image_to_label(image_to_label: Function) -> None:
     falling, same = np.sort(mean)[::-1], np.full(3, std[0])
     wrapped = image_to_label(mod, tuple(falling.tolist()), tuple(same.tolist()))
     _expect_labels(wrapped, model, falling, same, (height, width))
-    for image in ((width, width), (3 * width, width)):
+    large = int(rng.integers(65, 129))
+    for image in ((width, width), (3 * width, width), (large, large)):
         wrapped = image_to_label(
             _imported(model, _image(*image)), tuple(mean.tolist()), tuple(std.tolist())
         )
@@ -568,7 +569,10 @@ def _listed(name: str, function: Function, arguments: Sequence[int], *words: str
 )
 def check_wrap_buffer(wrap_buffer: Function) -> None:
     rng = fresh_rng()
-    shapes = [[int(each) for each in rng.integers(1, 9, dimensions)] for dimensions in (3, 1, 5, 0)]
+    shapes = [
+        [int(each) for each in rng.integers(1, 9 if dimensions < 6 else 3, dimensions)]
+        for dimensions in (3, 1, 5, 0, int(rng.integers(7, 10)))
+    ]
     for shape, said in zip(shapes, _tried("wrap_buffer", wrap_buffer, *shapes), strict=True):
         _expect_wrapped(shape, said)
 
@@ -667,7 +671,7 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     threads = int(rng.integers(3, 6))
     inputs = 4 * threads + int(rng.integers(1, threads))  # equal shares would leave some out
     failing = int(rng.integers(2, 6))
-    many = int(rng.integers(1100, 1300))
+    many = int(rng.integers(4200, 4400))
     runs = (
         (many, threads, -1), (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
         (0, threads, -1), (5, 1, -1), (inputs, threads, -2), (inputs, threads, -3),
@@ -683,7 +687,8 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         look="threads that are neither joined nor detached, or a thread that waits for ever",
     )
     _expect_thread_results(((said, inputs), (crowd, many), (wide, 93)))
-    _expect_own_instances(said, threads)
+    for each in (said, crowd):
+        _expect_own_instances(each, threads)
     _expect_few_clones(((said, inputs, threads), (few, 2, 2), (none, 0, 0), (single, 5, 1)))
     _expect_exceptions(failing, failed, number, no_clone)
     _expect_exceptions(inputs - 1, late, number, no_clone)

@@ -15,7 +15,7 @@ from tvm_practice.course.checks.relay_import.common import (
     imported_relax,
     run_imported_relax,
 )
-from tvm_practice.course.expect import expect, expect_type, fresh_rng
+from tvm_practice.course.expect import draw_distinct, expect, expect_type, fail, fresh_rng
 from tvm_practice.course.imported_models import (
     attributes_by_name,
     by_pytorch,
@@ -26,6 +26,7 @@ from tvm_practice.course.imported_models import (
     expect_operators,
     given_module,
 )
+from tvm_practice.course.products import matmul_function
 from tvm_practice.engines import CURRENT
 from tvm_practice.viz.graph import format_graph, graph
 
@@ -119,6 +120,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         look="a result that is kept",
     )
     _check_many_operators(optimize_relax)
+    _check_kernel_besides(optimize_relax)
     expect(
         not arguments,
         expected="LegalizeOps of every operator, by TVM's own loops",
@@ -183,6 +185,32 @@ def _many_operators() -> Any:
             result = builder.emit_output(relax.Tuple(results))
         builder.emit_func_output(result)
     return builder.get()
+
+
+def _check_kernel_besides(optimize_relax: Callable[..., Any]) -> None:
+    """A module whose main calls a PrimFunc, as converters of single operators may make it."""
+    from tvm import relax
+
+    m, n, k = draw_distinct(3, range(3, 20))
+    A, B, C = (relax.TensorType(shape, "float32") for shape in ((m, k), (k, n), (m, n)))
+    builder = relax.BlockBuilder()
+    arguments = [relax.Var("A", A), relax.Var("B", B)]
+    with builder.function("main", arguments):
+        with builder.dataflow():
+            kernel = builder.add_func(matmul_function(m, n, k, name="matmul"), "matmul")
+            product = builder.emit(relax.call_tir(kernel, arguments, out_ty=C))
+            result = builder.emit_output(relax.op.nn.relu(product))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    try:
+        optimized = optimize_relax(mod)
+    except Exception as error:
+        raise fail(
+            "a module optimized whose main calls a function of a converter",
+            str(error).strip().splitlines()[-1],
+            "the module that the passes are given: mod, with all of its functions",
+        ) from error
+    _expect_eight(mod, optimized)
 
 
 def _check_many_operators(optimize_relax: Callable[..., Any]) -> None:
