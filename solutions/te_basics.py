@@ -59,8 +59,8 @@ def softmax(rows: int, columns: int) -> list[Any]:
 
     Four stages: "row_max" is a reduction over a row of X, "exponent" is exp(X - row_max), "row_sum"
     is the sum over a row of exponent, and "Y" is exponent / row_sum. Each reduction has a
-    reduce_axis of its own.
-    Without subtracting the maximum, exp of a value above 88.7 is infinite in float32.
+    reduce_axis of its own. Without subtracting the maximum, exp of a value above 88.7 is infinite
+    in float32.
 
     Args:
         rows: independent rows of X.

@@ -8,10 +8,9 @@ that the wrong schedule had: a parallel loop stays parallel, vectors stay vector
 the letter of the cause, "a" to "d".
 
 The symptoms are counted in the loops or by the model of a cache, never timed, so they are the same
-on every machine. Sizes change from check to check, and are those that `hunt` shows or larger: read
-them from the schedule where you need one.
-You get a schedule without any primitive, so you can begin with the lines that `hunt` shows and
-mend them. When all pass, run them together:
+on every machine. Sizes change from check to check and are never smaller than those that `hunt`
+shows: read them from the schedule where you need one. You get a schedule without any primitive, so
+you can begin with the lines that `hunt` shows and mend them. When all pass, run them together:
 
     python -m tvm_practice.bug_hunts
     pytest -m bug_hunts
