@@ -6,6 +6,13 @@ By exercise: words of the change, as the command prints it, and why it is right 
 _NAME = "the docstring asks for no name there"
 _COPY = "how the copy to C loops is left open"
 _WHERE = "where the partial sums are stored is left open"
+_TAG = "TVM takes what follows local for a tag: the buffer is a thread's own"
+_VALUES = "which values a knob has is left open"
+_AS_MANY = "there are as many weights as tasks"
+_VERBOSE = "the docstring asks for no silence"
+_FLOAT32 = "relax.const makes a float32 of it"
+_POOL = "the pool that it is for is replaced by the runner's own"
+_LEVEL = "an implementation is chosen by its level, not by its name"
 _ORDER = "each callback sees all results, in any order"
 _REPAIR = "another repair, with little enough of the symptom"
 _PROMOTED = "TVM makes a float32 of the integer"
@@ -49,22 +56,41 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "LegalizeOps(), relax.transform.FoldConstant(), relax.transform.Annot": _SAME_GRAPH,
         "FuseOps(), relax.transform.FoldConstant(), relax.transform.FuseTIR": _SAME_GRAPH,
     },
+    "relay_import.import_relay": {"strict=True": "the docstring promises nothing of dictionaries"},
     "relay_import.optimize_relay": {
+        "SimplifyInference(), relay.transform.FoldScaleAxis()": _SAME_GRAPH,
+        "FoldConstant(), relay.transform.FoldConstant(), relay.transform.FoldScale": _SAME_GRAPH,
         "Sequential([relay.transform.FoldConstant(), relay.transform.SimplifyInf": _SAME_GRAPH,
     },
-    "auto_tune.matmul_template": {"schedule[C].vectorize(j_inner) -> pass": _COPY},
+    "auto_tune.matmul_template": {
+        "schedule[C].vectorize(j_inner) -> pass": _COPY,
+        "[7, 16, 32, 64, 128]": _VALUES,
+        "[8, 17, 32, 64, 128]": _VALUES,
+        "[1, 2, 4, 5, 8, 12, 16]": _VALUES,
+        "[1, 3, 4, 8]": _VALUES,
+        "'localx'": _TAG,
+    },
     "auto_tune.tune_autotvm": {
+        "callbacks=[measure.callback, ": _ORDER,
+        "plan_size=plan_size(trials), loss_type": "the docstring asks for no features",
+        "num_threads=2": "the docstring asks for no number of threads",
         "feature_type='knob', num_threads": "reg is XGBTuner's loss unless told otherwise",
         "learn_from(tuner, log) -> pass": "the docstring asks for nothing of records made before",
     },
     "auto_tune.tune_ansor": {
-        "trials_per_round(trials, len(weights)": "there are as many weights as tasks",
+        "trials_per_round(trials, len(weights)": _AS_MANY,
+        "measure_callbacks=[measure.callback, ": _ORDER,
     },
     "auto_tune.tune_task": {
         "-> round_size = trials_per_round(trials)": "it counts one task unless told otherwise",
         "runner=measure.runner, measure_callbacks=[measure.callback, auto_scheduler.": _ORDER,
+        "measure.callback], verbose=1)": _VERBOSE,
+        "measure.callback])": _VERBOSE,
     },
-    "auto_tune.tune_metaschedule": {"measure_callbacks=[measure.callback, *": _ORDER},
+    "auto_tune.tune_metaschedule": {
+        "measure_callbacks=[measure.callback, *": _ORDER,
+        "trials_per_round(trials, len(weights)": _AS_MANY,
+    },
     "auto_tune.metaschedule_space": {
         "k_inner, k_outer, i_inner": "the order of the sum's two loops is left open",
     },
@@ -79,6 +105,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "labs.gpu_schedule.tensorize_copies": {
         "(store, 'store'), (load_b, 'load_b')": "each copy is replaced by itself, in any order",
+        "((load_b, 'load_b'), (load_a": "each copy is replaced by itself, in any order",
     },
     "labs.gpu_schedule.register_tile_classic": {
         "reorder(block_i, block_j, thread_i, thread_j, i)": "j is the innermost axis in any case",
@@ -88,27 +115,49 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "-> B = te.placeholder((k, n), 'float16', name='": _NAME,
         "bind_threads_classic([B, B, C], 8, 32)": "only the last of its tensors is scheduled",
     },
-    "labs.deploy_cpp.image_to_label": {"relax.Var('', ": _NAME},
+    "labs.deploy_cpp.image_to_label": {
+        "relax.Var('', ": _NAME,
+        "'classifierx'": _NAME,
+        "/ np.array(std)": _FLOAT32,
+    },
     "labs.cross_compile.compile_object": {
         "write_to_file(path)": "an object file is what is written unless told",
         "write_to_file(path, '')": "the ending of the path tells as much",
     },
     "labs.cross_compile.c_harness": {
         "kTVMFFINone};', *(f'  arguments[": "the result is declared before the arguments are set",
+        "return 0; }', 'int (*__TVMBackendFreeWorkspace)": "two declarations, in either order",
+        """'', '}', 'static void* allocate""": "an empty line before a brace",
+    },
+    "labs.tuning_farm.request_worker": {
+        "create_connection((host, port)).close()": "the operating system ends the attempt, too",
     },
     "labs.tuning_farm.rpc_runner": {
-        "max_workers=session_seconds": "the pool that it is for is replaced by the runner's own",
+        "max_workers=session_seconds": _POOL,
+        "min_repeat_ms=20), max_workers=workers)": _POOL,
+        "min_repeat_ms=20), initializer=": _POOL,
     },
     "labs.custom_operator.register_operator": {
         "'Gated RMS normalization.x'": "the description is for people",
         "registry.register(name)": "the description is for people",
     },
     "labs.custom_operator.give_strategy": {
-        "name=f'{name}')": "an implementation is chosen by its level, not by its name",
+        "name=f'{name}')": _LEVEL,
+        "name=f'{compute}.cpu')": _LEVEL,
+        "name=f'{name}.cpux')": _LEVEL,
+        "func(f'{name}')": "the strategy is found by the operator, not by a name of its own",
         "_strategyx": "the strategy is found by the operator, not by a name of its own",
     },
+    "labs.custom_operator.rms_norm_gate": {"-> c = te.reduce_axis((0, columns)": _NAME},
+    "labs.custom_operator.convert_relax": {"add_func(func, '')": _NAME},
+    "labs.custom_operator.extern_matmul": {"name='Cx'": _NAME},
     "labs.compilers_compared.online_softmax": {
         "te.placeholder((rows, columns), name='')": _NAME,
+        "-> j = te.reduce_axis((0, columns), name='": _NAME,
+        "-> reducer = te.comm_reducer(merge, nothing": _NAME,
+    },
+    "labs.compilers_compared.time_to_first_result": {
+        "if said else ''": "the docstring asks for no words where standard error has none",
     },
     "puzzles.partial_sums": {
         "factor_axis=-1": _WHERE,
@@ -126,7 +175,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "i, k, j = schedule.get_loops(": "the order of the loops in a tile is left open",
     },
     "bug_hunts.false_sharing": {
-        "'localx'": "TVM takes what follows local for a tag: the buffer is a thread's own",
+        "'localx'": _TAG,
     },
     "bug_hunts.column_walk": {
         "i_outer, i_inner = schedule.split(": _REPAIR,
