@@ -505,7 +505,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.compilers_compared.pays_after": {
         "that save at least load_seconds": "one_call_more_than_needed",
         "The smallest number of calls": "rounds_down",
-        "None if the interval does not show": "believes_the_median",
+        "if the interval does not show": "believes_the_median",
     },
     "labs.compilers_compared.online_softmax": {
         "To merge two states, keep the larger maximum, multiply each sum": "merges_elements_only",

@@ -197,7 +197,8 @@ def _check_kernel_besides(optimize_relax: Callable[..., Any]) -> None:
     arguments = [relax.Var("A", A), relax.Var("B", B)]
     with builder.function("main", arguments):
         with builder.dataflow():
-            kernel = builder.add_func(matmul_function(m, n, k, name="matmul"), "matmul")
+            scheduled = matmul_function(m, n, k, name="matmul").with_attr("op_pattern", 8)
+            kernel = builder.add_func(scheduled, "matmul")  # 8: opaque, not to be fused
             product = builder.emit(relax.call_tir(kernel, arguments, out_ty=C))
             result = builder.emit_output(relax.op.nn.relu(product))
         builder.emit_func_output(result)
