@@ -93,7 +93,7 @@ _FOUND = {
         (1, 1, 7),
     ),
     "added by a shorter index": (
-        "x0.repeat(1, 5).scatter_add(1, torch.arange(12).reshape(3, 4) % 5, torch.ones(3, 4))",
+        "x0.repeat(1, 5).scatter_add(1, torch.arange(4).reshape(1, 4), torch.ones(1, 4))",
         (7, 1),
     ),
     "pixels of fewer rows": ("F.pixel_shuffle(x0[:, :, 1:].repeat(2, 64, 1, 10), 2)", (1, 1, 7, 1)),
