@@ -100,6 +100,7 @@ class Guard:
         self.seen: str | None = None
         self.look = _LOOK
         self.listening = False
+        self._over = False
         self._seeded_by_others = False
         self._in_lab = module.startswith("labs.")  # compilers and emulators are part of these
         self._answer_key = _reference(module, name)
@@ -181,23 +182,30 @@ class Guard:
         try:
             yield
         finally:
-            sys.settrace(trace)
-            sys.setprofile(profile)
-            for number, handler in zip(_SIGNALS, handlers, strict=True):
-                if signal.getsignal(number) is not handler:
-                    signal.signal(number, handler)
-                    self.note("handles a signal, which may come while it is graded")
-            changed = before.changes()
-            for home, name, value in changed:  # all of them first: `note` may be among them
-                if isinstance(home, dict):
-                    home[name] = value
-                else:
-                    setattr(home, name, value)
-            for home, name, _ in changed:
-                of = home.get("__name__") if isinstance(home, dict) else home.__qualname__
-                self.note(f"changes {name} of {of}, which the grader relies on")
-            if _guard is not self:
-                self.note("changes the grader's guard")
+            # A call that ends late, in a thread, knows nothing of the grading that came after.
+            if not self._over:
+                sys.settrace(trace)
+                sys.setprofile(profile)
+                self._put_back(before, handlers)
+
+    def _put_back(self, before: "_Snapshot", handlers: Sequence[Any]) -> None:
+        for number, handler in zip(_SIGNALS, handlers, strict=True):
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+                self.note("handles a signal, which may come while it is graded")
+        changed = before.changes()
+        codes = [_code_of(home, name) for home, name, _ in changed]
+        for home, name, value in changed:  # all of them first: `note` may be among them
+            if isinstance(home, dict):
+                home[name] = value
+            else:
+                setattr(home, name, value)
+        for (home, name, _), code in zip(changed, codes, strict=True):
+            of = home.get("__name__") if isinstance(home, dict) else home.__qualname__
+            into = f" into that of {code}" if code else ""
+            self.note(f"changes {name} of {of}{into}, which the grader relies on")
+        if _guard is not self:
+            self.note("changes the grader's guard")
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -212,6 +220,7 @@ class Guard:
             yield
         finally:
             _guard = None
+            self._over = True
             for each, code in kept:
                 each.__code__ = code
 
@@ -491,6 +500,13 @@ def _changes(home: _Home, held: dict[str, Any]) -> list[tuple[_Home, str, Any]]:
         for name, value in held.items()
         if now.get(name) is not value and _counts(value)
     ]
+
+
+def _code_of(home: _Home, name: str) -> str | None:
+    """Whose code a function has now, where it is the code that changed."""
+    if isinstance(home, types.FunctionType) and name == "__code__":
+        return home.__code__.co_name
+    return None
 
 
 def _counts(value: Any) -> bool:

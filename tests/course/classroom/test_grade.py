@@ -71,9 +71,11 @@ def test_a_class_with_some_who_mean_harm(classroom: Path, tmp_path: Path) -> Non
     assert (home / "thesis").read_text() == "kept"
     bob = json.loads((out / "results" / "bob.json").read_text())
     seen = [each["output"].splitlines()[1] for each in bob["tests"]]
-    assert re.search("64 processes|GiB of memory", seen[0])
+    # On a busy machine hundreds of processes may keep the count from being taken in time.
+    late = "no answer from the current engine in 40 s"
+    assert re.search(f"64 processes|GiB of memory|{late}", seen[0])
     # What ends it: the grader's time limit, or the sandbox's end (of a process of its own, say).
-    assert re.search("no answer from the current engine in 40 s|exit code", seen[1])
+    assert re.search(f"{late}|exit code", seen[1])
     assert re.search("MemoryError|GiB of memory", seen[2])
     assert (out / "results" / "cy.json").stat().st_size < 20_000
     # A second time nothing is graded that did not change; the seed is that of the marks.

@@ -230,6 +230,31 @@ def workers_threads(tuner: str) -> dict[str, Any]:
     return {**seen, "wanted": str(thread_count())}
 
 
+def children_left_at_once(count: int) -> int:
+    """How many processes of a pool are left that ends while its processes start."""
+    import time
+    from unittest import mock
+
+    import psutil
+    from tvm.support import popen_pool
+
+    from tvm_practice.tvm_export.tuners.workers import processes
+
+    start = popen_pool.subprocess.Popen
+    entered: list[None] = []
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        started = start(*arguments, **options)
+        entered.append(None)
+        time.sleep(0.5)  # it has no pipes yet
+        return started
+
+    with mock.patch.object(popen_pool.subprocess, "Popen", slowly), processes(count):
+        while not entered:
+            time.sleep(0.01)
+    return len(psutil.Process().children())
+
+
 def extracted() -> dict[str, Any]:
     """Tasks of a Relax model whose two layers have one shape, and whose third differs."""
     import torch

@@ -1,12 +1,16 @@
 """The worker processes of the tuners."""
 
+import concurrent.futures
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
+
+from tvm_practice.engines.orphans import end_with_parent
 
 _MOST_PATIENCE = 2.0  # some candidates never end
 
@@ -58,3 +62,23 @@ def variable(name: str, value: str) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
+
+
+@contextmanager
+def processes(count: int, **options: Any) -> Iterator[Any]:
+    """A PopenPoolExecutor of current TVM whose processes start at once, and end with the block.
+
+    Args:
+        count: how many processes.
+        options: of PopenPoolExecutor; `timeout` in seconds.
+    """
+    from tvm.support.popen_pool import PopenPoolExecutor
+
+    pool = PopenPoolExecutor(count, initializer=end_with_parent, **options)
+    starts = [pool.submit(abs, 0) for _ in range(count)]
+    try:
+        yield pool
+    finally:
+        # A process that was just started has no pipes yet, over which TVM's shutdown() stumbles.
+        concurrent.futures.wait(starts)
+        pool.shutdown(wait=False)

@@ -327,7 +327,7 @@ def _occupancy(
     from tvm_practice.tvm_export.cuda import CudaCompilerError, compiler
 
     print(
-        "\nOccupancy, the share of the possible warps that fit a multiprocessor, and its limit"
+        "\nOccupancy, the share of the possible warps that fit a multiprocessor, and its\nlimit"
         + (":" if compiler() else ".\nNo CUDA compiler is here: registers are not known.")
     )
     if compiler() is None or not kernels:

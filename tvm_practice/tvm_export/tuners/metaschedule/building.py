@@ -1,13 +1,13 @@
 """Candidates built by processes that are kept between rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tvm_practice.engines import thread_count
-from tvm_practice.engines.orphans import end_with_parent
 from tvm_practice.tvm_export.tuners.metaschedule.candidates import this_round
 from tvm_practice.tvm_export.tuners.search import going
-from tvm_practice.tvm_export.tuners.workers import patient
+from tvm_practice.tvm_export.tuners.workers import patient, processes
 
 # A candidate that takes longer to build is given up.
 _BUILD_SECONDS = 20
@@ -34,8 +34,9 @@ def build_candidate(candidate: tuple[Any, Any, bool]) -> str:
     return artifact
 
 
-def pooled_builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
-    """A builder, and the pool of processes it keeps.
+@contextmanager
+def open_builder(built: dict[str, tuple[Any, Any]]) -> Iterator[Any]:
+    """A builder whose processes are kept until the block ends.
 
     MetaSchedule's own starts new processes for every round, each of which takes seconds to
     import TVM, and its default build function imports the tensor intrinsics as well.
@@ -45,17 +46,9 @@ def pooled_builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     """
     from tvm.ir.utils import derived_object
     from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
-    from tvm.support.popen_pool import PopenPoolExecutor, StatusKind
+    from tvm.support.popen_pool import StatusKind
 
     limit = patient(_BUILD_SECONDS)
-    pool = PopenPoolExecutor(
-        thread_count(),
-        timeout=limit,
-        initializer=end_with_parent,
-        maximum_process_uses=200,  # processes that build leak a little memory
-    )
-    for _ in range(thread_count()):
-        pool.submit(abs, 0)  # starts a process, while the runner's starts too
 
     @derived_object
     class PooledBuilder(PyBuilder):  # type: ignore[misc]
@@ -74,4 +67,6 @@ def pooled_builder(built: dict[str, tuple[Any, Any]]) -> tuple[Any, Any]:
                     results.append(BuilderResult(None, f"it does not build: {answer.value}"))
             return results
 
-    return PooledBuilder(), pool
+    # Processes that build leak a little memory.
+    with processes(thread_count(), timeout=limit, maximum_process_uses=200) as pool:
+        yield PooledBuilder()

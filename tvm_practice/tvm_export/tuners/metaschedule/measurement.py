@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_practice.tvm_export.tuners.metaschedule.building import pooled_builder
+from tvm_practice.tvm_export.tuners.metaschedule.building import open_builder
 from tvm_practice.tvm_export.tuners.metaschedule.database import TIMES, recover
 from tvm_practice.tvm_export.tuners.metaschedule.recording import Recorder, watching
 from tvm_practice.tvm_export.tuners.metaschedule.running import open_runner
@@ -43,17 +43,11 @@ def measuring(contexts: Sequence[Any], trials: int, work_dir: str | Path) -> Ite
     log = _log_to(folder / "tuning.log")
     with unbound_threads(), without_torch(), log, Progress("MetaSchedule", trials) as progress:
         built: dict[str, tuple[Any, Any]] = {}
-        builder, pool = pooled_builder(built)
-        try:
+        with open_builder(built) as builder:
             recorder = Recorder(journal, contexts, folder)
-            runner, worker = open_runner(recorder, built, progress)
-            try:
+            with open_runner(recorder, built, progress) as runner:
                 callback = watching(progress, names, folder / TIMES, journal, recorder.times)
                 yield Measuring(builder, runner, callback)
-            finally:
-                worker.shutdown(wait=False)
-        finally:
-            pool.shutdown(wait=False)
 
 
 class _Tables(logging.FileHandler):

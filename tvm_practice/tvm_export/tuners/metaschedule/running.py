@@ -2,10 +2,10 @@
 
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tvm_practice import engines
-from tvm_practice.engines.orphans import end_with_parent
 from tvm_practice.tvm_export.peak import peak_gflops
 from tvm_practice.tvm_export.tuners.metaschedule.recording import Recorder
 from tvm_practice.tvm_export.tuners.progress import Progress, last_line
@@ -13,7 +13,7 @@ from tvm_practice.tvm_export.tuners.rpc import rpc_runner
 from tvm_practice.tvm_export.tuners.search import going
 from tvm_practice.tvm_export.tuners.speed_limit import SpeedLimit
 from tvm_practice.tvm_export.tuners.trials import time_candidate
-from tvm_practice.tvm_export.tuners.workers import patient
+from tvm_practice.tvm_export.tuners.workers import patient, processes
 
 # A candidate that takes longer is given up, on an idle machine.
 _TRIAL_SECONDS = 10
@@ -21,10 +21,11 @@ _TRIAL_SECONDS = 10
 _SESSION_SECONDS = 60
 
 
+@contextmanager
 def open_runner(
     recorder: Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
-) -> tuple[Any, Any]:
-    """A runner, and the pool of processes it keeps.
+) -> Iterator[Any]:
+    """A runner whose processes are kept until the block ends.
 
     With an RPC tracker it is MetaSchedule's own, which runs as many candidates at a time as there
     are servers.
@@ -35,17 +36,23 @@ def open_runner(
         progress: says when it is enough.
     """
     search = going().search
-    if search.tracker is not None:
-        runner, pool = _runner_on_farm(*search.tracker, search.rpc_key)
-        return _recorded(runner, recorder, built), pool
-    return _runner_here(recorder, built, progress)
+    if search.tracker is None:
+        most = patient(_TRIAL_SECONDS)
+        with processes(1, timeout=most, stderr=subprocess.DEVNULL) as pool:
+            yield _runner_here(pool, most, recorder, built, progress)
+        return
+    runner = _runner_on_farm(*search.tracker, search.rpc_key)
+    try:
+        yield _recorded(runner, recorder, built)
+    finally:
+        runner.pool.shutdown(wait=False)
 
 
-def _runner_on_farm(host: str, port: int, key: str) -> tuple[Any, Any]:
+def _runner_on_farm(host: str, port: int, key: str) -> Any:
     from tvm.s_tir import meta_schedule as ms
 
     known = ms.runner.RPCConfig(host, port, key)
-    runner = rpc_runner(
+    return rpc_runner(
         host,
         port,
         key,
@@ -53,7 +60,6 @@ def _runner_on_farm(host: str, port: int, key: str) -> tuple[Any, Any]:
         session_seconds=_SESSION_SECONDS,
         trial_seconds=1.5 * _SESSION_SECONDS,  # a server that says nothing costs a trial
     )
-    return runner, runner.pool
 
 
 def _recorded(runner: Any, recorder: Recorder, built: dict[str, tuple[Any, Any]]) -> Any:
@@ -97,21 +103,21 @@ def _recorded(runner: Any, recorder: Recorder, built: dict[str, tuple[Any, Any]]
 
 
 def _runner_here(
-    recorder: Recorder, built: dict[str, tuple[Any, Any]], progress: Progress
-) -> tuple[Any, Any]:
-    """A runner of one candidate after the other in one process, see `open_runner`.
+    pool: Any,
+    most_seconds: float,
+    recorder: Recorder,
+    built: dict[str, tuple[Any, Any]],
+    progress: Progress,
+) -> Any:
+    """A runner of one candidate after the other in the process of `pool`, see `open_runner`.
 
     MetaSchedule's own goes on to build the next task's candidates while it measures.
+
+    Args:
+        most_seconds: after which the pool gives a trial up, by the clock.
     """
     from tvm.s_tir import meta_schedule as ms
-    from tvm.support.popen_pool import PopenPoolExecutor
 
-    # By the clock, and the first trial waits for the process to start.
-    most = patient(_TRIAL_SECONDS)
-    pool = PopenPoolExecutor(
-        1, timeout=most, initializer=end_with_parent, stderr=subprocess.DEVNULL
-    )
-    pool.submit(abs, 0)  # starts the process
     target = str(engines.host_target())
     # Beside other programs all threads seldom run at once: a peak needs one such millisecond.
     limit = SpeedLimit(lambda: float(pool.submit(peak_gflops, target, repeats=60).result()))
@@ -131,7 +137,7 @@ def _runner_here(
                 if str(each.device_type) == "cpu":
                     error = limit.why_not(recorder.gflops(module, seconds))
             except TimeoutError:
-                error = f"running took over {most:.0f} s"
+                error = f"running took over {most_seconds:.0f} s"
             except Exception as failure:  # whatever a candidate raises costs that one
                 error = last_line(str(failure))
             if error is not None:
@@ -139,7 +145,7 @@ def _runner_here(
             recorder.add(module, candidate, seconds, error)
             yield ms.runner.RunnerResult(seconds, error)
 
-    return runner_of(one_by_one), pool
+    return runner_of(one_by_one)
 
 
 def runner_of(measure: Callable[[Sequence[Any]], Iterable[Any]]) -> Any:
