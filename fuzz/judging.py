@@ -5,9 +5,12 @@ function by function between pages that nobody may touch; all results must be th
 with an open extent is called with others, too.
 """
 
+import math
 import os
+import resource
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +24,8 @@ JUDGE = f"{__name__}:judge"
 Mode = Literal["rules", "tiles", "open", "classic"]
 MODES: tuple[Mode, ...] = ("rules", "tiles", "open", "classic")
 _TOLERANCE = 1e-4
+# Of a processor: what a graph takes by the clock depends on what else the machine does.
+_MOST_SECONDS = 120
 _UNWRITTEN = 0xFF  # NaN in every floating-point type
 
 
@@ -44,6 +49,8 @@ class Outcome:
 def judge(graph: Mapping[str, Any], mode: Mode, seed: int = 0) -> dict[str, str]:
     """Compile a graph, run it, and say what became of it.
 
+    The process ends by SIGXCPU where that takes a processor more than two minutes.
+
     Args:
         graph: as `Graph.to_dict` gives it.
         mode: "rules", the current engine's default schedules; "tiles", a drawn tile for each
@@ -60,10 +67,23 @@ def judge(graph: Mapping[str, Any], mode: Mode, seed: int = 0) -> dict[str, str]
 
     os.environ[STRICT] = "1"
     torch.set_num_threads(1)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), processor_time(_MOST_SECONDS):
         warnings.simplefilter("ignore")
         found = _judged(Graph.of(graph), mode, seed)
     return {"verdict": found.verdict, "reason": found.reason}
+
+
+@contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """A block that may use a processor for so many seconds more; it ends the process if it does."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    before = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, before)
 
 
 def _judged(graph: Graph, mode: Mode, seed: int) -> Outcome:

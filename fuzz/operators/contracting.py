@@ -154,8 +154,8 @@ def _attention(drawn: Drawn, name: str) -> None:
 
 # The gates of each kind, and whether it has a memory beside its state.
 _RECURRENT = {"lstm": (4, True), "gru": (3, False), "rnn_tanh": (1, False), "rnn_relu": (1, False)}
-# Classic TVM writes them out, and takes minutes for a hundred.
-_MOST_STEPS = 33
+# Of all layers and directions: classic TVM writes them out, and takes minutes for a hundred.
+_MOST_STEPS = 66
 
 
 def _recurrent(drawn: Drawn, name: str) -> None:
@@ -168,7 +168,7 @@ def _recurrent(drawn: Drawn, name: str) -> None:
     batch_first, biased = drawn.chance(), drawn.chance()
     size = given.shape[2]
     hidden = drawn.among([each for each in CHANNELS if each <= 33])
-    if max(given.shape[:2]) > _MOST_STEPS:
+    if max(given.shape[:2]) * layers * directions > _MOST_STEPS:
         raise Unsuitable
     if math.prod(given.shape[:2]) * gates * hidden * (size + hidden) * 4 > _MULTIPLICATIONS:
         raise Unsuitable

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from fuzz.graphs import Graph, Step
-from fuzz.judging import JUDGE, judge
+from fuzz.judging import JUDGE, judge, processor_time
 from fuzz.rounding import is_rounding
 from tests.conftest import Processes
+from tvm_practice import engines
 
 
 def graph(*codes: str, exact: bool = True) -> Graph:
@@ -47,6 +48,17 @@ def test_faults_are_seen(process_of: Processes) -> None:
     assert found["values"][0] == "wrong" and "output" in found["values"][1]
     assert found["rule"] == ["raw", "KeyError: 'of a rule'"]
     assert found["random"] == ["wrong", "output 0 differs between two runs"]
+
+
+def test_a_model_that_takes_a_processor_too_long_ends_the_process() -> None:
+    with pytest.raises(engines.EngineDied, match="SIGXCPU"):
+        engines.call("current", f"{__name__}:compute_for_ever", timeout=120)
+
+
+def compute_for_ever() -> None:
+    with processor_time(0.5):
+        while True:
+            pass
 
 
 def with_faults() -> dict[str, Any]:
