@@ -114,19 +114,20 @@ def main(
         raise click.UsageError("name one kind" if file else f"name a kind: {', '.join(KINDS)}")
     chosen = before.failures(cast("tuple[Verdict, ...]", verdict)) if before and again else None
     known_before = before.tried if before and more else frozenset()
-    defects = 0
+    defects = matched = 0
     if draw is not None and seed is None:
         seed = random.SystemRandom().randrange(10**6)
     part = _part(draw, seed, only, target) if before is None else before.part
     for kind, type_, most in runs:
         known = list(KINDS[kind].cases(type_, most))
-        found = [
+        named = [each for each in known if only is None or fnmatchcase(each.name, f"{only}*")]
+        matched += len(named)
+        wanted = [
             each
-            for each in drawn(known, draw, seed)
-            if (only is None or fnmatchcase(each.name, f"{only}*"))
-            and (chosen is None or each.name in chosen)
-            and each.name not in known_before
+            for each in named
+            if (chosen is None or each.name in chosen) and each.name not in known_before
         ]
+        found = drawn(wanted, draw, seed)
         if target:
             found = [
                 replace(each, arguments={**each.arguments, "target": target}) for each in found
@@ -153,6 +154,8 @@ def main(
             + _share(tally["right"], sum(tally.values()) - tally["left out"])
         )
         defects += tally["wrong"] + tally["raw"]
+    if not matched:
+        raise click.UsageError(f"--only {only}: no case's name starts so")
     if page:
         for each in write_page():
             click.echo(f"the page has more outcomes of this and keeps them: {each.command}")

@@ -87,6 +87,16 @@ def test_a_part_of_the_cases_is_kept_only_where_told(
     assert not (kind / "runs").exists()
 
 
+def test_cases_are_drawn_from_those_that_are_named(
+    kind: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for seed in ("0", "1", "2"):
+        drawn = ("files", "--only", "one", "--draw", "1", "--seed", seed)
+        assert "1 right, 0 wrong" in invoke(capfd, *drawn)[1]
+    code, said = invoke(capfd, "files", "--only", "four", "--draw", "1")
+    assert code == 2 and "no case's name starts so" in said
+
+
 def test_what_there_is_not_is_told(kind: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "there are operators" in invoke(capfd, "nothing")[1]
     assert "name a kind" in invoke(capfd)[1]
