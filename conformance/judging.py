@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,37 @@ def timed(judged: Any) -> dict[str, Any]:
         "reason": found.reason,
         "seconds": time.perf_counter() - started,
     }
+
+
+def as_module(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, list[Any]]:
+    """A module of the tensors among the arguments that calls `function`, and those tensors.
+
+    Args:
+        function: an operator, or a module, whose weights are then the result's.
+        args, kwargs: tensors, collections of them, and other values, which stay as they are.
+    """
+    import torch
+    from torch.utils import _pytree as pytree
+
+    leaves, shape = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    places = [i for i, each in enumerate(leaves) if isinstance(each, torch.Tensor)]
+
+    class Calling(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.function = function
+
+        def forward(self, *tensors: Any) -> tuple[Any, ...]:
+            given = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                given[place] = tensor
+            args, kwargs = pytree.tree_unflatten(given, shape)
+            result = pytree.tree_leaves(self.function(*args, **kwargs))
+            return tuple(each for each in result if isinstance(each, torch.Tensor))
+
+    return Calling().eval(), [leaves[place] for place in places]
 
 
 def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judged:

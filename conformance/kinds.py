@@ -6,6 +6,7 @@ from typing import Protocol
 from conformance import (
     library_models,
     memory,
+    modules,
     onnx_backend,
     operators,
     rare,
@@ -41,6 +42,7 @@ KINDS: dict[str, Kind] = {
     "operators": operators,
     "rare": rare,
     "memory": memory,
+    "modules": modules,
     "onnx": onnx_backend,
     "transformers": transformers_models,
     "timm": timm_models,

@@ -37,8 +37,8 @@ def _judged(name: str, index: int, dtype: str) -> tuple[str, str]:
     from conformance.guarded import outside
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
 
-    operator, sample = operators.database()[name].op, operators.samples_of(name, dtype)[index]
-    module, tensors = operators._as_module(operator, sample)
+    sample = operators.samples_of(name, dtype)[index]
+    module, tensors = operators.called(operators.database()[name].op, sample)
     try:
         config = ExportConfig(example_input=tuple(tensors))
         built = compile_pytorch_module(module, config, verify=False)

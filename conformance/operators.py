@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.cases import Case
-from conformance.judging import last_line
+from conformance.judging import as_module, last_line
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
 TITLE = "PyTorch's operator database"
@@ -66,7 +66,7 @@ def is_static(name: str, dtype: str) -> bool:
     import torch
     from torch.utils import _pytree as pytree
 
-    module, tensors = _as_module(database()[name].op, samples_of(name, dtype)[0])
+    module, tensors = called(database()[name].op, samples_of(name, dtype)[0])
     try:
         graph = torch.export.export(module, tuple(tensors)).run_decompositions().graph
     except Exception:  # whatever PyTorch has against it
@@ -119,7 +119,7 @@ def _judged(name: str, sample: Any, target: str) -> tuple[str, str]:
         function = _then(function, sample.output_process_fn_grad)
     if name in _AMONG_EQUALS:
         function = _with_what_is_at(function)
-    module, tensors = _as_module(function, sample)
+    module, tensors = called(function, sample)
     if not tensors:
         return "left out", "it takes no tensor"
     if any(each.is_complex() or each.layout != torch.strided for each in tensors):
@@ -224,28 +224,13 @@ def _with_what_is_at(function: Any) -> Any:
     return called
 
 
+def called(function: Any, sample: Any) -> tuple[Any, list[Any]]:
+    """A module that calls an operator on a sample's tensors, and those tensors."""
+    return as_module(function, (sample.input, *sample.args), sample.kwargs)
+
+
 def _then(function: Any, process: Any) -> Any:
     return lambda *args, **kwargs: process(function(*args, **kwargs))
-
-
-def _as_module(function: Any, sample: Any) -> tuple[Any, list[Any]]:
-    """A module of the sample's tensors that calls the operator, and those tensors."""
-    import torch
-    from torch.utils import _pytree as pytree
-
-    leaves, shape = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
-    places = [i for i, each in enumerate(leaves) if isinstance(each, torch.Tensor)]
-
-    class Operator(torch.nn.Module):
-        def forward(self, *tensors: Any) -> tuple[Any, ...]:
-            given = list(leaves)
-            for place, tensor in zip(places, tensors, strict=True):
-                given[place] = tensor
-            first, args, kwargs = pytree.tree_unflatten(given, shape)
-            result = pytree.tree_leaves(function(first, *args, **kwargs))
-            return tuple(each for each in result if isinstance(each, torch.Tensor))
-
-    return Operator().eval(), [leaves[place] for place in places]
 
 
 def _without_nan(first: Any, second: Any) -> list[tuple[Any, Any]]:

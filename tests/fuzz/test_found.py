@@ -231,6 +231,10 @@ _RULES = {
             ((2.1, 1.1, 1.1), (2, 5, 5, 7, 5), ""),
         )
     },
+    "linear by a factor that leaves an extent": graph(
+        "F.interpolate(x0, scale_factor=(1.4, 0.5), mode='bilinear', align_corners=False)",
+        x0="values((7, 3, 2, 2), 'float32', 2)",
+    ),
     "any of nothing": graph("x0.any(0)", x0="values((0, 3), 'float32', 0)"),
     # Each vector of channels needed a box of all of them, whose elements TVM could not address.
     "scaled tokens": Graph(
@@ -346,6 +350,7 @@ _CLASSIC = {
     "added of a longer source": "x.scatter_add(1, n[:, :5].abs() % 33, x[:, 3:9])",
     "nearest by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5)",
     "bilinear by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5, mode='bilinear')",
+    "bilinear by another scale": f"F.interpolate({_IMAGE}, scale_factor=1.4, mode='bilinear')",
     "gelu by tanh": "F.gelu(x * 4, approximate='tanh')",
     "gelu": "F.gelu(x * 4)",
     "attention by a scale": f"F.scaled_dot_product_attention({_HEADS}, scale=2.0)",
@@ -427,6 +432,7 @@ def test_the_classic_engine_has_pytorchs_types_and_roundings(process_of: Process
 
 # On x with NaN, infinities, very small and very large numbers, and on n of int64.
 _CLASSIC_RARE = {
+    "linear to one row": "F.interpolate(x[:, :28].reshape(5, 1, 7, 4), (1, 5), mode='bilinear')",
     "divided by a norm": "F.normalize(x, dim=0, eps=0.1)",
     "between bounds": "x.clamp(-0.75, 1.25)",
     "above a bound": "x.clamp(min=0.1)",
@@ -507,7 +513,7 @@ def test_the_classic_engine_orders_nan_and_infinities_as_pytorch(process_of: Pro
             "F.embedding_bag(torch.tensor([1, 2, 0]), x, torch.tensor([0, 1]))",
             "bags whose lengths are not constant and equal",
         ),
-        (f"F.interpolate({_IMAGE}, scale_factor=1.4, mode='bilinear')", "no whole size"),
+        (f"F.interpolate({_IMAGE}, scale_factor=1.4, mode='bicubic')", "no whole size"),
     ],
 )
 def test_what_the_classic_engine_would_drop_is_refused(

@@ -14,8 +14,16 @@ from tvm_practice.tvm_export.importers.decompositions import decompositions, spe
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import refuse_effects, refuse_random
 
-# Relay has them for an index as long as the tensor and the source, see `relay_arguments`.
-_MENDED = frozenset({"scatter.src", "scatter_add.default", "scatter_reduce.two"})
+# Relay has them for some arguments alone, see `relay_arguments`: an index as long as the tensor and
+# the source, an interpolation to more than one element.
+_MENDED = frozenset(
+    {"scatter.src", "scatter_add.default", "scatter_reduce.two"}
+    | {
+        f"upsample_{kind}.{form}"
+        for kind in ("bilinear2d", "trilinear3d")
+        for form in ("default", "vec")
+    }
+)
 
 
 def in_known_operators(model: Any, example: Sequence[Any], known: frozenset[str]) -> Any:

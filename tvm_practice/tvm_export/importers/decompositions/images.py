@@ -83,7 +83,8 @@ def _sizes(extents: Sequence[int], factors: Sequence[float]) -> list[int]:
 def _interpolated(x: Any, size: Sequence[int], align_corners: bool, *factors: float | None) -> Any:
     """One axis after the other, each of two neighbours by its weight.
 
-    PyTorch's rule adds a part of their difference, which is NaN between infinities.
+    PyTorch's rule adds a part of their difference, which is NaN between infinities; and goes by
+    the factor where an extent stays, which its kernels do not (ATen's UpSample.h).
     """
     import torch
 
@@ -94,7 +95,8 @@ def _interpolated(x: Any, size: Sequence[int], align_corners: bool, *factors: fl
         extent, out = x.shape[axis + 2], size[axis]
         step = _step(extent, out, align_corners, factors[axis] if factors else None)
         place = torch.arange(out, device=x.device).to(wide.dtype)
-        place = place * step if align_corners else ((place + 0.5) * step - 0.5).clamp(min=0)
+        if extent != out:
+            place = place * step if align_corners else ((place + 0.5) * step - 0.5).clamp(min=0)
         low = place.to(torch.int64).clamp(max=extent - 1)
         high = low if extent == out else (low + 1).clamp(max=extent - 1)
         weight = (place - low).clamp(max=1).reshape([-1] + [1] * (len(size) - 1 - axis))
