@@ -1,5 +1,6 @@
 """PyTorch's operator database: each operator on the inputs that PyTorch tests it with."""
 
+import copy
 import functools
 import operator
 import time
@@ -7,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.cases import Case
+from conformance.cases import Case, Verdict
 from conformance.judging import as_module, last_line
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
@@ -108,18 +109,25 @@ def judge(
     return {"verdict": verdict, "reason": reason, "seconds": seconds, "is_static": static}
 
 
-def _judged(name: str, sample: Any, target: str) -> tuple[str, str]:
-    import torch
-
-    from tvm_practice.engines import PlainError, active
-    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
-
+def _judged(name: str, sample: Any, target: str) -> tuple[Verdict, str]:
     function = database()[name].op
     if name in _UP_TO_SIGNS:
         function = _then(function, sample.output_process_fn_grad)
     if name in _AMONG_EQUALS:
         function = _with_what_is_at(function)
-    module, tensors = called(function, sample)
+    return judged(*called(function, sample), target)
+
+
+def judged(module: Any, tensors: list[Any], target: str = "llvm") -> tuple[Verdict, str]:
+    """The verdict on a module compiled on its inputs, and the reason.
+
+    Its outputs are held against PyTorch's; those of 16-bit numbers, against float64's as well.
+    """
+    import torch
+
+    from tvm_practice.engines import PlainError, active
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
     if not tensors:
         return "left out", "it takes no tensor"
     if any(each.is_complex() or each.layout != torch.strided for each in tensors):
@@ -160,8 +168,9 @@ def _exactly(module: Any, tensors: list[Any]) -> Any:
     """What a module of real numbers is in float64."""
     import torch
 
+    exact = copy.deepcopy(module).double()
     with torch.inference_mode():
-        return module(*(each.double() if each.is_floating_point() else each for each in tensors))
+        return exact(*(each.double() if each.is_floating_point() else each for each in tensors))
 
 
 def as_near(got: list[Any], expected: Any, exactly: Callable[[], Any]) -> bool:
@@ -240,7 +249,7 @@ def _without_nan(first: Any, second: Any) -> list[tuple[Any, Any]]:
     ]
 
 
-def compared(got: list[Any], expected: Any) -> tuple[str, str]:
+def compared(got: list[Any], expected: Any) -> tuple[Verdict, str]:
     """The verdict on arrays beside PyTorch's tensors: number, type, shape, values."""
     import torch
 

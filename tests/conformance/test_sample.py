@@ -12,7 +12,15 @@ from conformance.kinds import KINDS
 
 # Cases per run. A model costs what some twenty operators do. Some of the kind "rare" are known to
 # be wrong: docs/conformance.md names them.
-_DRAWN = {"operators": 16, "onnx": 30, "transformers": 2, "timm": 1, "memory": 16, "compile": 1}
+_DRAWN = {
+    "operators": 16,
+    "modules": 12,
+    "onnx": 30,
+    "transformers": 2,
+    "timm": 1,
+    "memory": 16,
+    "compile": 1,
+}
 _CHANCE = random.SystemRandom()
 
 

@@ -28,6 +28,10 @@ from tvm_practice.tvm_export.extremes import (
     with_infinite_edges,
 )
 from tvm_practice.tvm_export.falling import with_rising_dividends
+from tvm_practice.tvm_export.floored_division import (
+    with_truncated_division,
+    without_division_by_zero,
+)
 from tvm_practice.tvm_export.folding import kept_from_folding
 from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
@@ -356,7 +360,8 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         scheduled = gpu_rules.schedule_defaults(mod, target, report=report)
     else:
         scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
-    return kept_in_bytes(with_rising_dividends(kept_from_folding(scheduled)))
+    truncated = with_truncated_division(kept_from_folding(scheduled))
+    return kept_in_bytes(without_division_by_zero(with_rising_dividends(truncated)))
 
 
 def optimized(

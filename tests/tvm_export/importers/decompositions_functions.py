@@ -187,6 +187,8 @@ def _windows(x: torch.Tensor, volume: torch.Tensor) -> Outputs:
         F.avg_pool3d(volume, 2, 2, 1, ceil_mode=True),
         *F.max_pool2d(x, 3, 2, 1, dilation=2, return_indices=True),
         *F.adaptive_max_pool2d(x, (3, 4), return_indices=True),
+        *F.fractional_max_pool2d(x, 3, (3, 1), None, True, x[:, :, 0, :2].abs() % 1),
+        F.fractional_max_pool3d(volume, 2, (3, 4, 1), None, False, volume[..., 0, 0, :3].abs() % 1),
         F.interpolate(x, size=(5, 11), mode="nearest"),
         F.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=True),
         F.interpolate(x, size=(3, 4), mode="bilinear", antialias=True),

@@ -149,7 +149,8 @@ def floor_divide(inputs: Sequence[Any], types: Sequence[str]) -> Any:
 
     one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
-        return relay.floor_divide(one, other)
+        down = _is_beyond_zero(relay.trunc_mod(one, other), other, dtype)
+        return relay.trunc_divide(one, other) - relay.cast(down, dtype)
     one, other = _precisely("floor_divide", one, other, dtype)
     return relay.cast(relay.floor(one / other), dtype)
 
@@ -170,14 +171,25 @@ def remainder(inputs: Sequence[Any], types: Sequence[str]) -> Any:
 
     one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
-        return relay.floor_mod(one, other)
+        left = relay.trunc_mod(one, other)
+        return relay.where(_is_beyond_zero(left, other, dtype), left + other, left)
     one, other = _precisely("remainder", one, other, dtype)
-    left, zero = _left_over(one, other), relay.const(0.0, "float64")
-    crosses = relay.logical_and(
-        relay.not_equal(left, zero),
-        relay.not_equal(relay.less(left, zero), relay.less(other, zero)),
-    )
+    left = _left_over(one, other)
+    crosses = _is_beyond_zero(left, other, "float64")
     return relay.cast(relay.where(crosses, left + other, left), dtype)
+
+
+def _is_beyond_zero(left: Any, other: Any, dtype: str) -> Any:
+    """Where what a truncated division leaves has another sign than the divisor.
+
+    A floored quotient is one less there. TVM's own floored division adds a number to a sum of
+    int32, which then overflows.
+    """
+    from tvm import relay
+
+    zero = relay.const(0, dtype)
+    signs_differ = relay.not_equal(relay.less(left, zero), relay.less(other, zero))
+    return relay.logical_and(relay.not_equal(left, zero), signs_differ)
 
 
 def _precisely(operator: str, one: Any, other: Any, dtype: str) -> tuple[Any, Any]:

@@ -19,6 +19,8 @@ def rules() -> dict[Any, Rule]:
         found[operator] = _mean_of_windows(operator, axes)
         largest = operator_of(f"max_pool{axes}d_with_indices.default")
         found[largest] = _largest_of_windows(largest)
+        fractional = operator_of(f"fractional_max_pool{axes}d.default")
+        found[fractional] = _largest_of_drawn_windows
         adaptive = operator_of(f"adaptive_max_pool{axes}d.default")
         found[adaptive] = _largest_of_parts
     for name in ("adaptive_avg_pool1d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"):
@@ -47,6 +49,38 @@ def _largest_of_windows(operator: Any) -> Rule:
         return NotImplemented if stride else operator(x, kernel, kernel, *more)
 
     return rule
+
+
+def _largest_of_drawn_windows(
+    x: Any, kernel: Sequence[int], size: Sequence[int], samples: Any
+) -> tuple[Any, Any]:
+    """Maxima of windows that begin where numbers between 0 and 1 say, and their places.
+
+    See generate_intervals in ATen's FractionalMaxPooling.h.
+    """
+    import torch
+
+    axes = len(size)
+    extents, batch = x.shape[-axes:], x.shape[:-axes]
+    # Two axes are drawn in the order width, height; three in that of the axes.
+    drawn = (samples if len(batch) == 2 else samples[0]).unbind(-1)
+    flat: Any = 0
+    for axis, one in enumerate(drawn[::-1] if axes == 2 else drawn):
+        extent, out, window = extents[axis], size[axis], kernel[axis]
+        last = torch.full((*batch, 1), extent - window, device=x.device)
+        step = (extent - window) / max(out - 1, 1)
+        steps = torch.arange(out - 1, device=x.device, dtype=one.dtype)
+        before = ((steps + one.unsqueeze(-1)) * step).to(torch.int64)
+        begin = torch.cat((before - (one * step).to(torch.int64).unsqueeze(-1), last), -1)
+        shape = [1] * (2 * axes)
+        shape[axis], shape[axes + axis] = out, window
+        places = begin.unsqueeze(-1) + torch.arange(window, device=x.device)
+        flat = flat * extent + places.reshape(*batch, *shape)
+    flat = flat.reshape(*batch, math.prod(size) * math.prod(kernel))
+    values = x.reshape(*batch, -1).gather(-1, flat)
+    windows = (*batch, *size, math.prod(kernel))
+    found, at = values.reshape(windows).max(-1, keepdim=True)
+    return found.squeeze(-1), flat.reshape(windows).gather(-1, at).squeeze(-1)
 
 
 def _mean_of_windows(operator: Any, axes: int) -> Rule:
