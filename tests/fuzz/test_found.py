@@ -235,6 +235,15 @@ _RULES = {
         "F.interpolate(x0, scale_factor=(1.4, 0.5), mode='bilinear', align_corners=False)",
         x0="values((7, 3, 2, 2), 'float32', 2)",
     ),
+    # TVM made them of a sum that is never negative, which overflowed.
+    **{
+        f"floored {name}": graph(code, n=f"indices((5, 33), {2**31 - 1}, 0, 'int32') - 2**30")
+        for name, code in {
+            "quotients": "(n * 2 - 1) // 5",
+            "remainders": "(n * 2 - 1) % 5",
+            "quotients of int16": "(n.to(torch.int16) + 3) // 7",
+        }.items()
+    },
     "any of nothing": graph("x0.any(0)", x0="values((0, 3), 'float32', 0)"),
     # Each vector of channels needed a box of all of them, whose elements TVM could not address.
     "scaled tokens": Graph(
@@ -351,6 +360,8 @@ _CLASSIC = {
     "nearest by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5)",
     "bilinear by a scale": f"F.interpolate({_IMAGE}, scale_factor=1.5, mode='bilinear')",
     "bilinear by another scale": f"F.interpolate({_IMAGE}, scale_factor=1.4, mode='bilinear')",
+    "floored quotients of int32": "(n.int() - 3) // 5 * 7 + n.to(torch.int8) // 3",
+    "floored remainders of int32": "(n.int() + 2) % 5",
     "gelu by tanh": "F.gelu(x * 4, approximate='tanh')",
     "gelu": "F.gelu(x * 4)",
     "attention by a scale": f"F.scaled_dot_product_attention({_HEADS}, scale=2.0)",

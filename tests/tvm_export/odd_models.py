@@ -325,6 +325,41 @@ def encoded_padded_batch() -> bool:
     return bool((compiled(*given)[0][0, 3:] != 0).all())
 
 
+def encoded_with_masks() -> list[float]:
+    """The largest error of an encoder and a decoder exported with a causal mask, for three masks.
+
+    Of the input's mask PyTorch asks whether it is causal; the other one is a buffer.
+    """
+    from tvm_practice import engines
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.calling import without_fast_path
+
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
+
+    class Masked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.encoder = torch.nn.TransformerEncoder(layer, 1)
+            after = torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+            self.decoder = torch.nn.TransformerDecoder(after, 1)
+            self.register_buffer("mask", causal)
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
+            return self.decoder(x, self.encoder(x, mask), self.mask)
+
+    engine = engines.active()
+    assert engine is not None
+    model, x = Masked().eval(), torch.randn(2, 5, 8)
+    compiled = compile_pytorch_module(model, ExportConfig(example_input=(x, causal), engine=engine))
+    errors = []
+    for mask in (causal, torch.zeros(5, 5), torch.randn(5, 5)):
+        with torch.inference_mode(), without_fast_path():
+            expected = model(x, mask).numpy()
+        errors.append(float(abs(compiled(x, mask)[0] - expected).max()))
+    return errors
+
+
 def left_as_it_was() -> dict[str, bool]:
     """What of a model in training mode, with a hook, is the same after an export."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

@@ -98,6 +98,15 @@ def test_a_padded_batch_is_verified_at_padded_places_too(
     assert process_of(engine).call(f"{FUNCTIONS}:encoded_padded_batch") is True
 
 
+@pytest.mark.parametrize("engine", ["current", "classic"])
+def test_a_transformers_mask_may_be_another_one(
+    process_of: Processes, engine: engines.Engine
+) -> None:
+    if reason := engines.unavailable_reason(engine):
+        pytest.skip(reason)
+    assert max(process_of(engine).call(f"{FUNCTIONS}:encoded_with_masks")) < 1e-5
+
+
 def test_a_persons_module_is_left_as_it_was(process_of: Processes) -> None:
     kept = process_of("current").call(f"{FUNCTIONS}:left_as_it_was")
     assert all(kept.values()), kept

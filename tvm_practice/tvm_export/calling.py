@@ -99,10 +99,24 @@ def as_call(
     ]
     flat = Flat(module, args, kwargs, copies=copies)
     flat.training = module.training
-    tensors, names = tuple(flattened((args, kwargs))), tuple(positional + named)
+    own = _tensors_of(module)
+    tensors = tuple(
+        # torch.export would take the input for the module's own tensor.
+        each.detach().clone() if any(each is other for other in own) else each
+        for each in flattened((args, kwargs))
+    )
+    names = tuple(positional + named)
     if shapes is None:
         return Call(flat, tensors, names)
     return Call(flat, tensors, tuple(shapes), _dynamic(tensors, shapes))
+
+
+def _tensors_of(module: nn.Module) -> list[torch.Tensor]:
+    """A module's parameters and buffers, and the tensors that are its plain attributes."""
+    held = [*module.parameters(), *module.buffers()]
+    for each in module.modules():
+        held += [value for value in vars(each).values() if isinstance(value, torch.Tensor)]
+    return held
 
 
 def _dynamic(
@@ -149,6 +163,25 @@ def without_fast_path() -> Iterator[None]:
         yield
     finally:
         mha.set_fastpath_enabled(before)
+
+
+@contextmanager
+def masks_as_given() -> Iterator[None]:
+    """Inside the block, `nn.TransformerEncoder` and `nn.TransformerDecoder` use a mask as it is.
+
+    Else they ask whether its values are a causal mask's, for which PyTorch has faster kernels.
+    """
+    from torch.nn.modules import transformer
+
+    def as_hinted(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+        return is_causal is True
+
+    before = transformer._detect_is_causal_mask
+    transformer._detect_is_causal_mask = as_hinted
+    try:
+        yield
+    finally:
+        transformer._detect_is_causal_mask = before
 
 
 @contextmanager

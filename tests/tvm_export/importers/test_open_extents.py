@@ -262,3 +262,25 @@ def of_a_language_model() -> list[float]:
             right = model(tokens).last_hidden_state
         errors.append(float(np.abs(compiled(tokens.numpy())[0] - right.numpy()).max()))
     return errors
+
+
+def test_sums_over_two_axes_leave_nothing_over_at_times(process_of: Processes) -> None:
+    assert max(process_of(engines.CURRENT).call(f"{__name__}:errors_of_sums")) < 1e-4
+
+
+def errors_of_sums() -> list[float]:
+    """Errors of a sum over an open axis and another one, at multiples of a register's lanes too."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Summed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * 2).tanh().sum((0, 2))
+
+    model, given = Summed().eval(), torch.randn(2, 8, 11)
+    config = ExportConfig(example_input=(given,), engine="current", input_shapes={"x": (2, 8, "n")})
+    compiled = compile_pytorch_module(model, config)
+    errors = []
+    for extent in (1, 15, 16, 17, 32, 160):
+        x = torch.randn(2, 8, extent)
+        errors.append(float(abs(compiled(x)[0] - model(x).numpy()).max()))
+    return errors

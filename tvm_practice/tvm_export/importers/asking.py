@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tvm_practice.tvm_export.calling import masks_as_given
+
 _Function = Callable[..., Any]
 
 
@@ -36,7 +38,7 @@ def nothing_asked() -> Iterator[None]:
             found = NotImplemented if own is None else own(*args, **given)
             return func(*args, **given) if found is NotImplemented else found
 
-    with Replaced():
+    with Replaced(), masks_as_given():
         yield
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tvm_practice.measure import Stopwatch
-from tvm_practice.tvm_export.calling import Call, without_fast_path
+from tvm_practice.tvm_export.calling import Call, masks_as_given, without_fast_path
 from tvm_practice.tvm_export.errors import OTHER_TVM, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.importers.converters import (
@@ -50,6 +50,7 @@ def import_traced(export: Export) -> Export:
         quiet_frontends(),
         quiet,
         plain,
+        masks_as_given(),
         held,
         decisions_fixed() as notes,
     ):
