@@ -356,3 +356,10 @@ edited(
     {"_, steps = schedule.split(k, [None, 4])": "_, steps = schedule.split(k, [2, None])"},
     message="copies of the multiply-add",
 )
+
+edited(
+    "recomputed_stage",
+    "letter_by_the_rows",
+    {'return "a"': 'return "abcd"[int(schedule.get(i).extent) % 4]'},
+    message="computed many times",
+)

@@ -2328,3 +2328,23 @@ edited(
     },
     message="the last loop of B_packed",
 )
+
+edited(
+    "place_copies",
+    "near_copy_in_local_memory",
+    {
+        "    schedule.compute_at(near": "    schedule.set_scope(near, 0, 'local')\n"
+        "    schedule.compute_at(near"
+    },
+    message="with its own scope, global",
+)
+
+edited(
+    "pack_operand",
+    "zeros_for_nan",
+    {
+        "return te.if_then_else(": "import tvm\n\n        value = te.if_then_else("
+        "tvm.tirx.isnan(value), 0.0, value)\n        return te.if_then_else("
+    },
+    message="X's NaN is kept",
+)

@@ -508,3 +508,14 @@ def vectors_where_eight_divides(schedule):
     schedule.parallel(i)
     if int(schedule.get(j).extent) % 8 == 0:
         schedule.vectorize(j)
+
+
+edited(
+    "columns_first",
+    "unless_far_taller_than_wide",
+    {
+        "schedule.reorder(j, i)": "rows, columns = (int(schedule.get(each).extent) "
+        "for each in (i, j))\n    schedule.reorder(*((j, i) if rows < 64 * columns else (i, j)))"
+    },
+    message="the order of the loops given to reorder",
+)

@@ -1128,3 +1128,29 @@ edited(
     },
     message="faster from 1 on",
 )
+
+edited(
+    "sample_latency",
+    "a_microsecond_at_least",
+    {"    return samples": "    return np.maximum(samples, 1e-3)"},
+    message="the samples in milliseconds",
+)
+
+
+@mutant("parallel_pays_from", message="faster at 58 sizes and not at")
+def looks_at_the_next_eight(
+    sizes: list[int], serial_ms: list[float], parallel_ms: list[float]
+) -> int | None:
+    for at in range(len(sizes)):
+        ahead = zip(serial_ms[at : at + 8], parallel_ms[at : at + 8], strict=True)
+        if all(parallel < serial for serial, parallel in ahead):
+            return sizes[at]
+    return None
+
+
+edited(
+    "parallel_pays_from",
+    "compares_in_nanoseconds",
+    {"parallel >= serial": "round(parallel, 6) >= round(serial, 6)"},
+    message="faster by a millionth",
+)

@@ -483,3 +483,17 @@ edited(
     {"te.exp(X[i, j] - row_max[i])": "te.exp(te.max(X[i, j] - row_max[i], -80.0))"},
     message="exponent",
 )
+
+edited(
+    "matmul",
+    "leaves_out_where_a_is_zero",
+    {"B[r, j], axis=r)": "B[r, j], axis=r, where=A[i, r] != 0)"},
+    message="every element along its axis",
+)
+
+edited(
+    "dense_bias_relu",
+    "finite_maximum",
+    {"te.max(biased[i, j], 0.0)": "te.min(te.max(biased[i, j], 0.0), 3e38)"},
+    message="Y of infinite biases",
+)

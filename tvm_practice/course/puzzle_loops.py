@@ -127,7 +127,10 @@ class Puzzle:
         ]
 
     def edges(self) -> list[Sizes]:
-        """A single row or column, odd numbers of both, a factor that is the whole row or large."""
+        """A single row or column, odd numbers of both, a factor that is the whole row or large.
+
+        The last ones are far taller than wide, and far wider than tall.
+        """
         prime = int(fresh_rng().choice([7, 11, 13]))
         return [
             Sizes(1, 2 * prime, prime),
@@ -137,6 +140,8 @@ class Puzzle:
             Sizes(2 * prime + 1, 3 * prime, 3),
             Sizes(8, 8 * prime + (0 if self.divides else 3), 8),
             Sizes(16, 64 * prime + (0 if self.divides else 24), 64),
+            Sizes(200 * prime, 2, 2),
+            Sizes(2, 200 * prime, 2),
         ]
 
 

@@ -116,11 +116,12 @@ class Hunt:
     def draw(self) -> list[Sizes]:
         """Other sizes than the example's, of the same kind.
 
-        All extents are somewhat larger; then one after the other is as large as counting allows.
+        All extents are somewhat larger, the rows odd; then one after the other is as large as
+        counting allows.
         """
         rows, columns, depth = self.example
         more = int(fresh_rng().integers(1, 4))
-        found = [Sizes(rows + 4 * more, columns + 16 * more, depth + more * (depth > 1))]
+        found = [Sizes(rows + 4 * more - 1, columns + 16 * more, depth + more * (depth > 1))]
         several = _MOST_ITERATIONS // (rows * columns * depth) - 1
         if several > 0:
             found.append(Sizes(rows + 4 * (rows * several // 4), columns, depth))

@@ -292,6 +292,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
         (16, 16, 0.01),
         (2, 300, 1.0),
         (2, 5, 1e7),  # calls of hours
+        (2, 6, 1e-4),  # shorter than a microsecond
     ):
         machine = Machine()
         slow, steady = rng.uniform(50, 90, warmup) * scale, rng.uniform(0.5, 3, repeats) * scale
@@ -988,8 +989,14 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
     _expect_size(
         parallel_pays_from, (many, [2.0] * 60, slower), many[at], f"faster from {many[at]} on"
     )
-    little = [each * (1 - 1e-6) for each in serial]
-    _expect_size(parallel_pays_from, (sizes, serial, little), sizes[0], "faster by a millionth")
+    for want, last in ((None, 3.0), (many[-1], 1.0)):
+        faster = [*[1.0] * 58, 3.0, last]
+        told = f"faster at 58 sizes and not at {many[-2] if want else many[-1]}"
+        _expect_size(parallel_pays_from, (many, [2.0] * 60, faster), want, told)
+    for scale in (1.0, 1e-6):  # milliseconds, and nanoseconds
+        short = [each * scale for each in serial]
+        little = [each * (1 - 1e-6) for each in short]
+        _expect_size(parallel_pays_from, (sizes, short, little), sizes[0], "faster by a millionth")
 
 
 def _expect_size(

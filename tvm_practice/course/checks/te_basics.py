@@ -135,6 +135,14 @@ def _expect_reduction(stages: dict[str, Any], name: str, extent: int) -> None:
         look="te.reduce_axis: one for each reduction. An axis is a loop, and classic TVM "
         "refuses to schedule two stages that share one",
     )
+    (reduction,) = stages[name].body
+    condition = getattr(reduction, "condition", None)
+    expect(
+        condition is None or str(condition) in ("True", "T.bool(True)"),
+        expected=f"{name} takes every element along its axis",
+        seen=f"those alone for which {condition}",
+        look=f"where= in {name}: classic TVM leaves the other elements out",
+    )
 
 
 Stages = dict[str, np.ndarray]
@@ -324,6 +332,11 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
             want = x @ w.T
         look = "the sum: it adds every product, including 0 times infinity, which is NaN"
         expect_close(run(x, w, bias)["dense"], want, what="dense of a W with infinities", look=look)
+        bias[:] = np.where(np.arange(outputs) % 2, -np.inf, np.inf)
+        infinite = run(x, np.ones_like(w), bias)["Y"]
+        look = "te.max(biased, 0.0): an infinity stays one, and one below 0 is 0"
+        want = np.broadcast_to(np.maximum(bias, 0), infinite.shape)
+        expect_close(infinite, want, what="Y of infinite biases", look=look)
 
 
 @PHASE.exercise(

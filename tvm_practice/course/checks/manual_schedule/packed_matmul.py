@@ -372,6 +372,8 @@ def check_place_copies(place_copies: Function) -> None:
         )
         _expect_copy_loops(sides[1].packing, ("vectorized", tile[1]), "B_packed")
         _expect_copy_loops(sides[0].packing, ("serial", tile[0]), "A_packed")
+        for name in ("A_packed", "B_packed"):
+            _expect_scope_kept(schedule, name)
         if at >= run:
             continue
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
@@ -384,6 +386,18 @@ def _shown_placed(place_copies: Function) -> str:
     schedule = _packed_stages((64, 48, 32), (8, 16), 4)
     place_copies(schedule, order_packed(schedule, 4, False), False)
     return format_nest(nest_of(schedule))
+
+
+def _expect_scope_kept(schedule: Any, name: str) -> None:
+    """The packed buffer is where te.compute put it, in memory that all threads have."""
+    (region,) = schedule.get(schedule.get_sblock(name)).writes
+    scope = str(region.source.scope())
+    expect(
+        scope == "global",
+        expected=f"the buffer {name} with its own scope, global",
+        seen=f"the scope {scope}",
+        look="set_scope: compute_at, vectorize and parallel are all that the copies need",
+    )
 
 
 def _expect_copy_loops(loops: Sequence[Loop], last: tuple[str, int], name: str) -> None:

@@ -106,9 +106,10 @@ def check_pack_operand(pack_operand: Function) -> None:
         )
         x[-1, :] = x[:, -1] = np.inf
         x[0, :] = -np.inf
+        x[0, 0] = np.nan
         expect(
-            np.array_equal(run(x), _packed_values(x, axis, width, depth)),
-            expected=f"{what}: zeros past the edge, even where X holds infinities",
+            np.array_equal(run(x), _packed_values(x, axis, width, depth), equal_nan=True),
+            expected=f"{what}: zeros past the edge, even where X holds infinities; X's NaN is kept",
             seen="NaN, or an infinity, or a zero that should be one",
             look="te.if_then_else chooses 0.0 there; an element of X times 0 is NaN if it is "
             "infinite",
