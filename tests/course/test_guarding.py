@@ -12,6 +12,11 @@ from tvm_practice.course.grading import Grader, source_file
 _RATE = "2e-6 * m * n * k / milliseconds"
 _CHECKS = "tvm_practice.course.checks.schedule_analysis"
 
+_REPLY = (
+    "import gc, json, os, struct, sys\n"
+    "passed = {'status': 'passed', 'message': '', 'seconds': 0.1, 'cheated': False}\n"
+)
+
 # Each is the body of gflop_per_second, and what it is told.
 _CHEATS = {
     "imports_the_reference": (
@@ -228,6 +233,73 @@ _CHEATS = {
     "searches_all_objects": (
         f"import gc\nfound = gc.get_objects()\nreturn {_RATE}",
         "looks into the frames or objects",
+    ),
+    "writes_the_verdict_itself": (
+        f"{_REPLY}"
+        "for each in gc.get_objects():\n"
+        "    if type(each) is dict and each.keys() >= {'id', 'function', 'arguments'}:\n"
+        "        said = json.dumps({'id': each['id'], 'result': passed}).encode()\n"
+        "        os.write(int(sys.argv[2]), struct.pack('!i', len(said)) + said)\n"
+        "return 0.0",
+        "looks into the frames or objects",
+    ),
+    "changes_how_a_verdict_is_told": (
+        f"{_REPLY}kept = json.JSONEncoder.encode\n"
+        "def encode(self, told):\n"
+        "    return kept(self, told | {'result': passed} if 'result' in told else told)\n"
+        "json.JSONEncoder.encode = encode\nreturn 0.0",
+        "changes encode of JSONEncoder",
+    ),
+    "puts_its_own_encoder_there": (
+        f"{_REPLY}class Encoder(json.JSONEncoder):\n"
+        "    def encode(self, told):\n"
+        "        return super().encode(told | {'result': passed} if 'result' in told else told)\n"
+        "json._default_encoder = Encoder()\nreturn 0.0",
+        "changes _default_encoder of json",
+    ),
+    "changes_how_a_verdict_is_sent": (
+        f"{_REPLY}from multiprocessing.connection import Connection\n"
+        "kept = Connection._send_bytes\n"
+        "def send(self, told):\n"
+        "    said = json.loads(bytes(told)) | {'result': passed}\n"
+        "    return kept(self, json.dumps(said).encode())\n"
+        "Connection._send_bytes = send\nreturn 0.0",
+        "changes _send_bytes of Connection",
+    ),
+    "waits_in_what_is_printed_to": (
+        "import sys\n"
+        "class Printed:\n"
+        "    def __getattr__(self, name):\n"
+        "        return getattr(sys.__stdout__, name)\n"
+        "sys.stdout = Printed()\nreturn 0.0",
+        "leaves another object in sys.stdout",
+    ),
+    "reads_the_reference_in_c": (
+        "import ctypes, importlib.util\n"
+        "path = importlib.util.find_spec('solutions.schedule_analysis').origin\n"
+        "libc, text = ctypes.CDLL(None), ctypes.create_string_buffer(1 << 20)\n"
+        "libc.read(libc.open(path.encode(), 0), text, 1 << 20)\n"
+        "names = {}\nexec(text.value.decode(), names)\n"
+        "return names['gflop_per_second'](m, n, k, milliseconds)",
+        "calls C by ctypes",
+    ),
+    "reads_the_reference_as_a_tensor": (
+        "import importlib.util, os, torch, types\n"
+        "path = importlib.util.find_spec('solutions.schedule_analysis').origin\n"
+        "text = torch.from_file(path, size=os.stat(path).st_size, dtype=torch.uint8)\n"
+        "module = compile(bytes(text.tolist()), 'mine', 'exec')\n"
+        "codes = [each for each in module.co_consts if isinstance(each, types.CodeType)]\n"
+        "[code] = [each for each in codes if each.co_name == 'gflop_per_second']\n"
+        "return types.FunctionType(code, {})(m, n, k, milliseconds)",
+        "runs a copy of the reference answer",
+    ),
+    "puts_its_own_numpy_there": (
+        "import sys, types\n"
+        f"checks = sys.modules['{_CHECKS}']\n"
+        "fake = types.ModuleType('numpy')\n"
+        "vars(fake).update(vars(checks.np), isclose=lambda *a, **o: True)\n"
+        "checks.np = fake\nreturn 0.0",
+        "changes np of",
     ),
 }  # fmt: skip
 

@@ -141,7 +141,18 @@ def check_here(exercise: str, path: str, seed: int) -> dict[str, Any]:
     started = time.perf_counter()
     status, message, cheated = _run(found, path)
     seconds = time.perf_counter() - started
-    return {"status": status, "message": message, "seconds": seconds, "cheated": cheated}
+    global _found_last
+    _found_last = {"status": status, "message": message, "seconds": seconds, "cheated": cheated}
+    return _found_last
+
+
+_found_last: dict[str, Any] = {}
+
+
+def found_here(exercise: str) -> dict[str, Any]:
+    """What `check_here` found last: it is asked where no answer is running any more."""
+    find(exercise)
+    return _found_last
 
 
 def ready_here(exercise: str) -> None:
@@ -275,6 +286,10 @@ class Grader:
         started = time.perf_counter()
         try:
             answer = self._call("check_here", exercise, source, timeout, seed=seed)
+            if answer["status"] == "passed":  # or the answer itself has written so, and goes on
+                answer = self._session(exercise).call(
+                    f"{__name__}:found_here", {"exercise": exercise.id}, timeout=timeout
+                )
             status: Status = answer["status"]
             message, seconds = answer["message"], answer["seconds"]
             if answer["cheated"]:  # a thread or a signal of it may go on

@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import json
 import operator
 import os
 import random
@@ -32,15 +33,20 @@ from tvm_practice.course.expect import fail
 _Home = dict[str, Any] | type | types.FunctionType
 
 _LOOK = "the exercise asks for a function of your own, which stands on TVM, numpy and Python alone"
-# Beside the grader's own modules: what they compare and measure with. PyTorch replaces functions of
-# its own when parts of it are imported late.
+# Beside the grader's own modules: what they compare and measure with, and what the verdict is sent
+# with. PyTorch replaces functions of its own when parts of it are imported late.
 _RELIED_ON = (
-    "builtins", "json", "math", "numpy", "numpy.linalg", "numpy.random", "numpy.testing", "random",
-    "re", "threading", "time", "timeit", "tvm", "tvm.runtime", "tvm.s_tir", "tvm.te", "tvm.testing",
+    "__main__", "builtins", "json", "json.encoder", "math", "multiprocessing.connection", "numpy",
+    "numpy.linalg", "numpy.random", "numpy.testing", "random", "re", "threading", "time", "timeit",
+    "tvm", "tvm.runtime", "tvm.s_tir", "tvm.te", "tvm.testing",
 )  # fmt: skip
-_CLASSES = {"tvm": ("IRModule",), "tvm.runtime": ("Module", "Tensor"), "tvm.s_tir": ("Schedule",)}
+_CLASSES = {
+    "json.encoder": ("JSONEncoder",),
+    "multiprocessing.connection": ("Connection", "_ConnectionBase"),
+    "tvm": ("IRModule",), "tvm.runtime": ("Module", "Tensor"), "tvm.s_tir": ("Schedule",),
+}  # fmt: skip
 _OWN = "tvm_practice."
-_CONSTANTS = (float, int, str, tuple, types.CodeType)
+_CONSTANTS = (float, int, str, tuple, types.CodeType, types.ModuleType, json.JSONEncoder)
 _FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 # How one finds the frames, the objects or the calls of others.
 _PEEKS = {
@@ -50,6 +56,10 @@ _PEEKS = {
 _OPENS = {"open", "os.link", "os.rename"}
 _STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
 _FORKS = {"os.fork", "os.forkpty"}
+# Code begins to run, or a function is made of it.
+_RUNS_CODE = {"exec": 0, "function.__new__": 0, "object.__setattr__": 2}
+_CALLS_C = {"ctypes.dlopen", "ctypes.dlsym"}
+_BY_CTYPES = ("ctypes/__init__.py",)
 # What starts a thread: Python tells of it by an audit event from 3.12 on only.
 _THREADS = (
     (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
@@ -107,6 +117,7 @@ class Guard:
         self._disarmed = [self._answer_key] if self._answer_key else []
         if module == "capstone":  # whose grading calls nothing of the answer key, unlike checks
             self._disarmed = _functions_of(sys.modules["solutions.capstone"])
+        self._key_parts = {_essence(each.__code__) for each in self._disarmed}
         home = inspect.getsourcefile(self._answer_key) if self._answer_key else None
         self._home = Path(home).resolve() if home else None
         self._folder = source_of("solutions").parent
@@ -177,6 +188,7 @@ class Guard:
     def unchanged(self) -> Iterator[None]:
         """Put back what changes of the grader within it, and note it."""
         before = _Snapshot()
+        printed_to = sys.stdout, sys.stderr
         handlers = [signal.getsignal(each) for each in _SIGNALS]
         trace, profile = sys.gettrace(), sys.getprofile()
         try:
@@ -186,6 +198,9 @@ class Guard:
             if not self._over:
                 sys.settrace(trace)
                 sys.setprofile(profile)
+                if (sys.stdout, sys.stderr) != printed_to:
+                    sys.stdout, sys.stderr = printed_to
+                    self.note("leaves another object in sys.stdout or sys.stderr")
                 self._put_back(before, handlers)
 
     def _put_back(self, before: "_Snapshot", handlers: Sequence[Any]) -> None:
@@ -251,6 +266,14 @@ class Guard:
                 self.note("starts a process with the reference answers")
             elif not self._in_lab and self._is_mine(skipping=("subprocess.py",)):
                 self.note("starts a process, which could read the reference answers")
+        elif event in _RUNS_CODE and isinstance(arguments[_RUNS_CODE[event]], types.CodeType):
+            parts = set(map(_essence, _codes_in(arguments[_RUNS_CODE[event]])))
+            if self._key_parts & parts and not _importing() and self._has_called():
+                self.note("runs a copy of the reference answer")
+        elif (
+            event in _CALLS_C and not self._in_lab and self._is_mine(skipping=_BY_CTYPES)
+        ):  # in a lab, a compiler's library may be called
+            self.note("calls C by ctypes, which nothing here watches")
 
     def thread_starts(self) -> None:
         """Raise CheckFailed if the answer itself starts it; what it calls may have threads."""
@@ -339,7 +362,9 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 _STOPPED = {*_WRITES, *_FORKS}
-_HEARD = {*_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_FORKS, *_WRITES}
+_HEARD = {
+    *_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_FORKS, *_WRITES, *_RUNS_CODE, *_CALLS_C
+}  # fmt: skip
 
 
 def _disarmed(*arguments: Any, **options: Any) -> Any:
@@ -361,6 +386,19 @@ def _importing() -> bool:
     """Whether Python's import system opens the file."""
     frame: types.FrameType | None = _frames(3)
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _essence(code: types.CodeType) -> tuple[Any, ...]:
+    """What two compilations of a function have in common, whatever it and its file are called."""
+    return code.co_code, code.co_names, code.co_varnames
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """It, and that of each function within."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from _codes_in(each)
 
 
 def source_of(module: str) -> Path:
