@@ -1956,3 +1956,36 @@ edited(
     {"schedule.unroll(i_inner)": "schedule.parallel(i_inner)"},
     message="one parallel loop around each statement",
 )
+
+edited(
+    "tune_autotvm",
+    "a_thousand_trials_at_most",
+    {"n_trial=trials": "n_trial=min(trials, 1000)"},
+    message="however many there are",
+)
+
+edited(
+    "apply_autotvm",
+    "reads_the_last_lines",
+    {
+        "    with task.target:\n": "    with open(log) as file:\n"
+        "        lines = file.readlines()[-40:]\n"
+        "    import tempfile\n\n"
+        '    with tempfile.NamedTemporaryFile("w", delete=False) as file:\n'
+        "        file.writelines(lines)\n"
+        "    log = file.name\n"
+        "    with task.target:\n"
+    },
+    message="records more|no valid record",
+)
+
+edited(
+    "search_task",
+    "on_the_current_target",
+    {
+        "    return auto_scheduler.SearchTask(": "    import tvm\n\n"
+        "    target = tvm.target.Target.current() or target\n"
+        "    return auto_scheduler.SearchTask("
+    },
+    message="a task for the target",
+)

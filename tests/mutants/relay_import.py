@@ -2908,7 +2908,7 @@ edited(
             "        if not want.size:"
         ),
     },
-    message="with atol=",
+    message="with(in)? atol=",
 )
 
 
@@ -2954,7 +2954,7 @@ edited(
             "        allowed = np.nan_to_num"
         ),
     },
-    message="with atol=",
+    message="with(in)? atol=",
 )
 
 
@@ -3312,7 +3312,7 @@ edited(
             "        allowed = np.nan_to_num"
         ),
     },
-    message="with atol=",
+    message="with(in)? atol=",
 )
 
 
@@ -3322,7 +3322,7 @@ edited(
     {
         "        if not want.size:": "        if not want.size or want.ndim > 5:",
     },
-    message="with atol=",
+    message="with(in)? atol=",
 )
 
 
@@ -3734,4 +3734,36 @@ edited(
     "main_alone",
     {"return passes(mod)": 'return passes(tvm.IRModule({"main": mod["main"]}))'},
     message="a function of a converter",
+)
+
+edited(
+    "verify",
+    "float32_in_its_own_type",
+    {
+        'exact, wanted = got.astype("float64"), want.astype("float64")': "exact, wanted = "
+        'got, want\n        if got.dtype != "float32" or want.dtype != "float32":\n'
+        '            exact, wanted = got.astype("float64"), want.astype("float64")'
+    },
+    message="float32 at 3.4e38",
+)
+
+edited(
+    "verify",
+    "absolute_values_in_place",
+    {
+        'got.astype("float64"), want.astype("float64")': 'got.astype("float64"), '
+        'want.astype("float64", copy=False)',
+        "error / np.abs(wanted)": "error / np.abs(wanted, out=wanted)",
+    },
+    message="reference in float64 is only read",
+)
+
+edited(
+    "optimize_relax",
+    "groups_of_sixty_four",
+    {
+        "    return passes(mod)": "    with tvm.transform.PassContext(\n"
+        '        config={"relax.FuseOps.max_depth": 64}\n    ):\n        return passes(mod)'
+    },
+    message="the kernels of the eight passes",
 )

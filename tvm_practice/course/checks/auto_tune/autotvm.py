@@ -58,7 +58,7 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
     m, n, k = draw_distinct(3, range(33, 64))
     (trials,) = draw_distinct(1, range(3, 6))
     task, other = autotvm_task((m, n, k)), autotvm_task((m + 1, n, k))
-    for many in (1, 2, 33, 1000):
+    for many in (1, 2, 33, 1000, 30_000):
         _expect_search_of(tune_autotvm, task, many)
     with new_log() as log:
         kept = autotvm.record.encode(

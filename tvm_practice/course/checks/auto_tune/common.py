@@ -228,7 +228,8 @@ def check_apply(
         lines = log.read_text().splitlines()
         of_others = [line for line in lines if _failed(json.loads(line))][:1]
         (many,) = draw_distinct(1, range(600, 1500))
-        log.write_text("\n".join([*(of_others * many), *lines, ""]))
+        before, after = (of_others * int(part) for part in (many // 2, many - many // 2))
+        log.write_text("\n".join([*before, *lines, *after, ""]))
         schedule, _ = apply(task, str(log))
         expect_best(classic_nest(schedule), records, f"{best}; this log has {many} records more")
         log.write_text("\n".join([*lines, ""]))

@@ -172,12 +172,13 @@ def _many_operators() -> Any:
         nn.group_norm(image, weight(3), weight(3), 1, channel_axis=1, axes=[2, 3]),
         nn.conv1d(op.reshape(x, (1, 4, 6)), weight(3, 4, 1)),
     ]  # fmt: skip
+    length = int(fresh_rng().integers(90, 140))
     builder = relax.BlockBuilder()
     with builder.function("main", [x, y, image, *others]):
         with builder.dataflow():
             results = [builder.emit(each) for each in calls]
             chain = x
-            for at in range(40):  # one group, however long it is
+            for at in range(length):  # one group, however long it is
                 chain = builder.emit((op.add, op.multiply)[at % 2](chain, others[at % 4]))
             results.append(chain)
             parts = builder.emit(op.split(x, 2, 1))

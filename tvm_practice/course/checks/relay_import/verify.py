@@ -236,14 +236,22 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
             verify, [output], [reference], case=f"10.25 for 2 at {list(last)}", look="the loop"
         )
         _check_message(message, index=0, at=last, error=8.25, relative=4.125)
-    halves = np.array([59_904.0, 1.0], "float16"), np.array([-59_904.0, 1.0], "float16")
-    returned = _raised(verify, [halves[0]], [halves[1]], atol=1.3e5, rtol=0.0)
-    expect(
-        returned is None,
-        expected="59904 for -59904, both float16, accepted within atol=1.3e5",
-        seen=f"it was refused: {returned}",
-        look="the difference in float64: float16 ends at 65504",
-    )
+    for largest, kind, atol in ((59_904.0, "float16", 1.3e5), (3e38, "float32", 7e38)):
+        one, other = np.array([largest, 1.0], kind), np.array([-largest, 1.0], kind)
+        returned = _raised(verify, [one], [other], atol=atol, rtol=0.0)
+        expect(
+            returned is None,
+            expected=f"{largest:g} for {-largest:g}, both {kind}, accepted within atol={atol:g}",
+            seen=f"it was refused: {returned}",
+            look="the difference in float64: float16 ends at 65504, float32 at 3.4e38",
+        )
+    exact = fresh_rng().standard_normal((3, 4))  # float64, negative ones too
+    for wrong_by in (0.0, 1.0):
+        given = [exact + wrong_by], [exact.copy()]
+        kept = [each[0].copy() for each in given]
+        _raised(verify, *given, atol=_ATOL, rtol=_RTOL)
+        for name, before, [after] in zip(("outputs", "reference"), kept, given, strict=True):
+            expect_unchanged(before, after, f"{name} in float64")
     far = np.array([3.0, 1_234_570.5])
     returned = verify([far], [np.array([3.0, 3.0])], atol=2e6, rtol=0.0)
     expect(
