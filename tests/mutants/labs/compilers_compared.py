@@ -651,3 +651,28 @@ edited(
     {"process.stdout.read()": "process.stdout.read(4096)"},
     message="letters after its first line",
 )
+
+edited(
+    "fuse_epilogue",
+    "six_stages_at_most",
+    {"for stage in stages:": "for stage in stages[:6]:"},
+    message="one statement after the product",
+)
+
+edited(
+    "time_to_first_result",
+    "sets_a_variable",
+    {
+        "command, stdout=subprocess.PIPE": "command, env={**os.environ, "
+        '"MEASURED_BY": "me"}, stdout=subprocess.PIPE',
+        "    import statistics\n": "    import os\n    import statistics\n",
+    },
+    message="with its environment",
+)
+
+edited(
+    "pays_after",
+    "a_little_more_is_nothing",
+    {"math.ceil(load_seconds * 1e3 / saved_ms)": "round(load_seconds * 1e3 / saved_ms + 0.4999)"},
+    message="a microsecond more",
+)

@@ -1198,3 +1198,18 @@ edited(
     },
     message="which is the one given",
 )
+
+edited(
+    "compile_object",
+    "kept_by_the_processor",
+    {
+        "    library = tvm.compile(module, target=tvm.target.Target(target))": (
+            "    kept = compile_object.__dict__\n"
+            '    key = module.script(), target.get("mtriple"), target.get("mcpu")\n'
+            "    if key not in kept:\n"
+            "        kept[key] = tvm.compile(module, target=tvm.target.Target(target))\n"
+            "    library = kept[key]"
+        )
+    },
+    message="assembly",
+)

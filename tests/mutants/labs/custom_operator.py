@@ -1335,3 +1335,38 @@ edited(
     },
     message="lanes|sums|vectorized",
 )
+
+edited(
+    "schedule_rms_norm_gate",
+    "few_vectors_unrolled",
+    {
+        "    return schedule": "    if columns == 2 * lanes:\n"
+        "        schedule.unroll(schedule.get_loops(Y)[-2])\n    return schedule"
+    },
+    message="Y of a row in serial",
+)
+
+edited(
+    "convert_relax",
+    "kept_from_another_import",
+    {
+        "    def convert(node": "    added: dict[Any, Any] = {}\n\n    def convert(node",
+        '        name = importer.block_builder.add_func(func, "rms_norm_gate")': (
+            "        key = str(x.ty), node.args[3]\n"
+            "        if key not in added:\n"
+            '            added[key] = importer.block_builder.add_func(func, "rms_norm_gate")\n'
+            "        name = added[key]"
+        ),
+    },
+    message="a second import|five calls of four kernels",
+)
+
+edited(
+    "give_strategy",
+    "computes_as_the_first_one",
+    {
+        "    @tvm.target": '    compute = give_strategy.__dict__.setdefault("kept", compute)\n\n'
+        "    @tvm.target"
+    },
+    message="what is kept from another call|given for",
+)

@@ -941,3 +941,24 @@ edited(
     },
     message="calls at a time",
 )
+
+edited(
+    "image_to_label",
+    "a_twentieth_at_least",
+    {
+        'scale = 1 / (255 * np.array(std, "float32"))': "std = [max(each, 0.05) for each in std]\n"
+        '    scale = 1 / (255 * np.array(std, "float32"))'
+    },
+    message="the probability|the label",
+)
+
+edited(
+    "call_on_threads",
+    "leaves_the_others_where_one_failed",
+    {
+        "worker.join();": "{\n    worker.join();\n    if (!failure) continue;\n"
+        "    for (std::thread& other : workers) if (other.joinable()) other.detach();\n"
+        "    break;\n  }"
+    },
+    message="joined|ended|exception of Clone|data race",
+)

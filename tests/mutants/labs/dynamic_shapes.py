@@ -1427,3 +1427,56 @@ edited(
     },
     message="main with the attribute tir_var_upper_bound",
 )
+
+edited(
+    "import_dynamic",
+    "wider_where_many_share_it",
+    {
+        "    tensors = list(example)": "    names = [name for named in axes for name in "
+        "named.values()]\n    for name in bounds:\n        if names.count(name) > 2:\n"
+        "            dimensions[name] = torch.export.Dim(name, min=1, max=4096)\n"
+        "    tensors = list(example)"
+    },
+    message="which six tensors share",
+)
+
+edited(
+    "import_dynamic",
+    "buffers_alone_are_inputs",
+    {
+        "unwrap_unit_return_tuple=True)": "unwrap_unit_return_tuple=True, "
+        "keep_params_as_input=not list(model.parameters()))"
+    },
+    message="for buffers as well",
+)
+
+edited(
+    "plan_memory",
+    "frees_in_small_modules_alone",
+    {
+        "relax.transform.KillAfterLastUse(),": "*([relax.transform.KillAfterLastUse()] "
+        "if len(mod.functions) < 40 else []),"
+    },
+    message="for every module",
+)
+
+edited(
+    "plan_memory",
+    "bounds_of_the_first_input",
+    {
+        "dict(bounds))": "{name: most for name, most in bounds.items() "
+        "if name in str(main.params[0].ty)})"
+    },
+    message="whichever input has the symbol",
+)
+
+edited(
+    "verify_over_range",
+    "many_elements_in_float16",
+    {
+        "    error = float(np.abs(got - want).max())": "    if got.size > 5000:\n"
+        '            got, want = got.astype("float16"), want.astype("float16")\n'
+        "        error = float(np.abs(got - want).max())"
+    },
+    message="however many elements they have",
+)

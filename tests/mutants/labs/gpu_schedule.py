@@ -1289,7 +1289,7 @@ edited(
             "    return copy"
         ),
     },
-    message="the copy's loops serial\\(32\\)",
+    message="the copy's loops serial\\(64\\)",
 )
 
 
@@ -1467,4 +1467,26 @@ edited(
         )
     },
     message="without annotations",
+)
+
+edited(
+    "stage_shared",
+    "tall_tiles_by_columns",
+    {
+        "tile = schedule.fuse(*schedule.get_loops(copy)[-2:])": "rows, columns = "
+        "schedule.get_loops(copy)[-2:]\n    tall = int(schedule.get(rows).extent) > 64\n"
+        "    if tall:\n        schedule.reorder(columns, rows)\n"
+        "    tile = schedule.fuse(*((columns, rows) if tall else (rows, columns)))"
+    },
+    message="neighbours at each step|adjacent",
+)
+
+edited(
+    "pad_shared",
+    "marked_as_padded",
+    {
+        "    schedule.storage_align(copy, 0": '    schedule.annotate(copy, "padded", offset)\n'
+        "    schedule.storage_align(copy, 0"
+    },
+    message="annotated as storage_align does it",
 )

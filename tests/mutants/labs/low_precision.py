@@ -1546,3 +1546,29 @@ edited(
     },
     message="named .Y.",
 )
+
+edited(
+    "pack_weights",
+    "kept_by_the_bytes",
+    {
+        "    return np.ascontiguousarray(panels.transpose(2, 0, 3, 1))": (
+            "    kept = pack_weights.__dict__\n"
+            "    key = weight.shape, group, weight.tobytes()\n"
+            "    if key not in kept:\n"
+            "        kept[key] = np.ascontiguousarray(panels.transpose(2, 0, 3, 1))\n"
+            "    return kept[key]"
+        )
+    },
+    message="what is kept from an earlier call",
+)
+
+edited(
+    "schedule_vnni",
+    "knows_two_names",
+    {
+        "schedule.tensorize(j_inner, intrinsic)": "known = "
+        'intrinsic.startswith("tvm_practice")\n'
+        '    schedule.tensorize(j_inner, intrinsic if known else "tvm_practice_dot")'
+    },
+    message="the intrinsic that was given, graded_dot",
+)

@@ -828,3 +828,20 @@ edited(
     },
     message="third time",
 )
+
+edited(
+    "request_worker",
+    "ten_seconds_at_least",
+    {"session_timeout=session_seconds": "session_timeout=max(session_seconds, 10)"},
+    message="a session that the worker ends after 6.5 s",
+)
+
+edited(
+    "measure_remotely",
+    "inputs_in_the_order_of_memory",
+    {
+        "tvm.runtime.tensor(each, device)": "tvm.runtime.tensor("
+        'each.ravel(order="K").reshape(each.shape), device)'
+    },
+    message="the output",
+)

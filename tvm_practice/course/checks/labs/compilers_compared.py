@@ -285,7 +285,7 @@ def _tiled_product(
             "scaled": lambda i, j: before[i, j] * 0.5,
             "Y": lambda i, j: te.max(before[i, j], 0.0),
         }
-        return te.compute((m, n), formulas[name.removesuffix("_again")], name=name)
+        return te.compute((m, n), formulas[name.partition("_")[0]], name=name)
 
     for name in stages:
         last = stage(name, last)
@@ -335,7 +335,10 @@ def check_fuse_epilogue(fuse_epilogue: Function) -> None:
 
     rng = fresh_rng()
     long = ["scaled", "biased", "scaled_again", "biased_again", "Y"]
-    for names in (["Y"], ["biased", "Y"], ["scaled", "biased", "Y"], long):
+    many = [
+        f"{kind}_{at}" for at in range(int(rng.integers(4, 7))) for kind in ("scaled", "biased")
+    ]
+    for names in (["Y"], ["biased", "Y"], ["scaled", "biased", "Y"], long, [*many, "Y"]):
         m, n, k = (int(rng.integers(3, 6)) * each for each in (6, 8, 4))
         given = list(names)
         schedule = _tiled_product(m, n, k, names, 6, 8)
@@ -651,11 +654,13 @@ def _check_says_more(time_to_first_result: Function) -> None:
 def _check_started_here(time_to_first_result: Function) -> None:
     """A program runs in the caller's folder, with the caller's environment."""
     marker = f"GRADED_{fresh_rng().integers(10**9)}"
+    names = sorted({*os.environ, marker} - {"LC_CTYPE"})  # which Python may set as it starts
     program = _program(
         "import os",
         "print('verified', flush=True)",
         f"here = os.getcwd() == {str(Path.cwd())!r} and os.environ.get({marker!r}) == 'set'",
-        "sys.exit(0 if here else 9)",
+        f"same = sorted({{*os.environ}} - {{'LC_CTYPE'}}) == {names!r}",
+        "sys.exit(0 if here and same else 9)",
     )
     with mock.patch.dict(os.environ, {marker: "set"}):
         try:
@@ -871,6 +876,7 @@ def check_pays_after(pays_after: Function) -> None:
         (calls * 0.25, (0.5, 0.3, 0.96), calls, "the interval's middle is not the ratio"),
         (calls * 0.25, (0.5, 0.4, 0.998), calls, "the interval ends below 1"),
         (calls * 0.25 + 2.0**-12, (0.5, 0.4, 0.6), calls + 1, "a quarter of a millisecond more"),
+        (calls * 0.25 + 2.0**-20, (0.5, 0.4, 0.6), calls + 1, "a microsecond more"),
         (1e6, (0.5, 0.4, 0.6), 4_000_000, "many calls"),
     ):
         got = pays_after(seconds, 500.0, interval)

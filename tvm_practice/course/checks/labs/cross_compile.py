@@ -566,6 +566,11 @@ def check_compile_object(compile_object: Function) -> None:
         ):
             assembly = compile_object(module, dict(target), str(Path(folder) / "loops.o"))
             _expect_as_given(assembly, _compiled(module, target))
+        # One function for two targets that differ in nothing but the last field.
+        for attributes in ((), ("-fma",), ("-avx2",)):
+            target = _with(_X86, "x86-64-v3", *attributes)
+            assembly = compile_object(module, dict(target), str(Path(folder) / "less.o"))
+            _expect_as_given(assembly, _compiled(module, target))
         _expect_every_function(compile_object, Path(folder) / "many.o", rows, columns)
 
 

@@ -359,9 +359,10 @@ def check_image_to_label(image_to_label: Function) -> None:
             _imported(model, _image(*image)), tuple(mean.tolist()), tuple(std.tolist())
         )
         _expect_labels(wrapped, model, mean, std, image)
-    wide = rng.uniform(1.5, 3, 3)  # small logits: the probability is far from 1
-    wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(wide.tolist()))
-    _expect_labels(wrapped, model, mean, wide, (height, width))
+    # Small logits, whose probability is far from 1, and large ones.
+    for std in (rng.uniform(1.5, 3, 3), rng.uniform(0.005, 0.02, 3)):
+        wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(std.tolist()))
+        _expect_labels(wrapped, model, mean, std, (height, width))
     _expect_exact_mean(image_to_label)
     _expect_largest_logit(image_to_label)
 
@@ -676,9 +677,10 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         (many, threads, -1), (inputs, threads, -1), (2, threads, -1), (inputs, threads, failing),
         (0, threads, -1), (5, 1, -1), (inputs, threads, -2), (inputs, threads, -3),
         (inputs, threads, inputs - 1), (inputs, 1, failing), (1, threads, 0), (93, 20, -1),
+        (inputs, threads, 0),
     )  # fmt: skip
-    crowd, said, few, failed, none, single, no_clone, number, late, alone, only, wide = _tried(
-        "call_on_threads", call_on_threads, *runs
+    crowd, said, few, failed, none, single, no_clone, number, late, alone, only, wide, first = (
+        _tried("call_on_threads", call_on_threads, *runs)
     )
     expect(
         said["exit"] == "0",
@@ -693,7 +695,8 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     _expect_exceptions(failing, failed, number, no_clone)
     _expect_exceptions(inputs - 1, late, number, no_clone)
     _expect_exceptions(failing, alone, number, no_clone)  # on a single thread
-    _expect_exceptions(0, only, number, no_clone)
+    for each in (only, first):
+        _expect_exceptions(0, each, number, no_clone)
     for each in _tried("call_on_threads", call_on_threads, (9, 4, -1), (9, 4, -4), races=True):
         expect(
             "race" not in each,

@@ -134,13 +134,40 @@ def _demonstrate_request(request_worker: Function) -> str:
     demonstrate=_demonstrate_request,
 )
 def check_request_worker(request_worker: Function) -> None:
-    from tvm import rpc
-
     from tvm_practice.farm.local import free_port
 
     farm = _farm()
-    seconds = int(fresh_rng().integers(20, 40)) + 0.5
     default = socket.getdefaulttimeout()
+    for seconds in (int(fresh_rng().integers(20, 40)) + 0.5, 6.5):
+        _expect_session(request_worker, seconds)
+        gc.collect()
+    left = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(default)
+    expect(
+        left == default,
+        expected=f"the default time limit of sockets as it was, {default}",
+        seen=f"{left}: later connections of this process would have it",
+        look="socket.setdefaulttimeout: set the limit of one socket",
+    )
+    _expect_no_request_left(request_worker)
+    _expect_waits(request_worker)
+    _expect_raises(
+        ConnectionError,
+        lambda: request_worker(
+            farm.host, free_port(), farm.key, wait_seconds=1, session_seconds=30
+        ),
+        when="where no tracker listens",
+        seconds=3.0,
+        look="socket.create_connection((host, port), timeout=...), before rpc.connect_tracker, "
+        "which tries for a minute",
+    )
+
+
+def _expect_session(request_worker: Function, seconds: float) -> None:
+    """A session of a free worker, which ends it after so many seconds."""
+    from tvm import rpc
+
+    farm = _farm()
     with (
         _expect_closed(farm.port),
         mock.patch.object(rpc.client, "connect", wraps=rpc.client.connect) as connect,
@@ -166,27 +193,6 @@ def check_request_worker(request_worker: Function) -> None:
         expected=f"a session that the worker ends after {seconds} s",
         seen=f"tvm.rpc.connect{tuple(given)!r}"[:200],
         look="tracker.request(..., session_timeout=session_seconds)",
-    )
-    del session
-    left = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(default)
-    expect(
-        left == default,
-        expected=f"the default time limit of sockets as it was, {default}",
-        seen=f"{left}: later connections of this process would have it",
-        look="socket.setdefaulttimeout: set the limit of one socket",
-    )
-    _expect_no_request_left(request_worker)
-    _expect_waits(request_worker)
-    _expect_raises(
-        ConnectionError,
-        lambda: request_worker(
-            farm.host, free_port(), farm.key, wait_seconds=1, session_seconds=30
-        ),
-        when="where no tracker listens",
-        seconds=3.0,
-        look="socket.create_connection((host, port), timeout=...), before rpc.connect_tracker, "
-        "which tries for a minute",
     )
 
 
@@ -473,7 +479,12 @@ def _expect_measured(measure_remotely: Function) -> None:
             _sent_once(session, library) as upload,
         ):
             answer = measure_remotely(
-                session, str(library), [x, y, v], shape, number=number, repeats=repeats
+                session,
+                str(library),
+                [np.asfortranarray(x), y, np.repeat(v, 2, 1)[:, ::2]],  # however they are in memory
+                shape,
+                number=number,
+                repeats=repeats,
             )
     expect(
         isinstance(answer, tuple) and len(answer) == 2,

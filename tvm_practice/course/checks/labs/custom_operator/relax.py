@@ -10,7 +10,7 @@ from tvm_practice.course.checks.labs.custom_operator.common import (
     expect_map,
     model_of,
 )
-from tvm_practice.course.expect import expect, expect_close, fresh_rng
+from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.viz.graph import format_graph
@@ -92,6 +92,16 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
         look="the shape of x.ty, and node.args[3]",
     )
     _expect_kernels(module)
+    try:  # the module of another import has functions of its own
+        with quiet_frontends():
+            again = import_relax(model, example, converters=converters)
+    except Exception as error:
+        raise fail(
+            "a second import with the same converters",
+            f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"[:200],
+            "what is kept from an import: add_func adds to the module of one importer",
+        ) from error
+    _expect_kernels(again)
     with quiet_frontends():
         executable = build_relax(optimize_relax(module), host_target())
     (got,) = run_relax(executable, [each.numpy() for each in example])

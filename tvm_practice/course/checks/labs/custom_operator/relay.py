@@ -214,7 +214,8 @@ def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
     name, operator = _registered()
     called, other = _Called(), _Called()
     give_strategy(name, called.compute, called.schedule)
-    give_strategy(_registered()[0], other.compute, other.schedule)
+    another, other_operator = _registered()
+    give_strategy(another, other.compute, other.schedule)
     expect(
         operator.get_attr("FTVMStrategy") is not None,
         expected=f"a strategy that relay.build finds for {name}",
@@ -250,6 +251,13 @@ def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
     x, z, weight = draw_inputs(shape)
     want = right_values(right_values(x, z, weight, eps[0]), z, weight, eps[1])
     expect_close(run(x, z, weight), want, what="the result of two calls", look="compute(*inputs)")
+    _built(_relay_calls(other_operator, shape, eps))
+    expect(
+        bool(other.eps) and bool(other.scheduled),
+        expected=f"the compute and the schedule that were given for {another}",
+        seen="those that were given for an operator before it",
+        look="what is kept from another call of give_strategy",
+    )
 
 
 def _expect_one_implementation(operator: Any, shape: tuple[int, ...]) -> None:

@@ -117,6 +117,8 @@ def check_plan_memory(plan_memory: Function) -> None:
             expect_close(run(x), want, what=f"the output for n = {n}", look="the passes")
     _expect_reshaped_in_place(plan_memory)
     _expect_all_bounds(plan_memory)
+    _expect_bound_of_second_input(plan_memory)
+    _expect_many_freed(plan_memory)
     weights[-1] = weights[-1][:, ::-1].copy()  # numbers of the last of them change places
     mod = _marked(dense_chain(weights), turn)
     _expect_kernels(plan_memory(mod, None), mod)
@@ -189,6 +191,50 @@ def _expect_all_bounds(plan_memory: Function) -> None:
         expected=f"main with the attribute tir_var_upper_bound {kept}",
         seen=f"{told or 'none'}",
         look="the attribute, which stays for later passes",
+    )
+
+
+def _expect_bound_of_second_input(plan_memory: Function) -> None:
+    """A symbol that the first input does not have is bounded as well."""
+    from tvm import relax, tirx
+
+    from solutions.relay_import import optimize_relax
+
+    (width,) = draw_distinct(1, range(3, 9))
+    x, y = (
+        relax.Var(name, relax.TensorType((tirx.Var(symbol, "int64"), width), "float32"))
+        for name, symbol in ("xn", "ym")
+    )
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            turned = builder.emit(relax.op.permute_dims(relax.op.nn.softmax(y)))
+            product = builder.emit_output(relax.op.matmul(relax.op.nn.softmax(x), turned))
+        builder.emit_func_output(product)
+    bounds = dict(zip("nm", draw_distinct(2, range(70, 400)), strict=True))
+    planned = plan_memory(optimize_relax(builder.get()), bounds)
+    given = (planned["main"].attrs or {}).get("tir_var_upper_bound") or {}
+    told = {str(name): int(value) for name, value in given.items()}
+    expect(
+        told == bounds,
+        expected=f"main(x, y), x (n, {width}), y (m, {width}), with tir_var_upper_bound {bounds}",
+        seen=f"{told or 'none'}",
+        look="the attribute: all of `bounds`, whichever input has the symbol",
+    )
+
+
+def _expect_many_freed(plan_memory: Function) -> None:
+    """However many kernels there are, each storage but the result's is freed."""
+    widths = range(3, int(fresh_rng().integers(50, 60)))
+    weights = [np.ones(each, "float32") for each in itertools.pairwise(widths)]
+    plan = read_memory(plan_memory(dense_chain(weights)), n=5)
+    freed = {each.name for each in plan.events if each.kind == "free"}
+    expect(
+        len(freed) == len(plan.formulas) - 1,
+        expected=f"of a chain of {len(weights)} layers, every storage but the result's freed after "
+        "its last use",
+        seen=f"{len(freed)} of {len(plan.formulas)} are",
+        look="KillAfterLastUse, as the last pass, for every module",
     )
 
 

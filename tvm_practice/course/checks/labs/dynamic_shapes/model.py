@@ -202,12 +202,18 @@ def _expect_integers(import_dynamic: Function, name: str) -> None:
 
 
 def _expect_many_tensors(import_dynamic: Function, name: str) -> None:
-    """Each of six tensors has an extent of 1 that may vary."""
+    """Each of six tensors has an extent of 1 that may vary; the model holds a buffer alone."""
     import torch
 
     class Summed(torch.nn.Module):
+        shift: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("shift", torch.rand(4))
+
         def forward(self, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
-            return a + b + c + d + e + f
+            return a + b + c + d + e + f + self.shift
 
     example = tuple(torch.ones(1, 4) for _ in range(6))
     look = "the loop that repeats tensors: each one, along each axis that may vary"
@@ -222,7 +228,15 @@ def _expect_many_tensors(import_dynamic: Function, name: str) -> None:
         len(rows) == 6 and all(constant(each) is None and each.same_as(rows[0]) for each in rows),
         expected=f"main takes six tensors of shape ({name}, 4), each of one row in the example",
         seen=f"rows {as_tuple(rows)}",
-        look=look,
+        look=f"{look}; keep_params_as_input=False, for buffers as well",
+    )
+    given = (mod["main"].attrs or {}).get("tir_var_upper_bound") or {}
+    limits = {str(each): int(value) for each, value in given.items()}
+    expect(
+        limits.get(str(rows[0])) == 9,
+        expected=f"the attribute tir_var_upper_bound with 9 for {name}, which six tensors share",
+        seen=str(limits or "none"),
+        look="torch.export.Dim(name, min=1, max=bound), for each name",
     )
 
 

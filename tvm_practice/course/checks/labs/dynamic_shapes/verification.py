@@ -77,6 +77,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_handed_on(verify_over_range)
     _expect_tolerance(verify_over_range, bounds)
     _expect_no_rounding(verify_over_range, bounds)
+    _expect_large_outputs(verify_over_range)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
     _expect_nan_refused(verify_over_range, bounds)
@@ -238,6 +239,28 @@ def _expect_tolerance(verify_over_range: Function, bounds: tuple[int, int]) -> N
         "a ValueError for values near 1000 with an error of 0.02, for tolerance=0.01",
         "it passed",
         "the error is absolute: it is not divided by the values",
+    )
+
+
+def _expect_large_outputs(verify_over_range: Function) -> None:
+    """Of many elements the largest error is as exact as of few."""
+    bounds = tuple(int(each) for each in fresh_rng().integers(200, 400, 2))
+
+    def run(x: np.ndarray) -> np.ndarray:
+        near = np.full(x.shape, 1e6)
+        near.flat[-1] += 1e-5
+        return near
+
+    seen: object = None
+    try:
+        seen = verify_over_range(run, lambda x: np.full(x.shape, 1e6), _positive, bounds)[bounds]
+    except ValueError as error:
+        seen = error
+    expect(
+        isinstance(seen, float | np.floating) and math.isclose(seen, 1e-5, rel_tol=1e-3),
+        expected=f"the error 1e-05 at {bounds}, of {math.prod(bounds)} values near a million",
+        seen=f"{seen}",
+        look="the difference in the arrays' own type, however many elements they have",
     )
 
 

@@ -217,9 +217,9 @@ def check_stage_shared(stage_shared: Function) -> None:
     copy = stage_shared(schedule, block, 0, k_outer, 32, 1, 2)
     _expect_staged(schedule, copy, "A", 2, tile=512, threads=(32, 1))
     # Few threads that fetch a large tile, in many rounds.
-    schedule, block, k_outer = _to_stage(8, 64, 128, 64, threads=(2, 32))
+    schedule, block, k_outer = _to_stage(8, 64, 256, 128, threads=(2, 32))
     copy = stage_shared(schedule, block, 1, k_outer, 2, 32, 1)
-    _expect_staged(schedule, copy, "B", 1, tile=2048, threads=(2, 32))
+    _expect_staged(schedule, copy, "B", 1, tile=4096, threads=(2, 32))
     # The third input of a block, and the second of three.
     for index, name, tile in ((2, "E", 256), (1, "B", 1024)):
         schedule, block, k_outer = _three_to_stage(m, n, k, 32)
@@ -556,6 +556,13 @@ def check_pad_shared(pad_shared: Function) -> None:
 
     schedule, copy = _staged_transposition(64)
     pad_shared(schedule, copy, 1)
+    said = sorted(str(key) for key in schedule.get(copy).annotations)
+    expect(
+        said == ["buffer_dim_align"],
+        expected="the copy annotated as storage_align does it, and in no other way",
+        seen=", ".join(said) or "no annotation",
+        look="schedule.storage_align, which is all that pads a buffer",
+    )
     counts = counts_of(schedule)
     read = counts.of("X_shared", write=False)
     expect(
