@@ -1441,16 +1441,6 @@ edited(
 )
 
 edited(
-    "import_dynamic",
-    "buffers_alone_are_inputs",
-    {
-        "unwrap_unit_return_tuple=True)": "unwrap_unit_return_tuple=True, "
-        "keep_params_as_input=not list(model.parameters()))"
-    },
-    message="for buffers as well",
-)
-
-edited(
     "plan_memory",
     "frees_in_small_modules_alone",
     {
