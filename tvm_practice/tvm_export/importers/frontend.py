@@ -177,7 +177,31 @@ def _converted(importer: Any, convert: _Converter, node: Any, *more: Any) -> Any
     used = [each for each in node.users if each.users or each.op == "output"]
     if "val" in node.meta and used:
         _require(importer, node, result, node.meta["val"])
+        return _with_known_extents(importer, result, node.meta["val"])
     return result
+
+
+def _with_known_extents(importer: Any, result: Any, value: Any) -> Any:
+    """`result`, whose extents depend on values, with those that PyTorch knows all the same.
+
+    It does of a `bincount` that a tensor of five rows is divided by. Another one is an error when
+    the model runs, as it is in PyTorch.
+    """
+    import torch
+    from tvm import relax
+
+    kind = getattr(result, "ty", None)
+    if not isinstance(value, torch.Tensor) or not isinstance(kind, relax.TensorType):
+        return result
+    if kind.shape is None or all(hasattr(each, "value") for each in kind.shape):
+        return result
+    known = [each if isinstance(each, int) else each.node.maybe_as_int() for each in value.shape]
+    shape = [
+        ours if theirs is None else theirs for ours, theirs in zip(kind.shape, known, strict=True)
+    ]
+    if all(one is other for one, other in zip(shape, kind.shape, strict=True)):
+        return result
+    return importer.block_builder.match_cast(result, relax.TensorType(shape, kind.dtype))
 
 
 def _require(importer: Any, node: Any, result: Any, value: Any) -> None:

@@ -88,13 +88,18 @@ def _trilinear(
     sumdim: Sequence[int],
     unroll_dim: int = 1,
 ) -> Any:
-    product = None
+    """The sum of products of three operands, in float32 at least."""
+    import torch
+
+    product, dtype = None, one.dtype
     for operand, axes in ((one, expand1), (two, expand2), (three, expand3)):
+        if dtype.is_floating_point:
+            operand = operand.to(torch.promote_types(dtype, torch.float32))
         for axis in axes:
             operand = operand.unsqueeze(axis)
         product = operand if product is None else product * operand
     assert product is not None
-    return product.sum(list(sumdim)) if sumdim else product
+    return (product.sum(list(sumdim)) if sumdim else product).to(dtype)
 
 
 def _transposed(
