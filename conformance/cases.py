@@ -5,7 +5,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -53,6 +53,21 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def of_samples(
+    names: Iterable[str],
+    samples_of: Callable[[str, str], Sequence[Any]],
+    dtype: str,
+    most: int | None,
+    label: str = "",
+) -> Iterator[Case]:
+    """A case for each sample of a type that a name has, `most` of a name (None: all)."""
+    for name in names:
+        known = len(samples_of(name, dtype))
+        for index in range(known if most is None else min(most, known)):
+            arguments = {"name": name, "index": index, "dtype": dtype}
+            yield Case(name, f"{name} {dtype} {label}{index}", arguments)
 
 
 def drawn(cases: Iterable[Case], count: int | None, seed: int | None) -> list[Case]:

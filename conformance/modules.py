@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.cases import Case
+from conformance.cases import Case, of_samples
 from conformance.judging import Judged, as_module, last_line, timed
 from conformance.operators import judged
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
@@ -27,11 +27,7 @@ def database() -> dict[str, Any]:
 
 def cases(dtype: str, samples: int | None) -> Iterator[Case]:
     """The first samples of each module (None: all), in types that PyTorch leaves out as well."""
-    for name in database():
-        known = len(samples_of(name, dtype))
-        for index in range(known if samples is None else min(samples, known)):
-            arguments = {"name": name, "index": index, "dtype": dtype}
-            yield Case(name, f"{name} {dtype} {index}", arguments)
+    return of_samples(database(), samples_of, dtype, samples)
 
 
 @functools.lru_cache(maxsize=4)

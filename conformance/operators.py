@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.cases import Case, Verdict
+from conformance.cases import Case, Verdict, of_samples
 from conformance.judging import as_module, last_line
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
@@ -38,13 +38,8 @@ def cases(dtype: str, samples: int | None) -> Iterator[Case]:
     """The first samples of each operator that has the type (None: all)."""
     import torch
 
-    for name, each in database().items():
-        if getattr(torch, dtype) not in each.dtypes:
-            continue
-        known = len(samples_of(name, dtype))
-        for index in range(known if samples is None else min(samples, known)):
-            arguments = {"name": name, "index": index, "dtype": dtype}
-            yield Case(name, f"{name} {dtype} {index}", arguments)
+    names = [name for name, each in database().items() if getattr(torch, dtype) in each.dtypes]
+    return of_samples(names, samples_of, dtype, samples)
 
 
 @functools.lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.cases import Case
+from conformance.cases import Case, of_samples
 from conformance.operators import database, judge
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
@@ -45,11 +45,7 @@ def _values(dtype: Any) -> tuple[float, ...]:
 
 def cases(dtype: str, samples: int | None) -> Iterator[Case]:
     """At most so many samples of each operator that has one."""
-    for name in database():
-        known = len(rare_samples_of(name, dtype))
-        for index in range(known if samples is None else min(samples, known)):
-            arguments = {"name": name, "index": index, "dtype": dtype}
-            yield Case(name, f"{name} {dtype} rare {index}", arguments)
+    return of_samples(database(), rare_samples_of, dtype, samples, "rare ")
 
 
 def judge_rare(name: str, index: int, dtype: str) -> dict[str, Any]:
