@@ -5,18 +5,20 @@ sum does not overflow; with numbers that a model computes it does. And it comput
 of the branch that needs it: in a branch for the `n % 16` elements left over, a quotient by their
 number, which may be 0.
 
-    module = without_division_by_zero(with_truncated_division(module))  # scheduled
+    module = without_division_by_zero(with_wide_division(module))  # scheduled
 """
 
 from typing import Any
 
 from tvm_practice.tvm_export.rules.cpu.loops import constant
 
+_WIDE = "int64"
 
-def with_truncated_division(module: Any) -> Any:
-    """A module whose functions divide no element of a buffer by a positive constant by flooring.
 
-    Quotients of indices stay: they are of loops' variables, and TVM simplifies them.
+def with_wide_division(module: Any) -> Any:
+    """A module whose functions divide elements of buffers by positive constants in int64.
+
+    Quotients of loops' variables stay: TVM simplifies them.
 
     Args:
         module: an IRModule of scheduled functions.
@@ -28,23 +30,25 @@ def with_truncated_division(module: Any) -> Any:
     for name, func in module.functions_items():
         if isinstance(func, tirx.PrimFunc):
             kinds = (tirx.FloorDiv, tirx.FloorMod)
-            body = tvm_ffi.structural_map(func.body, (kinds, _truncated), order="post")
+            body = tvm_ffi.structural_map(func.body, (kinds, _in_int64), order="post")
             if not body.same_as(func.body):
                 changed[name] = func.with_body(body)
     return changed
 
 
-def _truncated(node: Any) -> Any:
-    """a // n as the truncated quotient, less one where the remainder is negative."""
+def _in_int64(node: Any) -> Any:
+    """a // n, by way of int64, in which the sum does not overflow.
+
+    A quotient of int64 stays: TVM knows no bounds of its dividend, or small ones, and adds nothing
+    that overflows.
+    """
     from tvm import tirx
 
-    if (constant(node.b) or 0) <= 0 or not _has_load(node.a):
+    dtype = str(node.ty)
+    if dtype == _WIDE or (constant(node.b) or 0) <= 0 or not _has_load(node.a):
         return node
-    left = tirx.truncmod(node.a, node.b)
-    if isinstance(node, tirx.FloorMod):
-        return tirx.Select(left < 0, left + node.b, left)
-    quotient = tirx.truncdiv(node.a, node.b)
-    return tirx.Select(left < 0, quotient - tirx.const(1, str(node.ty)), quotient)
+    wide = type(node)(tirx.Cast(_WIDE, node.a), tirx.const(constant(node.b), _WIDE))
+    return tirx.Cast(dtype, wide)
 
 
 def without_division_by_zero(module: Any) -> Any:

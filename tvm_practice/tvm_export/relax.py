@@ -29,7 +29,7 @@ from tvm_practice.tvm_export.extremes import (
 )
 from tvm_practice.tvm_export.falling import with_rising_dividends
 from tvm_practice.tvm_export.floored_division import (
-    with_truncated_division,
+    with_wide_division,
     without_division_by_zero,
 )
 from tvm_practice.tvm_export.folding import kept_from_folding
@@ -360,8 +360,8 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         scheduled = gpu_rules.schedule_defaults(mod, target, report=report)
     else:
         scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
-    truncated = with_truncated_division(kept_from_folding(scheduled))
-    return kept_in_bytes(without_division_by_zero(with_rising_dividends(truncated)))
+    divided = with_wide_division(kept_from_folding(scheduled))
+    return kept_in_bytes(without_division_by_zero(with_rising_dividends(divided)))
 
 
 def optimized(
