@@ -114,6 +114,14 @@ def nothing_to_tune(tuner: str, space: str | None) -> dict[str, Any]:
     return {"tuning": built.tuning, "error": error}
 
 
+def of_a_function() -> None:
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    compile_pytorch_module(lambda x: x, ExportConfig(example_input=torch.zeros(2)))
+
+
 def verified_or_not() -> dict[str, str | None]:
     """What `compile_pytorch_module` says of an operator that is converted to another one."""
     import torch

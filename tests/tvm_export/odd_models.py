@@ -19,6 +19,7 @@ class Model(torch.nn.Module):
 
 
 Made = tuple[torch.nn.Module, Any]
+_FOUR = torch.linspace(-2, 2, 8).reshape(2, 4)
 
 
 def _model(body: Callable[..., Any], *args: Any, **kwargs: Any) -> Made:
@@ -246,6 +247,27 @@ def attention_then_a_view() -> Made:
         return product
 
     return _model(body, torch.randn(8, 6, 4))
+
+
+def its_own_gradient() -> Made:
+    """An energy and its forces."""
+
+    def body(layer: Any, x: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            place = x.detach().requires_grad_()
+            energy = torch.nn.functional.silu(layer(place)).square().sum()
+            (slope,) = torch.autograd.grad(energy, place)
+        return energy, -slope
+
+    return _model(body, torch.randn(3, 4))
+
+
+def gradient_of_a_function() -> Made:
+    return _model(lambda layer, x: torch.func.grad(lambda y: y.sin().square().sum())(x), _FOUR)
+
+
+def rows_of_a_jacobian() -> Made:
+    return _model(lambda layer, x: torch.func.jacrev(lambda y: layer(y).tanh())(x[0]), _FOUR)
 
 
 def text_output() -> Made:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from tests.conftest import Processes, needs_classic
 from tvm_practice import engines
 from tvm_practice.tvm_export import ExportConfig
+from tvm_practice.tvm_export.errors import BadInput
 
 FUNCTIONS = "tests.tvm_export.functions"
 
@@ -78,6 +79,11 @@ def test_artifacts_of_another_schema_are_refused(tmp_path: Path, process_of: Pro
 def test_a_wrong_output_is_told_where(process_of: Processes) -> None:
     message = process_of("current").call(f"{FUNCTIONS}:wrong_reference")
     assert "output 0" in message and "1, 2" in message
+
+
+def test_what_is_no_module_is_refused(process_of: Processes) -> None:
+    with pytest.raises(BadInput, match=r"of type function, which is no torch\.nn\.Module"):
+        process_of("current").call(f"{FUNCTIONS}:of_a_function")
 
 
 def test_a_wrong_model_is_not_returned(process_of: Processes) -> None:

@@ -29,6 +29,8 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
         NotVerified: the compiled model computes something else than PyTorch.
     """
     engines.activate(config.chosen_engine)
+    import torch
+
     from tvm_practice.tvm_export.calling import as_call, in_eval_mode
     from tvm_practice.tvm_export.errors import BadInput, NotVerified
     from tvm_practice.tvm_export.example_inputs import completed
@@ -36,6 +38,8 @@ def compile_pytorch_module(model: Any, config: ExportConfig, *, verify: bool = T
     from tvm_practice.tvm_export.nested import mapped
     from tvm_practice.tvm_export.pipeline import build, import_model, judged, schedule, tune
 
+    if not isinstance(model, torch.nn.Module):
+        raise BadInput(f"the model is of type {type(model).__name__}, which is no torch.nn.Module")
     kwargs = completed(model, config.args, config.kwargs, config.input_shapes)
     call = as_call(model, config.args, kwargs, shapes=config.input_shapes)
     if not call.tensors:

@@ -38,6 +38,9 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 # Of an exception in words, so that a line with its cause and a way out has at most 300 letters.
 _LONGEST = 200
 
+# What PyTorch says in inference mode of a model that computes gradients of its own.
+_OF_GRADIENTS = ("inference tensor", "Inference tensors", "require grad")
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -50,6 +53,7 @@ class Loaded:
         outputs: the model's outputs on them, flattened.
         notes: what the person should know of the model, a line each.
         changes_inputs: whether the model writes into its inputs.
+        takes_gradients: whether the model computes gradients of its own.
     """
 
     module: "torch.nn.Module"
@@ -58,6 +62,7 @@ class Loaded:
     outputs: tuple["torch.Tensor", ...]
     notes: tuple[str, ...] = ()
     changes_inputs: bool = False
+    takes_gradients: bool = False
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -78,7 +83,7 @@ class Loaded:
         if self.changes_inputs:
             args, kwargs = copied(args), copied(kwargs)
         called = self.module if module is None else module
-        with torch.inference_mode():
+        with torch.no_grad() if self.takes_gradients else torch.inference_mode():
             return called(*args, **kwargs)
 
 
@@ -225,9 +230,17 @@ def _ready(
     tried_args, tried_kwargs = copied(args), copied(kwargs)
     # Lazy modules make their parameters in their first call, in inference mode unusable ones.
     lazy = any(map(torch.nn.parameter.is_lazy, tensors))
+    takes_gradients = False
     try:
-        with torch.no_grad() if lazy else torch.inference_mode():
-            result = module(*tried_args, **tried_kwargs)
+        try:
+            with torch.no_grad() if lazy else torch.inference_mode():
+                result = module(*tried_args, **tried_kwargs)
+        except RuntimeError as error:
+            if not any(each in str(error) for each in _OF_GRADIENTS):
+                raise
+            takes_gradients = True
+            with torch.no_grad():
+                result = module(*tried_args, **tried_kwargs)
     except Exception as error:  # whatever a person's model raises
         raise BadInput(f"the model of {loader} refuses its inputs: {describe(error)}") from error
     outputs = tuple(flattened(result))
@@ -241,7 +254,7 @@ def _ready(
             "the model changes its inputs in place; each call is given a copy, and that is in "
             "the latency"
         )
-    return Loaded(module, args, kwargs, outputs, tuple(notes), changed)
+    return Loaded(module, args, kwargs, outputs, tuple(notes), changed, takes_gradients)
 
 
 @contextmanager

@@ -93,12 +93,12 @@ def import_exported(export: Export) -> Export:
 def _import(call: Call, steps: Steps, converters: Converters, target: Any) -> Any:
     """The model in Relax, as its phase's step imports it."""
 
-    def imported() -> Any:
+    def imported(module: Any) -> Any:
         if any(call.dynamic):
-            return _import_dynamic(call, converters, target)
-        return steps.import_relax(call.module, call.tensors, converters=converters)
+            return _import_dynamic(replace(call, module=module), converters, target)
+        return steps.import_relax(module, call.tensors, converters=converters)
 
-    return by_whatever_helps(imported, call.module)
+    return by_whatever_helps(imported, call.module, call.tensors)
 
 
 def _require_host(imported: Any, target: Any) -> None:

@@ -1,37 +1,51 @@
 """What torch.export may need to be given a model."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from tvm_practice.tvm_export.importers.constants import constants_known
 from tvm_practice.tvm_export.importers.converters.relax import as_if_run
+from tvm_practice.tvm_export.importers.gradients import (
+    TakesGradients,
+    gradients_noticed,
+    gradients_written_out,
+)
 from tvm_practice.tvm_export.importers.refusals import DependsOnValues
 
 Made = TypeVar("Made")
 
 
-def by_whatever_helps(export: Callable[[], Made], model: object) -> Made:
+def by_whatever_helps(export: Callable[[Any], Made], model: Any, example: Sequence[Any]) -> Made:
     """What a function that exports a model returns, called once more if another way may help.
 
     Args:
-        export: calls torch.export on the model.
+        export: calls torch.export on the model that it is given.
         model: a torch.nn.Module.
+        example: the tensors that it is called with.
     """
+    try:
+        with gradients_noticed():
+            return _by_what_helps(export, model)
+    except TakesGradients:
+        return _by_what_helps(export, gradients_written_out(model, example))
+
+
+def _by_what_helps(export: Callable[[Any], Made], model: Any) -> Made:
     import torch
     from torch._subclasses.fake_tensor import DataDependentOutputException
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     try:
-        return export()
+        return export(model)
     except (AttributeError, TypeError):  # perhaps of what a model does when it is compiled alone
         with as_if_run():
-            return export()
+            return export(model)
     except (GuardOnDataDependentSymNode, DataDependentOutputException, DependsOnValues):
         # Perhaps of a tensor that the model makes itself, or keeps.
         with constants_known(model):
-            return export()
+            return export(model)
     except RuntimeError as error:  # perhaps of a tensor that the model kept from an earlier call
         if "Inference tensors" not in str(error):
             raise
         with torch.no_grad():
-            return export()
+            return export(model)

@@ -39,7 +39,9 @@ def in_known_operators(model: Any, example: Sequence[Any], known: frozenset[str]
     import torch
 
     with torch.no_grad(), nothing_asked():
-        program = by_whatever_helps(lambda: torch.export.export(model, tuple(example)), model)
+        program = by_whatever_helps(
+            lambda module: torch.export.export(module, tuple(example)), model, example
+        )
         refuse_random(program.graph_module)
         program = program.run_decompositions(_table(known))
     refuse_effects(program.graph_module)

@@ -74,14 +74,14 @@ def import_traced(export: Export) -> Export:
 def _import(call: Call, steps: Steps, converters: Converters) -> Any:
     """The model in Relay and its weights, as its phase's step imports it.
 
-    A model that TVM's frontend has no converters for is taken apart into operators that it has. If
-    that fails too, what it says of the model as it was is raised.
+    A model that TVM's frontend has no converters for, or PyTorch does not trace, is taken apart
+    into operators that it has. If that fails too, what was said of the model as it was is raised.
     """
     from tvm.relay.frontend.pytorch import PyTorchOpConverter
 
     try:
         return steps.import_relay(call.module, call.tensors, converters=converters)
-    except (NotImplementedError, Refused) as error:
+    except (NotImplementedError, Refused, RuntimeError) as error:
         if isinstance(error, NotImplementedError) and not str(error).startswith(_MISSING):
             raise  # the step is to do
         known = frozenset(PyTorchOpConverter(None, "float32").convert_map) | frozenset(converters)
