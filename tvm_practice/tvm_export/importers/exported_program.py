@@ -20,6 +20,7 @@ from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
 from tvm_practice.tvm_export.importers.open_extents import exported_open
+from tvm_practice.tvm_export.importers.packed_sequences import padded_sequences
 from tvm_practice.tvm_export.importers.recurrent_layers import whole_recurrences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
@@ -51,9 +52,10 @@ def import_exported(export: Export) -> Export:
         quantization = Quantization.of(call.module.module, settings.keep_float, ranges)
     converters = {**mixture_converters(), **find_converters(settings.converters)}
     whole: AbstractContextManager[None] = nullcontext()
+    packed = padded_sequences(whole=False)
     if str(export.target.kind.name) == "llvm":
         converters = recurrent_converters(cpu_of(export.target)) | converters
-        whole = whole_recurrences()
+        whole, packed = whole_recurrences(), padded_sequences(whole=True)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relax", _WAY_OUT)
     quiet = native_stderr_to(os.devnull)  # it warns of every gather
@@ -70,6 +72,7 @@ def import_exported(export: Export) -> Export:
         data_as_elements(),
         ordinary_parameters(call.module),
         whole,
+        packed,
     ):
         imported = _import(call, steps, converters, export.target)
         _require_host(imported, export.target)

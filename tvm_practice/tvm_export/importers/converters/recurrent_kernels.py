@@ -76,9 +76,17 @@ _MEMORY = {
     "memory_kept": ", C[0:{batch}, 0:{padded}]",
 }
 
+# What padded sequences have besides.
+_LENGTHS = {
+    "lengths_handle": "l: T.handle, ",
+    "lengths_buffer": 'L = T.match_buffer(l, ({batch},), "int64")',
+    "lengths_reads": ", L[0:{batch}]",
+}
+
 _TEXT = """@T.prim_func(private=True, s_tir=True)
 def kernel(
-    x: T.handle, w: T.handle, b: T.handle, h: T.handle, {c_handle}y: T.handle, f: T.handle{d_handle}
+    x: T.handle, w: T.handle, b: T.handle, h: T.handle, {c_handle}{lengths_handle}
+    y: T.handle, f: T.handle{d_handle}
 ):
     T.func_attr({attributes})
     {names}
@@ -90,12 +98,13 @@ def kernel(
     H1 = T.match_buffer(f, ({batch}, {hidden}), "{dtype}")
     H = T.sblock_alloc_buffer((2, {batch}, {padded}), "{dtype}")
     {memory_buffers}
+    {lengths_buffer}
     with T.sblock("kernel"):
         T.reads(
             X[0:{steps}, 0:{batch}, 0:{tiles}, 0:{gates}, 0:{width}],
             W[0:{tiles}, 0:{hidden}, 0:{gates}, 0:{width}],
             B[0:{tiles}, 0:{width}],
-            H0[0:{batch}, 0:{hidden}]{memory_reads},
+            H0[0:{batch}, 0:{hidden}]{memory_reads}{lengths_reads},
         )
         T.writes(Y[0:{steps}, 0:{batch}, 0:{hidden}], H1[0:{batch}, 0:{hidden}]{memory_writes})
         for i, j in T.grid({batch}, {padded}):
@@ -109,7 +118,7 @@ def kernel(
                             X[0:{steps}, 0:{batch}, 0:{tiles}, 0:{gates}, 0:{width}],
                             W[0:{tiles}, 0:{hidden}, 0:{gates}, 0:{width}],
                             B[0:{tiles}, 0:{width}],
-                            H[0:2, 0:{batch}, 0:{padded}]{memory_kept},
+                            H[0:2, 0:{batch}, 0:{padded}]{memory_kept}{lengths_reads},
                         )
                         T.writes(
                             Y[0:{steps}, 0:{batch}, 0:{hidden}],
@@ -156,12 +165,13 @@ def recurrent_converters(cpu: Cpu) -> dict[str, Callable[[Any, Any], Any]]:
 def _layers(cpu: Cpu, node: Any, importer: Any) -> Any:
     from tvm import relax
 
-    name, x, states, weights, _, layers, both, batch_first = node.args
+    name, x, states, weights, _, layers, both, batch_first, *rest = node.args
     emit = importer.block_builder.emit
     x, states, weights = (
         importer.env[x],
         *([importer.env[each] for each in group] for group in (states, weights)),
     )
+    lengths = importer.env[rest[0]] if rest else None
     if batch_first:
         x = emit(relax.op.permute_dims(x, [1, 0, 2]))
     ways = (False, True) if both else (False,)
@@ -173,9 +183,8 @@ def _layers(cpu: Cpu, node: Any, importer: Any) -> Any:
             place = layer * len(ways) + way
             own = weights[place * per_way : (place + 1) * per_way]
             before = [_at(emit, each, place) for each in states]
-            made, after = direction(
-                importer.block_builder, cpu, name, x, own, before, backward=backward
-            )
+            given = (importer.block_builder, cpu, name, x, own, before)
+            made, after = direction(*given, backward=backward, lengths=lengths)
             outputs.append(made)
             last.append(after)
         x = emit(relax.op.concat(outputs, 2)) if both else outputs[0]
@@ -193,6 +202,7 @@ def direction(
     states: Sequence[Any],
     *,
     backward: bool = False,
+    lengths: Any = None,
 ) -> tuple[Any, list[Any]]:
     """One direction of one layer.
 
@@ -205,9 +215,12 @@ def direction(
             and their two biases (gates * hidden,) where there are any, gates in PyTorch's order.
         states: of (batch, hidden) each, before the first step.
         backward: from the last step to the first.
+        lengths: of (batch,), int64: a row's state stays as it is at steps beyond its length. None:
+            every row is as long as all steps.
 
     Returns:
-        The outputs (steps, batch, hidden), and the states after the last step.
+        The outputs (steps, batch, hidden), and the states after the last step. An output beyond
+        a row's length is the state there.
     """
     from tvm import relax
 
@@ -262,6 +275,8 @@ def direction(
         each.format(b=row, u=unit, s=sums, x=parts, old=old, new=new, dtype=dtype)
         for each in cell.lines
     ]
+    if lengths is not None:
+        lines = [_unless_ended(each, f"{at} < L[{row}]", {new: old}) for each in lines]
     sizes = {
         "steps": count,
         "batch": examples,
@@ -275,17 +290,21 @@ def direction(
         name: text.format(**sizes, dtype=dtype) if cell.has_memory else ""
         for name, text in _MEMORY.items()
     }
+    padding = {
+        name: text.format(**sizes) if lengths is not None else "" for name, text in _LENGTHS.items()
+    }
     work = known_batch * cell.gates * hidden * hidden
     states_after = [(batch, hidden)] * len(states)
     outputs, *after = call_kernel(
         builder,
         _TEXT,
         name,
-        [given, packed, apart, *states],
+        [given, packed, apart, *states, *([] if lengths is None else [lengths])],
         [(steps, batch, hidden), *states_after],
         dtype,
         **sizes,
         **memory,
+        **padding,
         names="\n    ".join(
             f"{each} = T.int64()" for each in (count, examples) if each.isidentifier()
         ),
@@ -299,6 +318,18 @@ def direction(
         shared="T.parallel" if work >= _SHARED_FROM and tiles > 1 else "range",
     )
     return outputs, after
+
+
+def _unless_ended(line: str, lasts: str, kept: dict[str, str]) -> str:
+    """An assignment of a cell's, by which a target keeps its value where a sequence has ended.
+
+    Args:
+        line: "target = value".
+        lasts: the condition.
+        kept: by target what to assign where it does not hold, if that is not the target's value.
+    """
+    target, value = line.split(" = ", 1)
+    return f"{target} = T.if_then_else({lasts}, {value}, {kept.get(target, target)})"
 
 
 def _extent(extent: Any) -> Any:
