@@ -122,6 +122,15 @@ def of_a_function() -> None:
     compile_pytorch_module(lambda x: x, ExportConfig(example_input=torch.zeros(2)))
 
 
+def of_a_sparse_tensor() -> None:
+    import torch
+
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    config = ExportConfig(example_input=torch.eye(2).to_sparse())
+    compile_pytorch_module(torch.nn.Linear(2, 2), config)
+
+
 def verified_or_not() -> dict[str, str | None]:
     """What `compile_pytorch_module` says of an operator that is converted to another one."""
     import torch

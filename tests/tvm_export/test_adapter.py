@@ -86,6 +86,11 @@ def test_what_is_no_module_is_refused(process_of: Processes) -> None:
         process_of("current").call(f"{FUNCTIONS}:of_a_function")
 
 
+def test_a_sparse_example_is_refused(process_of: Processes) -> None:
+    with pytest.raises(BadInput, match="the example has a sparse tensor"):
+        process_of("current").call(f"{FUNCTIONS}:of_a_sparse_tensor")
+
+
 def test_a_wrong_model_is_not_returned(process_of: Processes) -> None:
     said = process_of("current").call(f"{FUNCTIONS}:verified_or_not")
     assert "output 0: 6 of 6 elements are wrong" in said["verified"] and said["not"] is None

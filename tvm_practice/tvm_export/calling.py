@@ -11,7 +11,7 @@ from torch import nn
 
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.inputs import Input
-from tvm_practice.tvm_export.nested import flattened, mapped, require_open
+from tvm_practice.tvm_export.nested import flattened, mapped, require_dense, require_open
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ def as_call(
     """`module`, as it would be called with `args` and `kwargs`, as a function of tensors alone.
 
     Tensors within containers are inputs too, see `nested`. Numbers, strings and None become part
-    of the model. Raises BadInput for an object that holds tensors and is no container.
+    of the model. Raises BadInput for a sparse tensor, and for an object that holds tensors and is
+    no container.
 
     Args:
         module: left as it is.
@@ -90,6 +91,7 @@ def as_call(
         require_open(f"input {place}", value)
     for name, value in kwargs.items():
         require_open(f"input {name}", value)
+    require_dense("the example has", (args, kwargs))
     positional = [f"input_{index}" for index in range(len(flattened(args)))]
     named = [
         name if len(inside) == 1 else f"{name}_{index}"

@@ -202,7 +202,7 @@ def _ready(
     import torch
 
     from tvm_practice.tvm_export.calling import evaluate
-    from tvm_practice.tvm_export.nested import copied, flattened, mapped
+    from tvm_practice.tvm_export.nested import copied, flattened, mapped, require_dense
 
     tensors = [*module.parameters(), *module.buffers()]
     if any(each.is_meta for each in tensors):
@@ -217,8 +217,7 @@ def _ready(
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     given = mapped(torch.Tensor.cpu, given)
-    if any(each.layout != torch.strided for each in flattened(given)):
-        raise BadInput(f"{loader} gives a sparse tensor; TVM takes dense ones: tensor.to_dense()")
+    require_dense(f"{loader} gives", given)
     if isinstance(given, Mapping):
         kwargs = {str(name): value for name, value in given.items()}
     elif isinstance(given, tuple | list):

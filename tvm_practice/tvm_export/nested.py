@@ -71,6 +71,14 @@ def require_open(name: str, given: Any) -> None:
             )
 
 
+def require_dense(what: str, given: Any) -> None:
+    """Raise BadInput, which begins with `what`, if one of the tensors in `given` is sparse."""
+    import torch
+
+    if any(each.layout != torch.strided for each in flattened(given)):
+        raise BadInput(f"{what} a sparse tensor; TVM takes dense ones: tensor.to_dense()")
+
+
 def _leaves(given: Any) -> Iterator[Any]:
     """What is in no further container, in order."""
     from torch.utils import _pytree as pytree
