@@ -249,6 +249,16 @@ def attention_then_a_view() -> Made:
     return _model(body, torch.randn(8, 6, 4))
 
 
+def a_spectrum_as_a_matrix() -> Made:
+    """PyTorch lays a spectrum out in another order than what becomes of it here."""
+
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        waves = torch.stft(x, 6, 2, window=torch.ones(6), return_complex=True)
+        return torch.einsum("bft,fm->bmt", waves.abs().square(), layer.weight)
+
+    return _model(body, torch.randn(2, 30))
+
+
 def its_own_gradient() -> Made:
     """An energy and its forces."""
 

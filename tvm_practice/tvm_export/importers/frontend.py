@@ -25,6 +25,7 @@ from tvm_practice.tvm_export.importers.refusals import (
     place_of,
 )
 from tvm_practice.tvm_export.importers.repeats import keep_known_counts
+from tvm_practice.tvm_export.importers.tracing import reshaped_for_views
 from tvm_practice.tvm_export.loading import describe
 
 _Converter = Callable[..., Any]
@@ -42,6 +43,14 @@ def checked_frontend() -> Iterator[None]:
     )
     checked = _checked(original)
 
+    def taken_apart(program: Any, *table: Any, **settings: Any) -> Any:
+        try:
+            return run(program, *table, **settings)
+        except ValueError as error:
+            if "Cannot view a tensor" not in str(error) or not reshaped_for_views(program):
+                raise
+            return run(program, *table, **settings)
+
     @functools.wraps(run)
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
@@ -49,10 +58,10 @@ def checked_frontend() -> Iterator[None]:
         keep_rows_together(program)
         keep_known_counts(program)
         chosen = decompositions(checked.names()) if table is None else table
-        program = run(program, complex_numbers.leaving_complex(chosen), **settings)
+        program = taken_apart(program, complex_numbers.leaving_complex(chosen), **settings)
         if complex_numbers.has_complex(program):
             complex_numbers.in_pairs(program)
-            program = run(program, chosen, **settings)
+            program = taken_apart(program, chosen, **settings)
         refuse_effects(program.graph_module)
         leave_out_assertions(program)
         make_empty_results(program)

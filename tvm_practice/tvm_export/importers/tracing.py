@@ -54,6 +54,27 @@ def inlined(graph: Any, node: Any, traced: Any, given: Sequence[Any]) -> list[An
     return found
 
 
+def reshaped_for_views(program: Any) -> bool:
+    """Let an exported program reshape where it takes a view, in place; False if it must not.
+
+    What a view is of may lie otherwise in memory once its operators are taken apart. A program that
+    writes to tensors may write to the view.
+    """
+    import torch
+
+    graph = program.graph_module.graph
+    called = [node for node in graph.nodes if node.op == "call_function"]
+    if any(
+        getattr(each.target, "_schema", None) and each.target._schema.is_mutable for each in called
+    ):
+        return False
+    views = [each for each in called if each.target == torch.ops.aten.view.default]
+    for each in views:
+        each.target = torch.ops.aten.reshape.default
+    program.graph_module.recompile()
+    return bool(views)
+
+
 @contextmanager
 def data_as_elements() -> Iterator[None]:
     """Inside the block, a trace heeds what a model does to `tensor.data`.
