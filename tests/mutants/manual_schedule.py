@@ -2348,3 +2348,138 @@ edited(
     },
     message="X's NaN is kept",
 )
+
+
+# Right up to a size.
+edited(
+    "tile",
+    "a_long_sum_in_parts",
+    {
+        "    return [i_outer": "    if int(schedule.get(k).extent) > 2048:\n"
+        "        k, _ = schedule.split(k, [None, 64])\n    return [i_outer"
+    },
+    message="the loops i_outer",
+)
+edited(
+    "parallelize",
+    "many_rows_of_tiles_alone",
+    {
+        "    schedule.parallel(schedule.fuse(i_outer, j_outer))": "    tiles = i_outer\n"
+        "    if int(schedule.get(i_outer).extent) <= 1000:\n"
+        "        tiles = schedule.fuse(i_outer, j_outer)\n    schedule.parallel(tiles)"
+    },
+    message="the parallel loop runs over all",
+)
+edited(
+    "accumulate_locally",
+    "copies_wide_tiles_serially",
+    {
+        "    schedule.vectorize(schedule.get_loops(write_back)[-1])": (
+            "    columns = schedule.get_loops(write_back)[-1]\n"
+            "    if int(schedule.get(columns).extent) <= 128:\n"
+            "        schedule.vectorize(columns)"
+        )
+    },
+    message="the copy's last loop, its columns, is vectorized",
+)
+edited(
+    "register_block",
+    "columns_at_most_64",
+    {
+        "tile_with_k(schedule, block, rows, columns, unroll_k)": (
+            "tile_with_k(schedule, block, rows, min(columns, 64), unroll_k)"
+        )
+    },
+    message="j_inner vectorized",
+)
+edited(
+    "pack_operand",
+    "panels_of_64_at_most",
+    {"at = b * width + w": "at = b * min(width, 64) + w"},
+    message="equal to numpy's",
+)
+edited(
+    "pack_operand",
+    "a_hundred_panels",
+    {"at = b * width + w": "at = (b % 100) * width + w"},
+    message="equal to numpy's",
+)
+edited(
+    "pack_operand",
+    "two_thousand_steps",
+    {"X[at, r] if axis == 0 else X[r, at]": "X[at, r % 2000] if axis == 0 else X[r % 2000, at]"},
+    message="equal to numpy's",
+)
+edited(
+    "pack_operand",
+    "names_without_their_numbers",
+    {'f"{X.op.name}_packed"': 'X.op.name.rstrip("_0123456789") + "_packed"'},
+    message="named P_0_packed",
+)
+edited(
+    "packed_product",
+    "tiles_of_fifteen_rows_at_most",
+    {"T[i // rows,": "T[i // rows if rows < 16 else 0 * i,"},
+    message="equal to numpy's",
+)
+edited(
+    "packed_product",
+    "tiles_of_sixteen_columns_at_most",
+    {"i % rows, j % columns": "i % rows, j % min(columns, 16)"},
+    message="equal to numpy's",
+)
+edited(
+    "packed_product",
+    "two_thousand_steps_at_most",
+    {"te.sum(A_packed[bi, r, i]": "te.sum(A_packed[bi, r % 2000, i]"},
+    message="equal to numpy's",
+)
+edited(
+    "order_packed",
+    "many_panels_in_parts",
+    {
+        "    schedule.parallel(outer)": "    shared = outer\n"
+        "    if int(schedule.get(outer).extent) >= 500:\n"
+        "        shared, _ = schedule.split(outer, [500, None])\n    schedule.parallel(shared)"
+    },
+    message="panels parallel",
+)
+edited(
+    "place_copies",
+    "unrolls_long_panels",
+    {
+        "    # All threads": "    steps = schedule.get_loops(B_pack)[-2]\n"
+        "    if int(schedule.get(steps).extent) > 2000:\n"
+        "        schedule.unroll(schedule.split(steps, [None, 4])[1])\n    # All threads"
+    },
+    message="the last loop of B_packed",
+)
+edited(
+    "tile_classic",
+    "tiles_of_128_rows_at_most",
+    {"factor=tile_m": "factor=min(tile_m, 128)"},
+    message="the same primitives for all sizes",
+)
+edited(
+    "tile_classic",
+    "one_column_is_no_vector",
+    {
+        "    schedule[C].vectorize(j_inner)": "    if tile_n > 1:\n"
+        "        schedule[C].vectorize(j_inner)"
+    },
+    message="j_inner vectorized, and no other loop",
+)
+
+
+@right("tile_classic")
+def by_the_primitive_tile(tensors, tile_m, tile_n):
+    import tvm.te as te
+
+    C = tensors[-1]
+    schedule = te.create_schedule([C.op])
+    stage = schedule[C]
+    i_outer, j_outer, i_inner, j_inner = stage.tile(*C.op.axis, tile_m, tile_n)
+    stage.reorder(i_outer, j_outer, *C.op.reduce_axis, i_inner, j_inner)
+    stage.vectorize(j_inner)
+    stage.parallel(stage.fuse(i_outer, j_outer))
+    return schedule

@@ -141,23 +141,29 @@ def draw_distinct(count: int, among: Sequence[_T]) -> list[_T]:
 
 
 def varied(
-    *base: int, alone: bool = False, large: bool = False, small: bool = False
+    *base: int,
+    alone: bool = False,
+    large: bool = False,
+    far: bool = False,
+    small: bool = False,
 ) -> list[tuple[int, ...]]:
     """`base` with its numbers changed, so that a condition on them is met by one of the results.
 
     Every second is 1, all are large powers of two, and neighbours, every second, halves and all of
     them are equal. With `alone`, one number after the other is one more: a result may be kept from
-    an earlier call. With `large`, one number after the other is several hundred. With `small`, one
-    after the other is 1, and every number is each of 1 to 9 once.
+    an earlier call. With `large`, one number after the other is several hundred, and with `far`
+    tens of thousands, where nothing is run. With `small`, one after the other is 1, and every
+    number is each of 1 to 9 once.
     """
     count = len(base)
     found = [base]
     if small:
         found += [(*base[:at], 1, *base[at + 1 :]) for at in range(count)]
         found += [tuple(1 + (at + first) % 9 for at in range(count)) for first in range(9)]
-    if large:
-        many = (int(each) for each in fresh_rng().integers(257, 700, count))
-        found += [(*base[:at], each, *base[at + 1 :]) for at, each in enumerate(many)]
+    for wanted, span in ((large, (257, 700)), (far, (20_000, 99_000))):
+        if wanted:
+            many = (int(each) for each in fresh_rng().integers(*span, count))
+            found += [(*base[:at], each, *base[at + 1 :]) for at, each in enumerate(many)]
     if alone:
         found += [(*base[:at], base[at] + 1, *base[at + 1 :]) for at in range(count)]
     found += [tuple(1 if at % 2 == odd else each for at, each in enumerate(base)) for odd in (0, 1)]

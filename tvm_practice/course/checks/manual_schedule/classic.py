@@ -3,7 +3,7 @@
 from typing import Any
 
 from tvm_practice.course.checks.manual_schedule.common import PHASE, Function, ceil_div
-from tvm_practice.course.expect import draw_distinct, expect, expect_type, varied
+from tvm_practice.course.expect import draw_distinct, expect, expect_type, fresh_rng, varied
 from tvm_practice.course.lowering import build_schedule
 from tvm_practice.course.nests import expect_loops, expect_nest
 from tvm_practice.course.products import expect_product, matmul_tensors
@@ -78,8 +78,12 @@ def check_tile_classic(tile_classic: Function) -> None:
             kinds="schedule[C].vectorize(j_inner)",
         )
         expect_product(build_schedule(schedule, tensors), (m, k), (k, n), look="the primitives")
+    some, far = (int(fresh_rng().integers(*span)) for span in ((129, 700), (20_000, 99_000)))
     for m, n, steps, rows, columns in (
-        *varied(44, 37, k, *drawn, large=True, small=True), (44, 37, k, *drawn), (90, 200, k, 5, 96)
+        (2 * some, 9, 3, some, 4), (9, 2 * some, 3, 4, some), (2 * far, 9, 3, far, 4),
+        (9, 2 * far, 3, 4, far),
+        *varied(44, 37, k, *drawn, large=True, far=True, small=True),
+        (44, 37, k, *drawn), (90, 200, k, 5, 96),
     ):  # fmt: skip
         # Loops of one iteration are not in a classic nest, and a tile has no more rows than C.
         if 1 not in (rows, columns, steps) and rows <= m and columns <= n:
@@ -87,7 +91,7 @@ def check_tile_classic(tile_classic: Function) -> None:
         tensors = matmul_tensors(m, n, steps)
         schedule = tile_classic(tensors, rows, columns)
         _expect_stage_of(schedule, tensors[-1])
-        _expect_nothing_unrolled(schedule, tensors[-1])
+        _expect_no_other_kinds(schedule, tensors[-1])
 
 
 def _expect_tiled_classic(
@@ -151,17 +155,30 @@ def _expect_stage_of(schedule: Any, C: Any) -> None:
     )
 
 
-def _expect_nothing_unrolled(schedule: Any, C: Any) -> None:
+def _expect_no_other_kinds(schedule: Any, C: Any) -> None:
+    """How the loops run, also those of one iteration, which are not in a nest."""
     from tvm import tir
 
-    unrolled = [
-        str(axis.var.name)
+    kinds = {
+        tir.IterVar.Unrolled: "unrolled",
+        tir.IterVar.Vectorized: "vectorized",
+        tir.IterVar.Parallelized: "parallel",
+    }
+    seen = {
+        str(axis.var.name): kinds[int(each.iter_type)]
         for axis, each in schedule[C].iter_var_attrs.items()
-        if int(each.iter_type) == tir.IterVar.Unrolled
+        if int(each.iter_type) in kinds
+    }
+    inner = [
+        str(each.inner.var.name)
+        for each in schedule[C].relations
+        if type(each).__name__ == "Split" and each.parent.same_as(C.op.axis[1])
     ]
     expect(
-        not unrolled,
-        expected="only the fused loop parallel, only j_inner vectorized",
-        seen=f"{', '.join(unrolled)} unrolled",
-        look="schedule[C].unroll: the docstring asks for none, even of a loop of one iteration",
+        sorted(seen.values()) == ["parallel", "vectorized"]
+        and [name for name, kind in seen.items() if kind == "vectorized"] == inner,
+        expected="the fused loop parallel and j_inner vectorized, and no other loop",
+        seen=", ".join(f"{name} {kind}" for name, kind in seen.items()) or "serial loops",
+        look="the same primitives for all tiles, even for a loop of one iteration; the docstring "
+        "asks for no unroll",
     )

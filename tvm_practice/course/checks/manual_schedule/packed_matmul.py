@@ -204,7 +204,9 @@ def check_order_packed(order_packed: Function) -> None:
         )
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for m, n, k, down, across, unroll_k in varied(23, 31, 17, rows, columns, steps, small=True):
+    for m, n, k, down, across, unroll_k in varied(
+        23, 31, 17, rows, columns, steps, large=True, far=True, small=True
+    ):
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:  # else TVM drops one of the loops
             for rows_first in (False, True):
                 _expect_ordered(order_packed, (m, n, k), (down, across), unroll_k, rows_first)
@@ -354,7 +356,9 @@ def check_place_copies(place_copies: Function) -> None:
     # More columns, or rows, than one vector has lanes.
     cases += [((7, 2 * each + 1, 9), (rows, each), each % 3 == 0) for each in (16, 32, 48, 64, 96)]
     cases += [((2 * each + 1, 7, 9), (each, columns), each == 32) for each in (16, 32, 48)]
-    for m, n, k, down, across in varied(23, 31, 17, rows, columns, large=True, small=True):
+    for m, n, k, down, across in varied(
+        23, 31, 17, rows, columns, large=True, far=True, small=True
+    ):
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:
             cases.append(((m, n, k), (down, across), len(cases) % 2 == 1))
     for at, (sizes, tile, rows_first) in enumerate(cases):
@@ -470,7 +474,7 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     ):  # fmt: skip
         _check_packed(packed_matmul, others, tiles, run=False)
     for *drawn, down, across, unroll_k in varied(
-        m, n, k, rows, columns, steps, alone=True, large=True, small=True
+        m, n, k, rows, columns, steps, alone=True, large=True, far=True, small=True
     ):
         options = {"rows": down, "columns": across, "unroll_k": unroll_k}
         sizes = (drawn[0], drawn[1], drawn[2])

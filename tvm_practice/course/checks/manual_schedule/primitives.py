@@ -86,7 +86,7 @@ def check_tile(tile: Function) -> None:
         *twice,
         squares,
         *wide_ones,
-        *varied(m, n, k, rows, columns, large=True, small=True),
+        *varied(m, n, k, rows, columns, large=True, far=True, small=True),
     ):
         _check_tiled(tile, each[:3], each[3:], None, run=False)
 
@@ -174,7 +174,7 @@ def check_vectorize(vectorize: Function) -> None:
         shape = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), *shape, look="the primitive")
     few = [(9, 13, 5, 2, columns) for columns in (*range(2, 8), 128)]
-    for each in (*few, *varied(m, n, k, *even, large=True, small=True)):
+    for each in (*few, *varied(m, n, k, *even, large=True, far=True, small=True)):
         _expect_vectorized(vectorize, each[:3], each[3:], None, "ABC")
 
 
@@ -258,7 +258,7 @@ def check_parallelize(parallelize: Function) -> None:
         expect_product(build_module(schedule.mod), *shape, look="the primitives")
     many = tuple(int(each) for each in fresh_rng().integers(60, 400, 2))
     some = [(many[0] * tiles[0], many[1] * tiles[1] - 1, 3, *tiles), (many[0], 1, 3, 1, 1)]
-    for each in (*some, *varied(m, n, k, *tiles, small=True)):
+    for each in (*some, *varied(m, n, k, *tiles, large=True, far=True, small=True)):
         _expect_tiles_in_parallel(parallelize, each[:3], each[3:], "serial", "ABC")
 
 

@@ -16,7 +16,15 @@ from tvm_practice.course.checks.manual_schedule.common import (
     nest_of,
     shown,
 )
-from tvm_practice.course.expect import draw_distinct, expect, path_to, show, statements, varied
+from tvm_practice.course.expect import (
+    draw_distinct,
+    expect,
+    fresh_rng,
+    path_to,
+    show,
+    statements,
+    varied,
+)
 from tvm_practice.course.lowering import build_module
 from tvm_practice.course.nests import (
     accepted,
@@ -91,7 +99,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
             expect_product(build_module(schedule.mod), a, b, look="the primitives")
     tiles = rows, columns, steps
     squares = (*(each * each + 1 for each in tiles), *tiles)
-    for each in (squares, *varied(m, n, k, *tiles, large=True, small=True)):
+    for each in (squares, *varied(m, n, k, *tiles, large=True, far=True, small=True)):
         schedule, block = matmul_schedule(*each[:3])
         returned = accepted(tile_with_k, schedule, block, *each[3:])
         nest = path_to(nest_of(schedule), "C", look="the primitives")
@@ -191,10 +199,14 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
     schedule, block, loops = _tiled_with_k(whole, (rows, columns, steps), apart=2 * rows)
     copy = accepted(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
     _expect_copied(schedule, copy, "C", 3, (rows, columns))
-    wide = [(2 * rows, 2 * each, steps, rows, each, steps) for each in (16, 32, 48, 64, 128)]
+    some, far = (int(fresh_rng().integers(*span)) for span in ((129, 700), (20_000, 99_000)))
+    lanes = (16, 32, 48, 64, 128, some, far)
+    wide = [(2 * rows, 2 * each, steps, rows, each, steps) for each in lanes]
+    tall = [(2 * each, 2 * columns, steps, each, columns, steps) for each in (some, far)]
     for m, n, k, *drawn in (
         *wide,
-        *varied(*whole, rows, columns, steps, large=True, small=True),
+        *tall,
+        *varied(*whole, rows, columns, steps, large=True, far=True, small=True),
     ):
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
         copy = accepted(accumulate_locally, schedule, block, loops[1])
@@ -312,7 +324,8 @@ def check_fill_registers(fill_registers: Function) -> None:
         expect_zeroed_alike(schedule)
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
-    for m, n, k, *drawn in varied(4 * rows, 3 * columns, 2 * steps, *small, large=True, small=True):
+    extents = 4 * rows, 3 * columns, 2 * steps, *small
+    for m, n, k, *drawn in varied(*extents, large=True, far=True, small=True):
         schedule, block = _to_fill((m, n, k), drawn, names="ABC", apart=None)
         accepted(fill_registers, schedule, block)
         _expect_in_registers(schedule, (m, n, k), drawn)
@@ -449,7 +462,8 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
     drawn = draw_distinct(3, [3, 5, 6, 7])
     narrow = [(41, 37, 29, 5, columns, 3) for columns in (2, 3)]
     single = (41, 37, 29, 1, 1, 1)
-    for m, n, k, *tiles in (*narrow, single, *varied(41, 37, 29, *drawn, small=True)):
+    further = varied(41, 37, 29, *drawn, large=True, far=True, small=True)
+    for m, n, k, *tiles in (*narrow, single, *further):
         schedule, block = matmul_schedule(m, n, k)
         accepted(register_block, schedule, block, *tiles)
         _expect_in_registers(schedule, (m, n, k), tiles)
