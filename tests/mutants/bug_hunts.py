@@ -363,3 +363,36 @@ edited(
     {'return "a"': 'return "abcd"[int(schedule.get(i).extent) % 4]'},
     message="computed many times",
 )
+
+
+# Right for the sizes that `hunt` shows, and some more.
+edited(
+    "lost_bound",
+    "parts_of_20_of_many_rows",
+    {"[None, 21]": "[None, 21 if int(schedule.get(i).extent) < 200 else 20]"},
+    message="written by two iterations",
+)
+edited(
+    "column_walk",
+    "no_tiles_of_wide_matrices",
+    {
+        "    i_outer, i_inner": "    if int(schedule.get(j).extent) > 5000:\n"
+        '        return "d"\n    i_outer, i_inner'
+    },
+    message="of 1000 accesses miss",
+)
+edited(
+    "guarded_lanes",
+    "wide_vectors_of_long_rows",
+    {"[None, 8]": "[None, 8 if int(schedule.get(i).extent) < 100_000 else 32]"},
+    message="a bound is tested",
+)
+edited(
+    "inner_parallel",
+    "many_rows_in_two_parts",
+    {
+        "    schedule.parallel(i)": "    if int(schedule.get(i).extent) > 20_000:\n"
+        "        _, i = schedule.split(i, [2, None])\n    schedule.parallel(i)"
+    },
+    message="started and awaited",
+)

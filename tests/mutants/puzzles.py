@@ -519,3 +519,54 @@ edited(
     },
     message="the order of the loops given to reorder",
 )
+
+
+# Right up to a size.
+edited(
+    "split_loop",
+    "a_third_loop_for_long_rows",
+    {
+        "[None, factor]": "[None, factor] if int(schedule.get(i).extent) < 50_000 "
+        "else [None, factor, 1]"
+    },
+    message="i_1 in serial",
+)
+edited(
+    "rows_to_threads",
+    "many_rows_in_a_thousand_parts",
+    {
+        "    schedule.parallel(i)": "    if int(schedule.get(i).extent) > 20_000:\n"
+        "        i, _ = schedule.split(i, [1000, None])\n    schedule.parallel(i)"
+    },
+    message="in parallel",
+)
+edited(
+    "columns_to_lanes",
+    "lanes_of_4096_for_long_rows",
+    {
+        "    schedule.vectorize(j)": "    if int(schedule.get(j).extent) > 50_000:\n"
+        "        _, j = schedule.split(j, [None, 4096])\n    schedule.vectorize(j)"
+    },
+    message="in vectorized",
+)
+edited(
+    "grid_of_threads",
+    "as_many_blocks_as_there_may_be",
+    {
+        '    schedule.bind(i, "blockIdx.x")': "    if int(schedule.get(i).extent) > 65_535:\n"
+        "        i, _ = schedule.split(i, [65_535, None])\n"
+        '    schedule.bind(i, "blockIdx.x")'
+    },
+    message="blockIdx.x",
+)
+right_edited(
+    "row_by_row",
+    "from_the_consumers_side",
+    {
+        '    i, _ = schedule.get_loops(schedule.get_sblock("Y"))\n'
+        '    schedule.compute_at(schedule.get_sblock("B"), i)': (
+            '    B, Y = schedule.get_sblock("B"), schedule.get_sblock("Y")\n'
+            "    schedule.reverse_compute_at(Y, schedule.get_loops(B)[0])"
+        )
+    },
+)

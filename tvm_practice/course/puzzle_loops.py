@@ -126,6 +126,11 @@ class Puzzle:
             Sizes(16 * (outer + many), 16 * (outer + many), 8 * (outer + many)),
         ]
 
+    def far(self) -> list[Sizes]:
+        """Far more rows, columns, or iterations of the inner loop than any processor needs."""
+        rows, columns, factor = (int(each) for each in fresh_rng().integers(100_000, 400_000, 3))
+        return [Sizes(rows, 2, 2), Sizes(2, 2 * columns, 2), Sizes(2, 2 * factor, factor)]
+
     def edges(self) -> list[Sizes]:
         """A single row or column, odd numbers of both, a factor that is the whole row or large.
 

@@ -19,7 +19,7 @@ from tvm_practice.viz.loop_nest import Loop, Node, format_nest, paths
 
 LETTERS = "abcd"
 _RUNS = 5
-_MOST_ITERATIONS = 2**16  # that a symptom is counted in
+_MOST_ITERATIONS = 2**16  # that a symptom is counted in, unless a hunt says how many
 _ROUNDING = 1e-4  # of the largest value; another order of additions differs by less
 _LANES = 4  # floats in the shortest vector register, of 128 bits
 
@@ -60,6 +60,7 @@ class Hunt:
             right.
         once: a stage of which a repaired schedule writes each element once; None for any.
         lanes_adjacent: whether the lanes of a repaired schedule's vectors lie side by side.
+        most_iterations: that its symptom is counted in.
     """
 
     engine: Engine
@@ -77,6 +78,7 @@ class Hunt:
     values_at: Sizes | None = None
     once: str | None = None
     lanes_adjacent: bool = False
+    most_iterations: int = _MOST_ITERATIONS
 
     def written_once(self, tensors: Sequence[Any], schedule: Any) -> bool:
         """Whether a schedule writes each element of the stage `once` once."""
@@ -122,7 +124,7 @@ class Hunt:
         rows, columns, depth = self.example
         more = int(fresh_rng().integers(1, 4))
         found = [Sizes(rows + 4 * more - 1, columns + 16 * more, depth + more * (depth > 1))]
-        several = _MOST_ITERATIONS // (rows * columns * depth) - 1
+        several = self.most_iterations // (rows * columns * depth) - 1
         if several > 0:
             found.append(Sizes(rows + 4 * (rows * several // 4), columns, depth))
             found.append(Sizes(rows, columns + 16 * (columns * several // 16), depth))
@@ -463,6 +465,7 @@ HUNTS = {
         Sizes(84, 32, 24),
         values_at=Sizes(84, 128, 4096),
         once="C",
+        most_iterations=2**18,
     ),
     "column_walk": Hunt(
         CURRENT,
@@ -496,6 +499,7 @@ HUNTS = {
         ),
         "tiles, as in phase 2's worked example: split both loops, and reorder",
         Sizes(640, 640),
+        most_iterations=2**22,
     ),
     "strided_lanes": Hunt(
         CURRENT,
@@ -560,6 +564,7 @@ HUNTS = {
         "the factor of split: one that divides every multiple of 8",
         Sizes(4, 1000),
         lanes_adjacent=True,
+        most_iterations=2**20,
     ),
     "false_sharing": Hunt(
         CURRENT,
@@ -623,6 +628,7 @@ HUNTS = {
         ),
         "which loop is parallel: the outermost one",
         Sizes(64, 48),
+        most_iterations=2**22,
     ),
     "recomputed_stage": Hunt(
         CURRENT,

@@ -75,6 +75,10 @@ def _check(
         accepted(function, schedule, *puzzle.arguments(sizes))
         expect_picture(puzzle, schedule, sizes)
         further(schedule)
+    for sizes in puzzle.far():
+        schedule = puzzle.start(sizes)
+        accepted(function, schedule, *puzzle.arguments(sizes))
+        expect_picture(puzzle, schedule, sizes)
     if puzzle.runs:
         _expect_values(puzzle, tall)
 
