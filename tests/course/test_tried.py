@@ -30,7 +30,6 @@ FEWER = {
     "relay_import.import_relay": ("len(converters)",),
     "labs.custom_operator.rms_norm_gate": ("X.shape[4]", "Z.shape[4]"),  # as many dimensions: once
     # A further value would be another compilation, import, server or search.
-    "schedule_analysis.time_function": ("len(arguments)",),
     "labs.deploy_cpp.export_model": ("len(example)",),
     "labs.dynamic_shapes.import_dynamic": ("len(example)", "len(axes)"),
     "labs.tuning_farm.request_worker": ("host", "port", "key", "session_seconds", "wait_seconds"),

@@ -1154,3 +1154,81 @@ edited(
     {"parallel >= serial": "round(parallel, 6) >= round(serial, 6)"},
     message="faster by a millionth",
 )
+
+
+edited(
+    "time_function",
+    "another_name_for_one_argument",
+    {'"main", tvm.cpu()': '"main" if len(arguments) != 1 else "__main__", tvm.cpu()'},
+    message='the function "main" timed',
+)
+edited(
+    "sample_latency",
+    "cuts_off_far_samples",
+    {"return samples": "return np.minimum(samples, 50 * np.median(samples))"},
+    message="the samples in milliseconds",
+)
+edited(
+    "sample_latency",
+    "rounds_to_tenths_of_microseconds",
+    {"return samples": "return samples.round(4)"},
+    message="as the clock gives them",
+)
+edited(
+    "gflop_per_second",
+    "a_thousand_seconds_at_most",
+    {"(milliseconds * 1e-3)": "(min(milliseconds, 1e6) * 1e-3)"},
+    message="the rate of",
+)
+edited(
+    "compare_interleaved",
+    "ratios_of_a_thousand_at_most",
+    {"taken[0] / taken[1]": "min(max(taken[0] / taken[1], 1e-3), 1e3)"},
+    message="the median of the ratios",
+)
+edited(
+    "compare_interleaved",
+    "five_hundred_medians",
+    {"(2000, rounds)": "(500, rounds)"},
+    message="2000",
+)
+edited(
+    "compare_interleaved",
+    "eight_thousand_medians",
+    {"(2000, rounds)": "(8000, rounds)"},
+    message="the number of medians below the percentiles",
+)
+edited(
+    "parallel_pays_from",
+    "a_hundred_sizes",
+    {
+        "zip(sizes, serial_ms, parallel_ms, strict=True)": (
+            "list(zip(sizes, serial_ms, parallel_ms, strict=True))[:100]"
+        )
+    },
+    message="sizes and times|faster from|faster at",
+)
+
+
+@right("compare_interleaved")
+def draws_by_places_with_a_seed(first, second, *, rounds):
+    from time import perf_counter
+
+    import numpy
+
+    from tvm_practice import measure
+
+    ratios = []
+    for _ in range(rounds):
+        times = {}
+        for name, run in {"first": first, "second": second}.items():
+            measure.quiesce()
+            run()
+            begin = perf_counter()
+            run()
+            times[name] = perf_counter() - begin
+        ratios.append(times["first"] / times["second"])
+    at = numpy.random.default_rng(7).integers(0, rounds, size=(2000, rounds))
+    medians = numpy.median(numpy.array(ratios)[at], axis=-1)
+    ends = numpy.quantile(medians, (0.025, 0.975))
+    return float(numpy.median(ratios)), *map(float, ends)
