@@ -112,6 +112,15 @@ _CHEATS = {
         f"return {_RATE}",
         "changes the grader's guard",
     ),
+    "hides_a_function_of_pythons": (
+        f"import {_CHECKS} as checks\nchecks.bool = lambda value: True\nreturn 0.0",
+        "changes bool of",
+    ),
+    "gives_a_class_a_method": (
+        "from tvm_practice.course.expect import CheckFailed\n"
+        "CheckFailed.__str__ = lambda self: ''\nreturn 0.0",
+        "changes __str__ of CheckFailed",
+    ),
     "reads_its_callers_frame": (
         "import sys\nframe = sys._getframe()\nwhile 'want' not in frame.f_locals:\n"
         f"    frame = frame.f_back\n    if frame is None:\n        return {_RATE}\n"
@@ -362,3 +371,45 @@ def test_the_answers_of_other_exercises_may_be_used(grader: Grader, tmp_path: Pa
         "from typing import Any\n\n\n" + function_source(text, "compile_variants") + "\n"
     )
     assert grader.grade(find("compile_variants"), str(path)).message == ""
+
+
+@pytest.mark.parametrize(
+    ("exercise", "body", "said"),
+    [
+        (
+            "puzzles.one_loop",
+            "def one_loop(schedule):\n"
+            "    from tvm_practice.course.puzzle_loops import PUZZLES\n"
+            "    other = PUZZLES['no_middle_stage'].after\n"
+            "    object.__setattr__(PUZZLES['one_loop'], 'after', other)\n",
+            "changes after of Puzzle",
+        ),
+        (
+            "puzzles.one_loop",
+            "def one_loop(schedule):\n"
+            "    from tvm_practice.course.puzzle_loops import PUZZLES\n"
+            "    PUZZLES['one_loop'] = PUZZLES['no_middle_stage']\n",
+            "changes one_loop of a table",
+        ),
+        (
+            "schedule_analysis.sample_latency",
+            "from tvm_practice.tvm_export.steps.timing import sample_latency\n",
+            "calls the reference answer",
+        ),
+        (
+            "te_basics.matmul",
+            "def matmul(m, n, k):\n"
+            "    from tvm_practice.course.products import matmul_tensors\n"
+            "    return matmul_tensors(m, n, k)\n",
+            "calls the reference answer",
+        ),
+    ],
+)
+def test_tables_and_functions_that_do_the_same_are_guarded_too(
+    grader: Grader, tmp_path: Path, exercise: str, body: str, said: str
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(body)
+    verdict = grader.grade(find(exercise), str(path))
+    assert verdict.status == "failed" and said in verdict.message, verdict.message
+    assert grader.grade(find(exercise), SOLUTIONS).status == "passed"

@@ -7,6 +7,7 @@ which files and frames the answer opens.
 """
 
 import _thread
+import builtins
 import functools
 import importlib
 import importlib.util
@@ -29,8 +30,8 @@ import numpy as np
 
 from tvm_practice.course.expect import fail
 
-# Where a name has its value: a module's names, a class, a function with its parts.
-_Home = dict[str, Any] | type | types.FunctionType
+# Where a name has its value: a module's names, a class, a function with its parts, a record.
+_Home = Any
 
 _LOOK = "the exercise asks for a function of your own, which stands on TVM, numpy and Python alone"
 # Beside the grader's own modules: what they compare and measure with, and what the verdict is sent
@@ -46,6 +47,20 @@ _CLASSES = {
     "tvm": ("IRModule",), "tvm.runtime": ("Module", "Tensor"), "tvm.s_tir": ("Schedule",),
 }  # fmt: skip
 _OWN = "tvm_practice."
+# Functions of the exporter and of the checks that do all the work of an exercise.
+_DOES_THE_SAME = {
+    "te_basics.matmul": ("tvm_practice.course.products:matmul_tensors",),
+    "schedule_analysis.sample_latency": (
+        "tvm_practice.measure.latency:sample_latency",
+        "tvm_practice.tvm_export.steps.timing:sample_latency",
+    ),
+    "schedule_analysis.compare_interleaved": (
+        "tvm_practice.measure.comparison:compare_interleaved",
+        "tvm_practice.measure.comparison:ratio_interval",
+    ),
+    "auto_tune.tune_autotvm": ("tvm_practice.tvm_export.tuners.autotvm:tune",),
+    "auto_tune.tune_ansor": ("tvm_practice.tvm_export.tuners.ansor:tune",),
+}
 _CONSTANTS = (float, int, str, tuple, types.CodeType, types.ModuleType, json.JSONEncoder)
 _FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 # How one finds the frames, the objects or the calls of others.
@@ -80,6 +95,9 @@ _WRITES = {
 _TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # A generator that is that many states further, 624 draws each, was seeded.
 _MOST_STATES = 20_000
+_ABSENT = object()  # the value of a name that was not there
+# What Python itself gives a class after it was made.
+_MADE_LATE = {"__abstractmethods__", "__doc__", "__annotations__"}
 # How a value is compared with another.
 _COMPARED = {
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__sub__", "__rsub__", "__abs__",
@@ -111,10 +129,14 @@ class Guard:
         self.look = _LOOK
         self.listening = False
         self._over = False
+        self._records: list[Any] = []
         self._seeded_by_others = False
         self._in_lab = module.startswith("labs.")  # compilers and emulators are part of these
         self._answer_key = _reference(module, name)
         self._disarmed = [self._answer_key] if self._answer_key else []
+        for each in _DOES_THE_SAME.get(f"{module}.{name}", ()):
+            of, _, function = each.partition(":")
+            self._disarmed.append(inspect.unwrap(getattr(importlib.import_module(of), function)))
         if module == "capstone":  # whose grading calls nothing of the answer key, unlike checks
             self._disarmed = _functions_of(sys.modules["solutions.capstone"])
         self._key_parts = {_essence(each.__code__) for each in self._disarmed}
@@ -187,7 +209,7 @@ class Guard:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Put back what changes of the grader within it, and note it."""
-        before = _Snapshot()
+        before = _Snapshot(self._records)
         printed_to = sys.stdout, sys.stderr
         handlers = [signal.getsignal(each) for each in _SIGNALS]
         trace, profile = sys.gettrace(), sys.getprofile()
@@ -211,12 +233,16 @@ class Guard:
         changed = before.changes()
         codes = [_code_of(home, name) for home, name, _ in changed]
         for home, name, value in changed:  # all of them first: `note` may be among them
-            if isinstance(home, dict):
+            if value is _ABSENT:
+                home.pop(name) if isinstance(home, dict) else delattr(home, name)
+            elif isinstance(home, dict):
                 home[name] = value
-            else:
+            elif isinstance(home, type | types.FunctionType):
                 setattr(home, name, value)
+            else:  # a record, which is frozen
+                object.__setattr__(home, name, value)
         for (home, name, _), code in zip(changed, codes, strict=True):
-            of = home.get("__name__") if isinstance(home, dict) else home.__qualname__
+            of = _told_home(home)
             into = f" into that of {code}" if code else ""
             self.note(f"changes {name} of {of}{into}, which the grader relies on")
         if _guard is not self:
@@ -227,6 +253,7 @@ class Guard:
         """The answer key is disarmed, and the answer's doings are seen, within it."""
         global _guard
         _install()
+        self._records = list(_records())
         kept = [(each, each.__code__) for each in self._disarmed]
         for each in self._disarmed:
             each.__code__ = _disarmed.__code__
@@ -483,9 +510,11 @@ class _Snapshot:
     left to loops in C.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, records: Sequence[Any] = ()) -> None:
         self._names: list[tuple[_Home, dict[str, Any]]] = []
+        self._own: list[tuple[_Home, dict[str, Any]]] = []
         self._functions: list[types.FunctionType] = []
+        self._names += [(each, dict(_held_by(each))) for each in records]
         own_names = [name for name in sys.modules if name.startswith(_OWN)]
         for name in (*own_names, *_RELIED_ON):
             module = sys.modules.get(name)
@@ -494,6 +523,7 @@ class _Snapshot:
             held = dict(vars(module))
             self._names.append((vars(module), held))
             if name.startswith(_OWN):
+                self._own.append((vars(module), held))
                 self._hold(name, held)
             for of in _CLASSES.get(name, ()):
                 if (relied_on := held.get(of)) is not None:
@@ -509,10 +539,13 @@ class _Snapshot:
                     self._names.append((value.__kwdefaults__, dict(value.__kwdefaults__)))
             elif isinstance(value, type) and value.__module__ == module:
                 self._names.append((value, dict(vars(value))))
+                self._own.append(self._names[-1])
 
     def changes(self) -> list[tuple[_Home, str, Any]]:
         """What counts and is no longer as it was: where, its name, its value before."""
         found = [each for home, held in self._names for each in _changes(home, held)]
+        for home, held in self._own:
+            found += _added(home, held)
         now = _parts_of(self._functions)
         if not all(map(operator.is_, chain(*self._parts), chain(*now))):
             for function, *parts in zip(self._functions, *self._parts, strict=True):
@@ -527,10 +560,9 @@ def _parts_of(functions: Sequence[types.FunctionType]) -> list[list[Any]]:
 
 def _changes(home: _Home, held: dict[str, Any]) -> list[tuple[_Home, str, Any]]:
     """What counts and is no longer as it was held."""
+    now = _held_by(home)
     if isinstance(home, types.FunctionType):
-        now: Mapping[str, Any] = {part: getattr(home, part) for part in held}
-    else:
-        now = home if isinstance(home, dict) else vars(home)
+        now = {part: getattr(home, part) for part in held}
     if all(map(operator.is_, held.values(), map(now.get, held))):
         return []
     return [
@@ -538,6 +570,48 @@ def _changes(home: _Home, held: dict[str, Any]) -> list[tuple[_Home, str, Any]]:
         for name, value in held.items()
         if now.get(name) is not value and _counts(value)
     ]
+
+
+def _added(home: _Home, held: dict[str, Any]) -> list[tuple[_Home, str, Any]]:
+    """Names that come before others since: in a module before Python's own, in a class any."""
+    now = _held_by(home)
+    if len(now) == len(held):
+        return []
+    new = now.keys() - held.keys()
+    hides = new & vars(builtins).keys() if isinstance(home, dict) else new - _MADE_LATE
+    return [(home, name, _ABSENT) for name in sorted(hides)]
+
+
+def _held_by(home: _Home) -> Mapping[str, Any]:
+    return home if isinstance(home, dict) else vars(home)
+
+
+def _told_home(home: _Home) -> str:
+    if isinstance(home, dict):
+        return str(home.get("__name__", "a table"))
+    return getattr(home, "__qualname__", type(home).__qualname__)
+
+
+def _records() -> Iterator[Any]:
+    """The records of the grader's tables, the puzzles say, and these tables."""
+    for name in [each for each in sys.modules if each.startswith(_OWN)]:
+        for value in list(vars(sys.modules[name]).values()):
+            if _is_record(value):
+                yield value
+            elif isinstance(value, dict) and value and all(map(_is_record, value.values())):
+                yield value
+                yield from value.values()
+
+
+def _is_record(value: Any) -> bool:
+    """Whether it is a frozen dataclass's instance, which nothing of the grader changes."""
+    parameters = getattr(value, "__dataclass_params__", None)
+    return (
+        parameters is not None
+        and parameters.frozen
+        and not isinstance(value, type)
+        and hasattr(value, "__dict__")
+    )
 
 
 def _code_of(home: _Home, name: str) -> str | None:
@@ -548,5 +622,5 @@ def _code_of(home: _Home, name: str) -> str | None:
 
 
 def _counts(value: Any) -> bool:
-    """Whether it is a function, a class or a constant; a module keeps other things as well."""
-    return callable(value) or isinstance(value, _CONSTANTS)
+    """Whether it is a function, a class, a constant or a record; a module keeps others as well."""
+    return callable(value) or isinstance(value, _CONSTANTS) or _is_record(value)
