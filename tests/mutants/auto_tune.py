@@ -1989,3 +1989,39 @@ edited(
     },
     message="a task for the target",
 )
+
+
+edited(
+    "tune_task",
+    "a_thousand_trials_at_most",
+    {"num_measure_trials=trials": "num_measure_trials=min(trials, 1000)"},
+    message="num_measure_trials",
+)
+edited(
+    "tune_ansor",
+    "ten_thousand_trials_at_most",
+    {"num_measure_trials=trials": "num_measure_trials=min(trials, 10_000)"},
+    message="num_measure_trials",
+)
+edited(
+    "tune_metaschedule",
+    "ten_thousand_trials_at_most",
+    {"max_trials_global=trials": "max_trials_global=min(trials, 10_000)"},
+    message="max_trials_global",
+)
+edited(
+    "apply_metaschedule",
+    "loses_functions_without_a_symbol",
+    {
+        "return relax.transform.MetaScheduleApplyDatabase()(mod)": (
+            "applied = relax.transform.MetaScheduleApplyDatabase()(mod)\n"
+            "        symbols = {\n"
+            "            each: function\n"
+            "            for each, function in applied.functions.items()\n"
+            '            if each.name_hint == "main" or "global_symbol" in (function.attrs or {})\n'
+            "        }\n"
+            "        return type(mod)(symbols)"
+        )
+    },
+    message="a module with the functions",
+)

@@ -20,7 +20,7 @@ from tvm_practice.course.checks.auto_tune.common import (
     measuring_calls,
     new_log,
 )
-from tvm_practice.course.expect import draw_distinct, expect, expect_type, varied
+from tvm_practice.course.expect import draw_distinct, expect, expect_type, fresh_rng, varied
 from tvm_practice.course.lowering import build_schedule
 from tvm_practice.course.products import expect_product
 from tvm_practice.course.tuning_logs import ansor_log, ansor_task, classic_nest
@@ -265,6 +265,7 @@ def _expect_other_searches(tune_ansor: Callable[..., None], *tasks: Any) -> None
         (tasks, [0.5, 2.0, 5.0], 100),
         (tasks, [0.5, 2.0, 5.0], 37),  # no whole rounds, whose trials are rounded up
         (tasks[:2], [200, 9000], 1000),
+        (tasks[1:], [3.0, 0.25], int(fresh_rng().integers(20_000, 90_000))),
     ):
         with new_log() as log:
             with (
@@ -508,7 +509,7 @@ def _expect_other_numbers(tune_task: Callable[..., None], task: Any) -> None:
     """A search for so many trials would be made as for a few; it is not carried out."""
     # 37 are no whole rounds; and a log may be that of the call before.
     with new_log() as log:
-        for trials in (1, 2, 33, 37, 1000):
+        for trials in (1, 2, 33, 37, 1000, int(fresh_rng().integers(20_000, 90_000))):
             with (
                 _task_calls(searching=False) as calls,
                 measuring_calls() as measuring,

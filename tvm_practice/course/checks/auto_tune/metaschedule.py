@@ -26,6 +26,7 @@ from tvm_practice.course.expect import (
     expect_close,
     expect_type,
     fail,
+    fresh_rng,
     path_to,
     show,
 )
@@ -377,6 +378,7 @@ def _expect_other_searches(
         (contexts[:1], [7.0], 1),
         (contexts, [0.5, 2.0], 100),
         (contexts[::-1], [9.0, 2.0], 1000),
+        (contexts, [3.0, 0.25], int(fresh_rng().integers(20_000, 90_000))),
     ):
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -511,6 +513,8 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
     functions = {name: matmul_function(*shape, name=name) for name, shape in shapes.items()}
     # As a function of a model, which has its pattern.
     functions["untuned"] = functions["untuned"].with_attr({"op_pattern": 4, "practice.kept": 1})
+    # FuseTIR's functions are a module's own: no other module calls them by a symbol.
+    functions["own"] = matmul_function(n, m, k, name="own").without_attr("global_symbol")
     database = ms.database.MemoryDatabase()
     records = {
         name: committed(
@@ -550,14 +554,15 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
             what=f"C of {name}",
             look="the module that is returned",
         )
-    expect(
-        tvm_ffi.structural_equal(applied["untuned"], functions["untuned"]),
-        expected="the function without a record as it was, with its attributes "
-        + ", ".join(sorted(functions["untuned"].attrs.keys())),
-        seen=show(path_to(loop_nest(applied["untuned"]), "C", look="the block C"))
-        + f" and the attributes {', '.join(sorted((applied['untuned'].attrs or {}).keys()))}",
-        look="apply only the database's records",
-    )
+    for name in ("untuned", "own"):
+        expect(
+            tvm_ffi.structural_equal(applied[name], functions[name]),
+            expected="the function without a record as it was, with its attributes "
+            + ", ".join(sorted(functions[name].attrs.keys())),
+            seen=show(path_to(loop_nest(applied[name]), "C", look="the block C"))
+            + f" and the attributes {', '.join(sorted((applied[name].attrs or {}).keys()))}",
+            look="apply only the database's records",
+        )
     for name, found in records.items():  # a module of one function
         single = apply_metaschedule(tvm.IRModule({"main": functions[name]}), database, target)
         look = "MetaScheduleApplyDatabase, also on the PrimFunc of one matmul"
