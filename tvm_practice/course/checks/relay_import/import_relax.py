@@ -137,6 +137,7 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         )
         _expect_many_constants(import_relax)
         _expect_idle_input(import_relax)
+        _expect_not_run(import_relax)
         _expect_kinds(import_relax)
 
         def held(model: Any, example: Any) -> tuple[list[np.ndarray], str]:
@@ -195,6 +196,15 @@ def _expect_graph(mod: Any, *, one_tensor: bool) -> None:
         seen=f"{lowered} of {len(shown.calls)} calls are of PrimFuncs",
         look="what is done after from_exported_program: optimize_relax lowers the operators",
     )
+    main = mod["main"]
+    told = int((main.attrs or {}).get("num_input", len(main.params)))
+    expect(
+        told == len(main.params),
+        expected=f"main's attribute num_input, if it has one, of {len(main.params)}: all that it "
+        "takes are inputs",
+        seen=str(told),
+        look="with_attr: an attribute that TVM does not set itself",
+    )
     expect(
         shown.result.startswith("(") != one_tensor,
         expected="one tensor returned, as the model does" if one_tensor else "a tuple returned",
@@ -241,6 +251,27 @@ def _expect_idle_input(import_relax: Callable[..., Any]) -> None:
         seen=f"it takes {', '.join(inputs)}",
         look="what removes inputs: whoever calls main passes each tensor of the example",
     )
+
+
+def _expect_not_run(import_relax: Callable[..., Any]) -> None:
+    """A model that counts its calls in a buffer has the same count after its import."""
+    import torch
+
+    class Counting(torch.nn.Module):
+        count: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            self.count.add_(1.0)
+            return x + self.count
+
+    counting, example = Counting().eval(), (torch.ones(2, 3),)
+    before = state(counting, example)
+    import_relax(counting, example)
+    expect_only_read(before, counting, example)
 
 
 def _expect_kinds(import_relax: Callable[..., Any]) -> None:

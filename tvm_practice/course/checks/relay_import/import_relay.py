@@ -164,24 +164,27 @@ def _expect_any_name(import_relay: Callable[..., Any]) -> None:
 
     class Shifted(torch.nn.Module):
         shift: torch.Tensor
+        nothing: torch.Tensor
 
         def __init__(self, count: int) -> None:
             super().__init__()
             self.gain = torch.nn.Parameter(torch.rand(5) + 1)
             self.register_buffer("shift", torch.rand(5))
+            self.register_buffer("nothing", torch.zeros(0, 5))
             # Equal ones are different weights all the same.
-            self.many = torch.nn.ParameterList(torch.ones(5) for _ in range(count - 2))
+            self.many = torch.nn.ParameterList(torch.ones(5) for _ in range(count - 3))
 
         def forward(self, x: Any) -> Any:
-            return x * self.gain + self.shift + torch.stack(list(self.many)).sum(0)
+            total = x * self.gain + self.shift + torch.stack(list(self.many)).sum(0)
+            return torch.cat([total, self.nothing])
 
     count = int(fresh_rng().integers(600, 1200))
     mod, params = import_relay(Shifted(count).eval(), (torch.ones(2, 5),))
     weights = [name for name in graph(mod).inputs if name != "input_0"]
     expect(
         len(weights) == count and sorted(weights) == sorted(params),
-        expected=f"all {count} weights of a model in params, gain and shift among them, and "
-        "those that are equal",
+        expected=f"all {count} weights of a model in params, gain and shift among them, "
+        "those that are equal, and one without elements",
         seen=f"main takes {len(weights)}, params has {', '.join(list(params)[:3]) or 'nothing'} "
         f"and so on, {len(params)}",
         look="the second value that from_pytorch returns, all of it",

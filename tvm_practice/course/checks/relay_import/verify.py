@@ -1,5 +1,6 @@
 """A compiled model's outputs compared with PyTorch's."""
 
+import itertools
 import re
 import textwrap
 from collections.abc import Callable
@@ -144,9 +145,12 @@ def check_verify(verify: Callable[..., Any]) -> None:
         seen=f"{returned!r}",
         look="both in float64, whatever the other's type is",
     )
-    for shape in ((1201, 3), (3, 1201), (601, 1, 701), (300_007,)):
+    many = int(rng.integers(1_100_000, 3_000_000))
+    for shape in ((1201, 3), (3, 1201), (601, 1, 701), (300_007,), (many,)):
         reference = rng.standard_normal(shape)
-        for place in (tuple(each - 1 for each in shape), (0,) * len(shape)):
+        last = tuple(each - 1 for each in shape)
+        before_it = (*last[:-1], last[-1] - 1)
+        for place in (last, before_it, (0,) * len(shape)):
             output = reference.copy()
             output[place] += 0.5
             _expect_rejected(
@@ -228,6 +232,16 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
         case = f"output {index} of {count}"
         message = _expect_rejected(verify, outputs, [right] * count, case=case, look="the loop")
         _check_message(message, index=index, at=(2, 3), error=6.25, relative=6.25)
+        outputs[index] = right + 0.015
+        for atol, rtol, accepted in ((5e-3, 5e-3, False), (5e-3, 0.011, True)):
+            refusal = _raised(verify, outputs, [right] * count, atol=atol, rtol=rtol)
+            expect(
+                (refusal is None) == accepted,
+                expected=f"1.015 for 1 {'accepted' if accepted else 'refused'} with atol={atol} "
+                f"and rtol={rtol} in output {index} of {count}",
+                seen=f"it was refused: {refusal}" if refusal else "it was accepted",
+                look="the same tolerances for each output",
+            )
     for shape in ((3, 5, 4), (3, 3, 5, 4)):
         reference = np.full(shape, 2.0)
         output, last = reference.copy(), tuple(each - 1 for each in shape)
@@ -579,30 +593,38 @@ def _expect_not_swapped(message: str, error: float, relative: float) -> None:
 
 def _check_values(verify: Callable[..., Any], want: list[np.ndarray], at: tuple[int, ...]) -> None:
     """NaN is wrong wherever it is; an infinity must be met by the same."""
-    nan, infinite, opposite = want[0].copy(), want[0].copy(), want[0].copy()
-    nan[at], infinite[at], opposite[at] = np.nan, np.inf, -np.inf
-    for case, got, reference in (
-        ("NaN in the output", nan, want[0]),
-        ("NaN in the reference", want[0], nan),
-        ("NaN in both", nan, nan),
-        ("an infinity in the output", infinite, want[0]),
-        ("an infinity in the reference only", want[0], infinite),
-        ("infinities of opposite sign", opposite, infinite),
+    special = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "a number": None}
+
+    def holding(value: float | None, also: float) -> np.ndarray:
+        array = want[0].copy()
+        array[0, 0] = also  # another infinity, which is right
+        if value is not None:
+            array[at] = value
+        return array
+
+    for (got, reference), also in itertools.product(
+        itertools.permutations(special, 2), (1.0, np.inf, -np.inf)
     ):
         _expect_rejected(
             verify,
-            [got],
-            [reference],
-            case=case,
+            [holding(special[got], also)],
+            [holding(special[reference], also)],
+            case=f"{got} in the output and {reference} in the reference",
             look="comparisons with NaN are false, and rtol times infinity allows everything",
         )
-    message = _raised(verify, [infinite], [infinite], atol=_ATOL, rtol=_RTOL)
-    expect(
-        message is None,
-        expected="the same infinity accepted in both (an attention mask has them)",
-        seen=f"it was refused: {message}",
-        look="infinity minus infinity, which is NaN",
-    )
+    for also in (1.0, np.inf, -np.inf):
+        both = holding(np.nan, also)
+        look = "comparisons with NaN are false"
+        _expect_rejected(verify, [both], [both.copy()], case="NaN in both", look=look)
+    for value, also in itertools.product((np.inf, -np.inf), repeat=2):
+        both = holding(value, also)
+        message = _raised(verify, [both], [both.copy()], atol=_ATOL, rtol=_RTOL)
+        expect(
+            message is None,
+            expected="the same infinity accepted in both (an attention mask has them)",
+            seen=f"it was refused: {message}",
+            look="infinity minus infinity, which is NaN",
+        )
 
 
 def _check_message(
