@@ -1572,3 +1572,14 @@ edited(
     },
     message="the intrinsic that was given, graded_dot",
 )
+
+edited(
+    "quantize",
+    "few_bits_in_float16",
+    {
+        "np.rint(moved / scale)": "np.rint(\n"
+        '        (moved.astype("float16") if np.ndim(scale) == 0 and bits < 4 else moved) / scale\n'
+        "    )"
+    },
+    message="bits",
+)

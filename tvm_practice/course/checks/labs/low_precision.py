@@ -402,6 +402,13 @@ def check_quantize(quantize: Function) -> None:
         for signed in (False, True):
             few = {"scale": 1.0, "zero_point": bits % 3, "signed": signed, "bits": bits}
             _expect_quantized(quantize, halves, f"{bits} bits", few)
+            # Halves, and numbers next to them, of which few saturate.
+            near = rng.integers(-(2 << bits), 2 << bits, (9, 6)) / 2
+            near += rng.choice([0.0, 2.0**-12, -(2.0**-12)], near.shape)
+            for scale in (2.0, np.full(6, 2.0)):
+                _expect_quantized(
+                    quantize, 2 * near.astype("float32"), f"{bits} bits", {**few, "scale": scale}
+                )
     # Halves, and numbers next to a half, which float16 would round to one.
     for x, axis, count in _of_all_ranks(
         lambda shape: rng.integers(-600, 600, shape) / 2 + rng.choice([0.0, 0.45], shape)
