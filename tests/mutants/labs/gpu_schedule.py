@@ -495,7 +495,7 @@ edited(
         "thread_x, vector = schedule": "vector, thread_x = schedule",
         "threads_x, lanes])": "lanes, threads_x])\n    schedule.reorder(thread_x, vector)",
     },
-    message="a thread's lanes next to each other",
+    message="row after row of the tile",
 )
 
 
@@ -1489,4 +1489,68 @@ edited(
         "    schedule.storage_align(copy, 0"
     },
     message="annotated as storage_align does it",
+)
+
+edited(
+    "tensor_cores",
+    "leaves_the_store_whose_name_says_shared",
+    {
+        "    tensorize_copies(schedule, load_a, load_b, store, intrinsics)": (
+            "    for block, name in ((load_a, 'load_a'), (load_b, 'load_b'), (store, 'store')):\n"
+            "        loop = fragment_loops(schedule, block)\n"
+            "        if name != 'store' or 'shared' not in intrinsics[name]:\n"
+            "            schedule.tensorize(loop, intrinsics[name])"
+        )
+    },
+    message="tvm_store_matrix_sync",
+)
+
+edited(
+    "stage_shared",
+    "tall_tiles_of_single_elements_by_columns",
+    {
+        "    tile = schedule.fuse(": "    rows, columns = schedule.get_loops(copy)[-2:]\n"
+        "    high, wide = (int(schedule.get(each).extent) for each in (rows, columns))\n"
+        "    if lanes == 1 and high > 4 * wide:\n"
+        "        schedule.reorder(columns, rows)\n"
+        "    tile = schedule.fuse("
+    },
+    message="row after row of the tile",
+)
+
+edited(
+    "register_tile_gpu",
+    "marks_the_write_back_of_one_step",
+    {
+        "    schedule.reverse_compute_at(write_back, thread_j)": (
+            "    schedule.reverse_compute_at(write_back, thread_j)\n"
+            "    if int(schedule.get(k_outer).extent) == 1:\n"
+            '        schedule.annotate(write_back, "hint", 1)'
+        )
+    },
+    message="without annotations",
+)
+
+edited(
+    "tensorize_product",
+    "at_the_first_loop_of_that_extent",
+    {
+        "decompose_reduction(product, k_outer)": "decompose_reduction(\n"
+        "        product,\n"
+        "        next(\n"
+        "            loop\n"
+        "            for loop in schedule.get_loops(product)\n"
+        "            if schedule.get(loop).extent == schedule.get(k_outer).extent\n"
+        "            and schedule.get(loop).kind == schedule.get(k_outer).kind\n"
+        "        ),\n"
+        "    )"
+    },
+    message="set to zero once, before k_outer",
+)
+
+edited(
+    "tensor_core_template",
+    "plain_loops_for_large_sizes",
+    {"[0, 1] if divides": "[0, 1] if divides and m * n * k < 1 << 27"},
+    message="the values 0 and 1",
 )

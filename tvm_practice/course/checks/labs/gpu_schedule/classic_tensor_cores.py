@@ -84,6 +84,8 @@ def check_tensor_core_template(tensor_core_template: Function) -> None:
             _expect_choices(tensor_core_template, uneven, {0})
     for size in (8, rest, 32 + rest):
         _expect_choices(tensor_core_template, (size,) * 3, {0})
+    for most in ((4096, 4096, 4096), (16, 2**17, 64), (2**16, 16, 4096)):
+        _expect_choices(tensor_core_template, most, {0, 1})
     for product in ((8, 32, 16), (1, 64, 64), (256, 4, 16), (4096, 1, 1)):  # 16 ** 3 divides it
         _expect_choices(tensor_core_template, product, {0})
 

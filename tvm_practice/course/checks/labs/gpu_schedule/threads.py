@@ -1,5 +1,6 @@
 """Threads, shared memory and registers, on current TVM."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from tvm_practice.course.checks.labs.gpu_schedule.common import (
@@ -220,6 +221,13 @@ def check_stage_shared(stage_shared: Function) -> None:
     schedule, block, k_outer = _to_stage(8, 64, 256, 128, threads=(2, 32))
     copy = stage_shared(schedule, block, 1, k_outer, 2, 32, 1)
     _expect_staged(schedule, copy, "B", 1, tile=4096, threads=(2, 32))
+    # A tall tile, and a wide one.
+    for index, name, sizes, step, threads in (
+        (0, "A", (64, 8, 32), 4, (32, 1)), (1, "B", (8, 64, 32), 4, (2, 32)),
+    ):  # fmt: skip
+        schedule, block, k_outer = _to_stage(*sizes, step, threads=threads)
+        copy = stage_shared(schedule, block, index, k_outer, *threads, 1)
+        _expect_staged(schedule, copy, name, 1, tile=128, threads=threads)
     # The third input of a block, and the second of three.
     for index, name, tile in ((2, "E", 256), (1, "B", 1024)):
         schedule, block, k_outer = _three_to_stage(m, n, k, 32)
@@ -282,13 +290,13 @@ def _expect_staged(
         seen=block_name(schedule, copy),
         look="the return statement",
     )
-    if lanes > 1:
-        steps = _lane_steps(schedule, copy)
+    for part, steps, one in _steps_of_fetch(schedule, copy, k_at + 1):
         expect(
-            steps == (0, 1),
-            expected="a thread's lanes next to each other: one row, the next column",
-            seen=f"{steps[0]} rows and {steps[1]} columns from one lane to the next",
-            look=look,
+            steps == one,
+            expected=f"row after row of the tile: {one[0]} rows and {one[1]} columns from one "
+            f"iteration of {part} to the next",
+            seen=f"{steps[0]} rows and {steps[1]} columns",
+            look=f"fuse of the rows and the columns, in this order; {look}",
         )
 
 
@@ -335,20 +343,41 @@ def expect_by_all_threads(
     return own
 
 
-def _lane_steps(schedule: Any, copy: Any) -> tuple[int, ...]:
-    """How many rows and columns the second lane of a copy is from its first."""
+def _steps_of_fetch(
+    schedule: Any, copy: Any, outside: int
+) -> Iterator[tuple[str, tuple[int, ...], tuple[int, int]]]:
+    """Of a copy's loops inside so many: where each one's second iteration is, and should be.
+
+    Yields how the loop runs, how many rows and columns its second iteration is from its first, and
+    how many it would be if the tile were fetched row after row.
+    """
     import tvm
 
     around = [schedule.get(loop) for loop in schedule.get_loops(copy)]
+    own = [each for each in around[outside:] if int(each.extent) > 1]
 
-    def at(lane: int) -> list[int]:
+    def at(*values: int) -> list[int]:
+        """The row and the column at these iterations of the own loops, at the others' first."""
         analyzer = tvm.sym.Analyzer()
         for loop in around:
-            value = lane if loop.same_as(around[-1]) else 0
+            value = next(
+                (value for each, value in zip(own, values, strict=True) if each.same_as(loop)), 0
+            )
             analyzer.bind(loop.loop_var, tvm.tirx.const(value, str(loop.loop_var.ty.dtype)))
         return [int(analyzer.simplify(value)) for value in around[-1].body.iter_values]
 
-    return tuple(second - first for first, second in zip(at(0), at(1), strict=True))
+    first = at(*[0] * len(own))
+    last = at(*(int(each.extent) - 1 for each in own))
+    columns = last[1] - first[1] + 1
+    ahead = 1
+    for place in reversed(range(len(own))):
+        second = at(*(int(place == each) for each in range(len(own))))
+        steps = tuple(new - old for new, old in zip(second, first, strict=True))
+        kind = tvm.tirx.ForKind(int(own[place].kind)).name.lower()
+        bound = own[place].thread_binding
+        part = kind if bound is None else str(bound.thread_tag)
+        yield part, steps, divmod(ahead, columns)
+        ahead *= int(own[place].extent)
 
 
 def block_name(schedule: Any, block: Any) -> str:
@@ -396,14 +425,15 @@ def block_name(schedule: Any, block: Any) -> str:
     demonstrate=lambda register_tile_gpu: _after(register_tile_gpu, 64, 128, 32, 4, 32, 8, 4, 8),
 )
 def check_register_tile_gpu(register_tile_gpu: Function) -> None:
-    for name, threads_y, threads_x, rows, columns, step in (
+    for at, (name, threads_y, threads_x, rows, columns, step) in enumerate((
         ("C", 4, 8, 3, 4, 9), ("D", 1, 36, 9, 2, 3), ("C", 8, 1, 1, 2, 2),
         # Equal ones, odd ones, and large ones: these are not run.
         ("C", 4, 4, 4, 4, 4), ("C", 16, 16, 2, 2, 16), ("C", 3, 5, 4, 2, 7), ("C", 9, 3, 2, 4, 64),
         ("C", 2, 4, 2, 2, 1), ("C", 32, 32, 4, 2, 8), ("C", 2, 16, 32, 4, 2),
         ("C", 1, 1, 2, 2, 2), ("C", 5, 2, 1, 4, 512),
-    ):  # fmt: skip
-        m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, 4 * step
+    )):  # fmt: skip
+        steps = (4, 1)[at % 2]
+        m, n, k = 2 * threads_y * rows, 3 * threads_x * columns, steps * step
         schedule, block = declare(m, n, k, name=name)
         returned = register_tile_gpu(schedule, block, threads_y, threads_x, rows, columns, step)
         expect_no_pragma(schedule)
@@ -414,7 +444,7 @@ def check_register_tile_gpu(register_tile_gpu: Function) -> None:
             loops,
             [
                 *zip(BOUND, (2, 3, threads_y, threads_x), strict=True),
-                ("serial", 4), ("serial", step), ("unrolled", rows), ("unrolled", columns),
+                ("serial", steps), ("serial", step), ("unrolled", rows), ("unrolled", columns),
             ],
             "the factors of the three splits, the order of reorder, bind, and unroll of the "
             "thread's own two loops",
