@@ -1213,3 +1213,69 @@ edited(
     },
     message="assembly",
 )
+
+
+edited(
+    "describe_target",
+    "without_a_triple_without_a_processor",
+    {
+        "codegen.llvm_cpu_has_features(feature, resolved)": "codegen.llvm_cpu_has_features(\n"
+        '            feature, resolved if "mtriple" in target else tvm.target.Target("llvm")\n'
+        "        )"
+    },
+    message="takes mtriple, mcpu and mattr into account",
+)
+
+edited(
+    "compile_object",
+    "assembly_of_one_attribute",
+    {
+        'str(library.mod.inspect_source("asm"))': "str(\n"
+        "        tvm.compile(\n"
+        "            module,\n"
+        "            target={key: value for key, value in target.items() if key != 'mattr'}\n"
+        "            if len(target.get('mattr', ())) > 1\n"
+        "            else target,\n"
+        '        ).mod.inspect_source("asm")\n'
+        "    )"
+    },
+    message="assembly|mcpu and mattr",
+)
+
+edited(
+    "vector_arithmetic",
+    "two_registers_at_least",
+    {
+        '        key = f"{what}': "        if operands.count('%') == 1:\n            continue\n"
+        '        key = f"{what}'
+    },
+    message="where no other is named",
+)
+
+edited(
+    "vector_arithmetic",
+    "sorts_the_loop",
+    {"    for instruction in loop:": "    loop.sort()\n    for instruction in loop:"},
+    message="only read",
+)
+
+edited(
+    "c_harness",
+    "names_of_31_letters",
+    {
+        "int __tvm_ffi_{name}(void*": "int __tvm_ffi_{name[:31]}(void*",
+        "if (__tvm_ffi_{name}(NULL": "if (__tvm_ffi_{name[:31]}(NULL",
+    },
+    message="declares and calls|compile, run and end with 0",
+)
+
+edited(
+    "describe_target",
+    "of_the_current_target",
+    {
+        "resolved = tvm.target.Target(target)": (
+            "resolved = tvm.target.Target.current(allow_none=True) or tvm.target.Target(target)"
+        )
+    },
+    message="takes mtriple, mcpu and mattr into account",
+)

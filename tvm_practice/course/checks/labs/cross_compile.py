@@ -285,17 +285,25 @@ def check_describe_target(describe_target: Function) -> None:
     here = str(tvm.target.codegen.llvm_get_system_triple())
     own = {"kind": "llvm"}
     cases = [*_DESCRIBED, *_drawn_targets(60)]
+    cases += [  # of this machine's architecture, by mcpu and mattr alone
+        ({key: value for key, value in target.items() if key != "mtriple"}, name, bits, fma, look)
+        for target, name, bits, fma, look in cases
+        if name == here.partition("-")[0]
+    ]
     if here.startswith("x86_64"):
         cases.append((own, "x86_64", 128, False, "no mtriple: this machine's"))
     if here.startswith("aarch64"):
         cases.append((own, "aarch64", 128, True, "no mtriple: this machine's"))
-    for target, architecture, bits, fma, look in cases:
+    for at, (target, architecture, bits, fma, look) in enumerate(cases):
         said = (
             " ".join(f"{key} {value}" for key, value in target.items() if key != "kind")
             or "no mtriple"
         )
         given = copy.deepcopy(target)
-        got = describe_target(given)
+        # TVM's current target: none, or another one.
+        other = [None, _with(_X86, "x86-64-v2"), _with(_X86, "x86-64-v4")][at % 3]
+        with tvm.target.Target(other) if other else nullcontext():
+            got = describe_target(given)
         _expect_target_kept(given, target)
         wanted = {"architecture": architecture, "vector_bits": bits, "fma": fma}
         if isinstance(got, dict) and got == wanted:
@@ -355,18 +363,18 @@ def _on_aarch64() -> Iterator[None]:
     import tvm
 
     triple = "aarch64-unknown-linux-gnu"
-    plain = tvm.target.Target
+    plain = tvm.target.Target.__init__
 
-    def resolved(target: Any, *given: Any, **named: Any) -> Any:
+    def made(self: Any, target: Any, *given: Any, **named: Any) -> None:
         described = {"kind": target} if isinstance(target, str) else target
         if isinstance(described, dict) and described.get("kind") == "llvm":
             described = {"mtriple": triple, **described}
-        return plain(described, *given, **named)
+        plain(self, described, *given, **named)
 
     system = SimpleNamespace(system="Linux", sysname="Linux", machine="aarch64")
     with (
         mock.patch.object(tvm.target.codegen, "llvm_get_system_triple", lambda: triple),
-        mock.patch.object(tvm.target, "Target", resolved),
+        mock.patch.object(tvm.target.Target, "__init__", made),
         mock.patch.object(platform, "machine", lambda: system.machine),
         mock.patch.object(platform, "uname", lambda: system),
         mock.patch.object(os, "uname", lambda: system),
@@ -567,7 +575,7 @@ def check_compile_object(compile_object: Function) -> None:
             assembly = compile_object(module, dict(target), str(Path(folder) / "loops.o"))
             _expect_as_given(assembly, _compiled(module, target))
         # One function for two targets that differ in nothing but the last field.
-        for attributes in ((), ("-fma",), ("-avx2",)):
+        for attributes in ((), ("-fma",), ("-avx2",), ("-avx2", "-fma", "+sse4a")):
             target = _with(_X86, "x86-64-v3", *attributes)
             assembly = compile_object(module, dict(target), str(Path(folder) / "less.o"))
             _expect_as_given(assembly, _compiled(module, target))
@@ -739,6 +747,11 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
     ),
     (["f32x4.relaxed_madd"], {"fma v128": 1}, "relaxed_madd"),
     (
+        ["mulps 4096, %xmm0", "vaddps table, %ymm1, %ymm0", "addps table(%rip), %xmm4"],
+        {"mul xmm": 1, "add ymm": 1, "add xmm": 1},
+        "the register that is written, where no other is named",
+    ),
+    (
         ["vsubps %ymm1, %ymm0, %ymm0", "vfnmadd231ps %ymm1, %ymm0, %ymm2", "vdivps %xmm1, %xmm0"],
         {},
         "subtractions, divisions and negated products, which are not in the table",
@@ -840,7 +853,14 @@ def check_vector_arithmetic(vector_arithmetic: Function) -> None:
     for loop, once, look in _LOOPS:
         times = int(rng.integers(2, 7))
         wanted = {key: count * times for key, count in once.items()}
-        got = vector_arithmetic([str(each) for each in rng.permutation(loop * times)])
+        given = [str(each) for each in rng.permutation(loop * times)]
+        got = vector_arithmetic(before := list(given))
+        expect(
+            given == before,
+            expected="the list of instructions only read",
+            seen="its order, or the instructions in it, changed",
+            look="what is done to `loop`: sort, pop and the like change the caller's list",
+        )
         expect(
             isinstance(got, dict) and dict(got) == wanted,
             expected=f"{wanted} of {times} times {'; '.join(loop)}",
@@ -949,7 +969,7 @@ def _called(source: str, module: Any, inputs: Sequence[np.ndarray]) -> np.ndarra
 def check_c_harness(c_harness: Function) -> None:
     rng = fresh_rng()
     rows, columns = (int(each) for each in rng.choice(np.arange(3, 40), 2, replace=False))
-    name = f"Weighted_{rng.integers(1000)}_Sum"
+    name = f"Weighted_Sum_of_the_Columns_of_a_Matrix_by_Vectors_{rng.integers(1000)}"
     shapes = [(columns, rows), (columns,), (rows,)]
     source = c_harness(name, shapes)
     expect(
