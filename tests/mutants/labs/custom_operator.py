@@ -649,7 +649,7 @@ edited(
 )
 
 
-@mutant("call_converter", message="a relay.Call of graded")
+@mutant("call_converter", message="a relay.Call of practice")
 def calls_a_sum(operator):
     import tvm
     from tvm import relay
@@ -1369,4 +1369,55 @@ edited(
         "    @tvm.target"
     },
     message="what is kept from another call|given for",
+)
+
+edited(
+    "convert_relax",
+    "buffers_that_may_overlap",
+    {
+        "        func = func.with_attr(": (
+            '        func = func.with_attr("tirx.noalias", False)\n        func = func.with_attr('
+        )
+    },
+    message="other attributes as they were",
+)
+
+right_edited(
+    "extern_matmul",
+    "einsum",
+    {
+        "np.matmul(view(a), view(b), out=view(c))": (
+            'np.einsum("ik,kj->ij", view(a), view(b), out=view(c))'
+        )
+    },
+)
+
+edited(
+    "call_converter",
+    "the_operator_by_its_usual_name",
+    {
+        "relay.Call(operator,": "relay.Call(\n"
+        '            relay.op.get("practice.rms_norm_gate")\n'
+        '            if operator.name.startswith("practice")\n'
+        "            else operator,\n           "
+    },
+    message="practice.rms_norm_gate",
+)
+
+edited(
+    "offload_linear",
+    "no_bias_beside_kernels",
+    {"    passes = [": "    patterns = patterns[len(mod.functions) > 3 :]\n    passes = ["},
+    message="kernels are in the module besides",
+)
+
+edited(
+    "schedule_rms_norm_gate",
+    "long_rows_zeroed_by_lane",
+    {
+        "schedule.decompose_reduction(partial, rounds)": (
+            "schedule.decompose_reduction(partial, rounds if columns // lanes < 64 else lane)"
+        )
+    },
+    message="set to zero by a statement before the loop|runs?",
 )

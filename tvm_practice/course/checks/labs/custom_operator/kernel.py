@@ -240,15 +240,15 @@ def check_schedule_rms_norm_gate(schedule_rms_norm_gate: Callable[..., Any]) -> 
         expect_close(
             output.numpy(), want, what=f"Y of {shape}, {lanes} lanes", look="the primitives"
         )
-    for at, (many, lanes) in enumerate(
-        (
-            *(((2,), each) for each in (2, 4, 8, 16, 48, 64, 128)),
-            ((1,), 4),
-            ((2, 1, 3, 2), 4),
-            ((2, 3, 1, 2, 2), 4),
-        )
+    long = *draw_distinct(1, range(70, 100)), *draw_distinct(1, range(300, 400))
+    for many, lanes, steps in (
+        *(((2,), each, 2 + at % 2) for at, each in enumerate((2, 4, 8, 16, 48, 64, 128))),
+        ((1,), 4, 3),
+        ((2, 1, 3, 2), 4, 2),
+        ((2, 3, 1, 2, 2), 4, 3),
+        *(((2,), 4, each) for each in long),
     ):
-        whole = (*many, (2 + at % 2) * lanes)
+        whole = (*many, steps * lanes)
         schedule = _schedule(schedule_rms_norm_gate, whole, lanes)
         _expect_row_by_row(schedule.mod["main"], whole, lanes)
         _expect_every_so_many(schedule, lanes)

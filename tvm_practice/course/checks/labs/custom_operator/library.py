@@ -75,6 +75,8 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
         kernel = tvm.compile(te.create_prim_func(product), host_target())["main"]
         for call in ("first", "second"):
             p, q = (rng.standard_normal(each, dtype="float32") for each in ((m, k), (k, n)))
+            if k > 1000:  # whole numbers, whose sums are exact in any order
+                p, q = (rng.integers(-1, 2, each.shape).astype("float32") for each in (p, q))
             if call == "second":
                 p[0, 0], q[-1, 0] = np.inf, np.nan
             out = tvm.runtime.tensor(np.full((m, n), np.nan, "float32"))
@@ -217,10 +219,14 @@ def _folded(model: Any, example: tuple[Any, ...]) -> Any:
 
 
 def _offloaded(
-    function: Callable[..., Any], model: Any, example: tuple[Any, ...]
+    function: Callable[..., Any], model: Any, example: tuple[Any, ...], *, beside: int = 0
 ) -> tuple[Any, Any, list[Any]]:
-    """The module before and after `function`, and the functions that the backend was given."""
+    """The module before and after `function`, and the functions that the backend was given.
+
+    So many kernels as `beside` are in the module besides main.
+    """
     import tvm_ffi
+    from tvm import te, topi
 
     from tvm_practice.labs import blas_backend
 
@@ -234,6 +240,10 @@ def _offloaded(
     backend = f"graded_{next(fresh_numbers)}"
     tvm_ffi.register_global_func(f"relax.ext.{backend}", generate)
     module = _folded(model, example)
+    for number in range(beside):
+        X = te.placeholder((number + 1,), name="X")
+        kernel = te.create_prim_func([X, topi.nn.relu(X)])
+        module[f"kernel_{number}"] = kernel.with_attr("global_symbol", f"kernel_{number}")
     before = given_module(module)
     try:
         after = function(module, backend)
@@ -330,11 +340,13 @@ def _expect_each_input(offload_linear: Callable[..., Any]) -> None:
             return torch.relu(self.first(x)) + torch.relu(self.second(y)) * self.third(z)
 
     example = tuple(torch.ones(3, width) for width in (6, 7, 8))
-    _, _, given = _offloaded(offload_linear, Sum().eval(), example)
+    beside = int(fresh_rng().integers(5, 9))
+    _, _, given = _offloaded(offload_linear, Sum().eval(), example, beside=beside)
     names = sorted(_composite_of(each).rpartition(".")[2] for each in given)
     expect(
         names == ["linear", "linear", "linear_bias"],
-        expected="of a model of three inputs two linear layers offloaded, and one with a bias",
+        expected="of a model of three inputs two linear layers offloaded, and one with a bias; "
+        f"{beside} kernels are in the module besides",
         seen=", ".join(names) or "none",
         look="the list of patterns: both of them, for every module",
     )

@@ -69,10 +69,12 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     from tvm_practice.tvm_export.running import run_relax
 
     asked: list[tuple[Any, Any]] = []
+    mark = int(fresh_rng().integers(1000))
+    kept = {**_attributes(_kernel((1, 8), 0.5)), "graded.kept": str(mark)}
 
     def kernel(shape: Any, eps: Any) -> Any:
         asked.append((shape, eps))
-        return _kernel(shape, eps)
+        return _kernel(shape, eps).with_attr("graded.kept", mark)
 
     converters = convert_relax(kernel)
     expect_map(converters, "rms_norm_gate.default")
@@ -91,7 +93,7 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
         seen=f"called with {asked}",
         look="the shape of x.ty, and node.args[3]",
     )
-    _expect_kernels(module)
+    _expect_kernels(module, kept)
     try:  # the module of another import has functions of its own
         with quiet_frontends():
             again = import_relax(model, example, converters=converters)
@@ -101,7 +103,7 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
             f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"[:200],
             "what is kept from an import: add_func adds to the module of one importer",
         ) from error
-    _expect_kernels(again)
+    _expect_kernels(again, kept)
     with quiet_frontends():
         executable = build_relax(optimize_relax(module), host_target())
     (got,) = run_relax(executable, [each.numpy() for each in example])
@@ -110,8 +112,17 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
     )
 
 
-def _expect_kernels(module: Any) -> None:
-    """Four kernels of their own in an imported module, called five times."""
+_CHANGED = "op_pattern", "tirx.is_scheduled", "global_symbol"  # attributes
+
+
+def _attributes(function: Any) -> dict[str, str]:
+    """The attributes of a kernel that a converter leaves as they are."""
+    attributes = {str(key): str(value) for key, value in (function.attrs or {}).items()}
+    return {key: value for key, value in attributes.items() if key not in _CHANGED}
+
+
+def _expect_kernels(module: Any, kept: dict[str, str]) -> None:
+    """Four kernels of their own in an imported module, called five times; attributes `kept`."""
     import tvm
 
     kernels = [each for each in module.functions.values() if isinstance(each, tvm.tirx.PrimFunc)]
@@ -133,6 +144,13 @@ def _expect_kernels(module: Any) -> None:
             seen=f"{found}; without it {why}",
             look="func.with_attr, before add_func",
         )
+    others = [_attributes(each) for each in kernels]
+    expect(
+        all(each == kept for each in others),
+        expected=f"every kernel with its other attributes as they were: {kept}",
+        seen=f"{next((each for each in others if each != kept), '')}",
+        look="with_attr and without_attr: of the attributes in the docstring alone",
+    )
     symbols = [(each.attrs or {}).get("global_symbol") for each in kernels]
     expect(
         "main" not in symbols,
