@@ -845,3 +845,42 @@ edited(
     },
     message="the output",
 )
+
+edited(
+    "measure_remotely",
+    "many_axes_as_one",
+    {"result = output.numpy()": "result = output.numpy().reshape(shape if len(shape) < 4 else -1)"},
+    message="the output of shape",
+)
+
+edited(
+    "predict",
+    "sixteen_counts_at_most",
+    {"for count in counts:": "for count in counts[:16]:"},
+    message="a row for each",
+)
+
+edited(
+    "measure_remotely",
+    "one_sample_as_a_number",
+    {
+        "return result, np.array(timer(*arguments, output).results)": (
+            "seconds = np.array(timer(*arguments, output).results)\n"
+            "    return result, seconds if repeats > 1 else seconds[0]"
+        )
+    },
+    message="of a single sample",
+)
+
+edited(
+    "predict",
+    "until_more_workers_do_not_pay",
+    {
+        "        rows.append((count, rates[bound], bound))": (
+            "        rows.append((count, rates[bound], bound))\n"
+            '        if bound != "workers" and len(rows) > 6:\n'
+            "            break"
+        )
+    },
+    message="the slowest resource of",
+)

@@ -348,14 +348,17 @@ def _expect_no_request_left(request_worker: Function) -> None:
 def _library(rows: int, columns: int, *, turned: bool = False) -> str:
     """A shared library whose main(X, Y, Z) is Z = 2 X + Y.
 
-    `turned`: whose main(X, Y, V, Z) is Z = 2 X + Y - V, transposed, of shape (columns, 1, rows).
+    `turned`: whose main(X, Y, V, Z) is Z = 2 X + Y - V, transposed, of shape
+    (1, columns, 1, rows, 1).
     """
     from tvm import te
 
     X, Y, V = (te.placeholder((rows, columns), name=name) for name in "XYV")
     if turned:
         Z = te.compute(
-            (columns, 1, rows), lambda j, _, i: 2 * X[i, j] + Y[i, j] - V[i, j], name="Z"
+            (1, columns, 1, rows, 1),
+            lambda a, j, b, i, c: 2 * X[i, j] + Y[i, j] - V[i, j],
+            name="Z",
         )
     else:
         Z = te.compute((rows, columns), lambda i, j: 2 * X[i, j] + Y[i, j], name="Z")
@@ -439,9 +442,15 @@ def check_measure_remotely(measure_remotely: Function) -> None:
         shutil.copy(_library(1, 1), library)
         numbers = np.array([[[-3.5]], [[0.25]]], "float32")
         with _session() as session:
-            output, _ = measure_remotely(
+            output, seconds = measure_remotely(
                 session, str(library), [*numbers], (1, 1), number=1, repeats=1
             )
+    expect(
+        isinstance(seconds, np.ndarray) and seconds.shape == (1,),
+        expected="of a single sample an array of seconds of shape (1,)",
+        seen=f"{type(seconds).__name__} of shape {np.shape(seconds)}",
+        look="np.array of the list .results, however long it is",
+    )
     look = "the arguments of main, and the output's shape"
     expect_close(output, np.array([[-6.75]]), what="the output of single numbers", look=look)
 
@@ -465,7 +474,7 @@ def _expect_measured(measure_remotely: Function) -> None:
     rows, columns, number = 13, 29, *draw_distinct(1, [3, 4, 5, 6])
     repeats = int(fresh_rng().integers(20, 60))
     others, (x, y, v) = fresh_rng().standard_normal((2, 3, rows, columns), dtype="float32")
-    shape = columns, 1, rows
+    shape = 1, columns, 1, rows, 1
     with _sent() as library:
         shutil.copy(_library(rows, columns, turned=True), library)
         with _session() as session:  # other inputs, in a session before
@@ -1254,12 +1263,13 @@ def _expect_smallest_rate(predict: Function) -> None:
 
 def _expect_a_row_per_count(predict: Function, seconds: float) -> None:
     """Counts keep their order, and each has its own bound."""
-    counts = [9, 2, 9, 1]
+    counts = [9, 2, 9, *range(int(fresh_rng().integers(60, 90)), 0, -1)]
     seen = [row[0] for row in predict(_stages(run=seconds), counts)]
     expect(
         seen == counts,
-        expected=f"a row for each of the counts {counts}, in their order",
-        seen=f"rows of {seen}",
+        expected=f"a row for each of the {len(counts)} counts {counts[:6]} and so on, in their "
+        "order",
+        seen=f"{len(seen)} rows, of {seen[:6]} and so on",
         look="the loop over counts: neither sorted nor made unique",
     )
     first = predict(_stages(run=seconds), counts)
@@ -1271,10 +1281,12 @@ def _expect_a_row_per_count(predict: Function, seconds: float) -> None:
         seen="a later call changed the list that an earlier one returned",
         look="where the list is made: inside the function",
     )
-    names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), [1, 100, 2])]
+    many = [1, 100, 2, *range(9, 40), 3]  # two builders build for 8 workers
+    names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), many)]
     expect(
-        names == ["workers", "build", "workers"],
-        expected="the slowest resource of 1, 100 and 2 workers: workers, build, workers",
+        names == ["workers" if each < 8 else "build" for each in many],
+        expected="the slowest resource of 1, 100, 2, 9 to 39 and 3 workers: build of 9 and more, "
+        "else workers",
         seen=", ".join(map(str, names)),
         look="the name, which belongs to each count",
     )
