@@ -125,12 +125,12 @@ def check_plan_memory(plan_memory: Function) -> None:
 
 
 def _marked(mod: Any, turn: int) -> Any:
-    """The module with a mark on its last kernel, of which main says nothing; and marks on main.
+    """The module with marks on its last kernel, of which main says nothing; and marks on main.
 
-    One is a bound, as if it had been imported with bounds.
+    One of each is a bound, as if it had been imported with bounds.
     """
     kernel = [each for each in mod.get_global_vars() if each.name_hint != "main"][-1]
-    mod[kernel] = mod[kernel].with_attr("graded.turn", turn)
+    mod[kernel] = mod[kernel].with_attr({"graded.turn": turn, "tir_var_upper_bound": {"n": 5}})
     mod["main"] = mod["main"].with_attr("graded.kept", 1)
     mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 3})
     return mod
@@ -363,6 +363,15 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
         expected="every storage but the result's is freed after its last use",
         seen=f"{len(freed)} of {len(formulas)} are",
         look="KillAfterLastUse, as the last pass",
+    )
+    calls = operators_called(planned["main"])
+    made, killed = (calls.count(f"relax.memory.{each}_storage") for each in ("alloc", "kill"))
+    expect(
+        made == killed,
+        expected="each storage released with relax.memory.kill_storage, the result's too: its "
+        "tensor keeps it",
+        seen=f"{killed} of {made} are",
+        look="the order: KillAfterLastUse comes after LowerAllocTensor, which makes the result's",
     )
 
 

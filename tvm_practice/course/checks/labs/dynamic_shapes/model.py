@@ -282,7 +282,9 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
     import torch
 
     (width,) = draw_distinct(1, range(3, 9))
-    names = draw_distinct(3, ["batch", "rows", "columns", "heads", "tokens"])
+    # Alike but for a part in the middle.
+    drawn = draw_distinct(3, ["batch", "rows", "columns", "heads", "tokens"])
+    names = [f"number_of_{each}_in_a_request" for each in drawn]
     bounds = {name: 3 + at for at, name in enumerate(names)}
     alike = bounds | {names[1]: bounds[names[0]]}
     for extents_given, most in (((3, 1, 2), bounds), ((1, 1, 1), bounds), ((3, 3, 1), alike)):
@@ -307,6 +309,19 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
             seen=as_tuple(extents[0]),
             look="one torch.export.Dim per name: two names may have the same bound",
         )
+    # The last axes of five.
+    last = {3: names[0], 4: names[1]}
+    with quiet_frontends():
+        mod = import_dynamic(
+            _added(), (torch.ones(2, 3, 2, 3, 1), torch.ones(3)), (last, {0: names[2]}), bounds
+        )
+    found = [[constant(each) for each in extents_of(of.ty)] for of in mod["main"].params]
+    expect(
+        found == [[2, 3, 2, None, None], [None]],
+        expected="main takes a tensor (2, 3, 2, n, m), whose fourth and fifth axes may vary",
+        seen=", ".join(as_tuple(extents_of(of.ty)) for of in mod["main"].params),
+        look="dynamic_shapes: all of the axes that are named, of a tensor of any rank",
+    )
     # Two tensors whose axes have the same three names, in another order.
     turned = [*names[1:], names[0]]
     with quiet_frontends():

@@ -66,7 +66,13 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     # Other numbers of symbols, and the smallest bound.
     for few in ((50,), (4, 5, 6), (4, 5, 4, 4, 4, 4, 5, 4)):
         tried: list[tuple[int, ...]] = []
-        verify_over_range(_noting(tried), np.sqrt, _positive, few)
+        errors = verify_over_range(_noting(tried), np.sqrt, _positive, few)
+        expect(
+            set(errors) == set(tried),
+            expected=f"an error for each shape of the range {few}, by a tuple of extents",
+            seen=f"{list(errors)[:3]} and so on, where {sorted(set(tried))[:3]} were tried",
+            look="the keys of the dictionary: tuples, of one symbol as well",
+        )
         missing = set(itertools.product(*((1, bound) for bound in few))) - set(tried)
         expect(
             not missing,
@@ -77,6 +83,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_handed_on(verify_over_range)
     _expect_tolerance(verify_over_range, bounds)
     _expect_no_rounding(verify_over_range, bounds)
+    _expect_whole_numbers(verify_over_range, bounds)
     _expect_large_outputs(verify_over_range)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
@@ -279,6 +286,25 @@ def _expect_no_rounding(verify_over_range: Function, bounds: tuple[int, int]) ->
         "it passed",
         "the difference in the arrays' own type: float32 has no thousandths of a million",
     )
+
+
+def _expect_whole_numbers(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """Of int64 arrays, an error counts that is a multiple of what smaller types hold."""
+    for error in (1, 256, 2**16, 2**32):
+        seen: object = None
+        try:
+            seen = verify_over_range(
+                lambda x, by=error: np.full(x.shape, 7 + by),
+                lambda x: np.full(x.shape, 7), _positive, bounds, tolerance=float(2**33),
+            )[bounds]  # fmt: skip
+        except ValueError as refused:
+            seen = refused
+        expect(
+            seen == error,
+            expected=f"the error {error} of int64 arrays",
+            seen=f"{seen}",
+            look="the difference in the arrays' own type",
+        )
 
 
 def _expect_drawn(verify_over_range: Function) -> None:
