@@ -676,3 +676,53 @@ edited(
     {"math.ceil(load_seconds * 1e3 / saved_ms)": "round(load_seconds * 1e3 / saved_ms + 0.4999)"},
     message="a microsecond more",
 )
+
+edited(
+    "count_lines",
+    "lines_of_splitlines",
+    {
+        "io.StringIO(source).readline": (
+            "iter([*(line + '\\n' for line in source.splitlines()), '']).__next__"
+        )
+    },
+    message="end a line to str.splitlines|EOF|Error",
+)
+
+edited(
+    "time_to_first_result",
+    "arguments_without_spaces",
+    {"command, stdout": "[each.strip() for each in command], stdout"},
+    message="and the arguments",
+)
+
+edited(
+    "time_to_first_result",
+    "ascii_alone",
+    {"text=True\n": "text=True, encoding='ascii'\n"},
+    message="a program that prints",
+)
+
+edited(
+    "online_softmax",
+    "a_least_factor",
+    {"te.exp(left[0] - maximum)": "te.exp(te.max(left[0] - maximum, -20.0))"},
+    message="the sum of two merged states",
+)
+
+edited(
+    "pays_after",
+    "a_billion_calls_at_most",
+    {
+        "max(0, math.ceil(load_seconds * 1e3 / saved_ms))": (
+            "max(0, min(math.ceil(load_seconds * 1e3 / saved_ms), 10**9))"
+        )
+    },
+    message="however many",
+)
+
+edited(
+    "time_to_first_result",
+    "a_broken_pipe_is_no_failure",
+    {"if process.returncode or not line:": "if process.returncode not in (0, 141) or not line:"},
+    message="141",
+)

@@ -185,8 +185,11 @@ def _expect_merge(read: Sequence[Any]) -> None:
     )
     merge = _merger(state.body[0].combiner)
     rng = fresh_rng()
-    for _ in range(4):
+    for apart in (0, 0, 0, 12, 24, 40):
         maxima, sums = rng.uniform(-4, 4, 2), rng.uniform(2, 9, 2)
+        far = int(rng.integers(2))  # far below the other, with a sum that counts all the same
+        maxima[far] -= apart
+        sums[far] *= np.exp(apart)
         expect_close(
             merge(maxima[0], sums[0], maxima[1], sums[1])[1],
             np.sum(sums * np.exp(maxima - maxima.max())),
@@ -453,6 +456,11 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     ),
     ("while x:\n    break\nelse:\n    pass\nwith y as z:\n    yield z\n", 6, "while and with"),
     ("match x:\n    case 1:\n        pass\n    case _:\n        ...\n", 5, "match and case"),
+    (
+        'z = "a\x0cb\x1cc\x85d\u2028e"  # \x0b\x0c\n',
+        1,
+        "a string with characters that end a line to str.splitlines, and not to Python",
+    ),
 )
 
 
@@ -584,6 +592,15 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         (("print(1, flush=True)", "print('late', file=sys.stderr)", "sys.exit(4)"), 4, "late"),
         (("print('quiet', file=sys.stderr)",), 0, "quiet"),
         (_STRUCK, -9, "struck"),
+        # What shells make of signals, and what a byte makes of other numbers.
+        *(
+            (
+                ("print(1, flush=True)", "print('late', file=sys.stderr)", f"sys.exit({each})"),
+                each,
+                "late",
+            )
+            for each in (1, 141, int(fresh_rng().integers(120, 255)), 255)
+        ),
         (_TALKATIVE, 5, "and done"),
     ):
         try:
@@ -605,6 +622,7 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
                 f"{got!r} returned",
                 "process.returncode, and whether readline gave a line",
             )
+    _check_any_letters(time_to_first_result)
 
 
 _STRUCK = (  # a program that a signal ends after its line
@@ -637,6 +655,31 @@ def _check_empty_line(time_to_first_result: Function) -> None:
         ) from error
 
 
+def _check_any_letters(time_to_first_result: Function) -> None:
+    """A line may have letters beyond ASCII, on either stream."""
+    line = "\u7d50\u679c: 3 \u00b5s".encode()
+    program = _program(
+        f"sys.stdout.buffer.write({line!r} + b'\\n')",
+        f"sys.stderr.buffer.write({line!r} + b'\\n')",
+        "sys.exit(int(sys.argv[1]))",
+    )
+    for status in (0, 7):
+        seen = "seconds"
+        try:
+            time_to_first_result([*program, str(status)], runs=1)
+        except RuntimeError as error:
+            seen = f"RuntimeError: {error}"
+        except UnicodeError as error:
+            seen = f"{type(error).__name__}: {error}"
+        expect(
+            seen == "seconds" if status == 0 else line.decode() in seen and "7" in seen,
+            expected=f"{'a RuntimeError with 7 and the last line' if status else 'seconds'} of a "
+            f"program that prints {line.decode()!r} and ends with status {status}",
+            seen=seen,
+            look="text=True decodes as the programs of this machine encode",
+        )
+
+
 def _check_says_more(time_to_first_result: Function) -> None:
     """A program that prints more after its first line is read to its end, however much it is."""
     for size in (10, 1000, 100_000, 3_000_000):
@@ -655,21 +698,25 @@ def _check_started_here(time_to_first_result: Function) -> None:
     """A program runs in the caller's folder, with the caller's environment."""
     marker = f"GRADED_{fresh_rng().integers(10**9)}"
     names = sorted({*os.environ, marker} - {"LC_CTYPE"})  # which Python may set as it starts
+    words = [" two spaces  ", "", "*", "$HOME", "\ta tab\n", "-c", "\\"]
     program = _program(
         "import os",
         "print('verified', flush=True)",
+        f"if sys.argv[1:] != {words!r}: sys.exit(8)",
         f"here = os.getcwd() == {str(Path.cwd())!r} and os.environ.get({marker!r}) == 'set'",
         f"same = sorted({{*os.environ}} - {{'LC_CTYPE'}}) == {names!r}",
         "sys.exit(0 if here and same else 9)",
     )
     with mock.patch.dict(os.environ, {marker: "set"}):
         try:
-            time_to_first_result(program, runs=1)
+            time_to_first_result([*program, *words], runs=1)
         except RuntimeError as error:
             raise fail(
-                "a program started in the caller's folder, with its environment",
+                f"a program started in the caller's folder, with its environment and the arguments "
+                f"{words}",
                 f"RuntimeError: {error}",
-                "cwd= and env= of subprocess.Popen: a command may name files by relative paths",
+                "cwd= and env= of subprocess.Popen: a command may name files by relative paths; "
+                "the command goes there as it is",
             ) from error
 
 
@@ -878,6 +925,7 @@ def check_pays_after(pays_after: Function) -> None:
         (calls * 0.25 + 2.0**-12, (0.5, 0.4, 0.6), calls + 1, "a quarter of a millisecond more"),
         (calls * 0.25 + 2.0**-20, (0.5, 0.4, 0.6), calls + 1, "a microsecond more"),
         (1e6, (0.5, 0.4, 0.6), 4_000_000, "many calls"),
+        (1e12, (0.5, 0.4, 0.6), 4_000_000_000_000, "however many"),
     ):
         got = pays_after(seconds, 500.0, interval)
         expect(
