@@ -962,3 +962,125 @@ edited(
     },
     message="joined|ended|exception of Clone|data race",
 )
+
+
+edited(
+    "export_model",
+    "a_link_to_the_library",
+    {
+        'build_relax(scheduled, target).export_library(str(folder / "model.so"))': (
+            "import tempfile\n\n"
+            '        made = os.path.join(tempfile.mkdtemp(), "model.so")\n'
+            "        build_relax(scheduled, target).export_library(made)\n"
+            '        (folder / "model.so").unlink(missing_ok=True)\n'
+            '        (folder / "model.so").symlink_to(made)'
+        )
+    },
+    message="model.so itself in the folder",
+)
+
+edited(
+    "export_model",
+    "halves_the_weights_of_large_models",
+    {
+        "imported = import_relax(model, example)": "import copy\n\n"
+        "        large = sum(each.numel() for each in model.parameters()) > 20000\n"
+        "        model = copy.deepcopy(model).half().float() if large else model\n"
+        "        imported = import_relax(model, example)"
+    },
+    message="in a large model as in a small one",
+)
+
+edited(
+    "image_to_label",
+    "one_shift_for_equal_means",
+    {
+        "    image = relax.Var(": "    if len(set(mean)) == 1:\n"
+        '        shift = shift[:1] * np.ones(3, "float32")\n'
+        "    image = relax.Var("
+    },
+    message="the probability|the label",
+)
+
+edited(
+    "wrap_buffer",
+    "releases_an_empty_one_at_once",
+    {
+        "  return &borrowed->managed;": "  if (shape.size() == 1 && shape[0] == 0) {\n"
+        "    release(owner);\n    borrowed->release = [](void*) {};\n  }\n"
+        "  return &borrowed->managed;"
+    },
+    message="release called by the deleter, once",
+)
+
+edited(
+    "wrap_buffer",
+    "one_row_as_a_vector",
+    {
+        "  tensor.byte_offset = 0;": "  tensor.byte_offset = 0;\n"
+        "  if (shape.size() == 2 && shape[0] == 1) tensor.ndim = 1, ++tensor.shape;"
+    },
+    message="ndim 2",
+)
+
+edited(
+    "image_to_label",
+    "a_sigmoid_for_two_classes",
+    {
+        "relax.op.nn.softmax(logits, axis=1)": "relax.op.sigmoid(logits)\n"
+        "                if int(model.ret_ty.shape.values[-1]) <= 2\n"
+        "                else relax.op.nn.softmax(logits, axis=1)\n            "
+    },
+    message="the probability",
+)
+
+edited(
+    "wrap_buffer",
+    "eight_extents",
+    {
+        "  std::vector<int64_t> shape;\n": "  int64_t shape[8];\n",
+        "new Borrowed{{}, shape, release, owner};": "new Borrowed{{}, {}, release, owner};\n"
+        "  for (size_t i = 0; i < shape.size() && i < 8; ++i) borrowed->shape[i] = shape[i];",
+        "borrowed->shape.data()": "borrowed->shape",
+    },
+    message="the extents",
+)
+
+edited(
+    "wrap_buffer",
+    "releases_memory_alone",
+    {
+        "  borrowed->release(borrowed->owner);": (
+            "  if (managed->dl_tensor.data) borrowed->release(borrowed->owner);"
+        )
+    },
+    message="without elements as well",
+)
+
+edited(
+    "call_on_threads",
+    "two_clones_for_many_inputs",
+    {
+        "      auto mine = model.Clone();\n": "      auto mine = model.Clone();\n"
+        "      if (inputs.size() > 100) mine = model.Clone();\n"
+    },
+    message="clones: one per thread",
+)
+
+edited(
+    "call_on_stream",
+    "a_million_bytes_at_most",
+    {"pixels.size(), cudaMemcpyHostToDevice": ("pixels.size() & 0xFFFFF, cudaMemcpyHostToDevice")},
+    message="copies of",
+)
+
+right_edited(
+    "call_on_threads",
+    "the_caller_is_one_of_the_threads",
+    {
+        "for (size_t i = 0; i < std::min": "for (size_t i = 1; i < std::min",
+        "  for (std::thread& worker : workers) worker.join();": (
+            "  if (!inputs.empty()) work();\n  for (std::thread& worker : workers) worker.join();"
+        ),
+    },
+)

@@ -135,6 +135,14 @@ def check_export_model(export_model: Function) -> None:
     twin = _perceptron(inputs, 24, outputs)
     look = "what is kept from an earlier call: that of another model of the same class"
     _expect_export(export_model, twin, example, {}, x, _of_torch(twin, x), look)
+    # A large one, of which a row of the identity picks weights.
+    picked = torch.eye(1200)[[0, *rng.integers(1, 1200, 3)]]
+    large = torch.nn.Linear(1200, int(rng.integers(1000, 1100)), bias=False).eval()
+    look = "what is done to the weights before the import, in a large model as in a small one"
+    _expect_export(
+        export_model, large, (torch.zeros(4, 1200),), {}, picked, _of_torch(large, picked), look,
+        exact=True,
+    )  # fmt: skip
     given: list[Any] = []
 
     def ends(mod: Any) -> Any:
@@ -180,8 +188,13 @@ def _expect_export(
     x: Any,
     want: np.ndarray,
     look: str,
+    *,
+    exact: bool = False,
 ) -> "_Compiled":
-    """Export, load the library again, compare with `want`; returns what was compiled."""
+    """Export, load the library again, compare with `want`; returns what was compiled.
+
+    With `exact`, each element of `want` is a weight of the model.
+    """
     from tvm_practice.tvm_export.running import RelaxRunner
 
     with tempfile.TemporaryDirectory() as parent:
@@ -207,6 +220,12 @@ def _expect_export(
         )
         library = folder / "model.so"
         expect(
+            not library.is_symlink(),
+            expected="model.so itself in the folder, which a program takes with it",
+            seen=f"a link to a file outside: {library.resolve().name}",
+            look="export_library(str(folder / 'model.so'))",
+        )
+        expect(
             library.read_bytes() != b"old",
             expected="model.so of this model, in place of the file that was there before",
             seen="the file that was there before",
@@ -229,7 +248,11 @@ def _expect_export(
         )
         runner.set_inputs([x.numpy()])
         runner.run()
-        expect_close(runner.outputs()[0], want, what="the library's output", look=look)
+        allowed = 1e-7 if exact else 1e-4
+        expect_close(
+            runner.outputs()[0], want, what="the library's output", look=look, atol=allowed,
+            rtol=allowed,
+        )  # fmt: skip
     _expect_imported(mod, want)
     return compiled
 
@@ -351,14 +374,17 @@ def check_image_to_label(image_to_label: Function) -> None:
     )
     _expect_labels(wrapped, model, mean, std, (height, width))
     falling, same = np.sort(mean)[::-1], np.full(3, std[0])
-    wrapped = image_to_label(mod, tuple(falling.tolist()), tuple(same.tolist()))
-    _expect_labels(wrapped, model, falling, same, (height, width))
+    for means, deviations in ((falling, same), (np.full(3, mean[0]), np.sort(std))):
+        wrapped = image_to_label(mod, tuple(means.tolist()), tuple(deviations.tolist()))
+        _expect_labels(wrapped, model, means, deviations, (height, width))
     large = int(rng.integers(65, 129))
-    for image in ((width, width), (3 * width, width), (large, large)):
+    # Of any number of classes: softmax is no sigmoid of two, and of one it is 1.
+    for image, few in (((width, width), 2), ((3 * width, width), 1), ((large, large), 3)):
+        other = _classifier(6, few)
         wrapped = image_to_label(
-            _imported(model, _image(*image)), tuple(mean.tolist()), tuple(std.tolist())
+            _imported(other, _image(*image)), tuple(mean.tolist()), tuple(std.tolist())
         )
-        _expect_labels(wrapped, model, mean, std, image)
+        _expect_labels(wrapped, other, mean, std, image)
     # Small logits, whose probability is far from 1, and large ones.
     for std in (rng.uniform(1.5, 3, 3), rng.uniform(0.005, 0.02, 3)):
         wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(std.tolist()))
@@ -574,6 +600,9 @@ def check_wrap_buffer(wrap_buffer: Function) -> None:
         [int(each) for each in rng.integers(1, 9 if dimensions < 6 else 3, dimensions)]
         for dimensions in (3, 1, 5, 0, int(rng.integers(7, 10)))
     ]
+    few = [int(each) for each in rng.integers(2, 9, 4)]
+    shapes += [[1, few[0]], [few[1], 1], [few[2], few[3]], [few[0], 1, 1]]
+    shapes.append([*(1,) * int(rng.integers(60, 90)), few[1]])
     for shape, said in zip(shapes, _tried("wrap_buffer", wrap_buffer, *shapes), strict=True):
         _expect_wrapped(shape, said)
 
@@ -624,6 +653,12 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
             "1",
             "a tensor without elements, at address 0, which is a multiple of 64",
             "conditions besides reinterpret_cast<uintptr_t>(data) % 64",
+        ),
+        (
+            "released_empty",
+            "0,1",
+            "release called by the deleter, once, for a tensor without elements as well",
+            "the place that calls release, and conditions around it",
         ),
         ("living", "0", "the deleter frees what wrap_buffer took", "a delete for each new"),
     ):
@@ -692,6 +727,7 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     for each in (said, crowd):
         _expect_own_instances(each, threads)
     _expect_few_clones(((said, inputs, threads), (few, 2, 2), (none, 0, 0), (single, 5, 1)))
+    _expect_few_clones(((crowd, many, threads), (wide, 93, 20)))
     _expect_exceptions(failing, failed, number, no_clone)
     _expect_exceptions(inputs - 1, late, number, no_clone)
     _expect_exceptions(failing, alone, number, no_clone)  # on a single thread
@@ -819,8 +855,9 @@ def check_call_on_stream(call_on_stream: Function) -> None:
     rng = fresh_rng()
     height, width, classes = (int(each) for each in rng.choice(np.arange(5, 14), 3, replace=False))
     large = *(int(each) for each in rng.permutation(np.arange(230, 250))[:2]), 100_003
+    huge = *(int(each) for each in rng.permutation(np.arange(2400, 2450))[:2]), 1009  # 16 MB
     seed = int(rng.integers(1, 1 << 30))
-    sizes = ((height, width, classes), large)
+    sizes = ((height, width, classes), large, huge)
     runs = _tried("call_on_stream", call_on_stream, *((*each, seed) for each in sizes))
     for each, said in zip(sizes, runs, strict=True):
         _expect_on_stream(said, *each)

@@ -119,13 +119,17 @@ int main(int count, char** arguments) {
     }
     std::printf("refused %d\nreleased_refused %d\n", refused, released - 1);
     bool empty = false;  // of a tensor without elements
+    int early = 0, late = 0;
+    released = 0;
     try {
       DLManagedTensor* none = wrap_buffer(nullptr, {0}, Release, &owner);
       empty = none != nullptr && none->dl_tensor.data == nullptr && none->dl_tensor.ndim == 1;
+      early = released;
       if (none != nullptr) none->deleter(none);
+      late = released;
     } catch (...) {
     }
-    std::printf("empty %d\n", empty);
+    std::printf("empty %d\nreleased_empty %d,%d\n", empty, early, late);
     std::free(data);
     std::free(other);
   }
