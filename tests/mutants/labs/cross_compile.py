@@ -434,10 +434,12 @@ edited(
 @right("describe_target")
 def triple_of_the_target(target):
     import tvm
-    from tvm.target.codegen import llvm_cpu_has_features
+    from tvm.target.codegen import llvm_cpu_has_features, llvm_get_system_triple
 
     resolved = tvm.target.Target(target)
-    architecture = str(resolved.attrs["mtriple"]).split("-")[0]
+    # TVM fills the triple in where there is no mcpu either.
+    triple = resolved.attrs.get("mtriple") or llvm_get_system_triple()
+    architecture = str(triple).split("-")[0]
     if architecture == "x86_64":
         widths = [(512, "avx512f"), (256, "avx"), (128, "sse2")]
     else:
