@@ -953,6 +953,17 @@ edited(
 
 
 @right("time_function")
+def warmed_up_first(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    function["main"](*arguments)
+    function(*arguments)
+    evaluate = function.time_evaluator("main", tvm.cpu(), number=number, repeat=repeats)
+    return np.asarray(evaluate(*arguments).results) * 1000
+
+
+@right("time_function")
 def evaluator_by_position(function, arguments, *, number, repeats):
     import numpy as np
     import tvm
