@@ -69,7 +69,7 @@ class Graph:
     @property
     def is_rare(self) -> bool:
         """Whether an input has rare values."""
-        return any(code.startswith("rare(") for code in self.inputs.values())
+        return any("rare(" in code for code in self.inputs.values())
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """The example inputs, with the strides that they were drawn with."""

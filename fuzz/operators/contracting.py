@@ -154,8 +154,8 @@ def _attention(drawn: Drawn, name: str) -> None:
 
 # The gates of each kind, and whether it has a memory beside its state.
 _RECURRENT = {"lstm": (4, True), "gru": (3, False), "rnn_tanh": (1, False), "rnn_relu": (1, False)}
-# Of all layers and directions: classic TVM writes them out, and takes minutes for a hundred.
-_MOST_STEPS = 66
+# Of all layers and directions: classic TVM writes them out, and takes minutes for sixty.
+_MOST_STEPS = 33
 
 
 def _recurrent(drawn: Drawn, name: str) -> None:

@@ -34,6 +34,15 @@ def test_the_open_axis_is_one_that_pytorch_runs_at_other_extents() -> None:
         assert other.evaluated()[0].shape == (extent, 5)
 
 
+def test_rare_values_are_rare_at_other_extents() -> None:
+    """They are held against PyTorch in another way: it overflows elsewhere."""
+    graph = Graph(
+        {"x0": "rare((7, 5), 'float32', 0, 'large')"}, {}, [Step("v0", "-x0", "neg", True)], ["v0"]
+    )
+    others = [other for _, other in at_other_extents(graph, 0)]
+    assert others and all(each.is_rare for each in (graph, *others))
+
+
 def test_every_second_axis_is_open_alone() -> None:
     apart = Graph(
         {"x0": "values((7, 5), 'float32', 0)", "x1": "values((7, 2), 'float32', 1)"},
