@@ -23,11 +23,16 @@ def by_whatever_helps(export: Callable[[Any], Made], model: Any, example: Sequen
         model: a torch.nn.Module.
         example: the tensors that it is called with.
     """
+    noticed: list[str] = []
     try:
-        with gradients_noticed():
+        with gradients_noticed() as noticed:
             return _by_what_helps(export, model)
     except TakesGradients:
         return _by_what_helps(export, gradients_written_out(model, example))
+    except Exception:
+        if not noticed:
+            raise
+    return _by_what_helps(export, model)  # PyTorch took it within an operator, flex_attention
 
 
 def _by_what_helps(export: Callable[[Any], Made], model: Any) -> Made:

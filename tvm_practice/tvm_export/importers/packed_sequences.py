@@ -46,6 +46,7 @@ def padded_sequences(*, whole: bool) -> Iterator[None]:
     names = ("_pack_padded_sequence", "_pad_packed_sequence", *CELLS)
     kept = {name: getattr(functions, name) for name in names}
     known: dict[int, _Packed] = {}
+    asked = (torch.Tensor.__getitem__, torch.Tensor.size)
 
     class Sizes(TorchFunctionMode):
         """Answers what torch.nn asks of `batch_sizes`: its first element, and its length."""
@@ -53,12 +54,9 @@ def padded_sequences(*, whole: bool) -> Iterator[None]:
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            packed = known.get(id(args[0])) if args else None
-            if packed is not None and args[1:] == (0,) and not kwargs:
-                if func == torch.Tensor.__getitem__:
-                    return packed.batch
-                if func == torch.Tensor.size:
-                    return _Longest(packed.steps)
+            if known and func in asked and id(args[0]) in known and args[1:] == (0,):
+                packed = known[id(args[0])]
+                return packed.batch if func == asked[0] else _Longest(packed.steps)
             return func(*args, **(kwargs or {}))
 
     def pack(x: Any, lengths: Any, batch_first: bool) -> Any:

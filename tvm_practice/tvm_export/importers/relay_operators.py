@@ -13,6 +13,7 @@ from tvm_practice.tvm_export.importers.assertions import leave_out_assertions
 from tvm_practice.tvm_export.importers.decompositions import decompositions, special
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import refuse_effects, refuse_random
+from tvm_practice.tvm_export.importers.packed_sequences import padded_sequences
 
 # Relay has them for some arguments alone, see `relay_arguments`: an index as long as the tensor and
 # the source, an interpolation to more than one element.
@@ -38,7 +39,7 @@ def in_known_operators(model: Any, example: Sequence[Any], known: frozenset[str]
     """
     import torch
 
-    with torch.no_grad(), nothing_asked():
+    with torch.no_grad(), nothing_asked(), padded_sequences(whole=False):
         program = by_whatever_helps(
             lambda module: torch.export.export(module, tuple(example)), model, example
         )

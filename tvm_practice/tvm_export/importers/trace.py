@@ -19,7 +19,6 @@ from tvm_practice.tvm_export.importers.converters import (
 )
 from tvm_practice.tvm_export.importers.converters import relay as relay_converters
 from tvm_practice.tvm_export.importers.converters.relay_results import results_as_traced
-from tvm_practice.tvm_export.importers.packed_sequences import padded_sequences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.relay_operators import in_known_operators
 from tvm_practice.tvm_export.loading import in_a_line
@@ -52,7 +51,6 @@ def import_traced(export: Export) -> Export:
         quiet,
         plain,
         masks_as_given(),
-        padded_sequences(whole=False),
         held,
         decisions_fixed() as notes,
     ):
