@@ -1204,12 +1204,6 @@ edited(
     message="2000",
 )
 edited(
-    "compare_interleaved",
-    "eight_thousand_medians",
-    {"(2000, rounds)": "(8000, rounds)"},
-    message="the number of medians below the percentiles",
-)
-edited(
     "parallel_pays_from",
     "a_hundred_sizes",
     {
