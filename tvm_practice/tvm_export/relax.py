@@ -44,6 +44,7 @@ from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quantization import Quantization, with_integer_layers
 from tvm_practice.tvm_export.quantized_models import with_quantized_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
+from tvm_practice.tvm_export.rounded_casts import with_casts_by_bits
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu import mark_constants
@@ -360,7 +361,7 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         scheduled = gpu_rules.schedule_defaults(mod, target, report=report)
     else:
         scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
-    divided = with_wide_division(kept_from_folding(scheduled))
+    divided = with_casts_by_bits(with_wide_division(kept_from_folding(scheduled)))
     return kept_in_bytes(without_division_by_zero(with_rising_dividends(divided)))
 
 

@@ -1,0 +1,53 @@
+"""Numbers that are rounded to bfloat16 on the way, within one function without 16-bit memory."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from tests.conftest import Processes
+from tvm_practice import engines
+
+
+class _Rounded(nn.Module):
+    """The larger of a product and itself, which is a named value where NaN is to be kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(0.3), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        product = x.to(torch.bfloat16) * self.factor
+        return torch.maximum(product, product)
+
+
+class _Widened(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.bfloat16).to(torch.float32)
+
+
+def test_numbers_are_rounded_as_pytorch_rounds(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{__name__}:unlike_pytorch") == []
+
+
+def unlike_pytorch() -> list[float]:
+    """The inputs for which the model's output is another one than PyTorch's."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    numbers = [0.0, -0.0, 1.5, 1.00390625, 1.01171875, -3.3e38, 3.4e38, 1e-40, float("inf")]
+    numbers += [float("nan"), *torch.randn(200).tolist()]
+    whole = torch.tensor(numbers)
+    given: list[tuple[Any, list[torch.Tensor]]] = [
+        (_Rounded(), list(whole)),  # without axes, its factor stays in float32
+        (_Widened(), [whole, whole[:3], whole[3]]),
+    ]
+    wrong = []
+    for model, tensors in given:
+        for x in tensors:
+            if x is tensors[0] or x.shape != tensors[0].shape:
+                config = ExportConfig(example_input=(x,))
+                compiled = compile_pytorch_module(model.eval(), config)
+            [output] = compiled(x.numpy())
+            same = torch.as_tensor(output).nan_to_num(7) == model(x).nan_to_num(7)
+            wrong += x[~same].reshape(-1).tolist()
+    return wrong

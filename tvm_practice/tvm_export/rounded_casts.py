@@ -1,0 +1,53 @@
+"""Numbers that are cast to bfloat16 and widened again, which TVM does not round.
+
+It computes bfloat16 in float32 and rounds what is stored. A number that goes through bfloat16 in
+one fused loop, without memory of 16 bits, stays as it was, and in the value of a `Let` LLVM fails
+at the cast. Here it is rounded by its bits.
+
+    module = with_casts_by_bits(module)  # scheduled
+"""
+
+import math
+from typing import Any
+
+_LOW, _HALF = 0xFFFF, 0x7FFF
+
+
+def with_casts_by_bits(module: Any) -> Any:
+    """A module whose functions round what they cast to bfloat16 and widen.
+
+    Args:
+        module: an IRModule of scheduled functions.
+    """
+    import tvm_ffi
+    from tvm import tirx
+
+    changed = module.clone()
+    for name, func in module.functions_items():
+        if isinstance(func, tirx.PrimFunc):
+            body = tvm_ffi.structural_map(func.body, (tirx.Cast, _by_bits), order="post")
+            if not body.same_as(func.body):
+                changed[name] = func.with_body(body)
+    return changed
+
+
+def _by_bits(cast: Any) -> Any:
+    """A cast of what is cast to bfloat16: of the nearest one; of two, of the even one."""
+    from tvm import tirx
+
+    inner = cast.value
+    if not isinstance(inner, tirx.Cast) or str(inner.ty) != "bfloat16":
+        return cast
+    given = inner.value if str(inner.value.ty) == "float32" else tirx.Cast("float32", inner.value)
+    number = tirx.Var("number", "float32")
+    bits = tirx.reinterpret("uint32", number)
+
+    def constant(value: int) -> Any:
+        return tirx.const(value, "uint32")
+
+    odd = (bits >> constant(16)) & constant(1)
+    rounded = (bits + constant(_HALF) + odd) & constant(0xFFFFFFFF - _LOW)
+    is_known = number >= tirx.const(-math.inf, "float32")  # TVM takes `number == number` for true
+    known = tirx.Select(is_known, tirx.reinterpret("float32", rounded), number)
+    wide = tirx.Let(number, given, known)
+    return wide if str(cast.ty) == "float32" else tirx.Cast(str(cast.ty), wide)
