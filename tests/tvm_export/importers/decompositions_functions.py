@@ -232,6 +232,24 @@ def _indexing(x: torch.Tensor, i: torch.Tensor, b: torch.Tensor) -> Outputs:
     )
 
 
+def _called_by_its_parts(x: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor) -> Outputs:
+    """Operators that a person rarely calls, and rows that are put where a mask is true."""
+    aten = torch.ops.aten
+    image, weight = x.reshape(1, 2, 3, 4), x[0, 0, :4].reshape(1, 1, 2, 2).repeat(2, 1, 1, 1)
+    stepped = ([2, 1], [1, 0], [1, 1], False, [0, 0], 2)
+    return (
+        aten._convolution(image, weight, None, *stepped, False, False, True, True),
+        aten._index_put_impl(x, [mask], rows, True),
+        x.index_put((mask,), rows),
+        x.index_put((mask,), rows[:, :1]),
+        x.index_put((mask,), rows[:1]),
+        x.index_put((mask,), rows.double().to(x.dtype), accumulate=True),
+        aten.var(x, [], correction=1),
+        aten.std(x, [], correction=0, keepdim=True),
+        aten.mean(x, []),
+    )
+
+
 def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outputs:
     return (
         *x.max(1),
@@ -625,6 +643,14 @@ def _families() -> dict[str, tuple[Callable[..., Outputs], Outputs]]:
         "no elements": (_no_elements, (torch.randn(3, 3), torch.zeros(3, 0))),
         "no stride": (_no_stride, (torch.randn(1, 1, 5, 5, 5),)),
         "reductions": (_reductions, (x, _whole(4, 5), torch.tensor(3.0))),
+        "parts": (
+            _called_by_its_parts,
+            (
+                torch.randn(2, 3, 4),
+                torch.tensor([[True, False, True], [False, False, True]]),
+                torch.randn(3, 4),
+            ),
+        ),
         "seldom": (_seldom, (x, _whole(4, 5), torch.tensor(3.0))),
         "items": (_of_items, (x, torch.tensor([1, 3, 0, 2]))),
         "assertions": (_asserted, (x, torch.tensor([1, 3, 0, 2]))),

@@ -27,6 +27,7 @@ _FAMILIES = (
         "recurrences",
         "items",
         "assertions",
+        "parts",
         "repetitions",
         "extremes",
         "no terms",

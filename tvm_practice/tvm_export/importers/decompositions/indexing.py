@@ -22,6 +22,7 @@ def rules() -> dict[Any, Rule]:
         aten._unsafe_index.Tensor: _as_index,
         aten.index_put.default: _index_put,
         aten._unsafe_index_put.default: _index_put,
+        aten._index_put_impl.default: _as_index_put,
         aten.index_select.default: _index_select,
         aten.gather.default: _gather,
         **{
@@ -243,16 +244,51 @@ def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = F
     return put.permute([order.index(axis) for axis in range(x.ndim)])
 
 
+def _as_index_put(
+    x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
+) -> Any:
+    import torch
+
+    return torch.ops.aten.index_put.default(x, indices, values, accumulate)
+
+
 def _masked_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
     import torch
 
     [mask] = [each for each in indices if each is not None][:1]
-    if len(indices) != 1 or (values.numel() != 1 and values.ndim > x.ndim - mask.ndim):
+    rows = values.ndim - (x.ndim - mask.ndim)
+    if len(indices) != 1 or (values.numel() != 1 and rows > 1):
         places = _places(indices)
         return NotImplemented if places is None else _index_put(x, places, values, accumulate)
     mask = mask.to(torch.bool).reshape(*mask.shape, *[1] * (x.ndim - mask.ndim))
-    values = values.reshape(()) if values.numel() == 1 else values
+    if values.numel() == 1:
+        values = values.reshape(())
+    elif rows == 1:
+        values = _spread_where(x, mask, values.to(x.dtype))
     return torch.where(mask, x + values if accumulate else values.to(x.dtype), x)
+
+
+def _spread_where(x: Any, mask: Any, rows: Any) -> Any:
+    """The n-th row where the mask is true the n-th time; one row, at each place.
+
+    PyTorch refuses another number of rows. Here an index is out of range then, which raises too.
+
+    Args:
+        mask: of `x`'s axes, with the extent 1 where a row has its own.
+    """
+    import torch
+
+    if rows.shape[0] == 1:
+        return rows.select(0, 0)
+    flat = mask.reshape(-1).to(torch.int64)
+    known = torch.cat([rows, rows.new_zeros(1, *rows.shape[1:])])  # there may be none
+    order = torch.cumsum(flat, 0) - 1
+    order = torch.where(order < 0, 0, order)
+    count = rows.shape[0]
+    order = torch.where(flat.sum() == count, order, count + 1)
+    taken = torch.index_select(known, 0, order)
+    rest = x.shape[x.ndim - rows.ndim + 1 :]
+    return taken.expand(flat.shape[0], *rest).reshape(x.shape)
 
 
 def _index_select(x: Any, dim: int, index: Any) -> Any:

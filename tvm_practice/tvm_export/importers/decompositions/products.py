@@ -14,6 +14,8 @@ def rules() -> dict[Any, Rule]:
     aten = torch.ops.aten
     return {
         aten.convolution.default: _transposed,
+        aten._convolution.default: _convolution,
+        aten._convolution.deprecated: _convolution,
         aten.mm.default: _of_nothing,
         aten.bmm.default: _of_nothing,
         aten.addbmm.default: _addbmm,
@@ -23,6 +25,13 @@ def rules() -> dict[Any, Rule]:
         aten._trilinear.default: _trilinear,
         aten.linalg_matrix_exp.default: _matrix_exp,
     }
+
+
+def _convolution(*args: Any) -> Any:
+    """The convolution, whose last arguments choose a library."""
+    import torch
+
+    return torch.ops.aten.convolution.default(*args[:9])
 
 
 def _of_nothing(x: Any, y: Any) -> Any:

@@ -268,6 +268,8 @@ def _in_float32(operator: Any) -> Rule:
 
         if dtype is not None:
             return operator(x.to(dtype), *args, **kwargs)
+        if args and args[0] is not None and not len(args[0]) and x.ndim:  # TVM reduces over none
+            return operator(x, list(range(x.ndim)), *args[1:], **kwargs)
         if not x.numel():  # TVM divides by how many there are
             return torch.full_like(x.sum(*args, **kwargs), math.nan)
         if x.dtype not in (torch.float16, torch.bfloat16):
@@ -281,6 +283,9 @@ def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool 
     """Also of no more elements than the correction: infinite, or NaN where they are equal."""
     import torch
 
+    if dim is not None and not len(dim) and x.ndim:  # TVM reduces over none
+        every = list(range(x.ndim))
+        return torch.ops.aten.var.correction(x, every, correction=correction, keepdim=keepdim)
     axes = list(dim) if dim else list(range(x.ndim))
     extents = [x.shape[axis] for axis in axes]
     free = 1 if correction is None else correction
