@@ -12,7 +12,7 @@ import torch
 
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.extent_checks import Ranges
+from tvm_practice.tvm_export.extent_checks import OpenExtents
 from tvm_practice.tvm_export.inputs import disagreement, read_npz, require
 
 DRAWN = 2
@@ -36,7 +36,7 @@ def trials(
     call: Call,
     *,
     bounds: Mapping[str, int],
-    ranges: Ranges | None = None,
+    extents: OpenExtents | None = None,
     data: Path | None = None,
 ) -> Iterator[Trial]:
     """What may be tried besides the example, the most telling first.
@@ -47,25 +47,22 @@ def trials(
     Args:
         call: the model and its example.
         bounds: what each value of an input must be below, as far as it indexes something.
-        ranges: the extents that the compiled model takes, of axes of which it does not take all.
+        extents: that the compiled model takes, of axes of which it does not take all.
         data: a file of the person's own inputs, in place of drawn ones; see `read_data`.
     """
     if data is not None:
         yield from read_data(data, call)
         return
-    for seed, extents in enumerate(_extents(call), start=1):
+    for seed, chosen in enumerate(_extents(call), start=1):
         generator = torch.Generator().manual_seed(seed)
         tensors = tuple(
-            _draw(tensor, each.shape or (), extents, bounds.get(each.name), generator)
+            _draw(tensor, each.shape or (), chosen, bounds.get(each.name), generator)
             for tensor, each in zip(call.tensors, call.inputs, strict=True)
         )
-        if not all(
-            least <= tensor.shape[axis] <= (tensor.shape[axis] if most is None else most)
-            for tensor, name in zip(tensors, call.names, strict=True)
-            for axis, (least, most) in (ranges or {}).get(name, {}).items()
-        ):
+        shapes = {name: each.shape for name, each in zip(call.names, tensors, strict=True)}
+        if extents and not extents.allow(shapes):
             continue
-        told = "".join(f", {name} = {extent}" for name, extent in extents.items())
+        told = "".join(f", {name} = {extent}" for name, extent in chosen.items())
         yield Trial(f"random inputs of seed {seed}{told}", tensors)
 
 

@@ -22,7 +22,7 @@ from tvm_practice.tvm_export.accuracy import accuracy
 from tvm_practice.tvm_export.config import Tuner
 from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extent_checks import Ranges, extent_ranges
+from tvm_practice.tvm_export.extent_checks import OpenExtents, open_extents
 from tvm_practice.tvm_export.request import ExportRequest
 
 Request = ExportRequest | Mapping[str, Any]
@@ -330,7 +330,7 @@ def judged(export: Export) -> dict[str, Any]:
         atol=settings.atol,
         rtol=settings.rtol,
         bounds=_index_bounds(export),
-        ranges=_extent_ranges(export),
+        extents=_open_extents(export),
         data=settings.verify_data,
         held_out=held_out,
         min_cosine=settings.least_cosine,
@@ -346,11 +346,11 @@ def _index_bounds(export: Export) -> dict[str, int]:
     return index_bounds(export.stages["imported"], export.call.names)
 
 
-def _extent_ranges(export: Export) -> Ranges:
+def _open_extents(export: Export) -> OpenExtents:
     """The extents of inputs' open axes that the compiled model takes, where not all."""
     if export.engine == CLASSIC:  # which has no open ones
-        return {}
-    return extent_ranges(export.stages["imported"], export.call.names)
+        return OpenExtents()
+    return open_extents(export.stages["imported"], export.call.names)
 
 
 def measure(export: Export) -> Export:

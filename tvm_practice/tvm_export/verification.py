@@ -15,7 +15,7 @@ import numpy as np
 
 from tvm_practice.tvm_export.accuracy import accuracy, same, together
 from tvm_practice.tvm_export.config import ATOL, MIN_COSINE, RTOL
-from tvm_practice.tvm_export.extent_checks import Ranges
+from tvm_practice.tvm_export.extent_checks import OpenExtents
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.steps import Steps
 
@@ -67,7 +67,7 @@ def verify_model(
     atol: float = ATOL,
     rtol: float = RTOL,
     bounds: Mapping[str, int] | None = None,
-    ranges: Ranges | None = None,
+    extents: OpenExtents | None = None,
     data: Path | None = None,
     held_out: Sequence["Trial"] = (),
     min_cosine: float | None = None,
@@ -84,7 +84,7 @@ def verify_model(
         verify: phase 4's step; returns the largest error or raises ValueError.
         atol, rtol: tolerances; see `verify_against_pytorch`.
         bounds: what each value of an input must be below, as far as it indexes something.
-        ranges: the extents that the compiled model takes, of axes of which it does not take all.
+        extents: that the compiled model takes, of axes of which it does not take all.
         data: a file with the person's own inputs, see `draws.read_data`.
         held_out: further inputs, those of the calibration's that were not used there.
         min_cosine: the least cosine between an output and the float64 output, both taken as
@@ -122,7 +122,7 @@ def verify_model(
         judged.append(judge(trial, reference))
         tried.append(f"{trial.name}, held out of the calibration")
     own = len(judged)
-    for trial in trials(call, bounds=bounds or {}, ranges=ranges, data=data):
+    for trial in trials(call, bounds=bounds or {}, extents=extents, data=data):
         reference = _reference(call, trial.tensors, only_finite=data is None)
         if reference is not None:
             judged.append(judge(trial, reference))

@@ -10,41 +10,55 @@ from torch import nn
 from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export.calling import as_call
-from tvm_practice.tvm_export.importers.open_extents import _narrowed, _told, exported_open
+from tvm_practice.tvm_export.extent_conditions import ExtentCondition
+from tvm_practice.tvm_export.importers.open_extents import (
+    _Allowed,
+    _narrowed,
+    _told,
+    exported_open,
+)
 
 
 @pytest.mark.parametrize(
     ("condition", "within"),
     [
-        ("((-4) + extent) != 1", (6, None)),
-        ("5 <= extent and extent <= IntInfinity()", (5, None)),
-        ("(1 + (((-1) + extent) // 16)) != 1", (17, None)),
-        ("(extent // 4) != 1", (8, None)),
-        ("extent < 100", (1, 99)),
-        ("2 <= extent and extent <= 512", (2, 512)),
-        ("Eq(Mod(extent, 2), 0)", None),
-        ("extent > other", None),
-        ("extent > 20", None),  # not for the example
-        ("extent > 0", (1, None)),
-        ("extent <= 1000000", (1, 1000000)),
-        ("(FloatTrueDiv(1.0, FloatPow(ToFloat(extent), 0.5))) >= 0.0", (1, None)),
-        ("math.trunc(0.7*torch.sym_float(extent)) != 1", (3, None)),
-        ("Eq(TruncToInt(1.5*ToFloat(extent)), 30)", None),
+        ("((-4) + n) != 1", (6, None)),
+        ("5 <= n and n <= IntInfinity()", (5, None)),
+        ("(1 + (((-1) + n) // 16)) != 1", (17, None)),
+        ("(n // 4) != 1", (8, None)),
+        ("n < 100", (1, 99)),
+        ("2 <= n and n <= 512", (2, 512)),
+        ("n > other", None),
+        ("n > 20", None),  # not for the example
+        ("n > 0", (1, None)),
+        ("n <= 1000000", (1, 1000000)),
+        ("(FloatTrueDiv(1.0, FloatPow(ToFloat(n), 0.5))) >= 0.0", (1, None)),
+        ("math.trunc(0.7*torch.sym_float(n)) != 1", (3, None)),
+        ("Eq(TruncToInt(1.5*ToFloat(n)), 30)", None),
     ],
 )
 def test_where_a_condition_holds(condition: str, within: tuple[int, int | None] | None) -> None:
-    found = _narrowed([(("n",), condition)], {"n": (1, None)}, {"n": 20})
-    assert found == (within and {"n": within})
+    whole = _Allowed({"n": (1, None)})
+    found = _narrowed([ExtentCondition(("n",), condition)], whole, {"n": 20})
+    assert found == (None if within is None else _Allowed({"n": within}))
+
+
+@pytest.mark.parametrize("condition", ["Eq(Mod(extent, 2), 0)", "(extent % 3) != 0"])
+def test_a_condition_that_is_no_range_is_checked(condition: str) -> None:
+    told = ExtentCondition(("extent",), condition)
+    whole = _Allowed({"extent": (1, None)})
+    assert _narrowed([told], whole, {"extent": 20}) == _Allowed(whole.ranges, (told,))
+    assert _narrowed([told], whole, {"extent": 21}) is None  # not so in the example
 
 
 @pytest.mark.parametrize(
-    ("condition", "holds"),
-    [("Ne(16*extent_2*(4*((extent//2)) - 4), 0)", True), ("extent != extent_2", False)],
+    ("condition", "holds"), [("Ne(16*m*(4*((n//2)) - 4), 0)", True), ("n != m", False)]
 )
 def test_a_condition_of_two_extents(condition: str, holds: bool) -> None:
-    ranges: dict[str, tuple[int, int | None]] = {"n": (6, None), "m": (1, 512)}
-    found = _narrowed([(("n", "m"), condition)], ranges, {"n": 20, "m": 3})
-    assert found == (ranges if holds else None)
+    known = _Allowed({"n": (6, None), "m": (1, 512)})
+    told = ExtentCondition(("n", "m"), condition)
+    found = _narrowed([told], known, {"n": 20, "m": 3})
+    assert found == (known if holds else _Allowed(known.ranges, (told,)))
 
 
 class _Selected(nn.Module):
@@ -63,7 +77,7 @@ def largest_extent_of_a_view() -> int:
     """The largest extent of the last axis for which a model is valid; the example is a view."""
     view = torch.randn(7, 17, 11, 2)[1::2]
     call = as_call(_Selected(), (view,), shapes={"x": (3, 17, 11, "n")})
-    [taken] = exported_open(call, any_range=True).range_constraints.values()
+    [taken] = exported_open(call, checked=True).program.range_constraints.values()
     return int(min(taken.upper, 1 << 50))
 
 
@@ -76,6 +90,117 @@ def test_what_pytorch_says_is_told_in_a_line() -> None:
         "- Not all values of n = L['args'][0].size()[2] in the specified range satisfy the "
         "generated guard L['args'][0].size()[2] < 100."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "true", "false"),
+    [
+        ("(n % 2) == 0", (4, 6), (5, 6)),
+        ("Eq(Mod(n, 2), 0)", (4, 6), (5, 6)),
+        ("n < m", (4, 6), (6, 4)),
+        ("Ne(n*8, m*n)", (4, 6), (4, 8)),
+        ("3 <= n and n <= m", (4, 6), (2, 6)),
+        ("(((-1) + n + ((2 + n) // 3)) // ((2 + n) // 3)) == 3", (7, 1), (4, 1)),
+        ("Or(Eq(n, 1), n > m)", (1, 6), (2, 6)),
+        ("math.trunc(1.5*torch.sym_float(n)) != 30", (4, 1), (20, 1)),
+        ("Max(n, m) - Min(n, m) < 3", (4, 6), (4, 8)),
+    ],
+)
+def test_conditions_hold_of_numbers(
+    text: str, true: tuple[int, int], false: tuple[int, int]
+) -> None:
+    condition = ExtentCondition(("n", "m"), text)
+    assert condition.is_known and condition.holds(*true) and not condition.holds(*false)
+    renamed = condition.renamed({"n": "s1", "m": "max"})
+    assert renamed.names == ("s1", "max") and renamed.holds(*true) and not renamed.holds(*false)
+
+
+class _Skipped(nn.Module):
+    """Halved and doubled, and added to what it was, as in a U-Net."""
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        small = nn.functional.max_pool2d(image, 4)
+        return image + nn.functional.interpolate(small, scale_factor=4, mode="nearest")
+
+
+class _Branching(nn.Module):
+    """Another result where one extent is below another."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.sum() + y if x.shape[0] < y.shape[0] else x.sum() - y
+
+
+class _Unlike(nn.Module):
+    """Another result where one extent is twice the other, and PyTorch's range is all."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] * 2 != x.shape[1] else x - 1
+
+
+class _Joined(nn.Module):
+    """As `_Skipped`, by concatenation, after strided convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 4, 3, 2, 1)
+        self.up = nn.ConvTranspose2d(4, 4, 2, 2)
+        self.last = nn.Conv2d(7, 2, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.last(torch.cat([self.up(self.down(image)), image], 1))
+        return found
+
+
+class _Gathered(nn.Module):
+    """Blocks of four columns as rows."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.pixel_unshuffle(x, 4)
+
+
+# The model, the open extents, an example, extents that it takes, and those that it refuses.
+_CONDITIONED: dict[str, tuple[nn.Module, dict[str, tuple[int | str, ...]], Any, Any, Any]] = {
+    "skipped": (_Skipped(), {"image": (1, 3, "h", "w")}, (16, 24), [(8, 12), (20, 12)], [(16, 22)]),
+    "branching": (_Branching(), {"x": ("n",), "y": ("m",)}, (5, 9), [(5, 8)], [(8, 5), (7, 7)]),
+    "unlike": (_Unlike(), {"x": ("n", "m")}, (4, 6), [(4, 9), (9, 3)], [(4, 8), (1, 2)]),
+    "joined": (_Joined(), {"image": (1, 3, "h", "w")}, (8, 6), [(12, 10), (4, 14)], [(9, 10)]),
+    "gathered": (_Gathered(), {"x": (1, 2, 8, "n")}, (12,), [(8,), (40,)], [(6,), (13,)]),
+}
+
+
+def test_extents_with_a_condition(process_of: Processes) -> None:
+    found = process_of(engines.CURRENT).call(f"{__name__}:conditioned")
+    for name, (_, _, _, taken, refused) in _CONDITIONED.items():
+        assert found[name][: len(taken)] == ["right"] * len(taken), (name, found[name])
+        for said in found[name][-len(refused) :]:
+            assert "ValueError" in said and "\n" not in said, (name, said)
+            assert "the model is only for extents where" in said or "out of range" in said
+
+
+def conditioned() -> dict[str, list[str]]:
+    """Of each model what it does at the extents of the table, those that it takes first."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    found: dict[str, list[str]] = {}
+    for name, (model, shapes, example, taken, refused) in _CONDITIONED.items():
+        names = list(dict.fromkeys(n for each in shapes.values() for n in each if type(n) is str))
+
+        def inputs(extents: Any, names: Any = names, shapes: Any = shapes) -> tuple[Any, ...]:
+            known = dict(zip(names, extents, strict=True))
+            return tuple(torch.randn([known.get(n, n) for n in each]) for each in shapes.values())
+
+        config = ExportConfig(example_input=inputs(example), input_shapes=shapes)
+        compiled = compile_pytorch_module(model.eval(), config)
+        found[name] = []
+        for extents in (*taken, *refused):
+            given = inputs(extents)
+            try:
+                [output] = compiled(*(each.numpy() for each in given))
+                same = torch.allclose(torch.as_tensor(output), model(*given), atol=1e-5)
+                found[name].append("right" if same else f"wrong at {extents}")
+            except ValueError as error:
+                found[name].append(f"ValueError: {error}")
+    return found
 
 
 class _Both(nn.Module):

@@ -19,7 +19,7 @@ from tvm_practice.tvm_export.importers.converters.recurrent_kernels import recur
 from tvm_practice.tvm_export.importers.converters.relax import corrections
 from tvm_practice.tvm_export.importers.exporting import by_whatever_helps
 from tvm_practice.tvm_export.importers.frontend import checked_frontend
-from tvm_practice.tvm_export.importers.open_extents import exported_open
+from tvm_practice.tvm_export.importers.open_extents import exported_open, with_conditions
 from tvm_practice.tvm_export.importers.packed_sequences import padded_sequences
 from tvm_practice.tvm_export.importers.recurrent_layers import whole_recurrences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
@@ -126,10 +126,11 @@ def _import_dynamic(call: Call, converters: Converters, target: Any) -> Any:
     """As phase 4's import_relax, for any value of the extents that have names, or for a range."""
     from tvm.relax.frontend.torch import from_exported_program
 
-    exported = exported_open(call, any_range=is_checked(target))
-    return from_exported_program(
-        exported,
+    opened = exported_open(call, checked=is_checked(target))
+    imported = from_exported_program(
+        opened.program,
         unwrap_unit_return_tuple=True,
         custom_convert_map=dict(converters),
         run_ep_decomposition=False,
     )
+    return with_conditions(imported, opened.conditions, call.dynamic)

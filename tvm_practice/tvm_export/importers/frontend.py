@@ -5,7 +5,7 @@ result has the type and shape that PyTorch gave the operator, or the model is re
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -175,6 +175,7 @@ def _converted(importer: Any, convert: _Converter, node: Any, *more: Any) -> Any
     import tvm
 
     try:
+        _take_for_equal(importer, node)
         result = convert(node, *more)
     except (BadInput, Refused):
         raise
@@ -188,6 +189,60 @@ def _converted(importer: Any, convert: _Converter, node: Any, *more: Any) -> Any
         _require(importer, node, result, node.meta["val"])
         return _with_known_extents(importer, result, node.meta["val"])
     return result
+
+
+def _take_for_equal(importer: Any, node: Any) -> None:
+    """Give the tensors that an operator combines one expression for what is one extent.
+
+    Four times a quarter of an open height is the height again where a condition of the model says
+    so. PyTorch has checked it; TVM knows no conditions.
+    """
+    import torch
+    import tvm
+    from tvm import relax
+
+    is_cat = node.target is torch.ops.aten.cat.default
+    if not is_cat and torch.Tag.pointwise not in getattr(node.target, "tags", ()):
+        return
+    tensors = [
+        each
+        for each in node.all_input_nodes
+        if isinstance(getattr(importer.env.get(each), "ty", None), relax.TensorType)
+    ]
+    shapes = [importer.env[each].ty.shape for each in tensors]
+    if len(tensors) < 2 or any(each is None for each in shapes):
+        return
+    analyzer = tvm.sym.Analyzer()
+    joined = settings_of(node)["dim"] % len(shapes[0]) if is_cat else None
+    chosen: dict[int, Any] = {}  # by the axis counted from the last
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        extents = list(shape)
+        unlike: dict[int, Any] = {}
+        for axis, extent in enumerate(extents):
+            if axis == joined or hasattr(extent, "value"):
+                continue
+            known = chosen.setdefault(len(extents) - axis, extent)
+            if not analyzer.can_prove_equal(known, extent):
+                unlike[axis] = known
+        if unlike:
+            importer.env[tensor] = importer.block_builder.emit_te(
+                _with_extents(list(unlike)), importer.env[tensor], *unlike.values()
+            )
+
+
+def _with_extents(axes: Sequence[int]) -> Callable[..., Any]:
+    """The computation of a tensor whose axes have other expressions for the same extents.
+
+    A cast would do, if TVM did not replace an open extent by what is cast to it, over and over.
+    """
+    from tvm import te
+
+    def same(x: Any, *extents: Any) -> Any:
+        given = dict(zip(axes, extents, strict=True))
+        shape = [given.get(axis, extent) for axis, extent in enumerate(x.shape)]
+        return te.compute(shape, lambda *at: x(*at), name="same")
+
+    return same
 
 
 def _with_known_extents(importer: Any, result: Any, value: Any) -> Any:
@@ -205,11 +260,10 @@ def _with_known_extents(importer: Any, result: Any, value: Any) -> Any:
     if kind.shape is None or all(hasattr(each, "value") for each in kind.shape):
         return result
     known = [each if isinstance(each, int) else each.node.maybe_as_int() for each in value.shape]
-    shape = [
-        ours if theirs is None else theirs for ours, theirs in zip(kind.shape, known, strict=True)
-    ]
-    if all(one is other for one, other in zip(shape, kind.shape, strict=True)):
+    pairs = list(zip(kind.shape, known, strict=True))
+    if all(theirs is None or hasattr(ours, "value") for ours, theirs in pairs):
         return result
+    shape = [ours if theirs is None else theirs for ours, theirs in pairs]
     return importer.block_builder.match_cast(result, relax.TensorType(shape, kind.dtype))
 
 

@@ -1,24 +1,29 @@
 """Export of a model with open extents, for as many of their values as it is valid for.
 
-program = exported_open(call, any_range=True)    # its range constraints say for which
+opened = exported_open(call, checked=True)
+opened.program       # its range constraints say for which extents
+opened.conditions    # and these, which of them
 
 torch.export makes a program for the example's way through a model and lists what has to hold of
 an open extent for that way to be taken: a window of 5 wants 5 elements, a result of extent 1 would
 be broadcast, a table of 512 positions ends. It refuses the model unless it can prove that this
 holds in all of the range given. So each condition is tried on numbers, and the model exported again
-for the range around the example in which all hold. Decompositions may ask for conditions of their
-own, which PyTorch notes and does not heed: those are treated alike.
+for the range around the example in which all hold. One that no range tells, such as that an extent
+is even or below another one, is left to be checked in each call. Conditions of several extents, and
+those that decompositions ask for, PyTorch notes and does not heed: they are treated alike.
 """
 
 import itertools
-import math
-import operator
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 from tvm_practice.tvm_export.calling import Call
+from tvm_practice.tvm_export.extent_checks import CONDITIONS
+from tvm_practice.tvm_export.extent_conditions import ExtentCondition
 from tvm_practice.tvm_export.importers.refusals import Refused
 
 # Ranges that are tried: a narrower one may have conditions of its own.
@@ -33,51 +38,40 @@ _CONDITION = re.compile(
 _CONSTANT = re.compile(
     r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)"
 )
-_EXTENTS = ("extent", "extent_2", "extent_3", "extent_4")
+_RELATED = re.compile(r"must always be related to the values of .* by (\w+ = .*)\.$", re.MULTILINE)
+_MOST_EXTENTS = 4  # of one condition that is tried on numbers
 # Above the least extent, where a condition of several is tried.
 _STEPS = (0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 64, 100, 1023, 1024)
-# What torch.export writes in conditions besides Python's operators.
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Eq": operator.eq,
-    "Ne": operator.ne,
-    "Mod": operator.mod,
-    "Max": max,
-    "Min": min,
-    "FloorDiv": operator.floordiv,
-    "PythonMod": operator.mod,
-    "IntInfinity": lambda: float("inf"),
-    "ToFloat": float,
-    "TruncToInt": math.trunc,
-    "FloorToInt": math.floor,
-    "CeilToInt": math.ceil,
-    "IntTrueDiv": operator.truediv,
-    "FloatTrueDiv": operator.truediv,
-    "FloatPow": pow,
-    "PowByNatural": pow,
-    "CleanDiv": operator.floordiv,
-    "Abs": abs,
-    "OpaqueUnaryFn_sqrt": math.sqrt,
-    "Not": operator.not_,
-    "And": lambda *conditions: all(conditions),
-    "Or": lambda *conditions: any(conditions),
-}
-
-
 Range = tuple[int, int | None]
 """The least extent, and the largest; None for any."""
-Condition = tuple[tuple[str, ...], str]
-"""The names of the extents that a condition is of, and its text, where they are `_EXTENTS`."""
 
 
-def exported_open(call: Call, *, any_range: bool) -> Any:
-    """The model's decomposed program for any value of the extents that have names, or for a range.
+@dataclass(frozen=True)
+class _Allowed:
+    """The extents that a model is for: the range of each, and conditions that no range tells."""
+
+    ranges: Mapping[str, Range]
+    conditions: tuple[ExtentCondition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model's decomposed program, and what must hold of a call's extents beside its ranges."""
+
+    program: Any
+    conditions: tuple[ExtentCondition, ...]
+
+
+def exported_open(call: Call, *, checked: bool) -> Opened:
+    """The model for any value of the extents that have names, or for some.
 
     Args:
         call: the model; an example of extent 1 is given to PyTorch twice as large.
-        any_range: whether the values may begin above 1, or end.
+        checked: whether a call's extents are checked, so that the values may begin above 1, or
+            end, or have conditions.
 
     Raises:
-        Refused: the model is for one extent alone, or for some that are no range; in a line.
+        Refused: the model is for one extent alone, or, unchecked, for some; in a line.
     """
     import torch
 
@@ -87,12 +81,12 @@ def exported_open(call: Call, *, any_range: bool) -> Any:
         for tensor, axes in zip(tensors, call.dynamic, strict=False)
         for axis, name in axes.items()
     }
-    ranges: dict[str, Range] = dict.fromkeys(examples, (1, None))
+    known = _Allowed(dict.fromkeys(examples, (1, None)))
     is_proved = True
     for _ in range(_ATTEMPTS):
         dimensions = {
             name: torch.export.Dim(name, min=least, max=most)
-            for name, (least, most) in ranges.items()
+            for name, (least, most) in known.ranges.items()
         }
         shapes = [{axis: dimensions[name] for axis, name in axes.items()} for axes in call.dynamic]
         try:
@@ -105,22 +99,25 @@ def exported_open(call: Call, *, any_range: bool) -> Any:
                     prefer_deferred_runtime_asserts_over_guards=not is_proved,
                 )
         except torch._dynamo.exc.UserError as error:
-            narrower = _narrower(str(error), ranges, examples) if any_range else None
-            if narrower is None or (narrower == ranges and not is_proved):
+            said = _conditions_told(str(error))
+            narrower = _narrowed(said, known, examples) if said and checked else None
+            is_same = narrower is not None and narrower.ranges == known.ranges
+            if narrower is None or (is_same and not is_proved):
                 if told := _told(str(error)):
                     raise Refused(told) from error
                 raise
-            is_proved = narrower != ranges  # else all conditions hold, and PyTorch cannot prove it
-            ranges = narrower
+            # Else all conditions hold or are checked, and PyTorch cannot prove them.
+            is_proved = not is_same
+            known = narrower
             continue
         program, conditions = _decomposed(program, call)
-        narrower = _narrowed(conditions, ranges, examples)
-        if narrower == ranges:
-            return program
-        if narrower is None or not any_range:
-            raise Refused(_only_where(_unmet(conditions, ranges, examples)))
-        ranges = narrower
-    names = ", ".join(sorted(ranges))
+        narrower = _narrowed(conditions, known, examples)
+        if narrower is None or (narrower != known and not checked):
+            raise Refused(_only_where(_unmet(conditions, known, examples)))
+        if narrower.ranges == known.ranges:
+            return Opened(program, narrower.conditions)
+        known = narrower
+    names = ", ".join(sorted(known.ranges))
     raise Refused(f"no range of {names} was found for which the model is the same")
 
 
@@ -159,92 +156,86 @@ def _plain(call: Call) -> tuple[Any, ...]:
     return tuple(tensors)
 
 
-def _decomposed(program: Any, call: Call) -> tuple[Any, list[Condition]]:
-    """A program of decomposed operators, and what decompositions took for granted of extents."""
+def _decomposed(program: Any, call: Call) -> tuple[Any, list[ExtentCondition]]:
+    """A program of decomposed operators, and what PyTorch took for granted of extents.
+
+    PyTorch itself sees to conditions of one extent, but not to those of decompositions.
+    """
     from torch._guards import detect_fake_mode
 
     inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
     mode: Any = detect_fake_mode(inputs)
-    known = len(mode.shape_env.guards)
+    environment = mode.shape_env
+    count = len(environment.guards)
     decomposed = program.run_decompositions()
     symbols = {
         str(tensor.shape[axis]): name
         for tensor, axes in zip(inputs[-len(call.dynamic) :], call.dynamic, strict=True)
         for axis, name in axes.items()
     }
-    return decomposed, [
-        _condition(str(guard.expr), symbols) for guard in mode.shape_env.guards[known:]
-    ]
+    asserted = environment.deferred_runtime_asserts.values()
+    guards, put_off = (
+        [_condition(environment.replace(each.expr), symbols) for each in some]
+        for some in (environment.guards, itertools.chain.from_iterable(asserted))
+    )
+    own, added = guards[:count] + put_off, guards[count:]
+    of_several = [each for each in own if len(each.names) > 1 and each.is_known]
+    return decomposed, list(dict.fromkeys(of_several + added))
 
 
-def _condition(text: str, symbols: Mapping[str, str]) -> Condition:
+def _condition(guard: Any, symbols: Mapping[str, str]) -> ExtentCondition:
     """A condition of PyTorch's symbols as one of extents."""
-    names: list[str] = []
-    for symbol, name in symbols.items():
-        if re.search(rf"\b{symbol}\b", text):
-            text = re.sub(rf"\b{symbol}\b", _EXTENTS[len(names)], text)
-            names.append(name)
-    return tuple(names), text
+    from torch.utils._sympy.printers import PythonPrinter
+
+    text = PythonPrinter().doprint(guard)
+    named = {symbol: name for symbol, name in symbols.items() if re.search(rf"\b{symbol}\b", text)}
+    return ExtentCondition(tuple(named), text).renamed(named)
 
 
-def _narrower(
-    said: str, ranges: Mapping[str, Range], examples: Mapping[str, int]
-) -> dict[str, Range] | None:
-    """The ranges in which all conditions of torch.export hold; None if that is not known."""
-    conditions = [
-        ((name,), condition.replace(source, _EXTENTS[0]))
+def _conditions_told(said: str) -> list[ExtentCondition]:
+    """The conditions that torch.export's refusal names; empty if it says anything else."""
+    if "but your code specialized" in said or "must always be related" in said:
+        return []
+    return [
+        ExtentCondition((name,), condition.replace(source, name))
         for name, source, condition in _CONDITION.findall(said)
     ]
-    if not conditions or "but your code specialized" in said:
-        return None
-    return _narrowed(conditions, ranges, examples)
 
 
 def _narrowed(
-    conditions: Sequence[Condition],
-    ranges: Mapping[str, Range],
-    examples: Mapping[str, int],
-) -> dict[str, Range] | None:
-    """The ranges in which conditions hold; None if that is not known."""
-    found = dict(ranges)
-    for names, text in conditions:
-        if (holds := _function(text, len(names))) is None or not found.keys() >= set(names):
+    conditions: Sequence[ExtentCondition], known: _Allowed, examples: Mapping[str, int]
+) -> _Allowed | None:
+    """What is allowed where conditions hold as well; None if that is not known."""
+    ranges, checks = dict(known.ranges), list(known.conditions)
+    for condition in conditions:
+        names = condition.names
+        if not condition.is_known or not ranges.keys() >= set(names):
+            return None
+        if not condition.holds(*(examples[each] for each in names)):
             return None
         if len(names) == 1:
             [name] = names
-            narrower = _holds_within(holds, found[name], examples[name])
-            if narrower is None:
-                return None
-            found[name] = narrower
-        elif not _holds_on_grid(holds, [found[each] for each in names]):
-            return None
-    return found
+            narrower = _holds_within(condition.holds, ranges[name], examples[name])
+            if narrower == (examples[name], examples[name]):
+                return None  # a model for one extent is no open one
+            if narrower:
+                ranges[name] = narrower
+                continue
+        elif len(names) <= _MOST_EXTENTS and _holds_on_grid(
+            condition.holds, [ranges[each] for each in names]
+        ):
+            continue
+        checks.append(condition)
+    return _Allowed(ranges, tuple(dict.fromkeys(checks)))
 
 
 def _unmet(
-    conditions: Sequence[Condition], ranges: Mapping[str, Range], examples: Mapping[str, int]
-) -> Condition:
-    """The condition for which no range is known, or the first that does not hold in all of one."""
-    found = [(each, _narrowed([each], ranges, examples)) for each in conditions]
+    conditions: Sequence[ExtentCondition], known: _Allowed, examples: Mapping[str, int]
+) -> ExtentCondition:
+    """The condition of which nothing is known, or the first that does not hold of all allowed."""
+    found = [(each, _narrowed([each], known, examples)) for each in conditions]
     unknown = [each for each, narrower in found if narrower is None]
-    return unknown[0] if unknown else next(each for each, other in found if other != ranges)
-
-
-def _function(condition: str, count: int) -> Callable[..., bool] | None:
-    """A condition as a function of so many extents; None if there is another name in it."""
-    for python, name in (("torch.sym_float(", "ToFloat("), ("math.trunc(", "TruncToInt(")):
-        condition = condition.replace(python, name)
-    own = _EXTENTS[:count]
-    names = set(re.findall(r"[A-Za-z_]\w*", condition)) - {*own, "and", "or", "not"}
-    if count > len(_EXTENTS) or names - _FUNCTIONS.keys():
-        return None
-    code = compile(condition.strip(), "<condition>", "eval")
-
-    def holds(*extents: int) -> bool:
-        given = dict(zip(own, extents, strict=True))
-        return bool(eval(code, {"__builtins__": {}, **_FUNCTIONS, **given}))
-
-    return holds
+    return unknown[0] if unknown else next(each for each, other in found if other != known)
 
 
 def _holds_on_grid(holds: Callable[..., bool], ranges: Sequence[Range]) -> bool:
@@ -259,15 +250,13 @@ def _holds_on_grid(holds: Callable[..., bool], ranges: Sequence[Range]) -> bool:
 def _holds_within(holds: Callable[[int], bool], known: Range, example: int) -> Range | None:
     """The part of a range around an example in which a condition holds.
 
-    None if it fails for the example, or for both neighbours of it, as one for even numbers does.
+    None if it fails for the example, or holds above as well, as one for even numbers does.
     """
     least, most = known
     last = _FAR if most is None else most
-    if not least <= example <= last or not holds(example):
-        return None
     below = next((each for each in range(example - 1, least - 1, -1) if not holds(each)), least - 1)
     above = next((each for each in range(example + 1, last + 1) if not holds(each)), None)
-    if above == example + 1 and below == example - 1:
+    if above is not None and any(map(holds, range(above + 1, last + 1))):
         return None
     if above is None and most is None:
         above = _fails_beyond(holds)
@@ -292,13 +281,45 @@ def _told(said: str) -> str:
     if constant := _CONSTANT.search(said):
         name, value = constant.groups()
         return f"the model is for {name} = {value} alone: give the number in place of the name"
-    for name, source, condition in _CONDITION.findall(said):
-        return _only_where(((name,), condition.replace(source, _EXTENTS[0])))
+    if related := _RELATED.search(said):
+        return f"the model is only for {related[1]}"
+    for condition in _conditions_told(said):
+        return _only_where(condition)
     return ""
 
 
-def _only_where(condition: Condition) -> str:
-    names, text = condition
-    for name, extent in zip(names, _EXTENTS, strict=False):
-        text = re.sub(rf"\b{extent}\b", name, text)
-    return f"the model is not the same for all {', '.join(names)}: only where {text}"
+def _only_where(condition: ExtentCondition) -> str:
+    names = ", ".join(condition.names)
+    return f"the model is not the same for all {names}: only where {condition.text}"
+
+
+def with_conditions(
+    module: Any, conditions: Sequence[ExtentCondition], dynamic: Sequence[Mapping[int, str]]
+) -> Any:
+    """An imported module that knows what must hold of its open extents; see `extent_checks`.
+
+    Args:
+        module: as imported by way of torch.export; it is left as it was.
+        conditions: of extents by a person's names.
+        dynamic: of each input the names of its open axes.
+
+    Raises Refused for a condition that TVM has no expression for.
+    """
+    if not conditions:
+        return module
+    main = module["main"]
+    variables = {
+        name: param.ty.shape.values[axis]
+        for param, axes in zip(main.params, dynamic, strict=False)
+        for axis, name in axes.items()
+    }
+    written = []
+    for each in conditions:
+        try:
+            each.expression(variables)
+        except NotImplementedError as error:
+            raise Refused(_only_where(each)) from error
+        written.append([[str(variables[name].name), name] for name in each.names] + [each.text])
+    changed = module.clone()
+    changed["main"] = main.with_attr(CONDITIONS, json.dumps(written))
+    return changed

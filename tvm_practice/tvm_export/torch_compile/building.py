@@ -14,7 +14,7 @@ from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extent_checks import extent_ranges
+from tvm_practice.tvm_export.extent_checks import open_extents
 from tvm_practice.tvm_export.ties import FirstOfEqual
 from tvm_practice.tvm_export.torch_compile.options import Options
 from tvm_practice.tvm_export.torch_compile.running import TensorRunner
@@ -49,7 +49,10 @@ def compiled(call: Call, options: Options, *, name: str) -> Any:
         engine=engines.CURRENT,
     )
     export = pipeline.import_model(Export.of(call, settings))
-    for axes in extent_ranges(export.stages["imported"], call.names).values():
+    allowed = open_extents(export.stages["imported"], call.names)
+    for condition in allowed.conditions:
+        raise BadInput(f"open extents are only those where {condition.text}")
+    for axes in allowed.ranges.values():
         for least, most in axes.values():
             if least > 2 or most is not None:  # torch.compile leaves none below 2 open
                 raise BadInput(f"an open extent is from {least} to {most or 'any'}")
