@@ -12,6 +12,7 @@ from conformance import (
     rare,
     timm_models,
     torch_compile,
+    torch_mlir_suite,
     transformers_models,
 )
 from conformance.cases import Case
@@ -48,4 +49,5 @@ KINDS: dict[str, Kind] = {
     "timm": timm_models,
     "libraries": library_models,
     "compile": torch_compile,
+    "torch-mlir": torch_mlir_suite,
 }
