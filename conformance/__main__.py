@@ -154,6 +154,8 @@ def main(
             + _share(tally["right"], sum(tally.values()) - tally["left out"])
         )
         defects += tally["wrong"] + tally["raw"]
+    if not matched and only is None:
+        raise click.UsageError(f"no cases here; {KINDS[runs[0][0]].__name__} says what they need")
     if not matched:
         raise click.UsageError(f"--only {only}: no case's name starts so")
     if page:

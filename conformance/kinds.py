@@ -23,6 +23,7 @@ class Kind(Protocol):
     """What a module gives to be a kind.
 
     Attributes:
+        __name__: of the module, whose docstring says what has to be installed.
         TITLE: heads its results on the page.
         JUDGE: "module:function" that takes a case's arguments, in a process that has the engine,
             and returns {"verdict", "reason", "seconds"}.
@@ -30,6 +31,7 @@ class Kind(Protocol):
         ENGINES: that its cases can be tried on; the first is the default.
     """
 
+    __name__: str
     TITLE: str
     JUDGE: str
     DTYPES: tuple[str, ...]

@@ -61,6 +61,9 @@ _PARTICULAR = (
 )
 _LONGEST = 160
 _NOTES = {
+    "torch-mlir": "Small modules of llvm/torch-mlir, from a checkout of it. One whose extents are "
+    "declared unknown is a second case, with these open:\nequal ones are one extent, and the model "
+    "is called at the example's extents and up to four others that PyTorch takes too.\n",
     "libraries": "Small configurations of models of torchvision, torchaudio, diffusers, monai, "
     "segmentation-models-pytorch, vit-pytorch,\nx-transformers and ultralytics: "
     "`conformance/library_models.py` says how to install them.\n"
