@@ -235,6 +235,12 @@ def _indexing(x: torch.Tensor, i: torch.Tensor, b: torch.Tensor) -> Outputs:
 def _called_by_its_parts(x: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor) -> Outputs:
     """Operators that a person rarely calls, and rows that are put where a mask is true."""
     aten = torch.ops.aten
+    places, begins = mask.reshape(-1).to(torch.int64) + 1, torch.tensor([0, 2, 6])
+    bags = [
+        aten.embedding_bag(table, places, begins, False, mode, False, None, last, padding)
+        for mode in (0, 1, 2)
+        for table, last, padding in ((rows, False, None), (rows, True, 1), (rows.double(), 0, None))
+    ]
     image, weight = x.reshape(1, 2, 3, 4), x[0, 0, :4].reshape(1, 1, 2, 2).repeat(2, 1, 1, 1)
     stepped = ([2, 1], [1, 0], [1, 1], False, [0, 0], 2)
     return (
@@ -247,6 +253,7 @@ def _called_by_its_parts(x: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor
         aten.var(x, [], correction=1),
         aten.std(x, [], correction=0, keepdim=True),
         aten.mean(x, []),
+        *(output for each in bags for output in each),
     )
 
 

@@ -44,25 +44,28 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Any, Any, Any, Any]:
-    """Rows of a table, summed, averaged or maximized by bag; the indices' bags and their counts."""
+    """Rows of a table, summed, averaged or maximized by bag; and the further outputs.
+
+    These are the indices' bags, how many each has, and where the largest come from: of a sum zeros,
+    or none, as PyTorch's kernel for processors leaves them.
+    """
     import torch
 
     bags, width = offsets.shape[0] - include_last_offset, weight.shape[1]
     places = torch.arange(indices.shape[0], device=indices.device)
-    bag = (offsets <= places.unsqueeze(1)).sum(1) - 1
+    found = (offsets <= places.unsqueeze(1)).sum(1) - 1
     beyond = bags  # whose row is left out at the end
-    if padding_idx >= 0:
-        bag = torch.where(indices == padding_idx, beyond, bag)
+    bag = torch.where(indices == padding_idx, beyond, found) if padding_idx >= 0 else found
     rows = torch.ops.aten.embedding.default(weight, indices)
     inside = bag == torch.arange(bags, device=indices.device).unsqueeze(1)
     count = inside.sum(1)
     if mode == _MAX:
         if not indices.shape[0]:
-            return weight.new_zeros((bags, width)), bag, count, bag.new_zeros((bags, width))
+            return weight.new_zeros((bags, width)), found, count, found.new_zeros((bags, width))
         spread = torch.where(inside.unsqueeze(2), rows, -math.inf)
         full = (count > 0).unsqueeze(1)
         largest = torch.where(full, spread.amax(1), 0)
-        return largest, bag, count, torch.where(full, indices[spread.argmax(1)], -1)
+        return largest, found, count, torch.where(full, indices[spread.argmax(1)], 0)
     wide = rows.to(torch.float32) if rows.dtype in (torch.float16, torch.bfloat16) else rows
     if per_sample_weights is not None:
         wide = wide * per_sample_weights.to(wide.dtype).unsqueeze(1)
@@ -72,7 +75,11 @@ def _embedding_bag(
     total = total[:bags]
     if mode == _MEAN:
         total = total / torch.where(count > 0, count, 1).to(total.dtype).unsqueeze(1)
-    return total.to(weight.dtype), bag, count, bag.new_zeros((0,))
+        return total.to(weight.dtype), found, count, count
+    if weight.dtype != torch.float64 and padding_idx < 0:
+        found = found.new_zeros((0,))
+    nothing = torch.zeros_like(offsets, dtype=count.dtype)
+    return total.to(weight.dtype), found, nothing, nothing
 
 
 def _segment_reduce(
