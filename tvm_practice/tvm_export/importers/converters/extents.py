@@ -19,7 +19,6 @@ def converters() -> dict[str, Callable[[Any, Any], Any]]:
         "constant_pad_nd.default": _pad,
         "empty.memory_format": _empty,
         **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
-        **{name: functools.partial(_rounded, name) for name in ("trunc", "floor", "ceil")},
         "sym_numel.default": _number_of_elements,
     }
 
@@ -70,16 +69,6 @@ def _of_extents(name: str, node: Any, importer: Any) -> Any:
         return te.compute((), lambda: tirx.pow(base, exponent), name="power")
 
     return builder.emit_te(power, *real)
-
-
-def _rounded(name: str, node: Any, importer: Any) -> Any:
-    """A number that is made of extents, as an integer, such as 1.5 times a height."""
-    from tvm import tirx
-
-    [number] = importer.retrieve_args(node)
-    if _is_tensor(number):
-        raise NotImplementedError(f"{name} of a power of extents")
-    return getattr(tirx, name)(number).astype("int64")
 
 
 def _is_tensor(value: Any) -> bool:
