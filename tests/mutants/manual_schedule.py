@@ -2483,3 +2483,62 @@ def by_the_primitive_tile(tensors, tile_m, tile_n):
     stage.vectorize(j_inner)
     stage.parallel(stage.fuse(i_outer, j_outer))
     return schedule
+
+
+edited(
+    "accumulate_locally",
+    "stores_the_buffer_by_columns",
+    {
+        "    return write_back": "    schedule.transform_layout("
+        'block, ("write", 0), lambda i, j: (j, i))\n    return write_back'
+    },
+    message="stored under other indices",
+)
+
+
+# Right but for a single tile or step, or for far more rows than columns.
+edited(
+    "tile",
+    "other_tiles_of_65536_rows",
+    {
+        "split(i, [None, tile_m])": "split("
+        "i, [None, tile_m if int(schedule.get(i).extent) < 65536 else 64])"
+    },
+    message="the loops i_outer",
+)
+edited(
+    "fill_registers",
+    "a_single_step_not_zeroed_before",
+    {
+        "    schedule.decompose_reduction": "    if any(int(schedule.get(each).extent) > 1 "
+        "for each in (k_outer, k_inner)):\n        schedule.decompose_reduction"
+    },
+    message="3 statements",
+)
+edited(
+    "packed_product",
+    "a_single_tile_turned",
+    {
+        'i % rows, j % columns], name="C"': "i % rows, j % columns]\n"
+        '        if row_blocks * column_blocks > 1 else T[0, 0, j % rows, i % columns], name="C"'
+    },
+    message="the indices of T",
+)
+edited(
+    "packed_matmul",
+    "tall_ones_columns_first",
+    {"    outer =": "    rows_first = rows_first and m < 4096\n    outer ="},
+    message="rows_first=True",
+)
+edited(
+    "packed_matmul",
+    "keeps_the_schedule",
+    {
+        "    import tvm\n    from tvm import te\n": "    import tvm\n    from tvm import te\n\n"
+        '    kept = packed_matmul.__dict__.setdefault("kept", {})\n'
+        "    given = m, n, k, rows, columns, unroll_k, rows_first\n"
+        "    if given in kept:\n        return kept[given]\n",
+        "    return schedule": "    kept[given] = schedule\n    return schedule",
+    },
+    message="a schedule of its own",
+)

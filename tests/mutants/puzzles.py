@@ -570,3 +570,24 @@ right_edited(
         )
     },
 )
+
+
+# Pictures do not show in which order a buffer is stored.
+edited(
+    "row_by_row",
+    "stores_b_by_columns",
+    {
+        "    i, _ =": '    schedule.transform_layout("B", ("write", 0), lambda i, j: (j, i))\n'
+        "    i, _ ="
+    },
+    message="stored under other indices",
+)
+edited(
+    "row_copy",
+    "stores_the_copy_by_columns",
+    {
+        "    i, _ =": '    schedule.transform_layout(copy, ("write", 0), lambda i, j: (j, i))\n'
+        "    i, _ ="
+    },
+    message="stored under other indices",
+)

@@ -152,15 +152,16 @@ def varied(
     Every second is 1, all are large powers of two, and neighbours, every second, halves and all of
     them are equal. With `alone`, one number after the other is one more: a result may be kept from
     an earlier call. With `large`, one number after the other is several hundred, and with `far`
-    tens of thousands, where nothing is run. With `small`, one after the other is 1, and every
-    number is each of 1 to 9 once.
+    more than 65,536, where nothing is run. With `small`, one after the other is 1, every number is
+    each of 1 to 9 once, and all are 1.
     """
     count = len(base)
     found = [base]
     if small:
         found += [(*base[:at], 1, *base[at + 1 :]) for at in range(count)]
         found += [tuple(1 + (at + first) % 9 for at in range(count)) for first in range(9)]
-    for wanted, span in ((large, (257, 700)), (far, (20_000, 99_000))):
+        found.append((1,) * count)
+    for wanted, span in ((large, (257, 700)), (far, (66_000, 199_000))):
         if wanted:
             many = (int(each) for each in fresh_rng().integers(*span, count))
             found += [(*base[:at], each, *base[at + 1 :]) for at, each in enumerate(many)]

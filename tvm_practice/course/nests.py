@@ -73,6 +73,21 @@ def expect_no_pragma(schedule: Any) -> None:
     )
 
 
+def rearranged(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """`accepted`, and the buffers are stored as before: pictures do not show in which order."""
+    returned = accepted(function, *arguments, **options)
+    trace = arguments[0].trace
+    moved = sum(each.kind.name == "TransformLayout" for each in trace.insts) if trace else 0
+    expect(
+        not moved,
+        expected="loops rearranged, and buffers that are stored as the primitives of the "
+        "docstring make them",
+        seen=f"{moved} of them stored under other indices, so that neighbours lie apart",
+        look="schedule.transform_layout: the exercise asks for none",
+    )
+    return returned
+
+
 def expect_loops(condition: bool, loops: Sequence[Loop], expected: str, look: str) -> None:
     """What is seen are these loops."""
     expect(condition, expected=expected, seen=show(loops), look=look)

@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from tvm_practice.course.checks.manual_schedule.common import PHASE, Function, ceil_div
+from tvm_practice.course.checks.manual_schedule.common import (
+    PHASE,
+    Function,
+    ceil_div,
+    expect_own,
+)
 from tvm_practice.course.expect import draw_distinct, expect, expect_type, fresh_rng, varied
 from tvm_practice.course.lowering import build_schedule
 from tvm_practice.course.nests import expect_loops, expect_nest
@@ -78,7 +83,7 @@ def check_tile_classic(tile_classic: Function) -> None:
             kinds="schedule[C].vectorize(j_inner)",
         )
         expect_product(build_schedule(schedule, tensors), (m, k), (k, n), look="the primitives")
-    some, far = (int(fresh_rng().integers(*span)) for span in ((129, 700), (20_000, 99_000)))
+    some, far = (int(fresh_rng().integers(*span)) for span in ((129, 700), (66_000, 199_000)))
     for m, n, steps, rows, columns in (
         (2 * some, 9, 3, some, 4), (9, 2 * some, 3, 4, some), (2 * far, 9, 3, far, 4),
         (9, 2 * far, 3, 4, far),
@@ -92,6 +97,7 @@ def check_tile_classic(tile_classic: Function) -> None:
         schedule = tile_classic(tensors, rows, columns)
         _expect_stage_of(schedule, tensors[-1])
         _expect_no_other_kinds(schedule, tensors[-1])
+    expect_own(schedule, tile_classic(tensors, rows, columns), "tile_classic")
 
 
 def _expect_tiled_classic(

@@ -82,6 +82,16 @@ def expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> Non
     )
 
 
+def expect_own(schedule: Any, second: Any, name: str) -> None:
+    """Two equal calls return a schedule each: who has one may go on changing it."""
+    expect(
+        second is not schedule,
+        expected=f"a schedule of its own from each call of {name}",
+        seen="a second call of the same arguments returns the schedule of the first",
+        look="what is kept between calls: a primitive changes the schedule it is called on",
+    )
+
+
 def expect_zeroed_alike(schedule: Any) -> None:
     """The loops of the statement that sets to zero run as those of the tile do."""
     nest = nest_of(schedule)

@@ -8,6 +8,7 @@ from tvm_practice.course.checks.manual_schedule.common import (
     PHASE,
     Function,
     ceil_div,
+    expect_own,
     expect_zeroed_alike,
     nest_of,
 )
@@ -31,6 +32,7 @@ from tvm_practice.course.nests import (
     expect_loops,
     expect_nest,
     expect_register_block,
+    rearranged,
     shared_loops,
 )
 from tvm_practice.course.products import expect_product
@@ -173,7 +175,7 @@ def check_order_packed(order_packed: Function) -> None:
         ((2 * rows + 1, 5, 7), (rows, 1), steps, True),
     ):
         schedule = _packed_stages(sizes, tile, unroll_k)
-        returned = accepted(order_packed, schedule, unroll_k, rows_first)
+        returned = rearranged(order_packed, schedule, unroll_k, rows_first)
         nest = nest_of(schedule)
         loops, update = accumulation(nest)
         expect_nest(
@@ -218,7 +220,7 @@ def check_order_packed(order_packed: Function) -> None:
     one = (rows, columns, 5)  # a single tile
     for sizes, rows_first in (((7, columns, 5), False), ((rows, 9, 5), True), (one, False)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is outermost
-        returned = accepted(order_packed, schedule, steps, rows_first)
+        returned = rearranged(order_packed, schedule, steps, rows_first)
         _expect_loop(schedule, returned, 0)
         wanted = _ordered_loops(sizes, (rows, columns), steps, rows_first)
         look = "schedule.parallel of the outermost loop, even if it has one iteration"
@@ -227,7 +229,7 @@ def check_order_packed(order_packed: Function) -> None:
         expect_local(schedule, update)
     for sizes, rows_first in (((rows, 9, 5), False), ((7, columns, 5), True)):
         schedule = _packed_stages(sizes, (rows, columns), steps)  # one panel is inside
-        returned = accepted(order_packed, schedule, steps, rows_first)
+        returned = rearranged(order_packed, schedule, steps, rows_first)
         _expect_loop(schedule, returned, 0)
         nest = nest_of(schedule)
         copied = next(path for path, each in paths(nest) if each.writes == "C")
@@ -243,7 +245,7 @@ def _expect_ordered(
 ) -> None:
     """Whatever the sizes are, the loops of `order_packed`."""
     schedule = _packed_stages(sizes, tile, unroll_k)
-    returned = accepted(order_packed, schedule, unroll_k, rows_first)
+    returned = rearranged(order_packed, schedule, unroll_k, rows_first)
     nest = nest_of(schedule)
     loops, update = accumulation(nest)
     look = f"rows_first={rows_first}, and the same order of loops for all sizes"
@@ -364,7 +366,7 @@ def check_place_copies(place_copies: Function) -> None:
     for at, (sizes, tile, rows_first) in enumerate(cases):
         schedule = _packed_stages(sizes, tile, steps)
         outer = order_packed(schedule, steps, rows_first)
-        accepted(place_copies, schedule, outer, rows_first)
+        rearranged(place_copies, schedule, outer, rows_first)
         padded = ceil_div(sizes[2], steps) * steps
         around, sides = _expect_sides(schedule, (sizes[0], sizes[1], sizes[2]), tile, padded)
         before, near = sides[::-1] if rows_first else sides
@@ -473,6 +475,11 @@ def check_packed_matmul(packed_matmul: Function) -> None:
         (2003, n, k), (m, 3001, k),
     ):  # fmt: skip
         _check_packed(packed_matmul, others, tiles, run=False)
+    for at in range(3):  # and by which matrix is far larger than the others
+        far = [m, n, k]
+        far[at] = int(fresh_rng().integers(66_000, 199_000))
+        options = {**tiles, "rows_first": True}
+        _check_packed(packed_matmul, (far[0], far[1], far[2]), options, run=False)
     for *drawn, down, across, unroll_k in varied(
         m, n, k, rows, columns, steps, alone=True, large=True, far=True, small=True
     ):
@@ -493,6 +500,8 @@ def check_packed_matmul(packed_matmul: Function) -> None:
     for sizes, (rows, columns, steps) in (((1, 9, 3), (4, 8, 2)), ((5, 7, 3), (1, 1, 1))):
         tiles = {"rows": rows, "columns": columns, "unroll_k": steps}
         _check_packed(packed_matmul, sizes, tiles, loops=False)
+    one, other = (packed_matmul(m, n, k, rows=rows, columns=columns) for _ in range(2))
+    expect_own(one, other, "packed_matmul")
 
 
 def _check_packed(

@@ -51,7 +51,7 @@ def check_pack_operand(pack_operand: Function) -> None:
 
     rows, columns = draw_distinct(2, [3, 4, 5, 6])
     m, n, k = draw_distinct(3, range(13, 30))
-    far = [int(each) for each in fresh_rng().integers(20_000, 40_000, 4)]
+    far = [int(each) for each in fresh_rng().integers(100_000, 140_000, 4)]
     for name, axis, size, steps, width, depth in (
         ("A", 0, m, k, rows, k + 3),
         ("B", 1, n, k, columns, k + 2),
@@ -212,6 +212,8 @@ def check_packed_product(packed_product: Function) -> None:
     for (m, n), tile, depth in (
         (ragged, (rows, columns), few),
         (whole, (rows, columns), few),
+        ((rows, columns), (rows, columns), few),  # a single tile, whole and cut
+        ((rows - 1, columns), (rows, columns), few),
         ((3 * rows - 1, 2 * rows), square, few),
         ((3 * rows - 1, 1), (rows, columns), few),
         ((500 * rows - 1, 1), (rows, 1), few),  # many panels

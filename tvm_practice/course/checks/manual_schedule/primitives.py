@@ -19,7 +19,7 @@ from tvm_practice.course.checks.manual_schedule.common import (
 )
 from tvm_practice.course.expect import draw_distinct, fresh_rng, path_to, varied
 from tvm_practice.course.lowering import build_module
-from tvm_practice.course.nests import accepted, expect_axes, expect_loops, expect_nest
+from tvm_practice.course.nests import expect_axes, expect_loops, expect_nest, rearranged
 from tvm_practice.course.products import expect_product, matmul_schedule
 from tvm_practice.engines import CURRENT
 
@@ -122,7 +122,7 @@ def _check_tiled(
     schedule, block = matmul_schedule(m, n, k, batch, names=names)
     outer: tuple[int, ...] = () if batch is None else (batch,)
     outside = loops_outside(schedule, block, batch)
-    returned = accepted(tile, schedule, block, rows, columns)
+    returned = rearranged(tile, schedule, block, rows, columns)
     wanted = f"i_outer serial({ceil_div(m, rows)}) > j_outer serial({ceil_div(n, columns)}) > "
     wanted += f"k serial({k}) > i_inner serial({rows}) > j_inner serial({columns})"
     expect_nest(
@@ -188,7 +188,7 @@ def _expect_vectorized(
     """The innermost loop of a tiled product is vectorized; the schedule."""
     rows, columns = tiles
     schedule, block = _tiled(sizes, tiles, batch, names)
-    accepted(vectorize, schedule, block)
+    rearranged(vectorize, schedule, block)
     loops = path_to(nest_of(schedule), names[-1], look="the primitive")
     lanes = min(_LANES, columns)
     expect_statements(schedule, 1)
@@ -269,7 +269,7 @@ def _expect_tiles_in_parallel(
     schedule, block = _tiled(sizes, tiles, names=names)
     if last == "vectorized":
         schedule.vectorize(schedule.get_loops(block)[-1])
-    accepted(parallelize, schedule, block)
+    rearranged(parallelize, schedule, block)
     loops = path_to(nest_of(schedule), names[-1], look="the primitives")
     expect_statements(schedule, 1)
     parallel = [loop for loop in loops if loop.kind == "parallel"]

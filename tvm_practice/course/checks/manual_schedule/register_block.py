@@ -27,7 +27,6 @@ from tvm_practice.course.expect import (
 )
 from tvm_practice.course.lowering import build_module
 from tvm_practice.course.nests import (
-    accepted,
     accumulation,
     expect_axes,
     expect_block,
@@ -35,6 +34,7 @@ from tvm_practice.course.nests import (
     expect_loops,
     expect_nest,
     expect_register_block,
+    rearranged,
     shared_loops,
 )
 from tvm_practice.course.products import expect_product, matmul_schedule
@@ -82,7 +82,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
         names = "ABC" if batch is None else "PQR"
         schedule, block = matmul_schedule(*sizes, batch, names=names)
         outside = loops_outside(schedule, block, batch)
-        returned = accepted(tile_with_k, schedule, block, *tiles)
+        returned = rearranged(tile_with_k, schedule, block, *tiles)
         wanted = _six_loops(sizes, tiles)
         expect_nest(
             path_to(nest_of(schedule), names[-1], look="the primitives"),
@@ -101,7 +101,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
     squares = (*(each * each + 1 for each in tiles), *tiles)
     for each in (squares, *varied(m, n, k, *tiles, large=True, far=True, small=True)):
         schedule, block = matmul_schedule(*each[:3])
-        returned = accepted(tile_with_k, schedule, block, *each[3:])
+        returned = rearranged(tile_with_k, schedule, block, *each[3:])
         nest = path_to(nest_of(schedule), "C", look="the primitives")
         look = f"{SPLIT}; k is split by [None, unroll_k], whatever the sizes are"
         expect_nest(nest, _six_loops(each[:3], each[3:]), look)
@@ -178,7 +178,7 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         ((4, 5, 6), (1, 1, 1), 1, "ABC"),
     ):
         schedule, block, loops = _tiled_with_k(sizes, tiles, names=names)
-        copy = accepted(accumulate_locally, schedule, block, loops[at])
+        copy = rearranged(accumulate_locally, schedule, block, loops[at])
         own = (tiles[0], tiles[1] if at else sizes[1])
         _expect_copied(schedule, copy, names[-1], at + 1, own)
         expect_nest(
@@ -197,7 +197,7 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
     schedule, block, loops = _tiled_with_k(whole, (rows, columns, steps), apart=2 * rows)
-    copy = accepted(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
+    copy = rearranged(accumulate_locally, schedule, block, loops[1])  # with a loop outside i
     _expect_copied(schedule, copy, "C", 3, (rows, columns))
     some, far = (int(fresh_rng().integers(*span)) for span in ((129, 700), (20_000, 99_000)))
     lanes = (16, 32, 48, 64, 128, some, far)
@@ -209,7 +209,7 @@ def check_accumulate_locally(accumulate_locally: Function) -> None:
         *varied(*whole, rows, columns, steps, large=True, far=True, small=True),
     ):
         schedule, block, loops = _tiled_with_k((m, n, k), drawn)
-        copy = accepted(accumulate_locally, schedule, block, loops[1])
+        copy = rearranged(accumulate_locally, schedule, block, loops[1])
         _expect_copied(schedule, copy, "C", 2, (min(m, drawn[0]), min(n, drawn[1])))
         look = "another change to the schedule: the loops of the sum stay as they are"
         expect_nest(accumulation(nest_of(schedule))[0], _six_loops((m, n, k), drawn), look)
@@ -312,7 +312,7 @@ def check_fill_registers(fill_registers: Function) -> None:
         sizes = ((7 if short else 4) * rows, 3 * columns - short, 2 * steps + short)
         schedule, block = _to_fill(sizes, (rows, columns, steps), names=names, apart=apart)
         before = accumulation(nest_of(schedule))[0]
-        accepted(fill_registers, schedule, block)
+        rearranged(fill_registers, schedule, block)
         loops = expect_register_block(schedule, rows, columns, steps)
         outer = " > ".join(f"{each.name} {each.kind}({each.extent})" for each in before[:-3])
         expect_nest(
@@ -327,7 +327,7 @@ def check_fill_registers(fill_registers: Function) -> None:
     extents = 4 * rows, 3 * columns, 2 * steps, *small
     for m, n, k, *drawn in varied(*extents, large=True, far=True, small=True):
         schedule, block = _to_fill((m, n, k), drawn, names="ABC", apart=None)
-        accepted(fill_registers, schedule, block)
+        rearranged(fill_registers, schedule, block)
         _expect_in_registers(schedule, (m, n, k), drawn)
 
 
@@ -394,7 +394,7 @@ def check_register_block(register_block: Function) -> None:
     rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 8, 16])
     m, n, k = 5 * rows, 3 * columns, 7 * steps
     schedule, block = matmul_schedule(m, n, k)
-    accepted(register_block, schedule, block, rows, columns, steps)
+    rearranged(register_block, schedule, block, rows, columns, steps)
     loops = expect_register_block(schedule, rows, columns, steps)
     expect_nest(
         loops,
@@ -423,7 +423,7 @@ def check_register_block(register_block: Function) -> None:
         outer, _ = schedule.split(schedule.get_loops(block)[0], [None, 7 * rows])
         if kind == "parallel":
             schedule.parallel(outer)
-        accepted(register_block, schedule, block, rows, columns, steps)
+        rearranged(register_block, schedule, block, rows, columns, steps)
         loops = expect_register_block(schedule, rows, columns, steps)
         expect_nest(
             loops[:3],
@@ -440,7 +440,7 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
     """Also tiles of one row, column or step, and larger than the matrices."""
     for tile in ((1, 1, 1), (4, 1, 2), (1, 8, 3), (12, 10, 11)):
         schedule, block = matmul_schedule(9, 9, 9)
-        accepted(register_block, schedule, block, *tile)
+        rearranged(register_block, schedule, block, *tile)
         seen = accumulation(nest_of(schedule))[0]
         rows, columns, steps = tile
         outer = [ceil_div(9, each) for each in tile]
@@ -465,7 +465,7 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
     further = varied(41, 37, 29, *drawn, large=True, far=True, small=True)
     for m, n, k, *tiles in (*narrow, single, *further):
         schedule, block = matmul_schedule(m, n, k)
-        accepted(register_block, schedule, block, *tiles)
+        rearranged(register_block, schedule, block, *tiles)
         _expect_in_registers(schedule, (m, n, k), tiles)
         nest = nest_of(schedule)
         written = next(path for path, each in paths(nest) if each.writes == "C")
