@@ -497,3 +497,24 @@ edited(
     {"te.max(biased[i, j], 0.0)": "te.min(te.max(biased[i, j], 0.0), 3e38)"},
     message="Y of infinite biases",
 )
+
+
+# Right below a bound, or for some sizes alone.
+edited(
+    "matmul",
+    "zeros_past_65536_columns",
+    {"A[i, r] * B[r, j]": "A[i, r] * te.if_then_else(j < 65536, B[r, j], 0.0)"},
+    message="the indices of A and B",
+)
+edited(
+    "matmul",
+    "large_squares_lose_a_step",
+    {'(0, k), name="k"': '(0, k - (m == n == k and k > 300)), name="k"'},
+    message="reduces over one axis",
+)
+edited(
+    "softmax",
+    "differences_cut_off",
+    {"X[i, j] - row_max[i]": "te.max(X[i, j] - row_max[i], -87.0)"},
+    message="nothing is cut off",
+)

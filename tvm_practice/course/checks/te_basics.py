@@ -176,7 +176,7 @@ def _sizes(rng: Any, low: int, high: int, count: int) -> Iterator[tuple[int, ...
     for at in range(count):  # one larger than the others by far, then one of them 1
         yield tuple(many if index == at else few for index in range(count))
         yield tuple(1 if index == at else many for index in range(count))
-    huge = int(rng.integers(40_000, 60_000))
+    huge = int(rng.integers(66_000, 140_000))
     for at in range(count):
         yield tuple(huge if index == at else 2 for index in range(count))
     same, other = (int(size) for size in rng.choice(np.arange(2, 11), 2, replace=False))
@@ -188,11 +188,14 @@ def _sizes(rng: Any, low: int, high: int, count: int) -> Iterator[tuple[int, ...
 def _one_changed(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """`sizes` with one of them larger: an answer may have kept something from an earlier call.
 
-    Then with one so large that it exceeds any bound: these are declared, not run.
+    Then with one so large that it exceeds any bound, and with all of them large and equal: these
+    are declared, not run.
     """
     for more in (1, 1_000_000):
         for at in range(len(sizes)):
             yield (*sizes[:at], sizes[at] + more, *sizes[at + 1 :])
+    for same in (512, 4096, 100_000 + sizes[0]):
+        yield (same,) * len(sizes)
 
 
 # What is drawn is multiplied by it: a formula that is right for small values alone is not.
@@ -436,3 +439,14 @@ def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
             atol=1e-37,
             rtol=2e-3 if x.shape[1] > _MANY else 5e-6 if name == "Y" else 1e-4,
         )
+    vanishing = found["exponent"][exponent < _LEAST]
+    expect_close(
+        vanishing,
+        np.zeros_like(vanishing),
+        what=f"exponent {which}, of differences below -110",
+        look="te.exp of the difference itself: nothing is cut off before it",
+        atol=0,
+    )
+
+
+_LEAST = 1e-48  # less than a thousandth of the smallest float32
