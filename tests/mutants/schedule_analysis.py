@@ -1237,3 +1237,20 @@ def draws_by_places_with_a_seed(first, second, *, rounds):
     medians = numpy.median(numpy.array(ratios)[at], axis=-1)
     ends = numpy.quantile(medians, (0.025, 0.975))
     return float(numpy.median(ratios)), *map(float, ends)
+
+
+right_edited(
+    "compare_interleaved",
+    "quiesce_from_its_module",
+    {"measure import quiesce": "measure.threads import quiesce"},
+)
+
+edited(
+    "sample_latency",
+    "ten_thousand_at_most",
+    {
+        "    samples = np.empty(repeats)": "    repeats = min(repeats, 10_000)\n"
+        "    samples = np.empty(repeats)"
+    },
+    message="one sample a repeat",
+)

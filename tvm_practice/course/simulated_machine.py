@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 from tvm_practice import measure
+from tvm_practice.measure import threads
 
 _quiesce = measure.quiesce
 
@@ -112,7 +113,8 @@ class Machine:
             for clock, replacement in clocks.items():
                 patches.enter_context(mock.patch.object(time, clock.__name__, replacement))
             patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
-            patches.enter_context(mock.patch.object(measure, "quiesce", self._quiesce))
+            for home in (measure, threads):
+                patches.enter_context(mock.patch.object(home, "quiesce", self._quiesce))
             patches.enter_context(mock.patch.dict(function.__globals__, imported))
             yield
 

@@ -308,6 +308,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
         (150, 3, 1.0, 30),
         (16, 16, 0.01, 30),
         (2, 300, 1.0, 1e5),
+        (11_000, 31_000, 1.0, 30),
         (2, 5, 1e7, 30),  # calls of hours
         (2, 6, 1e-4, 30),  # shorter than a microsecond
     ):
