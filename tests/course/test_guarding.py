@@ -397,6 +397,28 @@ def test_the_answers_of_other_exercises_may_be_used(grader: Grader, tmp_path: Pa
             "calls the reference answer",
         ),
         (
+            "bug_hunts.column_walk",
+            "def column_walk(schedule):\n"
+            "    from tvm_practice.course.suspects import HUNTS\n"
+            "    return HUNTS['column_walk'].cause\n",
+            "reads the cause",
+        ),
+        (
+            "bug_hunts.column_walk",
+            "def column_walk(schedule):\n"
+            "    from tvm_practice.course.suspects import HUNTS\n"
+            "    causes = vars(HUNTS['column_walk'])['causes']\n"
+            "    return 'abcd'[[each.why_not for each in causes].index('')]\n",
+            "reads the cause",
+        ),
+        (
+            "bug_hunts.column_walk",
+            "def column_walk(schedule):\n"
+            "    from tvm_practice.course import suspects\n"
+            "    return 'd' if 'lambda' in open(suspects.__file__).read() else 'a'\n",
+            "reads the file with the letters",
+        ),
+        (
             "te_basics.matmul",
             "def matmul(m, n, k):\n"
             "    from tvm_practice.course.products import matmul_tensors\n"

@@ -396,3 +396,69 @@ edited(
     },
     message="started and awaited",
 )
+
+
+# Of a stage, a copy alone is inside the loop, or the stage itself in another buffer.
+edited(
+    "recomputed_stage",
+    "copy_inside",
+    {
+        'schedule.compute_at(schedule.get_sblock("B"), i)': "schedule.compute_at(copy, i)",
+        "    i, _, _ =": '    copy = schedule.cache_write(schedule.get_sblock("B"), 0, "local")\n'
+        "    i, _, _ =",
+    },
+    message="keeps the stage B, computed inside a loop of Y",
+)
+edited(
+    "recomputed_stage",
+    "columns_again_in_a_local_buffer",
+    {
+        "    i, _, _ =": '    schedule.set_scope(schedule.get_sblock("B"), 0, "local")\n'
+        "    _, i, _ ="
+    },
+    message=r"still: each element of B is computed \d+ times",
+)
+right_edited(
+    "recomputed_stage",
+    "in_a_local_buffer",
+    {
+        "    i, _, _ =": '    schedule.set_scope(schedule.get_sblock("B"), 0, "local")\n'
+        "    i, _, _ ="
+    },
+)
+right_edited(
+    "recomputed_stage",
+    "rows_in_fives_in_a_local_buffer",
+    {
+        "    i, _, _ =": '    schedule.set_scope(schedule.get_sblock("B"), 0, "local")\n'
+        "    i, _, _ =",
+        "    schedule.compute_at": "    i, _ = schedule.split(i, [None, 5])\n"
+        "    schedule.compute_at",
+    },
+)
+right_edited(
+    "recomputed_stage",
+    "step_by_step",
+    {
+        "i, _, _ =": "i, j, k =",
+        '    schedule.compute_at(schedule.get_sblock("B"), i)': "    schedule.reorder(i, k, j)\n"
+        '    schedule.compute_at(schedule.get_sblock("B"), k)',
+    },
+)
+
+# Right up to some hundred rows, or steps of the sum.
+edited(
+    "parallel_sum",
+    "many_rows_serial",
+    {
+        "    schedule[C].parallel(i)": "    if int(C.shape[0]) < 500:\n"
+        "        schedule[C].parallel(i)"
+    },
+    message="keeps a parallel loop",
+)
+edited(
+    "parallel_sum",
+    "long_sums_shared",
+    {"parallel(i)": "parallel(i if int(k.dom.extent) <= 1000 else k)"},
+    message="written by two iterations",
+)

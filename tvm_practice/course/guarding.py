@@ -34,6 +34,12 @@ from tvm_practice.course.expect import fail
 _Home = Any
 
 _LOOK = "the exercise asks for a function of your own, which stands on TVM, numpy and Python alone"
+# A hunt's causes, with the right one among them, are looked at: an audit event of `suspects`.
+CAUSES_READ = "tvm_practice.causes_read"
+_SUSPECTS = Path(__file__).resolve().with_name("suspects.py")
+_LOOK_AT_HUNT = (
+    "the loops and the symptom that tvm-practice hunt shows: the letter follows from them"
+)
 # Beside the grader's own modules: what they compare and measure with, and what the verdict is sent
 # with. PyTorch replaces functions of its own when parts of it are imported late.
 _RELIED_ON = (
@@ -283,6 +289,10 @@ class Guard:
             path = _text_of(Path(os.fsdecode(arguments[0])))
             if path == self._home or (self._folder in path.parents and not _importing()):
                 self.note(f"reads the reference answer, {path.name}")
+            elif path == _SUSPECTS and not _importing():
+                self.note("reads the file with the letters of the hunts", _LOOK_AT_HUNT)
+        elif event == CAUSES_READ and self._has_called():
+            self.note("reads the cause in the course's table", _LOOK_AT_HUNT)
         elif event in _FORKS:
             if self._is_mine(skipping=()):
                 self.note("forks the grader's process, of which each copy would grade")
@@ -390,7 +400,8 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
 
 _STOPPED = {*_WRITES, *_FORKS}
 _HEARD = {
-    *_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_FORKS, *_WRITES, *_RUNS_CODE, *_CALLS_C
+    CAUSES_READ, *_OPENS, "object.__getattr__", *_PEEKS, *_STARTS, *_FORKS, *_WRITES, *_RUNS_CODE,
+    *_CALLS_C
 }  # fmt: skip
 
 

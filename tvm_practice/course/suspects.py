@@ -1,6 +1,8 @@
 """The bug hunts: schedules that TVM accepts and that are wrong or slow, and what shows it."""
 
 import inspect
+import math
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from tvm_practice import engines
 from tvm_practice.course import symptoms
 from tvm_practice.course.expect import fresh_rng
 from tvm_practice.course.fences import Fenced
+from tvm_practice.course.guarding import CAUSES_READ
 from tvm_practice.course.lowering import build_module, build_schedule
 from tvm_practice.course.products import matmul_tensors
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
@@ -19,8 +22,10 @@ from tvm_practice.viz.loop_nest import Loop, Node, format_nest, paths
 
 LETTERS = "abcd"
 _RUNS = 5
+_FAR_ITERATIONS = 2**21  # of loops that are counted only where they are others than before
 _MOST_ITERATIONS = 2**16  # that a symptom is counted in, unless a hunt says how many
 _ROUNDING = 1e-4  # of the largest value; another order of additions differs by less
+_TELL_THE_CAUSE = ("causes", "__dict__")
 _LANES = 4  # floats in the shortest vector register, of 128 bits
 
 
@@ -80,6 +85,12 @@ class Hunt:
     lanes_adjacent: bool = False
     most_iterations: int = _MOST_ITERATIONS
 
+    def __getattribute__(self, name: str) -> Any:
+        """Tells of each look at the causes, since an answer has to find its letter itself."""
+        if name in _TELL_THE_CAUSE:
+            sys.audit(CAUSES_READ)
+        return super().__getattribute__(name)
+
     def written_once(self, tensors: Sequence[Any], schedule: Any) -> bool:
         """Whether a schedule writes each element of the stage `once` once."""
         if self.once is None:
@@ -131,6 +142,13 @@ class Hunt:
             if depth > 1:
                 found.append(Sizes(rows, columns, depth + depth * several + 1))
         return found
+
+    def far(self) -> list[Sizes]:
+        """One extent after the other far larger than is counted of every repair."""
+        times = _FAR_ITERATIONS // math.prod(self.example) // 2 * 2 + 1  # odd: 8 times odd stays so
+        rows, columns, depth = self.example
+        found = [Sizes(rows * times, columns, depth), Sizes(rows, columns * times, depth)]
+        return [*found, Sizes(rows, columns, depth * times)] if depth > 1 else found
 
     def run(self, tensors: list[Any], schedule: Any, arrays: Sequence[Any]) -> Any:
         """The output that the schedule computes from numpy arrays."""
@@ -278,9 +296,10 @@ def _parts_in_parallel(nest: list[Node]) -> str | None:
 
 
 def _producer_inside(nest: list[Node]) -> str | None:
-    """B is computed inside a loop of Y."""
-    around = {each.writes: path for path, each in paths(nest)}
-    inside = "B" in around and _share_a_loop(around["B"], around["Y"])
+    """B is computed inside a loop of Y; a copy of it may be there, too."""
+    around = {each.name: path for path, each in paths(nest)}
+    of_y = around.get("Y", around.get("Y_update", ()))
+    inside = "B" in around and _share_a_loop(around["B"], of_y)
     return None if inside else "the stage B, computed inside a loop of Y"
 
 
@@ -636,7 +655,7 @@ HUNTS = {
         2,
         lambda x, w: np.exp(x) @ w,
         _recomputed_stage,
-        symptoms.writes_per_element("B"),
+        symptoms.computed_per_element("B"),
         "each element of B is computed {count} times",
         lambda sizes: 1,
         _producer_inside,

@@ -109,6 +109,27 @@ def writes_per_element(name: str) -> Callable[[Any, Sequence[Any]], int]:
     return writes
 
 
+def computed_per_element(name: str) -> Callable[[Any, Sequence[Any]], int]:
+    """Counts how often the block `name` computes each element of its stage, rounded up.
+
+    Whatever buffer it writes: `cache_write` and `set_scope` give it another one.
+    """
+
+    def computed(schedule: Any, tensors: Sequence[Any]) -> int:
+        [shape] = [each.shape for each in tensors if str(each.op.name) == name]
+        elements = math.prod(int(extent) for extent in shape)
+        runs = 0
+        for loops, each in paths(nest_of(schedule)):
+            if each.name == name and not each.guards:
+                runs += _runs(loops)
+            elif each.name == name:  # some of the iterations are skipped
+                touched = _by_iteration(schedule, tensors, None, registers=True)[0]
+                runs += sum(write and buffer == each.writes for buffer, _, write in touched)
+        return -(-runs // elements)
+
+    return computed
+
+
 def misses_per_thousand(schedule: Any, tensors: Sequence[Any]) -> int:
     """Misses of a first cache of 32 KiB in a thousand accesses, by the model of viz.cache."""
     program = program_of(schedule, tensors)
@@ -125,10 +146,13 @@ def _runs(loops: Sequence[Loop]) -> int:
     return math.prod(int(loop.extent) for loop in loops)
 
 
-def _by_iteration(schedule: Any, tensors: Sequence[Any], kind: str | None) -> Touches:
+def _by_iteration(
+    schedule: Any, tensors: Sequence[Any], kind: str | None, registers: bool = False
+) -> Touches:
     """Touches of memory by the iteration of the loops of `kind` in which they happen.
 
-    Those outside such a loop are left out; without a kind, all of them are in iteration 0.
+    Those outside such a loop are left out; without a kind, all of them are in iteration 0. With
+    `registers`, those of local buffers count, too.
     """
     names = {loop.name for loop in _loops(nest_of(schedule)) if loop.kind == kind}
     program = program_of(schedule, tensors)
@@ -137,7 +161,7 @@ def _by_iteration(schedule: Any, tensors: Sequence[Any], kind: str | None) -> To
 
     def touch(number: int, element: int, write: int) -> None:
         buffer = program.buffers[number]
-        if now and not buffer.in_registers:
+        if now and (registers or not buffer.in_registers):
             found[now[-1]].append((buffer.name, element, bool(write)))
 
     source = textwrap.indent(_marked(program.source, names), "    ")

@@ -1,5 +1,6 @@
 """The bug hunts and how they are graded: the cause, what showed it, what is kept, the values."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from tvm_practice.course.expect import draw_normal, expect, expect_close, fail, 
 from tvm_practice.course.nests import accepted
 from tvm_practice.course.suspects import HUNTS, LETTERS, Hunt, Sizes
 from tvm_practice.engines import CLASSIC, CURRENT
-from tvm_practice.viz.loop_nest import format_nest
+from tvm_practice.viz.loop_nest import format_nest, paths
 
 PHASE = Phase(
     number=0,
@@ -48,16 +49,38 @@ def _shown(hunt: Hunt, function: Function) -> str:
 def _check(name: str, function: Function) -> None:
     """The cause is the right one, and the repaired schedule passes for several sizes."""
     hunt = HUNTS[name]
+    counted = set()
     for sizes in (hunt.example, *hunt.draw()):
-        tensors, schedule = hunt.start(sizes)
-        answer = accepted(function, *hunt.arguments(tensors, schedule))
-        _expect_cause(name, hunt, answer)
+        tensors, schedule = _repaired(name, function, sizes)
+        _expect_kept(hunt, schedule)
         _expect_repaired(hunt, tensors, schedule, sizes)
+        counted.add(_form(schedule))
+    for sizes in hunt.far():
+        large, repair = _repaired(name, function, sizes)
+        _expect_kept(hunt, repair)
+        if _form(repair) not in counted:  # else it has what the smaller ones have
+            _expect_repaired(hunt, large, repair, sizes)
     arrays = draw_normal(
         *(tuple(int(extent) for extent in each.shape) for each in tensors[: hunt.inputs])
     )
     output = hunt.run(tensors, schedule, arrays)
     expect_close(output, hunt.values(*arrays), what="the output", look=hunt.look, atol=1e-3)
+
+
+def _repaired(name: str, function: Function, sizes: Sizes) -> tuple[list[Any], Any]:
+    """The tensors of these sizes, and the schedule that the answer makes of them."""
+    hunt = HUNTS[name]
+    tensors, schedule = hunt.start(sizes)
+    answer = accepted(function, *hunt.arguments(tensors, schedule))
+    _expect_cause(name, hunt, answer)
+    return tensors, schedule
+
+
+def _form(schedule: Any) -> str:
+    """The loops of a schedule without their extents, and where bounds are tested."""
+    nest = symptoms.nest_of(schedule)
+    guarded = [bool(each.guards) for _, each in paths(nest)]
+    return f"{re.sub(r'[0-9]+', '', format_nest(nest))} {guarded}"
 
 
 def _expect_cause(name: str, hunt: Hunt, answer: object) -> None:
@@ -76,7 +99,8 @@ def _expect_cause(name: str, hunt: Hunt, answer: object) -> None:
         )
 
 
-def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes) -> None:
+def _expect_kept(hunt: Hunt, schedule: Any) -> None:
+    """The repair serves the purpose of the wrong schedule."""
     nest = symptoms.nest_of(schedule)
     missing = hunt.keeps(nest)
     expect(
@@ -85,6 +109,11 @@ def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes
         seen=show_nest(nest),
         look="what the schedule was for; repair it, do not remove it",
     )
+
+
+def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes) -> None:
+    """What showed the bug is gone."""
+    nest = symptoms.nest_of(schedule)
     count, limit = hunt.symptom(schedule, tensors), hunt.limit(sizes)
     expect(
         count <= limit,
