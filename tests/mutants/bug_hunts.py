@@ -462,3 +462,12 @@ edited(
     {"parallel(i)": "parallel(i if int(k.dom.extent) <= 1000 else k)"},
     message="written by two iterations",
 )
+edited(
+    "column_walk",
+    "stores_the_output_by_columns",
+    {
+        "    i, j =": '    schedule.transform_layout("Y", ("write", 0), lambda i, j: (j, i))\n'
+        "    i, j ="
+    },
+    message="as the caller passes it",
+)

@@ -3851,3 +3851,33 @@ edited(
     },
     message="the model and the example are only read",
 )
+
+
+edited(
+    "import_relax",
+    "inputs_of_float32",
+    {"    return from": "    example = tuple(each.float() for each in example)\n    return from"},
+    message="the example that is exported, as it is given",
+)
+
+
+@mutant("import_relax", message="changed: .*norm.weight")
+def folds_the_models_own_normalization(model, example, *, converters=None):
+    import itertools
+
+    import torch
+    from torch.nn.utils.fusion import fuse_conv_bn_eval
+    from tvm.relax.frontend.torch import from_exported_program
+
+    for _, module in list(model.named_modules()):
+        parts = list(module.named_children())
+        for (first, conv), (second, norm) in itertools.pairwise(parts):
+            if isinstance(conv, torch.nn.Conv2d) and isinstance(norm, torch.nn.BatchNorm2d):
+                setattr(module, first, fuse_conv_bn_eval(conv, norm))
+                setattr(module, second, torch.nn.Identity())
+    return from_exported_program(
+        torch.export.export(model, example),
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=True,
+        custom_convert_map=converters,
+    )

@@ -546,7 +546,9 @@ def expect_only_read(
 
     after = state(model, example)
     torch.set_grad_enabled(bool(before["whether PyTorch records gradients"]))
-    changed = [name for name in before if not identical(before[name], after[name])]
+    changed = [
+        name for name in before if name not in after or not identical(before[name], after[name])
+    ]
     expect(
         not changed,
         expected="the model and the example are only read, and the model stays in eval mode",

@@ -73,7 +73,23 @@ def _repaired(name: str, function: Function, sizes: Sizes) -> tuple[list[Any], A
     tensors, schedule = hunt.start(sizes)
     answer = accepted(function, *hunt.arguments(tensors, schedule))
     _expect_cause(name, hunt, answer)
+    if hunt.engine == CURRENT:
+        _expect_parameters(hunt, tensors, schedule)
     return tensors, schedule
+
+
+def _expect_parameters(hunt: Hunt, tensors: list[Any], schedule: Any) -> None:
+    """The function takes its inputs and its output as before: a repair moves loops."""
+    given = [*tensors[: hunt.inputs], tensors[-1]]
+    for tensor, parameter in zip(given, schedule.mod["main"].params, strict=True):
+        wanted, seen = (tuple(map(int, each.shape)) for each in (tensor, parameter))
+        expect(
+            seen == wanted,
+            expected=f"{tensor.op.name} of shape {wanted}, as the caller passes it",
+            seen=f"shape {seen}",
+            look=f"schedule.transform_layout: {tensor.op.name} belongs to the caller, who stores "
+            "it as before",
+        )
 
 
 def _form(schedule: Any) -> str:

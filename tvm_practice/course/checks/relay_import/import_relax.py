@@ -1,6 +1,6 @@
 """A PyTorch model exported and converted to Relax."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ def check_import_relax(import_relax: Callable[..., Any]) -> None:
         seen=f"it takes {', '.join(shown.inputs)}",
         look="keep_params_as_input",
     )
+    _expect_inputs_as_given(mod, example)
     expect_operators(shown, ("conv2d", "batch_norm", "relu", "matmul"))
     _expect_graph(mod, one_tensor=True)
     expect_as_pytorch(
@@ -274,10 +275,26 @@ def _expect_not_run(import_relax: Callable[..., Any]) -> None:
     expect_only_read(before, counting, example)
 
 
+def _expect_inputs_as_given(mod: Any, example: Sequence[Any]) -> None:
+    import tvm
+
+    named = zip(graph(mod).inputs, mod["main"].params, example, strict=True)
+    for name, parameter, tensor in named:
+        shape = tuple(
+            int(each) if isinstance(each, tvm.tirx.IntImm) else str(each)
+            for each in parameter.ty.shape.values
+        )
+        expect_as_given(
+            name,
+            (shape, str(parameter.ty.dtype)),
+            tensor,
+            look="the example that is exported, as it is given",
+        )
+
+
 def _expect_kinds(import_relax: Callable[..., Any]) -> None:
     """Inputs of each type, their extents as in the example; constants as exact as PyTorch's."""
     import torch
-    import tvm
 
     for model, example in [*draw_kinds(), draw_sum(1)]:
         before = state(model, example)
@@ -291,18 +308,7 @@ def _expect_kinds(import_relax: Callable[..., Any]) -> None:
             look="keep_params_as_input=False, whatever the model is",
         )
         _expect_graph(mod, one_tensor=torch.is_tensor(model(*example)))
-        named = zip(graph(mod).inputs, mod["main"].params, example, strict=True)
-        for name, parameter, tensor in named:
-            shape = tuple(
-                int(each) if isinstance(each, tvm.tirx.IntImm) else str(each)
-                for each in parameter.ty.shape.values
-            )
-            expect_as_given(
-                name,
-                (shape, str(parameter.ty.dtype)),
-                tensor,
-                look="the example that is exported, as it is given",
-            )
+        _expect_inputs_as_given(mod, example)
         expect_as_pytorch(
             run_imported_relax(mod, example),
             by_pytorch(model, example),
