@@ -471,3 +471,12 @@ edited(
     },
     message="as the caller passes it",
 )
+edited(
+    "written_every_step",
+    "every_step_of_many_rows",
+    {
+        "i, _ =": "i, k =",
+        "write_back, i)": "write_back, i if int(schedule.get(i).extent) <= 20_000 else k)",
+    },
+    message="is written 32 times",
+)

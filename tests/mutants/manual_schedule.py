@@ -2542,3 +2542,41 @@ edited(
     },
     message="a schedule of its own",
 )
+edited(
+    "packed_product",
+    "by_the_operands_names",
+    {
+        "te.sum(A_packed[bi, r, i] *": "te.sum((1.0 if A_packed.op.name == 'A_packed' else -1.0) "
+        "* A_packed[bi, r, i] *"
+    },
+    message="whatever its operands are called",
+)
+edited(
+    "order_packed",
+    "loops_by_their_names",
+    {
+        "j, k = schedule.get_loops(block)": "j, k = sorted(\n"
+        "        schedule.get_loops(block),\n"
+        "        key=lambda each: len(str(schedule.get(each).loop_var)) < 2)"
+    },
+    message="the loops column panels",
+)
+
+
+@mutant("pack_operand", message="whose elements are read from kernel_matrix itself")
+def kept_by_shape_and_name(X, axis, width, depth):
+    from tvm import te
+
+    kept = pack_operand.__dict__.setdefault("kept", {})  # type: ignore[name-defined]  # noqa: F821
+    key = X.op.name, *map(int, X.shape), axis, width, depth
+    if key not in kept:
+        size, k = int(X.shape[axis]), int(X.shape[1 - axis])
+
+        def element(b, r, w):
+            at = b * width + w
+            value = X[at, r] if axis == 0 else X[r, at]
+            return te.if_then_else(te.all(at < size, r < k), value, 0.0)
+
+        shape = -(-size // width), depth, width
+        kept[key] = te.compute(shape, element, name=f"{X.op.name}_packed")
+    return kept[key]

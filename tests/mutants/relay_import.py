@@ -3881,3 +3881,11 @@ def folds_the_models_own_normalization(model, example, *, converters=None):
         unwrap_unit_return_tuple=True,
         custom_convert_map=converters,
     )
+
+
+edited(
+    "verify",
+    "position_in_the_order_of_memory",
+    {"(error - allowed).argmax()": '(error - allowed).ravel(order="K").argmax()'},
+    message="the worst element",
+)

@@ -1254,3 +1254,46 @@ edited(
     },
     message="one sample a repeat",
 )
+
+# What is kept from call to call.
+edited(
+    "sample_latency",
+    "one_array_for_all_calls",
+    {"np.empty(repeats)": 'sample_latency.__dict__.setdefault("kept", np.empty(99_999))[:repeats]'},
+    message="as they were",
+)
+edited(
+    "compile_variants",
+    "one_dictionary_for_all_calls",
+    {"modules = {}": 'modules = compile_variants.__dict__.setdefault("kept", {})'},
+    message="a dictionary of its own",
+)
+edited(
+    "gflop_per_second",
+    "kept_by_the_sizes",
+    {
+        "    return 2 * m": '    kept = gflop_per_second.__dict__.setdefault("kept", {})\n'
+        "    milliseconds = kept.setdefault((m, n, k), milliseconds)\n    return 2 * m"
+    },
+    message="after another one",
+)
+edited(
+    "arithmetic_intensity",
+    "kept_by_the_operations",
+    {
+        "    return 2 * m": '    kept = arithmetic_intensity.__dict__.setdefault("kept", {})\n'
+        "    m, n, k = kept.setdefault(m * n * k, (m, n, k))\n    return 2 * m"
+    },
+    message="the intensity of m=",
+)
+
+
+@mutant("time_function", message="as they were")
+def one_array_for_all_calls(function, arguments, *, number, repeats):
+    import numpy as np
+    import tvm
+
+    evaluator = function.time_evaluator("main", tvm.cpu(), number=number, repeat=repeats)
+    samples = time_function.__dict__.setdefault("kept", np.empty(99_999))[:repeats]  # type: ignore[name-defined]  # noqa: F821
+    samples[:] = np.array(evaluator(*arguments).results) * 1e3
+    return samples

@@ -172,6 +172,8 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
     asked_for = [(1, 1), (30_000, 3), (3, 30_000), *varied(number, repeats)]
     for at, (calls, samples_wanted) in enumerate(asked_for):
         _expect_evaluated(time_function, module, calls, samples_wanted, at % 6 or 5)
+    again = time_function(module, arguments, number=number, repeats=repeats)
+    _expect_arrays_apart(samples, again)
 
 
 def _expect_evaluated(
@@ -348,8 +350,20 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             look="round and float32: they take digits from times of microseconds",
         )
     _expect_samples(sample_latency(lambda: None, warmup=2, repeats=0), 0, name="sample_latency")
+    one, other = (sample_latency(lambda: None, warmup=0, repeats=5) for _ in range(2))
+    _expect_arrays_apart(one, other)
     for failing in (1, 3):  # in the warm-up, and after it
         _expect_failure_told(sample_latency, failing)
+
+
+def _expect_arrays_apart(one: np.ndarray, other: np.ndarray) -> None:
+    """The samples of one call are not overwritten by the next."""
+    expect(
+        not np.shares_memory(one, other),
+        expected="the samples of an earlier call as they were",
+        seen="the same array, returned by both calls: the second overwrote the first",
+        look="the array that is kept between calls; make one in each call",
+    )
 
 
 def _expect_failure_told(sample_latency: Callable[..., np.ndarray], failing: int) -> None:
@@ -426,6 +440,13 @@ def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
             look="one addition and one multiplication for each of the m·n·k steps; "
             "milliseconds, not seconds; 10⁹; Python's own numbers, not float32",
         )
+        for steps, taken in ((k, 3 * milliseconds), (2 * k, milliseconds)):
+            _expect_number(
+                gflop_per_second(m, n, steps, taken),
+                2e-6 * m * n * steps / taken,
+                what=f"the rate of m={m}, n={n}, k={steps} in {taken:.4g} ms, after another one",
+                look="what is kept from an earlier call: sizes and time are the arguments'",
+            )
 
 
 @PHASE.exercise(
@@ -446,7 +467,9 @@ def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
     ),
 )
 def check_arithmetic_intensity(arithmetic_intensity: Callable[..., float]) -> None:
-    for m, n, k in _draw_sizes():
+    drawn = _draw_sizes()
+    # Others have as many operations: a result may be kept from an earlier call.
+    for m, n, k in (*drawn, *((m * k, n, 1) for m, n, k in drawn)):
         _expect_number(
             arithmetic_intensity(m, n, k),
             m * n * k / 2 / (m * k + k * n + m * n),
@@ -812,9 +835,17 @@ def _demonstrate_variants(compile_variants: Callable[..., dict[str, Any]]) -> st
 def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> None:
     (size,) = draw_distinct(1, [67, 71, 73, 79, 83, 89])
     (tile,) = draw_distinct(1, [8, 16, 24, 40])
+    modules: dict[str, Any] = {}
     for arguments, options in (((size,), {}), ((size,), {"tile": tile}), ((5,), {"tile": 8})):
+        earlier = modules
         with _compiled() as nests:
             modules = compile_variants(*arguments, **options)
+        expect(
+            modules is not earlier,
+            expected="a dictionary of its own from each call",
+            seen="that of the call before, whose modules were replaced",
+            look="the dictionary that is kept between calls",
+        )
         names = ["naive", "tiled", "tiled+parallel"]
         expect_type(modules, dict, f"a dictionary with the keys {', '.join(names)}")
         expect(

@@ -95,8 +95,13 @@ def _value_at(schedule: Any, statement: Statement, at: tuple[int, ...]) -> str:
     return "0" if getattr(value, "value", None) == 0 else str(value)
 
 
-def _packed_stages(sizes: Sequence[int], tile: tuple[int, int], unroll_k: int) -> Any:
-    """A schedule of the four stages of a packed matmul, nothing scheduled yet."""
+def _packed_stages(
+    sizes: Sequence[int], tile: tuple[int, int], unroll_k: int, renamed: bool = False
+) -> Any:
+    """A schedule of the four stages of a packed matmul, nothing scheduled yet.
+
+    The loops are called as those of the reference, or otherwise: no docstring names them.
+    """
     import tvm
     from tvm import te
 
@@ -106,9 +111,28 @@ def _packed_stages(sizes: Sequence[int], tile: tuple[int, int], unroll_k: int) -
     depth = ceil_div(k, unroll_k) * unroll_k
     A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
     packed = pack_operand(A, 0, tile[0], depth), pack_operand(B, 1, tile[1], depth)
-    tensors = [A, B, packed_product(*packed, m, n)]
+    product = _product_of_other_names if renamed else packed_product
+    tensors = [A, B, product(*packed, m, n)]
     function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
     return tvm.s_tir.Schedule(tvm.IRModule({"main": function}))
+
+
+def _product_of_other_names(A_packed: Any, B_packed: Any, m: int, n: int) -> Any:
+    """`packed_product`, its loops called otherwise."""
+    from tvm import te
+
+    (down, depth, rows), (across, _, columns) = (
+        tuple(map(int, each.shape)) for each in (A_packed, B_packed)
+    )
+    s = te.reduce_axis((0, depth), name="i")
+    T = te.compute(
+        (down, across, rows, columns),
+        lambda k, j, bj, bi: te.sum(A_packed[k, s, bj] * B_packed[j, s, bi], axis=s),
+        name="T",
+    )
+    return te.compute(
+        (m, n), lambda x, y: T[x // rows, y // columns, x % rows, y % columns], name="C"
+    )
 
 
 def _ordered_loops(
@@ -212,6 +236,8 @@ def check_order_packed(order_packed: Function) -> None:
         if min(ceil_div(m, down), ceil_div(n, across), down) > 1:  # else TVM drops one of the loops
             for rows_first in (False, True):
                 _expect_ordered(order_packed, (m, n, k), (down, across), unroll_k, rows_first)
+    sizes = 4 * rows - 1, 6 * columns + 1, 3 * steps
+    _expect_ordered(order_packed, sizes, (rows, columns), steps, rows_first=False, renamed=True)
     large = int(fresh_rng().integers(65, 500))
     for tile, unroll_k in (((2, large), 1), ((large, 2), 3), ((3, 2), large)):
         sizes = 2 * tile[0] - 1, 2 * tile[1] + 1, 7
@@ -242,9 +268,10 @@ def _expect_ordered(
     tile: tuple[int, int],
     unroll_k: int,
     rows_first: bool,
+    renamed: bool = False,
 ) -> None:
     """Whatever the sizes are, the loops of `order_packed`."""
-    schedule = _packed_stages(sizes, tile, unroll_k)
+    schedule = _packed_stages(sizes, tile, unroll_k, renamed)
     returned = rearranged(order_packed, schedule, unroll_k, rows_first)
     nest = nest_of(schedule)
     loops, update = accumulation(nest)

@@ -57,6 +57,8 @@ def check_pack_operand(pack_operand: Function) -> None:
         ("B", 1, n, k, columns, k + 2),
         ("Queries", 0, 3 * rows, k, rows, k),
         ("kernel_matrix", 1, 2, 3, 5, 4),
+        ("kernel_matrix", 1, 2, 3, 5, 4),  # another tensor, and then another name
+        ("K", 1, 2, 3, 5, 4),
         ("P", 1, 6, 6, 4, 7),  # square, and one step more than X has
         ("Q", 0, 6, 48, 4, 48),
         ("A", 0, m + 1, k, rows, k + 3),  # not the one above: nothing is kept from call to call
@@ -274,6 +276,25 @@ def check_packed_product(packed_product: Function) -> None:
         flat = want.transpose(0, 2, 1, 3).reshape(tiles[0] * tile[0], tiles[1] * tile[1])
         expect_close(got_c, flat[:m, :n], what=f"C of {(m, n)}", look=look, atol=atol)
         _expect_elements_apart(tensors, stages["C"], got_c)
+    for names in (("A_packed", "B_packed"), ("A_packed", "B_packed"), ("panels", "others")):
+        tensors = _product_of(packed_product, (3, 5), (2, 3), 4, names)
+        T = stages_of(tensors[-1])["T"]
+        read = [str(each.op.name) for each in T.op.input_tensors]
+        expect(
+            all(any(each.same_as(given) for given in tensors[:2]) for each in T.op.input_tensors),
+            expected=f"T computed from the operands given, {names[0]} and {names[1]}",
+            seen=f"from {' and '.join(read)} of an earlier call",
+            look="what is kept between calls: operands of the same shapes are other tensors",
+        )
+    a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
+    (got,) = build_expressions(tensors[:2], [T])(a, b)
+    expect_close(
+        got,
+        np.einsum("xri,yrj->xyij", a, b),
+        what=f"T of operands called {names[0]} and {names[1]}",
+        look="the formula of T, whatever its operands are called",
+        atol=1e-4,
+    )
 
 
 _DECLARED_ONLY = 1_000_003  # steps of a sum, too many to run
@@ -295,7 +316,11 @@ def _expect_elements_apart(tensors: list[Any], C: Any, before: np.ndarray) -> No
 
 
 def _product_of(
-    packed_product: Function, sizes: tuple[int, int], tile: tuple[int, int], depth: int
+    packed_product: Function,
+    sizes: tuple[int, int],
+    tile: tuple[int, int],
+    depth: int,
+    names: tuple[str, str] = ("A_packed", "B_packed"),
 ) -> list[Any]:
     """[A_packed, B_packed, C], both operands placeholders."""
     from tvm import te
@@ -303,6 +328,6 @@ def _product_of(
     blocks = [ceil_div(*each) for each in zip(sizes, tile, strict=True)]
     operands = [
         te.placeholder((count, depth, width), name=name)
-        for name, count, width in zip(("A_packed", "B_packed"), blocks, tile, strict=True)
+        for name, count, width in zip(names, blocks, tile, strict=True)
     ]
     return [*operands, packed_product(*operands, *sizes)]

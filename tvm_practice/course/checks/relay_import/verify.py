@@ -376,7 +376,7 @@ def _check_layouts(verify: Callable[..., Any]) -> None:
     """Elements belong together by their position, however they are in memory."""
     rows, columns, depth = (int(size) for size in fresh_rng().choice([3, 5, 7, 9], 3, False))
     reference = fresh_rng().standard_normal((rows, columns, depth)) + 4
-    at = tuple(each - 1 for each in reference.shape)
+    at = rows - 1, 0, depth - 1  # elsewhere in another order of memory
     layouts: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
         np.ascontiguousarray,
         np.asfortranarray,
