@@ -1,6 +1,6 @@
 """Wrong solutions of lab 2."""
 
-from tests.mutants import edited, mutant, right_edited
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("export_model", message="the weights are not in the library")
@@ -1082,5 +1082,55 @@ right_edited(
         "  for (std::thread& worker : workers) worker.join();": (
             "  if (!inputs.empty()) work();\n  for (std::thread& worker : workers) worker.join();"
         ),
+    },
+)
+
+
+# Names that the grader's programs once had for themselves.
+
+
+@right("wrap_buffer")
+def names_of_its_own():
+    return r"""
+namespace {
+struct Owner { void (*release)(void*); void* pointer; int64_t* extents; };
+long living = 0;
+void Release(DLManagedTensor* managed) {
+  auto* owner = static_cast<Owner*>(managed->manager_ctx);
+  owner->release(owner->pointer);
+  delete[] owner->extents;
+  delete owner;
+  delete managed;
+  --living;
+}
+}  // namespace
+
+DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
+                             void (*release)(void*), void* owner) {
+  if (reinterpret_cast<uintptr_t>(data) & 63) throw std::invalid_argument("not aligned");
+  ++living;
+  auto* extents = new int64_t[shape.size() + 1];
+  for (size_t i = 0; i < shape.size(); ++i) extents[i] = shape[i];
+  auto* managed = new DLManagedTensor;
+  const auto rank = static_cast<int32_t>(shape.size());
+  managed->dl_tensor = DLTensor{data, {kDLCPU, 0}, rank, {kDLFloat, 32, 1}, extents, nullptr, 0};
+  managed->manager_ctx = new Owner{release, owner, extents};
+  managed->deleter = Release;
+  return managed;
+}
+"""
+
+
+right_edited(
+    "call_on_threads",
+    "names_of_its_own_for_threads",
+    {
+        'return r"""\ntemplate <typename Model, typename Input>\n': 'return r"""\nnamespace {\n'
+        "struct Bad { std::exception_ptr first; };\n"
+        "std::atomic<int> running{0};\n"
+        "}  // namespace\n\n"
+        "template <typename Model, typename Input>\n",
+        "std::exception_ptr failure;": "Bad bad;\n  std::exception_ptr& failure = bad.first;",
+        "      auto mine": "      ++running;\n      auto mine",
     },
 )
