@@ -2025,3 +2025,46 @@ edited(
     },
     message="a module with the functions",
 )
+
+edited(
+    "apply_autotvm",
+    "sizes_in_any_order",
+    {
+        "        config = autotvm.apply_history_best(log).query(task.target, task.workload)\n"
+        "        if config.is_fallback:\n": (
+            "        found = []\n"
+            "        for given, result in autotvm.record.load_from_file(log):\n"
+            "            of = given.task\n"
+            "            alike = of.name == task.name and sorted(of.args) == sorted(task.args)\n"
+            "            if alike and not result.error_no:\n"
+            "                mean = sum(map(float, result.costs)) / len(result.costs)\n"
+            "                found.append((mean, len(found), given.config))\n"
+            "        config = min(found)[2] if found else None\n"
+            "        if config is None:\n"
+        )
+    },
+    message="none of the log's records",
+)
+
+edited(
+    "apply_ansor",
+    "sizes_in_any_order",
+    {
+        "    schedule, tensors = task.apply_best(log)\n": (
+            "    import json\n"
+            "    from tvm import auto_scheduler\n"
+            "    found = []\n"
+            "    name, *sizes = json.loads(task.workload_key)\n"
+            "    for given, result in auto_scheduler.load_records(log):\n"
+            "        other, *numbers = json.loads(given.task.workload_key)\n"
+            "        alike = other == name and sorted(numbers) == sorted(sizes)\n"
+            "        if alike and not result.error_no:\n"
+            "            mean = sum(map(float, result.costs)) / len(result.costs)\n"
+            "            found.append((mean, len(found), given.state))\n"
+            "    if not found:\n"
+            '        raise RuntimeError("no record")\n'
+            "    schedule, tensors = task.compute_dag.apply_steps_from_state(min(found)[2])\n"
+        )
+    },
+    message="none of the log's records|fastest valid record",
+)

@@ -134,6 +134,8 @@ def autotvm_log(task: Any, log: Path, costs: list[float], *, seed: int | None = 
         autotvm_task((m, n, k + 1)),
         autotvm_task((m, n, k), name="graded.another_template"),
     ]
+    if not m == n == k:  # the same numbers in another order
+        others.append(autotvm_task((n, k, m)))
     results = [(task, index, runs, 0) for index, runs in zip(picked, _runs(costs), strict=True)]
     middle = len(results) // 2
     wrong = (task, failed, (1e-5,), 4)
@@ -165,6 +167,8 @@ def ansor_log(task: Any, log: Path, costs: list[float]) -> Records:
     failed = states[len(costs)]
     m, n, k = json.loads(task.workload_key)[1:]
     others = [ansor_task((m + 1, n, k)), ansor_task((m, n, k), name="graded.another_matmul")]
+    if not m == n == k:  # the same numbers in another order
+        others.append(ansor_task((n, k, m)))
     results = [(task, state, runs, 0) for state, runs in zip(states, _runs(costs), strict=False)]
     middle = len(results) // 2
     wrong = (task, failed, (1e-5,), 4)
