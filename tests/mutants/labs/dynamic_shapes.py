@@ -1531,3 +1531,29 @@ edited(
     },
     message="error 256 of int64",
 )
+
+edited(
+    "import_dynamic",
+    "repeats_every_extent_of_one",
+    {"for axis in named:": "for axis in range(tensors[index].dim()):"},
+    message="along those axes alone",
+)
+
+edited(
+    "plan_memory",
+    "bounds_above_one",
+    {"dict(bounds))": "{name: most for name, most in bounds.items() if most > 1})"},
+    message="all of `bounds`",
+)
+
+for _name, _shapes, _message in (
+    ("first_extents_compared", ("got.shape[0]", "want.shape[0]"), "one column in place of all"),
+    ("last_extents_compared", ("got.shape[-1]", "want.shape[-1]"), "one row in place of all"),
+    ("last_two_extents_compared", ("got.shape[-2:]", "want.shape[-2:]"), "a dimension more"),
+):
+    edited(
+        "verify_over_range",
+        _name,
+        {"got.shape != want.shape": " != ".join(_shapes)},
+        message=_message,
+    )

@@ -165,7 +165,7 @@ def _expect_all_bounds(plan_memory: Function) -> None:
 
     from solutions.relay_import import optimize_relax
 
-    bounds = {name: at + 2 for at, name in enumerate("pqrst")} | {"r": 3_000_017}
+    bounds = {name: at + 1 for at, name in enumerate("pqrst")} | {"r": 3_000_017}
     x = relax.Var("x", relax.TensorType([tirx.Var(each, "int64") for each in bounds], "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):

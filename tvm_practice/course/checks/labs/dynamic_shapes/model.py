@@ -313,14 +313,15 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
     last = {3: names[0], 4: names[1]}
     with quiet_frontends():
         mod = import_dynamic(
-            _added(), (torch.ones(2, 3, 2, 3, 1), torch.ones(3)), (last, {0: names[2]}), bounds
+            _added(), (torch.ones(2, 1, 1, 3, 1), torch.ones(3)), (last, {0: names[2]}), bounds
         )
     found = [[constant(each) for each in extents_of(of.ty)] for of in mod["main"].params]
     expect(
-        found == [[2, 3, 2, None, None], [None]],
-        expected="main takes a tensor (2, 3, 2, n, m), whose fourth and fifth axes may vary",
+        found == [[2, 1, 1, None, None], [None]],
+        expected="main takes a tensor (2, 1, 1, n, m), whose fourth and fifth axes may vary",
         seen=", ".join(as_tuple(extents_of(of.ty)) for of in mod["main"].params),
-        look="dynamic_shapes: all of the axes that are named, of a tensor of any rank",
+        look="dynamic_shapes: all of the axes that are named, of a tensor of any rank; the loop "
+        "that repeats tensors: along those axes alone, since an extent of 1 may be meant",
     )
     # Two tensors whose axes have the same three names, in another order.
     turned = [*names[1:], names[0]]

@@ -493,13 +493,20 @@ _OFF = 0.37
 _ONE_FOR_ALL = "one element in place of all"
 _TURNED = "a column in place of a row, for a first extent of 1"
 _TOO_FEW = "a row too few"
+_ONE_COLUMN = "one column in place of all"
+_ONE_ROW = "one row in place of all"
+_DEEPER = "a dimension more"
+# NumPy would broadcast these, and all elements are equal where they are tried.
+_BROADCAST = (_ONE_FOR_ALL, _TURNED, _ONE_COLUMN, _ONE_ROW, _DEEPER)
 _CORRUPTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "wrong for a first extent of 1": lambda x: np.sqrt(x) + _OFF * (x.shape[0] == 1),
     "wrong for large extents": lambda x: np.sqrt(x) - _OFF * (x.shape[1] >= 30),
     "NaN in one element, for a first extent of 1": _nan_somewhere,
-    # NumPy would broadcast the next two, and all elements are equal where they are tried.
     _ONE_FOR_ALL: lambda x: np.sqrt(x)[:1, :1],
     _TURNED: _upright,
+    _ONE_COLUMN: lambda x: np.sqrt(x)[:, :1],
+    _ONE_ROW: lambda x: np.sqrt(x)[:1],
+    _DEEPER: lambda x: np.sqrt(x)[None],
     _TOO_FEW: lambda x: np.sqrt(x)[: max(1, x.shape[0] - 1)],
 }
 
@@ -540,7 +547,7 @@ def _expect_refused(
         given.append(out.shape)
         return out
 
-    draw = _constant if what in (_ONE_FOR_ALL, _TURNED) else _positive
+    draw = _constant if what in _BROADCAST else _positive
     try:
         verify_over_range(run, np.sqrt, draw, bounds)
     except ValueError as error:
@@ -563,7 +570,7 @@ def _expect_refused(
 
 def _expect_said(what: str, text: str, given: Sequence[tuple[int, ...]]) -> None:
     """The error says both output shapes where they differ, else the error, unless it is NaN."""
-    if what in (_ONE_FOR_ALL, _TURNED, _TOO_FEW):
+    if what in (*_BROADCAST, _TOO_FEW):
         expect(
             any(_names_shape(text, shape) for shape in given),
             expected="the ValueError names the two output shapes",
