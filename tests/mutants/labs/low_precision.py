@@ -1583,3 +1583,14 @@ edited(
     },
     message="bits",
 )
+
+edited(
+    "dequantize",
+    "axis_of_scales_alone",
+    {
+        "    moved = np.moveaxis(q, axis, -1)": "    if np.ndim(scale) == 0:\n"
+        "        axis = -1\n"
+        "    moved = np.moveaxis(q, axis, -1)"
+    },
+    message="zero point per row",
+)

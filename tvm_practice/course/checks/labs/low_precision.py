@@ -512,6 +512,16 @@ def check_dequantize(dequantize: Function) -> None:
         ("per column", signed, {"scale": scales, "zero_point": np.arange(-2, 3)}),
         ("per index of the last axis", unsigned, {"scale": scales[:3], "zero_point": zeros[:3]}),
         ("per index of axis 0", unsigned[:5], {"scale": scales, "zero_point": zeros, "axis": 0}),
+        (
+            "of one scale and a zero point per row",
+            signed,
+            {
+                "scale": 0.5,
+                "zero_point": zeros,
+                "axis": 0,
+            },
+        ),
+        ("of one scale", unsigned, {"scale": 0.125, "zero_point": zeros, "axis": 1}),
     ]
     for q, axis, count in _of_all_ranks(lambda shape: rng.integers(-128, 128, shape)):
         along = {
