@@ -176,7 +176,7 @@ def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
         C: a te.Tensor (rows, columns), int32: the integer product.
         bias: a te.Tensor (columns,), int32: as `fold_zero_point` gives it.
         multiplier: a te.Tensor (columns,), float32: scale of the products over that of the result.
-            (C + bias[j]) * multiplier[j] fits in 32 bits.
+            (C + bias[j]) * multiplier[j] + zero_point fits in 32 bits.
         zero_point: of the result, 0 to 255.
 
     Returns:
