@@ -1557,3 +1557,33 @@ for _name, _shapes, _message in (
         {"got.shape != want.shape": " != ".join(_shapes)},
         message=_message,
     )
+
+
+@mutant("symbolic_matmul", message="(?s)a sum over.*no loops")
+def by_a_library(k, m):
+    import numpy as np
+    import tvm_ffi
+    from tvm import relax, te, tirx
+
+    from tvm_practice.labs.blas_backend import view
+
+    def multiply(a, b, c):
+        np.matmul(view(a), view(b), out=view(c))
+
+    tvm_ffi.register_global_func("practice.matmul", multiply, override=True)
+
+    def product(A, B):
+        return te.extern(
+            (A.shape[0], m),
+            [A, B],
+            lambda ins, outs: tirx.call_packed("practice.matmul", *ins, *outs),
+            name="C",
+        )
+
+    n = tirx.Var("n", "int64")
+    a = relax.Var("A", relax.TensorType((n, k), "float32"))
+    b = relax.Var("B", relax.TensorType((k, m), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [a, b]):
+        builder.emit_func_output(builder.emit_te(product, a, b))
+    return builder.get()
