@@ -1587,3 +1587,26 @@ def by_a_library(k, m):
     with builder.function("main", [a, b]):
         builder.emit_func_output(builder.emit_te(product, a, b))
     return builder.get()
+
+
+edited(
+    "verify_over_range",
+    "other_shapes_every_second",
+    {
+        "    shapes = set(": "    import time\n\n"
+        "    generator = random.Random(int(time.time()))\n"
+        "    shapes = set(",
+        "random.randint(1, bound)": "generator.randint(1, bound)",
+    },
+    message="at calls right after each other|the same shapes twice",
+)
+
+edited(
+    "verify_over_range",
+    "a_generator_with_a_seed",
+    {
+        "    shapes = set(": "    generator = random.Random(7)\n    shapes = set(",
+        "random.randint(1, bound)": "generator.randint(1, bound)",
+    },
+    message="at calls right after each other|the same shapes twice",
+)

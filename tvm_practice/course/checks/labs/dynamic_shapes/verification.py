@@ -61,6 +61,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
         seen="the same shapes twice",
         look="random.randint without a seed",
     )
+    _expect_anew_at_once(verify_over_range, bounds)
     _expect_drawn(verify_over_range)
     _expect_primes(verify_over_range)
     # Other numbers of symbols, and the smallest bound.
@@ -90,6 +91,28 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_nan_refused(verify_over_range, bounds)
     _expect_both_shapes(verify_over_range, bounds)
     _expect_no_failure_hidden(verify_over_range, bounds)
+
+
+def _expect_anew_at_once(verify_over_range: Function, bounds: tuple[int, int]) -> None:
+    """Calls that follow each other in less than a millisecond draw other shapes, too."""
+    drawn: list[list[tuple[int, ...]]] = []
+
+    def draw(*shape: int) -> tuple[np.ndarray]:
+        drawn[-1].append(shape)
+        return (np.ones(1),)
+
+    for _ in range(5):
+        drawn.append([])
+        verify_over_range(lambda x: x, lambda x: x, draw, bounds)
+    corners = set(itertools.product(*((1, bound) for bound in bounds)))
+    again = [set(each) & set(other) - corners for each, other in itertools.pairwise(drawn)]
+    most = max(again, key=len)
+    expect(
+        len(most) < 5,  # of eight, one may be drawn twice by chance
+        expected="other random shapes at each call, and at calls right after each other",
+        seen=f"{len(most)} of the shapes twice, such as {sorted(most)[:4]}",
+        look="random.randint without a seed: the clock is one, and may stand still between calls",
+    )
 
 
 def _expect_handed_on(verify_over_range: Function) -> None:
