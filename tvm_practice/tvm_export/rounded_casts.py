@@ -2,7 +2,8 @@
 
 It computes bfloat16 in float32 and rounds what is stored. A number that goes through bfloat16 in
 one fused loop, without memory of 16 bits, stays as it was, and in the value of a `Let` LLVM fails
-at the cast. Here it is rounded by its bits.
+at the cast. Here it is rounded by its bits, unless it is made of others in bfloat16, of which TVM
+makes float32 outside a `Let` alone.
 
     module = with_casts_by_bits(module)  # scheduled
 """
@@ -38,6 +39,8 @@ def _by_bits(cast: Any) -> Any:
     inner = cast.value
     if not isinstance(inner, tirx.Cast) or str(inner.ty) != "bfloat16":
         return cast
+    if _is_of_bfloat16(inner.value):
+        return cast
     given = inner.value if str(inner.value.ty) == "float32" else tirx.Cast("float32", inner.value)
     number = tirx.Var("number", "float32")
     bits = tirx.reinterpret("uint32", number)
@@ -51,3 +54,13 @@ def _by_bits(cast: Any) -> Any:
     known = tirx.Select(is_known, tirx.reinterpret("float32", rounded), number)
     wide = tirx.Let(number, given, known)
     return wide if str(cast.ty) == "float32" else tirx.Cast(str(cast.ty), wide)
+
+
+def _is_of_bfloat16(expression: Any) -> bool:
+    import tvm_ffi
+    from tvm import tirx
+    from tvm.ir.expr import TensorLoad
+
+    found: list[Any] = []
+    tvm_ffi.structural_walk(expression, ((TensorLoad, tirx.Cast), found.append))
+    return any(str(each.ty) == "bfloat16" for each in found)
