@@ -51,3 +51,24 @@ def unlike_pytorch() -> list[float]:
             same = torch.as_tensor(output).nan_to_num(7) == model(x).nan_to_num(7)
             wrong += x[~same].reshape(-1).tolist()
     return wrong
+
+
+class _Chain(nn.Module):
+    """Numbers in bfloat16 that are made of others, in one function."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.celu(nn.functional.hardswish(torch.sqrt(x.abs() + 0.25)), 1.5)
+
+
+def test_numbers_made_of_others_compile(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{__name__}:error_of_a_chain") < 0.02
+
+
+def error_of_a_chain() -> float:
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model, x = _Chain().eval(), torch.randn(11).to(torch.bfloat16)
+    config = ExportConfig(example_input=(x,), input_shapes={"x": ("n",)})
+    [output] = compile_pytorch_module(model, config)(x)
+    made = torch.as_tensor(output.astype("float32"))
+    return float((made - model(x.float())).abs().max())
