@@ -344,7 +344,8 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
         )
         looks = samples - steady  # as many at each call, whatever it takes
         expect(
-            bool((np.abs(looks - looks[0]) <= 2e-6 + 1e-9 * steady).all()),
+            # A clock that counts nanoseconds is off by one at most in each of four looks.
+            bool((np.abs(looks - looks[0]) <= 4e-6 + 1e-9 * steady).all()),
             expected="the samples as the clock gives them, to a few nanoseconds",
             seen=f"some are off by {np.ptp(looks):.3g} ms",
             look="round and float32: they take digits from times of microseconds",
