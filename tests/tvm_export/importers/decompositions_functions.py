@@ -268,6 +268,7 @@ def _reductions(x: torch.Tensor, n: torch.Tensor, scalar: torch.Tensor) -> Outpu
         x.any(1),
         (x > 0).all(1),
         n.cumsum(1),
+        (x.reshape(-1)[0].abs() + 0.1).expand(2**20).cumsum(0)[-3:],  # float32 loses its tenths
         n.prod(1),
         scalar.argmax(),
         scalar.cumsum(0),

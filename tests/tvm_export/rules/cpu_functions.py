@@ -790,6 +790,59 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
     }
 
 
+def sums_of_many() -> dict[str, dict[str, Any]]:
+    """Reductions over up to 2^22 numbers near 100, whose float32 sum has digits above 1.
+
+    Returns:
+        The largest relative error to float64 and the rule that scheduled each, by name.
+    """
+    from tvm.relax import op
+
+    from tvm_practice.tvm_export.rules.cpu import schedule_defaults
+
+    random, target = np.random.default_rng(6), _target(None)
+    cases: dict[str, tuple[tuple[int, ...], Any, Any]] = {
+        "all": ((4, 1024, 1024), op.sum, np.sum),
+        "all, prime": ((4_000_037,), op.mean, np.mean),
+        "rows": ((3, 7, 1031, 250), lambda x: op.sum(x, [1, 2, 3]), lambda x: x.sum((1, 2, 3))),
+        "rows, prime": ((2, 1_000_003), lambda x: op.mean(x, -1), lambda x: x.mean(-1)),
+        "columns": ((300_000, 9), lambda x: op.sum(x, 0), lambda x: x.sum(0)),
+        "columns, prime": ((100_003, 33), lambda x: op.sum(x, 0), lambda x: x.sum(0)),
+        "variances": ((2, 8, 512, 600), lambda x: op.variance(x, [2, 3]), lambda x: x.var((2, 3))),
+    }
+    found = {}
+    for name, (shape, build, exact) in cases.items():
+        x = (100 + random.random(shape) / 2).astype("float32")
+        report: list[Decision] = []
+        scheduled = schedule_defaults(_module((build, [shape], [])), target, report=report)
+        _check_bounds(scheduled)
+        wanted = exact(x.astype("float64"))
+        error = np.abs(_run(scheduled, target, [x]) - wanted) / wanted
+        found[name] = {"error": float(error.max()), "rules": [each.rule for each in report]}
+    return found
+
+
+def a_short_sum_of_a_long_one() -> float:
+    """The error of a sum of three products with the sum of sixty-four, in one function."""
+    import tvm
+    from tvm import te
+
+    from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
+    from tvm_practice.tvm_export.rules.cpu.reduction import schedule_reduction
+
+    many, few = te.placeholder((64,), name="many"), te.placeholder((3,), name="few")
+    i, j = te.reduce_axis((0, 64), name="i"), te.reduce_axis((0, 3), name="j")
+    total = te.compute((), lambda: te.sum(many[i], i), name="total")
+    out = te.compute((), lambda: te.sum(few[j] * total(), j), name="out")
+    target = _target(None)
+    scheduled = schedule_reduction(te.create_prim_func([many, few, out]), cpu_of(target))
+    random = np.random.default_rng(2)
+    given = [_normal(random, (64,)), _normal(random, (3,))]
+    result = tvm.runtime.tensor(np.zeros((), "float32"))
+    tvm.compile(scheduled.mod, target)(*map(tvm.runtime.tensor, given), result)
+    return float(abs(result.numpy() - given[0].sum() * given[1].sum()))
+
+
 def _scheduled_with(module: Any, target: Any, choice: Any) -> Any:
     """A module with the default schedules, of contractions with this tile."""
     from unittest.mock import patch

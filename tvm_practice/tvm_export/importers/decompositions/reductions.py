@@ -8,6 +8,9 @@ from tvm_practice.tvm_export.importers.decompositions.elementwise import operato
 
 Rule = Callable[..., Any]
 
+# Numbers that float32 adds one after another without losing more than a few of its last digits.
+_LONG = 4096
+
 # Operators whose first argument may be a scalar, along "its" axis.
 _ALONG = [
     "amax.default",
@@ -49,7 +52,7 @@ def rules() -> dict[Any, Rule]:
         aten.any.default: _any,
         aten.prod.default: _prod,
         aten.linalg_vector_norm.default: _norm,
-        aten.cumsum.default: _accumulated(aten.cumsum.default),
+        aten.cumsum.default: _running_sum,
         aten.cumprod.default: _accumulated(aten.cumprod.default),
         aten.sum.dim_IntList: _accumulated(aten.sum.dim_IntList),
         aten.prod.dim_int: _accumulated(aten.prod.dim_int),
@@ -258,6 +261,16 @@ def _accumulated(operator: Any) -> Rule:
         return operator(x.to(wide), *args).to(wanted)
 
     return rule
+
+
+def _running_sum(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Long ones of float32 in float64, as PyTorch's are: TVM adds one number after another."""
+    import torch
+
+    along = x.shape[dim] if x.ndim else 1
+    if x.dtype == torch.float32 and dtype is None and isinstance(along, int) and along > _LONG:
+        return torch.ops.aten.cumsum.default(x.to(torch.float64), dim).to(torch.float32)
+    return _accumulated(torch.ops.aten.cumsum.default)(x, dim, dtype=dtype)
 
 
 def _in_float32(operator: Any) -> Rule:

@@ -90,7 +90,7 @@ def operand_of(block: Any) -> Any | None:
     return None
 
 
-def _find_lanes(block: Any, lanes: int) -> Lanes | None:
+def find_lanes(block: Any, lanes: int) -> Lanes | None:
     """How to reduce over lanes, if the reduction runs over contiguous memory long enough."""
     import tvm
     from tvm import tirx
@@ -195,7 +195,7 @@ def over_lanes(func: Any, cpu: Cpu) -> tuple[Any, list[str]]:
         found = None
         if block is not None and is_reduction(block):
             lanes = cpu.lanes(block.body.buffer.dtype) if hasattr(block.body, "buffer") else 0
-            found = _find_lanes(block, lanes) if lanes else None
+            found = find_lanes(block, lanes) if lanes else None
         if found is None:
             statements.append(stage)
             continue

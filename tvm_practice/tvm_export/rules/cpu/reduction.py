@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.lanes import operand_of, over_lanes, separate
+from tvm_practice.tvm_export.rules.cpu.long_sums import in_parts
 from tvm_practice.tvm_export.rules.cpu.loops import (
     REDUCTION,
     SPATIAL,
@@ -98,7 +99,7 @@ def schedule_reduction(func: Any, cpu: Cpu) -> Any:
         raise NotApplicable("a reduction is no sum, product, maximum or minimum")
     schedule = tvm.s_tir.Schedule(func)
     _inline_single_use(schedule)
-    written, by_lane = over_lanes(schedule.mod["main"], cpu)
+    written, by_lane = over_lanes(in_parts(schedule.mod["main"], cpu), cpu)
     schedule = tvm.s_tir.Schedule(written)
     kinds = {}
     for block in blocks_of(written):
@@ -197,7 +198,7 @@ def _by_stages(schedule: Any, kinds: dict[str, str], cpu: Cpu) -> None:
                 each
                 for each in schedule.get_producers(block)
                 if (producer := str(schedule.get(each).name_hint)) not in done
-                and kinds[producer] == "injective"
+                and kinds.get(producer) == "injective"
                 and len(schedule.get_consumers(each)) == 1
                 and declares_reads(schedule, each)
             ]
