@@ -2,13 +2,16 @@
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from conformance.cases import Verdict
 
 _RTOL, _ATOL = 1e-3, 1e-4
+_PYTORCH_REFUSES = "PyTorch refuses it"
+# How an artifact begins to refuse extents that it was not made for.
+_REFUSES_EXTENTS = ("the model takes", "the model is only for")
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,22 @@ def as_module(
     return Calling().eval(), [leaves[place] for place in places]
 
 
-def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judged:
+def judge_model(
+    model: Any,
+    inputs: Mapping[str, Any] | tuple[Any, ...],
+    *,
+    input_shapes: Mapping[str, tuple[int | str, ...]] | None = None,
+    further: Iterable[tuple[Any, ...]] = (),
+) -> Judged:
     """Compile a model on its inputs as a person would, and compare its outputs.
 
     Args:
         model: in eval mode.
         inputs: tensors, by name or by position.
+        input_shapes: by input, where extents are open: names in place of their numbers.
+        further: tensors of other extents that the artifact is called with as well, but those that
+            PyTorch refuses. The artifact may refuse extents in a line.
     """
-    import torch
-
     from tvm_practice.engines import PlainError, active
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
     from tvm_practice.tvm_export.calling import as_array
@@ -83,26 +93,55 @@ def judge_model(model: Any, inputs: Mapping[str, Any] | tuple[Any, ...]) -> Judg
 
     args = () if isinstance(inputs, Mapping) else inputs
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
+    expected = _expected(model, args, kwargs)
+    if isinstance(expected, Judged):
+        return expected
+    calls = [(flattened((args, kwargs)), expected)]
+    for other in further:
+        known = _expected(model, other, {})
+        if not isinstance(known, Judged):
+            calls.append((list(other), known))
+        elif not known.reason.startswith(_PYTORCH_REFUSES):
+            return known
+    shown = ""
     try:
-        with torch.inference_mode():
-            expected = [each.clone() for each in flattened(model(*args, **kwargs))]
-            again = [each.clone() for each in flattened(model(*args, **kwargs))]
+        shapes = dict(input_shapes) if input_shapes else None
+        config = ExportConfig(example_input=kwargs or args, engine=active(), input_shapes=shapes)
+        compiled = compile_pytorch_module(model, config, verify=False)  # it is judged here
+        for tensors, known in calls:
+            if input_shapes:
+                shown = f"at {', '.join(str(tuple(each.shape)) for each in tensors)}: "
+            verdict, reason = compared(compiled(*map(as_array, tensors)), known)
+            if verdict != "right":
+                return Judged(verdict, f"{shown}{reason}", compiled)
+    except PlainError as refused:
+        return Judged("refused", str(refused))
     except Exception as error:
-        return Judged("left out", f"PyTorch refuses it: {last_line(error)}")
+        if isinstance(error, ValueError) and any(each in str(error) for each in _REFUSES_EXTENTS):
+            return Judged("refused", f"{shown}{last_line(error)}")
+        return Judged("raw", f"{type(error).__name__}: {last_line(error)}")
+    return Judged("right", "", compiled)
+
+
+def _expected(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The tensors that PyTorch returns; a verdict where there is nothing to compare with."""
+    import torch
+
+    from tvm_practice.tvm_export.nested import copied, flattened
+
+    def outputs() -> list[Any]:
+        with torch.inference_mode():
+            return [each.clone() for each in flattened(model(*copied(args), **copied(kwargs)))]
+
+    try:
+        expected, again = outputs(), outputs()
+    except Exception as error:
+        return Judged("left out", f"{_PYTORCH_REFUSES}: {last_line(error)}")
     if not expected or any(each.is_complex() for each in expected):
         return Judged("left out", "no output, or complex ones")
     if not all(map(same, expected, again)):
         return Judged("left out", "it draws random numbers")
-    tensors = flattened((args, kwargs))
-    try:
-        config = ExportConfig(example_input=kwargs or args, engine=active())
-        compiled = compile_pytorch_module(model, config, verify=False)  # it is judged here
-        got = compiled(*map(as_array, tensors))
-    except PlainError as refused:
-        return Judged("refused", str(refused))
-    except Exception as error:
-        return Judged("raw", f"{type(error).__name__}: {last_line(error)}")
-    return Judged(*compared(got, expected), compiled)
+    return expected
 
 
 def same(first: Any, second: Any) -> bool:

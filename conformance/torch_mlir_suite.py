@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cases import Case
-from conformance.judging import Judged, as_module, compared, last_line, same, timed
+from conformance.judging import Judged, as_module, judge_model, last_line, timed
 from conformance.operators import judged
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
 
@@ -143,62 +143,21 @@ def _judged_open(name: str) -> Judged:
     """
     import inspect
 
-    import torch
-
-    from tvm_practice.engines import PlainError, active
-    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
-    from tvm_practice.tvm_export.nested import flattened
-
     try:
         module, calls = _made(name)
     except Exception as error:
         return Judged("left out", f"PyTorch refuses it: {last_line(error)}")
-    call = calls[0]
-    function = _called(module, call.method)
+    args, function = calls[0].args, _called(module, calls[0].method)
     names = list(inspect.signature(function.forward).parameters)
     shapes: dict[str, tuple[int | str, ...]] = {}
-    for parameter, tensor, axes in zip(
-        names, call.args, _open_extents(database()[name]), strict=False
-    ):
+    for parameter, tensor, axes in zip(names, args, _open_extents(database()[name]), strict=False):
         shapes[parameter] = tuple(
             f"n{n}" if axis in axes and n > 1 else n for axis, n in enumerate(tensor.shape)
         )
     if not any(isinstance(each, str) for shape in shapes.values() for each in shape):
         return Judged("left out", "its unknown extents are 0 or 1")
-    ways = [call.args, *_at_other_extents(call.args, list(shapes.values()))]
-    expected: list[list[Any] | None] = []
-    for args in ways:
-        try:
-            with torch.inference_mode():
-                wanted, again = (flattened(function(*_copies(args))) for _ in range(2))
-        except Exception as error:
-            if not expected:
-                return Judged("left out", f"PyTorch refuses it: {last_line(error)}")
-            expected.append(None)
-            continue
-        if not wanted or any(each.is_complex() for each in wanted):
-            return Judged("left out", "no output, or complex ones")
-        if not all(map(same, wanted, again)):
-            return Judged("left out", "it draws random numbers")
-        expected.append(wanted)
-    try:
-        config = ExportConfig(example_input=call.args, engine=active(), input_shapes=shapes)
-        compiled = compile_pytorch_module(function, config, verify=False)
-        for args, known in zip(ways, expected, strict=True):
-            if known is not None:
-                shown = ", ".join(str(tuple(each.shape)) for each in args)
-                verdict, reason = compared(compiled(*_copies(args)), known)
-                if verdict != "right":
-                    return Judged(verdict, f"at {shown}: {reason}")
-    except PlainError as refused:
-        return Judged("refused", str(refused))
-    except ValueError as error:
-        if "the model takes" not in str(error) and "the model is only for" not in str(error):
-            return Judged("raw", f"ValueError: {last_line(error)}")
-        return Judged("refused", f"at {shown}: {last_line(error)}")
-    except Exception as error:
-        return Judged("raw", f"{type(error).__name__}: {last_line(error)}")
-    return Judged("right")
+    others = _at_other_extents(args, list(shapes.values()))
+    return judge_model(function, args, input_shapes=shapes, further=others)
 
 
 def _called(module: Any, method: str) -> Any:
@@ -217,10 +176,6 @@ def _called(module: Any, method: str) -> Any:
             return getattr(self.module, method)(*args)
 
     return Calling().eval()
-
-
-def _copies(args: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(each.clone() for each in args)
 
 
 def _at_other_extents(
