@@ -41,8 +41,8 @@ def _demonstrate_search_task(search_task: Callable[..., Any]) -> str:
     hints=(
         "Two calls: the function becomes known by a name, and the task says for which numbers and "
         "which target. What happens if the name is known already?",
-        "Below `@auto_scheduler.register_workload(name, override=True)` stands a function of m, n "
-        "and k: phase 1's matmul, of its own arguments, which returns [A, B, C].",
+        "Write phase 1's matmul below `@auto_scheduler.register_workload(name, override=True)`: a "
+        "function of m, n and k that returns [A, B, C]. It uses its own arguments, not the task's.",
         "auto_scheduler.SearchTask(func=name, args=(m, n, k), target=target), after "
         "auto_scheduler.register_workload(name, f=matmul, override=True); return the task.",
     ),

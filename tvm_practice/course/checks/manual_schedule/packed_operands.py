@@ -34,7 +34,8 @@ from tvm_practice.viz.loop_nest import format_nest, loop_nest
         "One te.compute of three indices: panel, step of the sum, and row or column of the panel. "
         "First work out which row or column of X such an element comes from.",
         "It is row or column b * width + w: X[b * width + w, r] with axis 0, X[r, b * width + w] "
-        "with axis 1. The number of panels is the extent of that axis over width, rounded up.",
+        "with axis 1. The number of panels is size = int(X.shape[axis]) over width, rounded up: "
+        "-(-size // width).",
         "te.compute((panels, depth, width), lambda b, r, w: te.if_then_else(te.all("
         "b * width + w < size, r < k), X[…], 0.0), name=…); X.op.name is X's name.",
     ),

@@ -59,7 +59,8 @@ def _expect_rejected(
         "`not (error <= allowed)` does not.",
         "Make errors that are NaN infinite (np.nan_to_num(error, nan=np.inf, posinf=np.inf)), "
         "then wrong = error > allowed; np.unravel_index((error - allowed).argmax(), shape) is "
-        "the worst element. Where output and reference are the same infinity, the error is 0.",
+        "the worst element. Where output and reference are the same infinity, the error is 0; "
+        "where the reference is infinite or NaN, nothing else is right: make allowed 0 there.",
     ),
     looks_like="""
         right: 1.0e-06
