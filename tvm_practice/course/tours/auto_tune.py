@@ -396,8 +396,9 @@ def _show_predictions(tuners: Mapping[str, Any], folder: Path) -> None:
     if not found:
         return
     say(
-        "\nDid the cost models know? The order in which a model of the trials before ranked each "
-        "trial, and the measured order: Kendall's tau, 1 for the same, 0 for chance."
+        "\nHow well did the cost models predict? Each trial is ranked by a model that knows only "
+        "the trials before it. Kendall's tau compares this order with the measured one: 1 for the "
+        "same, 0 for chance."
     )
     for name, predictions in found.items():
         tau = rank_correlation(predictions)

@@ -129,7 +129,7 @@ def _explain(rows: Sequence[Mapping[str, Any]], threads: int) -> None:
             f"Why: at {row['size']} the work, shared out, would take {cell(shared)} µs, but "
             f"parallel takes {cell(seen)} µs. The {cell(seen - shared, 2)} µs between them go "
             "into handing out tasks and waiting for the last. That hardly grows with the size, "
-            "while the work grows with its cube. One tile is one task, and nothing to share."
+            "while the work grows with its cube. One tile is one task, with nothing to share."
         )
 
 

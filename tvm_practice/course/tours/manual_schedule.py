@@ -254,7 +254,7 @@ def _add_classic(matmuls: _Matmuls) -> None:
         matmuls.add(
             "tile_classic",
             schedule,
-            f"tiles of {rows}x{columns}, their rows vectorized, the tiles in parallel.",
+            f"tiles of {rows}x{columns}, a row in vector instructions, the tiles in parallel.",
             "current TVM's tile, vectorize and parallelize in one",
         )
 
@@ -339,7 +339,7 @@ def _look(steps: Steps, size: int) -> str:
 
     print(
         f"\nWhy? All accesses of a {size}³ matmul, read from the IR of each schedule, through a\n"
-        "model of this machine's caches: misses for 1000 multiply-adds."
+        "model of this machine's caches: misses per 1000 multiply-adds."
     )
     study = matmul_study(size, mine=steps.source == MINE)
     cache = study["cache"]
