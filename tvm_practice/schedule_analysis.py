@@ -6,12 +6,12 @@ as good as its measurement. Four things spoil it:
 - The first calls are slower: memory is touched for the first time, the thread pool starts, the
   caches are cold. Make these calls, but discard their times.
 - One call is not a figure. The machine does other things too, so take many samples and give
-  their median, or their mean with an interval.
+  their median or mean, with a confidence interval.
 - Timing two things one after the other does not compare them: the clock rate, the temperature and
   other programs' load change in between. Time them in turn, A B A B, and look at the ratio of
   each pair.
-- Thread pools spin. For a tenth of a second after a parallel call its workers burn the cores
-  that the next call needs; `tvm_practice.measure.quiesce` waits until they sleep.
+- Thread pools spin. For a tenth of a second after a parallel call, their threads poll for more work
+  on the cores that the next call needs; `tvm_practice.measure.quiesce` waits until they sleep.
 
 A schedule is compiled to a module, here for this machine's processor:
 
