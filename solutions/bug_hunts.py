@@ -121,7 +121,7 @@ def false_sharing(schedule: Any) -> str:
 
 
 def inner_parallel(schedule: Any) -> str:
-    """A loop on all threads that spends its time in starting them.
+    """A loop on all threads that spends its time starting them.
 
     The repair keeps a parallel loop, which is reached once.
 

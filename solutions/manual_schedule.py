@@ -143,7 +143,7 @@ def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tens
     """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
 
     Panels of `width` rows of X (axis 0) or columns of X (axis 1). Panel b has at [r, w] the
-    element r of row or column b * width + w. Where X has no such element, it has 0.0:
+    element r of row or column b * width + w. Where X has no such element, the copy has 0.0:
     te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
 
     Args:
@@ -202,7 +202,7 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     """Schedule the tiles of `packed_product`: loops, threads, the buffer and its copy to C.
 
     The loops of block "T" become, outermost first: column panels, in parallel; row panels;
-    k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
+    k_outer; k_inner of unroll_k iterations (it divides the depth); rows; columns. With
     rows_first, row panels are outermost and in parallel, column panels inside them. T's own
     buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
     k_outer; its columns, if a tile has several, are vectorized. The other loops are serial.

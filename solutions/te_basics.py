@@ -24,7 +24,7 @@ def matmul(m: int, n: int, k: int) -> list[Any]:
 
 
 def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
-    """Declare one layer of an MLP: Y = max(X · Wᵀ + bias, 0).
+    """Declare one layer of an MLP (multilayer perceptron): Y = max(X · Wᵀ + bias, 0).
 
     Use three stages, named "dense", "biased" and "Y", so that a schedule can place each of
     them. The weight has PyTorch's layout, one row per output: dense[i, j] = sum over k of

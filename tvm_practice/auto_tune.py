@@ -4,9 +4,10 @@ Phase 2 chose tile sizes by reasoning about registers and caches. A tuner choose
 
     propose a schedule -> build it -> run it -> record how long it took -> propose the next
 
-One round of these steps is a trial. The record makes the work durable: a log outlives the process,
-serves every later build, and lets a search continue. Tuners differ in who writes the schedule, and
-in how they propose the next one:
+One round of these steps is a trial. A workload is a function to tune, for given sizes; a task is a
+workload and a target. The record makes the work durable: a log outlives the process, serves every
+later build, and lets a search continue. Tuners differ in who writes the schedule, and in how they
+propose the next one:
 
     AutoTVM       classic   you write a template with knobs; the tuner picks their values
     Ansor         classic   nobody writes it: Ansor derives "sketches", schedules without numbers,
@@ -14,10 +15,10 @@ in how they propose the next one:
     MetaSchedule  current   either: MetaSchedule derives it from the expression, or your own
                             function makes it, with samples in place of decisions
 
-All three train a model (boosted decision trees, by XGBoost) on their measurements and measure only
-the candidates that it ranks highest. Ansor's and MetaSchedule's models see features of the loops,
-AutoTVM's sees the values of the knobs. A trial takes a compilation and a run; a prediction takes
-microseconds.
+All three train a cost model (boosted decision trees, by XGBoost) on their measurements and measure
+only the candidates that it ranks highest. Ansor's and MetaSchedule's models see features of the
+loops, AutoTVM's sees the values of the knobs. A trial takes a compilation and a run; a prediction
+takes microseconds.
 
 The pieces of AutoTVM, `from tvm import autotvm`:
 
@@ -64,7 +65,8 @@ Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
                                             runs inside `with target, database:`
 
 Of tvm_practice.tvm_export.tuners, with settings for a few dozen trials (`autotvm`, `ansor`,
-`metaschedule` and `budget` are its modules):
+`metaschedule` and `budget` are its modules; TVM has an `autotvm` as well, so import functions:
+`from tvm_practice.tvm_export.tuners.autotvm import measuring`):
 
     with autotvm.measuring(task, trials, log) as measure:
                                             measure.option and measure.callback, for tune()

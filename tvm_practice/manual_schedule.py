@@ -3,21 +3,25 @@
 A schedule rearranges the loops that phase 1 declared and never touches the formula. It consists
 of primitives, small steps that TVM checks before it takes them. The checks are not a proof: some
 schedules that TVM accepts compute wrong values, and the run shows two of them. So compare the
-values of every schedule, several times if it is parallel. The primitives of current TVM, where
-`schedule` is a tvm.s_tir.Schedule:
+values of every schedule, several times if it is parallel. The primitives of current TVM, methods
+of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
 
     get_sblock("C")                 the block of a stage, by name: the statement in its loops
     get_loops(block)                its loops, outermost first
+    int(schedule.get(loop).extent)  the extent of a loop: the number of its iterations
     split(loop, [None, 8])          one loop becomes two: i_0, and i_1 of 8 iterations, with
-                                    i = 8 * i_0 + i_1. TVM works out None and rounds it up; where 8
-                                    does not divide, a guard (a condition) skips the excess
+                                    i = 8 * i_0 + i_1; returns both. TVM works out None and rounds
+                                    it up; where 8 does not divide the extent, a guard (a
+                                    condition) skips the excess
     reorder(a, b, c)                puts these loops in this order, other loops stay in place
-    fuse(a, b)                      two loops, one right inside the other, become one
-    vectorize(loop)                 its iterations become the lanes of vector instructions
+    fuse(a, b)                      makes one loop of two, b right inside a, and returns it
+    vectorize(loop)                 its iterations become vector instructions: each computes
+                                    several adjacent elements at once, one per lane
     parallel(loop)                  its iterations are shared among the threads
     unroll(loop)                    its body is written out, iteration after iteration
     cache_write(block, 0, "local")  the block writes to a new "local" buffer, one thread's memory;
-                                    returns a new block that copies the buffer to the output
+                                    returns a new block that copies the buffer to the output. 0 is
+                                    the first output; a block of this course has only one
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
     compute_at(block, loop)         moves a producer into a loop of its consumer, the block that
                                     reads it; preserve_unit_loops=True keeps loops of one iteration
@@ -217,7 +221,7 @@ def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tens
     """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
 
     Panels of `width` rows of X (axis 0) or columns of X (axis 1). Panel b has at [r, w] the
-    element r of row or column b * width + w. Where X has no such element, it has 0.0:
+    element r of row or column b * width + w. Where X has no such element, the copy has 0.0:
     te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
 
     Args:
@@ -255,7 +259,7 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     """Schedule the tiles of `packed_product`: loops, threads, the buffer and its copy to C.
 
     The loops of block "T" become, outermost first: column panels, in parallel; row panels;
-    k_outer; k_inner of unroll_k iterations, which divide the depth; rows; columns. With
+    k_outer; k_inner of unroll_k iterations (it divides the depth); rows; columns. With
     rows_first, row panels are outermost and in parallel, column panels inside them. T's own
     buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
     k_outer; its columns, if a tile has several, are vectorized. The other loops are serial.

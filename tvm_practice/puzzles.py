@@ -11,29 +11,34 @@ You change the loops around it:
 
     schedule.get_sblock("Y")         the block of a stage, by name
     schedule.get_loops(block)        the loops around it, outermost first
+    int(schedule.get(loop).extent)   the number of a loop's iterations
 
 The primitives are methods of the schedule:
 
-    split(loop, [None, 8])           two loops of one, the inner one of 8 iterations; TVM works
-                                     out None, rounded up
-    reorder(a, b)                    these loops in this order, a outside b
-    fuse(a, b)                       one loop of two
+    split(loop, [None, 8])           makes two loops of one and returns them, the outer first. The
+                                     list has their extents (numbers of iterations); TVM works out
+                                     None, rounded up
+    reorder(a, b)                    puts these loops in this order, a outside b
+    fuse(a, b)                       makes one loop of two and returns it
     parallel(loop)                   its iterations are shared among the threads
-    vectorize(loop)                  its iterations are the lanes of vector instructions
+    vectorize(loop)                  its iterations become vector instructions: each computes
+                                     several elements at once, one per lane
     unroll(loop)                     its body is written out, iteration after iteration
     compute_inline(block)            the block's formula goes into its readers
     compute_at(block, loop)          moves a producer into a loop of its consumer
     reverse_compute_at(block, loop)  moves a consumer into a loop of its producer
-    cache_read(block, 0, "local")    a block that copies the block's first input to a buffer;
-                                     returns it. "local" is the memory of one thread
-    cache_write(block, 0, "local")   the block writes to a buffer; returns a block that copies
+    cache_read(block, 0, "local")    copies the block's first input to a buffer, which the block
+                                     then reads; returns the copying block. "local" is the memory
+                                     of one thread
+    cache_write(block, 0, "local")   the block writes to a buffer; returns a new block that copies
                                      the buffer to the output
     decompose_reduction(block, loop) moves a sum's zeroing to a block of its own, right before
                                      `loop`
     rfactor(loop, factor_axis=0)     makes a partial sum per iteration of `loop`, and a block that
-                                     adds them; factor_axis is their axis in the new buffer
+                                     adds these; factor_axis is their axis in the new buffer
     transform_layout(block, ("write", 0), lambda i, j: …)
-                                     stores the block's output under other indices
+                                     stores the block's output under other indices: the function
+                                     takes the old ones and returns the new ones
     bind(loop, "threadIdx.x")        its iterations are the threads of a GPU's thread block;
                                      with "blockIdx.x" they are thread blocks
 

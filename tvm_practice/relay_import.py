@@ -8,7 +8,7 @@ convolution before it, run several operators in one pass over memory.
 
 A pass takes an IRModule and returns a new one. The pieces of current TVM:
 
-    torch.export.export(model, example)     the model as a program, checked
+    torch.export.export(model, example)     the whole model as one program, or an error
     from_exported_program(program, …)       that program as an IRModule; of
                                             tvm.relax.frontend.torch. Its options:
         keep_params_as_input=False            the weights are constants, not inputs
@@ -18,7 +18,7 @@ A pass takes an IRModule and returns a new one. The pieces of current TVM:
     tvm.transform.PassContext(opt_level=3)  inside `with` it, passes of a higher level are skipped
                                             silently; the default level is 2
         config={…}                            further settings, by name
-    tvm.compile(mod, target)                compiles functions and graph
+    tvm.compile(mod, target)                compiles functions and graph; returns an executable
     relax.transform.X()                     a pass. X is
         DecomposeOpsForInference              batch normalization becomes arithmetic
         CanonicalizeBindings                  drops the bindings (lines `name = call`) that this
@@ -32,7 +32,9 @@ The pieces of classic TVM:
 
     torch.jit.trace(model, example, check_trace=False, strict=False)
                                             records the operators of one run of the model; inside
-                                            `with torch.no_grad()`, without gradients
+                                            `with torch.no_grad()`, without gradients. The options:
+                                            no second run to check the first; lists and dicts as
+                                            results are allowed
     relay.frontend.from_pytorch(trace, inputs, custom_convert_map={…})
                                             the trace as an IRModule, and the weights by name; an
                                             input is (name, shape)
@@ -40,7 +42,8 @@ The pieces of classic TVM:
                                             the function with its weights as constants
     tvm.IRModule(mod.functions, mod.type_definitions)
                                             a copy, in which copy["main"] = … changes main
-    relay.build(mod, target=…, params=…)    compiles functions and graph
+    relay.build(mod, target=…, params=…)    compiles functions and graph; returns a graph executor
+                                            factory, which holds kernels, graph and weights
     relay.transform.X()                     a pass. X is
         SimplifyInference                     batch normalization becomes arithmetic
         FoldConstant                          computes what depends on constants alone

@@ -5,7 +5,8 @@ threads. Its pieces:
 
     te.placeholder((m, k), dtype="float32", name="A")   an input
     te.compute((m, n), lambda i, j: …, name="C")        an output: the formula of each element
-    te.reduce_axis((0, k), name="k")                    an index that a reduction runs over
+    te.reduce_axis((0, k), name="k")                    an index that a reduction (a sum, a maximum)
+                                                        runs over
     te.sum(expression, axis=r)                          the sum over the reduce axis r
     te.max(expression, axis=r)                          the largest value over r
     te.max(a, b)                                        the larger of two expressions
@@ -23,8 +24,8 @@ The worked example is `vector_add`. Write the functions below it, then run
     python -m tvm_practice.te_basics
     pytest -m phase1
 
-Tensor expressions are the same in both TVMs. What differs is how they become loops: classic TVM
-has `te.create_schedule` and `tvm.lower`, current TVM has `te.create_prim_func`.
+Tensor expressions are the same in both TVMs, but they become loops in different ways: classic TVM
+has `te.create_schedule(C.op)` and `tvm.lower`, current TVM has `te.create_prim_func([A, B, C])`.
 
 The imports are inside the functions because a process holds one TVM, chosen before its first
 `import tvm`.
@@ -67,7 +68,7 @@ def matmul(m: int, n: int, k: int) -> list[Any]:
 
 
 def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
-    """Declare one layer of an MLP: Y = max(X · Wᵀ + bias, 0).
+    """Declare one layer of an MLP (multilayer perceptron): Y = max(X · Wᵀ + bias, 0).
 
     Use three stages, named "dense", "biased" and "Y", so that a schedule can place each of
     them. The weight has PyTorch's layout, one row per output: dense[i, j] = sum over k of

@@ -36,6 +36,8 @@ def test_a_word_is_shown_as_code_only() -> None:
         assert not Piece("method", "split").is_shown(text)
     for text in ("schedule.split", "`split` the rows", "split(loop, [None, 8])"):
         assert Piece("method", "split").is_shown(text)
+    assert Piece("method", "reduce_axis").is_shown("(k,) = C.op.reduce_axis")
+    assert not Piece("method", "reduce_axis").is_shown('te.reduce_axis((0, k), name="k")')
     assert not Piece("name", "tvm.te.max").is_shown("max(a, b) of Python")
     assert Piece("name", "tvm.te.max").is_shown("te.max(a, b)")
     assert Piece("name", "tvm.IRModule").is_shown("an IRModule")

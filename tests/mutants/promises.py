@@ -81,7 +81,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "manual_schedule.pack_operand": {
         "or columns of X (axis 1)": "cuts_rows_only",
-        "Where X has no such element, it has 0.0": "repeats_the_last_row",
+        "Where X has no such element, the copy has 0.0": "repeats_the_last_row",
         "only where both conditions hold": "reads_past_k",
         "it need not divide them": "rounds_the_blocks_down",
         "steps of the sum, k or more": "depth_is_k",

@@ -57,6 +57,8 @@ class Piece:
             # Given a value, named in a call's list, or a word that is no English and no path's.
             word = rf"|(?<![./])\b{last}\b(?![./])" if _is_peculiar(last) else ""
             return bool(re.search(rf"\b{last}=|\w\([^()]*, {last}\b{word}", text))
+        if self.kind == "method":  # te.reduce_axis is no method of an object
+            text = re.sub(rf"\b({'|'.join(map(re.escape, _SHORT))}){last}\b", "", text)
         if _is_peculiar(last) and re.search(rf"\b{last}\b", text):
             return True
         if self.kind == "name":
@@ -278,11 +280,11 @@ def by_place(exercise: Exercise, pieces: Sequence[Piece]) -> dict[str, list[Piec
 _HEAD = """\
 # What each exercise needs
 
-The names of TVM and PyTorch that an exercise's reference answer is the first to use, and the place
+The TVM and PyTorch names that an exercise's reference answer is the first to use, and the place
 that shows each before: a chapter's file or page, a worked example, a docstring or a hint. `.split`
-is a method, `factor=` an option. Puzzles and labs are optional: each stands on the phases before it
-alone. `tvm-practice pieces EXERCISE` lists all of an exercise's; this page is made by
-`tvm-practice pieces --page`, and a test holds it against the answers.
+is a method, `factor=` an option. Puzzles, bug hunts and labs are optional: each builds only on the
+phases before it. `tvm-practice pieces EXERCISE` lists all names that an exercise needs. This page
+is made by `tvm-practice pieces --page`, and a test compares it with the answers.
 """
 
 
