@@ -38,6 +38,8 @@ def test_a_word_is_shown_as_code_only() -> None:
         assert Piece("method", "split").is_shown(text)
     assert Piece("method", "reduce_axis").is_shown("(k,) = C.op.reduce_axis")
     assert not Piece("method", "reduce_axis").is_shown('te.reduce_axis((0, k), name="k")')
+    assert Piece("method", "run").is_shown("runner.run(inputs)", is_code=True)
+    assert not Piece("method", "run").is_shown("run()", is_code=True)
     assert not Piece("name", "tvm.te.max").is_shown("max(a, b) of Python")
     assert Piece("name", "tvm.te.max").is_shown("te.max(a, b)")
     assert Piece("name", "tvm.IRModule").is_shown("an IRModule")
@@ -58,6 +60,15 @@ def test_a_later_chapter_or_exercise_shows_nothing_to_an_earlier_one() -> None:
     # A lab stands on the phases, and not on another lab.
     heads = {each.label for each in places_before(find("labs.cross_compile.target_for"))}
     assert "phase 5, head of the file" in heads and "lab 1, head of the file" not in heads
+
+
+def test_the_same_word_for_something_else_shows_nothing() -> None:
+    multiply = Piece("name", "tvm.relax.op.multiply")  # a line of a printed graph on phase 4's page
+    assert (
+        first_place(multiply, find("labs.deploy_cpp.image_to_label")) == "lab 2, head of the file"
+    )
+    target = Piece("method", "target")  # of a torch.fx.Node in phase 4
+    assert first_place(target, find("auto_tune.apply_autotvm")) == "phase 5, head of the file"
 
 
 def test_the_command_lists_what_an_exercise_needs(cheap: Tree) -> None:

@@ -30,6 +30,9 @@ _PYTHONS = {
 } | set(dir(pathlib.Path))  # fmt: skip
 _PYTHONS -= {"split"}
 
+# Attributes of the same name in a worked example: a node of PyTorch's graph is no task of a tuner.
+_OTHER_OBJECTS = {("exported_operators`", "target")}
+
 Kind = Literal["name", "method", "option"]
 
 
@@ -50,8 +53,11 @@ class Piece:
         short = package == "tvm" and rest.startswith(_SHORT)
         return rest if short else self.text
 
-    def is_shown(self, text: str) -> bool:
-        """Whether `text` has it as code: a bare English word does not count."""
+    def is_shown(self, text: str, *, is_code: bool = False) -> bool:
+        """Whether `text` has it as code: a bare English word does not count.
+
+        In prose, `split(loop)` shows a method; in a program it is a function of that name.
+        """
         parent, _, last = self.text.rpartition(".")
         if self.kind == "option":
             # Given a value, named in a call's list, or a word that is no English and no path's.
@@ -66,7 +72,7 @@ class Piece:
             # A long name is shown by a call of it, too; `max(a, b)` may be Python's.
             called = rf"|\b{last}\(" if len(last) > 6 else ""
             return bool(re.search(qualified + called, text))
-        return bool(re.search(rf"\.{last}\b|\b{last}\(|`{last}`", text))
+        return bool(re.search(rf"\.{last}\b" + ("" if is_code else rf"|\b{last}\(|`{last}`"), text))
 
 
 def _is_peculiar(word: str) -> bool:
@@ -81,11 +87,19 @@ class Place:
     Attributes:
         label: what it is, for people.
         after: the exercise whose docstring or hint it is; None for a text that is read before all.
+        is_code: whether it is a program, not prose.
     """
 
     label: str
     text: str
     after: str | None = None
+    is_code: bool = False
+
+    def shows(self, piece: Piece) -> bool:
+        """Whether a reader has seen the piece here."""
+        if (self.label.partition("`")[2], piece.text) in _OTHER_OBJECTS:
+            return False
+        return piece.is_shown(self.text, is_code=self.is_code)
 
 
 class _Reader(ast.NodeVisitor):
@@ -208,13 +222,15 @@ def _read_first(module: str) -> tuple[Place, ...]:
     of = chapter.heading[0].lower() + chapter.heading[1:]
     places = [Place(f"{of}, head of the file", ast.get_docstring(tree) or "")]
     places += [
-        Place(f"{of}, worked example `{node.name}`", ast.unparse(node))
+        Place(f"{of}, worked example `{node.name}`", ast.unparse(node), is_code=True)
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name not in exercises
     ]
     page = learners_folder().parent / chapter.page
     if page.exists():  # not in an installed package
-        places.append(Place(f"{of}, page", page.read_text(encoding="utf-8")))
+        # A printed graph has an operator's name and not Python's call of it.
+        said = re.sub(r"(?m)^%\d+ = .*$", "", page.read_text(encoding="utf-8"))
+        places.append(Place(f"{of}, page", said))
     return tuple(places)
 
 
@@ -254,9 +270,7 @@ def places_before(exercise: Exercise) -> Iterator[Place]:
 
 def first_place(piece: Piece, exercise: Exercise) -> str | None:
     """Where the piece is shown first; None if nothing showed it."""
-    return next(
-        (place.label for place in places_before(exercise) if piece.is_shown(place.text)), None
-    )
+    return next((place.label for place in places_before(exercise) if place.shows(piece)), None)
 
 
 def new_pieces(exercise: Exercise) -> list[Piece]:
