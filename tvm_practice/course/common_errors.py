@@ -499,7 +499,7 @@ _SCHEDULES = (
         "an intrinsic that was not registered",
         r"TensorIntrin '[^']*' is not registered",
         "tensorize replaces loops by an instruction, which must be registered under this name.",
-        "tvm.tirx.TensorIntrin.register(name, description, implementation) first",
+        "tvm.s_tir.TensorIntrin.register(name, description, implementation) first",
         (_current('sch.tensorize(i, "dot_16")', "sch.parallel(i)"),),
     ),
     CommonError(
