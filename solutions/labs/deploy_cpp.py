@@ -146,8 +146,8 @@ DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
 def call_on_threads() -> str:
     """C++: call a model on many inputs from several threads.
 
-    Return the text of this function (C++17; the standard headers for threads, <atomic>,
-    <exception> and <vector> are included):
+    Return the text of this function (C++17; <thread>, <mutex>, <atomic>, <exception> and <vector>
+    are included):
 
         template <typename Model, typename Input>
         auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)

@@ -165,8 +165,8 @@ def wrap_buffer() -> str:
 def call_on_threads() -> str:
     """C++: call a model on many inputs from several threads.
 
-    Return the text of this function (C++17; the standard headers for threads, <atomic>,
-    <exception> and <vector> are included):
+    Return the text of this function (C++17; <thread>, <mutex>, <atomic>, <exception> and <vector>
+    are included):
 
         template <typename Model, typename Input>
         auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)

@@ -686,10 +686,12 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
         "Every thread makes its own instance and then takes the next free input until none is "
         "left: all threads increment one std::atomic<size_t>.",
         "Results go to results[i] of a vector as long as the inputs, made before the threads: two "
-        "threads never write to the same place. A thread's body is within try and catch (...).",
+        "threads never write to the same place. A thread's body is within try and catch (...). "
+        "Several threads may fail at once: a std::mutex guards the one std::exception_ptr.",
         "auto work = [&] { try { auto mine = model.Clone(); for (size_t i = next++; i < "
-        "inputs.size(); i = next++) results[i] = mine(inputs[i]); } catch (...) { failure = "
-        "std::current_exception(); } }; then emplace_back, join, rethrow_exception.",
+        "inputs.size(); i = next++) results[i] = mine(inputs[i]); } catch (...) { "
+        "std::lock_guard<std::mutex> lock(mutex); failure = std::current_exception(); } }; then "
+        "emplace_back, join, rethrow_exception.",
     ),
     looks_like="""
         results 1,11,21,31,41,51
@@ -833,8 +835,8 @@ def _expect_exceptions(
     engine=CURRENT,
     title="kernel, model, kernel on one CUDA stream, in C++",
     hints=(
-        "Six calls on one stream, then one wait. Work queued on a stream runs in order, so the "
-        "host waits for nothing in between.",
+        "Five pieces of work on one stream, then one wait. Work queued on a stream runs in order, "
+        "so the host waits for nothing in between.",
         "The model launches on its own stream unless told: model.SetStream(stream). Its input is "
         "device_input itself, by Model::Wrap with model.device(): a tensor on the GPU.",
         "const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0]; "

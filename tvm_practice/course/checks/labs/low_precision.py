@@ -112,6 +112,7 @@ _ROUNDED = {
 }  # fmt: skip
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of NaN and of what is past the largest
 def _nearest_bfloat16(x: np.ndarray) -> np.ndarray:
     """The bits by distances in float64; those of a NaN are not decided."""
     below = (x.view("uint32") >> 16).astype("uint32")

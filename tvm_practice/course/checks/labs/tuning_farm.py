@@ -718,8 +718,9 @@ def _demonstrate_runner(rpc_runner: Function) -> str:
     hints=(
         "ms.runner has RPCConfig (where the tracker is), EvaluatorConfig (how to time) and "
         "RPCRunner, which takes both, max_workers and initializer.",
-        "RPCConfig's session_timeout_sec is session_seconds, which the worker enforces. Only the "
-        "pool can limit the waits on the tuner's side, and runner.pool is made without a timeout.",
+        "ms.runner.RPCConfig(host, port, key, session_timeout_sec=session_seconds) sets the limit "
+        "that the worker enforces. Only the pool can limit the waits on the tuner's side, and "
+        "runner.pool is made without a timeout.",
         "runner.pool.shutdown(); runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, "
         "initializer=end_with_parent), from tvm.support.popen_pool.",
     ),

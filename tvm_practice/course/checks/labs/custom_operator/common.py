@@ -44,11 +44,12 @@ def right_values(
     squares = (h * h).sum(-1, keepdims=True)
     if not wrong.get("sum"):
         squares = squares / x.shape[-1]
-    if wrong.get("outside"):
-        scale = 1 / (np.sqrt(squares) + eps)
-    else:
-        scale = 1 / np.sqrt(squares + (0 if wrong.get("no_eps") else eps))
-    result: np.ndarray = h * scale * (1 if wrong.get("no_weight") else weight)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a row of zeros with eps 0
+        if wrong.get("outside"):
+            scale = 1 / (np.sqrt(squares) + eps)
+        else:
+            scale = 1 / np.sqrt(squares + (0 if wrong.get("no_eps") else eps))
+        result: np.ndarray = h * scale * (1 if wrong.get("no_weight") else weight)
     return result
 
 

@@ -185,9 +185,10 @@ def _expect_formula(got: np.ndarray, arrays: Sequence[np.ndarray], eps: float) -
         "lane = schedule.split(S's last loop, [None, lanes])[1]; partial = schedule.rfactor(lane, "
         "factor_axis=the number of row dimensions) makes the block of partial sums. Split and "
         "vectorize the last loop of H and of Y.",
-        "for block in (S, partial, H): schedule.compute_at(block, row). Then _, lane, *_, rounds = "
-        "schedule.get_loops(partial); schedule.reorder(rounds, lane); vectorize lane; "
-        "decompose_reduction(partial, rounds), and that of S with its last loop.",
+        "for block in (S, partial, H): schedule.compute_at(block, row, preserve_unit_loops=True): "
+        "a loop over one lane, or over the one vector of a short row, would be dropped. Then _, "
+        "lane, *_, rounds = schedule.get_loops(partial); schedule.reorder(rounds, lane); vectorize "
+        "lane; decompose_reduction(partial, rounds), and that of S with get_loops(S)[1].",
     ),
     looks_like="""
         for i0_i1_fused in parallel(6):

@@ -54,7 +54,7 @@ BOUND = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
         "The loops are tiled as in phase 2: a thread block computes a tile. Then each loop but "
         "k is bound, as in transposed of labs/gpu/worked.py.",
         "Neighbours in threadIdx.x run in step: columns are x, because neighbouring columns are "
-        "neighbours in memory. schedule.split(i, [None, threads_y]), (j, [None, threads_x]).",
+        "neighbours in memory. schedule.split(i, [None, threads_y]), and j by threads_x.",
         "reorder(block_i, block_j, thread_i, thread_j, k), then bind block_i to blockIdx.y, "
         "block_j to blockIdx.x, thread_i to threadIdx.y, thread_j to threadIdx.x.",
     ),
