@@ -9,8 +9,8 @@ platinum. There are three tracks, and you may hand in any of them:
     attention  softmax(Q K' / sqrt(64)) V, one head of 64
 
 For each track there is a worked `declare_…`: the tensors, right at every size and not scheduled.
-`naive` makes of them what TVM builds by default, which is the slowest answer that counts. Replace
-the line that raises in `product`, `depthwise` or `attention`:
+`naive` makes a schedule of them in which nothing is scheduled: a right answer, and for `product`
+and `attention` a slow one. Replace the line that raises in `product`, `depthwise` or `attention`:
 
     return naive(declare_product(m, n, k))         a first score, and then yours
 
@@ -19,9 +19,9 @@ row is no matrix, and a narrow one gives few columns to share among threads. It 
 tensors in another way, as long as the function that it returns takes the same buffers.
 
 An answer stands on TVM and Python's arithmetic. It may import tvm, math, functools, itertools,
-dataclasses, collections, typing, and tvm_practice.engines, whose `host()` says how wide and how
-many the vector registers are, and how many threads there will be. What it returns may call
-nothing outside TVM.
+dataclasses, collections, typing, and tvm_practice.engines, whose `host()` describes the machine:
+`vector_lanes` (float32 values per vector register), `vector_registers` (their number) and
+`threads`. What it returns may call nothing outside TVM.
 
 The gate compares with numpy in float64, at sizes that you see here and at others: 1, primes, less
 than a vector. Values are wild; the memory around the buffers, the output and TVM's workspaces hold

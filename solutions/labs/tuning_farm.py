@@ -145,7 +145,8 @@ def throughput(stages: Stages, workers: int) -> float:
       that takes longer than the waves, it counts instead.
 
     Args:
-        stages: times and sizes of the stages.
+        stages: times and sizes of the stages: `search`, `batch` (trials per round), `build`,
+            `builders`, `run`, and per trial `request` (tracker) and `upload` (network).
         workers: servers of the farm.
 
     Returns:
@@ -172,7 +173,7 @@ def predict(stages: Stages, counts: Sequence[int]) -> list[tuple[int, float, str
     - "workers": busy workers (at most `batch`), over the run seconds per trial.
 
     Args:
-        stages: times and sizes of the stages.
+        stages: times and sizes of the stages, as for `throughput`.
         counts: numbers of workers.
 
     Returns:

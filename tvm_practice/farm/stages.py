@@ -15,17 +15,17 @@ _UPLOAD_SAMPLES = 5
 
 
 class Stages(NamedTuple):
-    """What the stages of a trial take, in seconds.
+    """The stages of a trial. Times are in seconds.
 
     Attributes:
-        search: of a round: to choose its candidates and to learn from their times. Nothing else
-            goes on meanwhile.
-        batch: trials of a round.
-        build: to compile one candidate, on one core.
-        builders: candidates that are compiled at a time.
-        request: that the tracker is busy with one trial; it does one thing at a time.
-        upload: that the tuner's network is busy with one candidate; one at a time.
-        run: that a worker is taken by one trial, from being asked for to being free again.
+        search: time per round to choose its candidates and to learn from their times. Nothing else
+            runs meanwhile.
+        batch: trials per round.
+        build: time to compile one candidate on one core.
+        builders: candidates compiled at a time.
+        request: time for which one trial keeps the tracker busy; it serves one at a time.
+        upload: time for which one candidate keeps the tuner's network busy; one at a time.
+        run: time for which one trial keeps a worker busy, from the request until it is free again.
     """
 
     search: float

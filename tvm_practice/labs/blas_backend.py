@@ -42,7 +42,7 @@ def view(tensor: Any) -> np.ndarray:
 
 
 def linear(x: Any, w: Any, *rest: Any) -> None:
-    """y = x · w + b where x is (…, k), w (k, n), b (n,) and y (…, n); (x, w, y) has no b."""
+    """y = x · w + b: x (…, k), w (k, n), b (n,), y (…, n); called with (x, w, y), without b."""
     *bias, y = map(view, rest)
     np.matmul(view(x), view(w), out=y)
     for b in bias:

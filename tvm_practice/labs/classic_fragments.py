@@ -1,12 +1,12 @@
 """Tensor cores in classic TVM: a matmul tiled for one warp per thread block, and its instructions.
 
 A *fragment* is a tile of 16 x 16 elements that a warp holds in registers. As in labs/gpu/wmma.py,
-the tiling is given, and what tensorize replaces is the exercise's.
+the tiling is given, and tensorize is left to the exercise.
 """
 
 from typing import Any
 
-FRAGMENT = 16  # rows and columns of what tensor cores multiply at once
+FRAGMENT = 16  # rows and columns of a tile that tensor cores multiply at once
 _SHAPE = (FRAGMENT,) * 3
 _TILE = (FRAGMENT, FRAGMENT)
 _STRIDES = [FRAGMENT, 1]  # each buffer holds one tile
@@ -25,7 +25,7 @@ def fragment_stages(schedule: Any, tensors: list[Any]) -> dict[str, tuple[Any, A
 
     Returns:
         By instruction ("load_a", "load_b", "product", "store") the tensor of the stage, and the
-        axis from which inwards the instruction does it.
+        axis to tensorize: the instruction replaces the loops from this one inwards.
     """
     A, B, C = tensors
     a_shared = schedule.cache_read(A, "shared", [C])

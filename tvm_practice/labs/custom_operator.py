@@ -33,7 +33,10 @@ The pieces of the conversions and of the offload:
         is_op("relax.add")(wildcard(), is_const())
                                             a pattern: the sum of anything and a constant
     relax.transform.FuseOpsByPattern([(name, pattern)], bind_constants=…, annotate_codegen=…)
-    relax.transform.RunCodegen()            replaces the functions that are annotated
+                                            makes a function of each match; constants stay inside
+                                            it (bind_constants=True) or become its arguments;
+                                            annotate_codegen=True marks it for RunCodegen
+    relax.transform.RunCodegen()            replaces the functions that are marked
 
 The worked examples are `gate`, the first half of the operator, with `schedule_gate`;
 `schedule_classic`, the operator's schedule in classic TVM; and `convert_as_expression`, a converter

@@ -16,6 +16,7 @@ Current TVM provides:
     schedule.pad_einsum(block, [8, 1, 1])
                                         rounds the extents of the block's loops up to multiples;
                                         schedule.get_producers(block) are the copies that it makes
+                                        of the inputs
     torch.export.Dim("n", min=1, max=64)
                                         an extent of an exported program that may vary
     torch.export.export(model, tensors, dynamic_shapes=({0: dim}, {}))

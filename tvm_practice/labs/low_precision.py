@@ -32,8 +32,8 @@ The pieces:
         T.call_llvm_intrin("int32", "llvm.x86.tilezero", T.uint8(0))
                                             an instruction by LLVM's name; tile numbers are T.uint8
         T.address_of(A[i, j])               a pointer to an element
-        T.int64(128)                        a number of a type; the names are those of tvm.script,
-                                            tirx.uint8 and tirx.int64
+        T.int64(128)                        a number of that type; T is tirx, so the names in full
+                                            are tirx.int64 and tirx.uint8
     The instructions for tiles, and their arguments:
         ldtilecfg(pointer)                  reads 64 bytes of configuration, sets all tiles to zero
         tilezero(tile)

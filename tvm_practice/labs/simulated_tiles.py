@@ -36,7 +36,7 @@ class Tiles:
         self.fault: TileFault | None = None
 
     def __call__(self, name: str, *arguments: Any) -> int:
-        """Run an instruction by LLVM's name of it, without `llvm.x86.`."""
+        """Run an instruction, given by its LLVM name without `llvm.x86.`."""
         self.calls.append(name)
         try:
             method = getattr(self, f"_{name}", None)

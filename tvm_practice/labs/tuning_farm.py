@@ -7,7 +7,8 @@ time, on the kind of machine that will run the model:
       └──────── uploads the candidate, has it timed, reads the times ───────┘
 
 The tracker keeps a queue of free servers for each key ("cpu", "pixel-8") and hands each to one
-client at a time. A server runs every session in a process of its own, which ends with the session.
+client at a time. A *worker* is a server and its machine. A server runs every session in a process
+of its own, which ends with the session.
 All of this is TVM's RPC (remote procedure calls), the same in both TVMs. Across machines,
 `python -m tvm_practice.farm` runs it.
 
@@ -201,7 +202,8 @@ def throughput(stages: Stages, workers: int) -> float:
       that takes longer than the waves, it counts instead.
 
     Args:
-        stages: times and sizes of the stages.
+        stages: times and sizes of the stages: `search`, `batch` (trials per round), `build`,
+            `builders`, `run`, and per trial `request` (tracker) and `upload` (network).
         workers: servers of the farm.
 
     Returns:
@@ -222,7 +224,7 @@ def predict(stages: Stages, counts: Sequence[int]) -> list[tuple[int, float, str
     - "workers": busy workers (at most `batch`), over the run seconds per trial.
 
     Args:
-        stages: times and sizes of the stages.
+        stages: times and sizes of the stages, as for `throughput`.
         counts: numbers of workers.
 
     Returns:

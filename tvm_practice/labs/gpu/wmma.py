@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FRAGMENT = 16  # rows and columns of what tensor cores multiply at once
+FRAGMENT = 16  # rows and columns of a tile that tensor cores multiply at once
 _PREFIX = "tvm_practice_"
 
 
@@ -38,7 +38,7 @@ def warp_tiles(
     tiles: tuple[int, int] = (2, 4),
     step: int = 32,
 ) -> WarpTiles:
-    """Worked: tile a matmul for tensor cores, which a warp feeds as one.
+    """Worked: tile a matmul for tensor cores; the threads of a warp feed them together.
 
     A *fragment* is a matrix of 16 x 16 that is spread over the registers of a warp. The loops
     inside a product of three fragments become a block of their own (`blockize`): tensorize will

@@ -4,7 +4,7 @@
     python -m tvm_practice.labs.workloads.portability triton
 
 "yes" if a kernel was compiled for it here, whether or not this machine could run it, or if, with a
-library, its kernels came with this build; the line says what came out, or what is missing.
+library, its kernels came with this build; the line names the output, or the missing part.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tvm_practice.engines.command_line import Command
 from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
 
 Fact = tuple[str, bool, str]
-"""A target, whether code was made for it, and what came out or why not."""
+"""A target, whether code was made for it, and the output or the reason for its lack."""
 
 # LLVM's and, for GPUs, the kind of the target and what else TVM wants to know.
 _TRIPLES = {

@@ -71,16 +71,16 @@ def page(figures: dict[str, Any]) -> str:
         f"{machine['processor']}, {figures['threads']} threads; {packages}; "
         f"{machine['date'][:10]}.",
         "",
-        "`first` is of a new process, from its start to its first verified result, caches on disk "
-        "empty: `python -m tvm_practice.labs.workloads.first_result FRAMEWORK WORKLOAD`, the "
-        "median of several, of one where it tunes or is interpreted. `load` is compiling, and "
-        f"tuning ({figures['trials']} trials), in the process that is timed, which has had the "
-        "workloads above already.",
+        "`first` is a new process's time from its start to its first verified result, with empty "
+        "caches on disk: `python -m tvm_practice.labs.workloads.first_result FRAMEWORK WORKLOAD`, "
+        "the median of several runs, or one run where it tunes or is interpreted. `load` is the "
+        f"time for compiling, and tuning ({figures['trials']} trials), in the process that is "
+        "timed, which has already run the workloads above.",
         "",
-        "`/ eager` is time over PyTorch eager's, a process each, in turns: the median of the "
-        "rounds' ratios with its 95% interval. It is not the quotient of the medians in `ms` where "
-        "the machine's speed changed between rounds. `pays` is the calls after which `load` has "
-        "paid for itself.",
+        "`/ eager` is time over PyTorch eager's, each in its own process, in turns: the median of "
+        "the rounds' ratios with its 95% interval. It is not the quotient of the medians in `ms` "
+        "where the machine's speed changed between rounds. `pays` is the number of calls after "
+        "which `load` has paid for itself.",
     ]
     for workload, measured in figures["workloads"].items():
         lines += ["", f"### {workload}, {measured['text']}", "", f"| {' | '.join(HEADS)} |"]
@@ -91,7 +91,7 @@ def page(figures: dict[str, Any]) -> str:
             if reason := why_not(cell):
                 notes.append(f"{FRAMEWORKS[name].label}: {reason}.")
         lines += ["", *notes] if notes else []
-    lines += ["", "### Targets", "", "| | target | code made here | what came out | |"]
+    lines += ["", "### Targets", "", "| | target | code made here | output | |"]
     lines.append("|---|---|---|---|---|")
     for name, found in figures["portability"].items():
         command, label = " ".join(found["command"]), family(name)
