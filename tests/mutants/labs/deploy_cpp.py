@@ -1134,3 +1134,32 @@ right_edited(
         "      auto mine": "      ++running;\n      auto mine",
     },
 )
+
+
+@right("call_on_threads")
+def shares_in_a_row() -> str:
+    return """
+template <typename Model, typename Input>
+auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
+    -> std::vector<decltype(model.Clone()(inputs[0]))> {
+  std::vector<decltype(model.Clone()(inputs[0]))> out(inputs.size());
+  if (inputs.empty()) return out;
+  const int n = std::max(1, std::min(threads, static_cast<int>(inputs.size())));
+  std::atomic<bool> failed{false};
+  std::exception_ptr first;
+  auto work = [&](int t) {
+    const size_t begin = inputs.size() * t / n, end = inputs.size() * (t + 1) / n;
+    try {
+      auto mine = model.Clone();
+      for (size_t i = begin; i < end; ++i) out[i] = mine(inputs[i]);
+    } catch (...) {
+      if (!failed.exchange(true)) first = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (int t = 0; t < n; ++t) others.emplace_back(work, t);
+  for (auto& each : others) each.join();
+  if (first) std::rethrow_exception(first);
+  return out;
+}
+"""
