@@ -167,6 +167,8 @@ def stored_by_columns(schedule: Any) -> None:
 def grid_of_threads(schedule: Any) -> None:
     """Give each row to a thread block of a GPU, and each of its columns to a thread.
 
+    The thread blocks are those of blockIdx.x, the threads those of threadIdx.x.
+
     Args:
         schedule: of Y[i, j] = X[i, j] + 1, changed in place.
     """
