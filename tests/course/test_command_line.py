@@ -223,6 +223,12 @@ def test_an_unknown_exercise_is_a_mistake(cheap: Tree, command: str) -> None:
     assert "did you mean matmul?" in cheap.run(command, "matmull", code=2).stderr
 
 
+@pytest.mark.parametrize("command", ["hint", "solution", "diff"])
+def test_a_phase_or_lab_is_not_an_exercise(cheap: Tree, command: str) -> None:
+    said = cheap.run(command, "lab4", code=2).stderr
+    assert "name one exercise of lab4 " in said and "schedule_dynamic" in said
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [

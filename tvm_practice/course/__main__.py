@@ -103,17 +103,24 @@ def _find(name: str) -> "Exercise":
     try:
         return find(name)
     except KeyError as error:
+        if (whole := _phase_named(name)) is not None:
+            each = ", ".join(exercise.name for exercise in whole.exercises)
+            raise click.UsageError(f"name one exercise of {whole.label}: {each}") from None
         raise click.UsageError(str(error.args[0])) from None
 
 
 def _find_each(name: str) -> "list[Exercise]":
     """The exercise of that name, or all of the phase or lab of that number or name."""
+    whole = _phase_named(name)
+    return [_find(name)] if whole is None else whole.exercises
+
+
+def _phase_named(name: str) -> "Phase | None":
+    """The phase or lab of that number or name."""
     from tvm_practice.course.catalog import modules
 
-    for phase in modules():
-        if name in (phase.key, phase.name, phase.module):
-            return phase.exercises
-    return [_find(name)]
+    keyed = (each for each in modules() if name in (each.key, each.name, each.module))
+    return next(keyed, None)
 
 
 def _find_phase(name: str) -> "Phase":
@@ -122,9 +129,8 @@ def _find_phase(name: str) -> "Phase":
 
     from tvm_practice.course.catalog import modules
 
-    for phase in modules():
-        if name in (phase.key, phase.name, phase.module):
-            return phase
+    if (found := _phase_named(name)) is not None:
+        return found
     near = difflib.get_close_matches(name, [phase.name for phase in modules()], n=1)
     known = ", ".join(phase.label for phase in modules())
     suggestion = f"did you mean {near[0]}?" if near else f"there are {known}"

@@ -224,7 +224,7 @@ def cache(
     programs = chosen.programs(chosen.makers(what, size, mine, engine), engine)
     study = _cache_study(programs, size**3 if what is None else 1000, usual, engine)
     is_matmul = what is None
-    title = f"misses for 1000 multiply-adds, {size}³" if is_matmul else "misses"
+    title = f"misses per 1000 multiply-adds, {size}³" if is_matmul else "misses"
     _print(cache_table(study, rates=is_matmul, title=title))
     click.echo("; ".join(study["levels"]) + ("" if study["known"] else " (usual sizes)"))
     if is_matmul and not usual:
@@ -267,7 +267,7 @@ def _print_counters(names: Sequence[str], size: int, mine: bool) -> None:
 
 
 def _counted_misses(name: str, size: int, mine: bool) -> float | str:
-    """L1 misses for 1000 multiply-adds by the processor's counter; why not, if there is none."""
+    """L1 misses per 1000 multiply-adds by the processor's counter; why not, if there is none."""
     from tvm_practice.viz.cache import hardware_misses
 
     runs = []

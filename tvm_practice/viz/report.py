@@ -200,7 +200,7 @@ def _caches_section(study: Mapping[str, Any]) -> Section:
             Block("picture", svg=cache["svg"], caption="Log scale: a step is a factor of ten."),
             Block(
                 "table",
-                title="For each multiply-add, and misses for 1000",
+                title="Accesses per multiply-add, and misses per 1000",
                 headings=["schedule", "accesses", *levels],
                 rows=_misses(cache, levels),
             ),
@@ -214,7 +214,7 @@ def _caches_section(study: Mapping[str, Any]) -> Section:
 
 
 def _misses(cache: Mapping[str, Any], levels: Sequence[str]) -> list[list[str]]:
-    """A row for each schedule: accesses for one multiply-add, misses for 1000."""
+    """A row for each schedule: accesses per multiply-add, misses per 1000."""
     return [
         [
             name,

@@ -14,7 +14,7 @@ def cache_table(study: Mapping[str, Any], *, rates: bool = True, title: str | No
     """Accesses, and misses at each level, of each program of a `studies.cache_study`.
 
     Args:
-        rates: for 1000 multiply-adds, not in all.
+        rates: per 1000 multiply-adds, not in all.
         title: above the table.
     """
     levels = [each.partition(":")[0] for each in study["levels"]]
