@@ -409,3 +409,31 @@ def errors_of_sums() -> list[float]:
         x = torch.randn(2, 8, extent)
         errors.append(float(abs(compiled(x)[0] - model(x).numpy()).max()))
     return errors
+
+
+class _Flattened(nn.Module):
+    """Views between a number and an open extent, and of a shape that stays."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        row = x.reshape(1, -1)
+        return row.view(x.shape[0], 3) + 1, torch.cat([row, row], 1).view(-1, 6), row.view(1, -1)
+
+
+def test_a_number_of_a_shape_may_become_an_open_extent(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{__name__}:error_of_views") < 1e-6
+
+
+def error_of_views() -> float:
+    """The largest error of views of a tensor with an open extent, at two other extents."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = _Flattened()
+    config = ExportConfig(
+        example_input=torch.randn(5, 3), engine="current", input_shapes={"x": ("n", 3)}
+    )
+    compiled = compile_pytorch_module(model, config)
+    return max(
+        float(abs(ours - theirs.numpy()).max())
+        for x in (torch.randn(8, 3), torch.randn(1, 3))
+        for ours, theirs in zip(compiled(x), model(x), strict=True)
+    )

@@ -16,6 +16,8 @@ def converters() -> dict[str, Callable[[Any, Any], Any]]:
         "slice.Tensor": _slice,
         "slice_scatter.default": _slice_scatter,
         "select.int": _select,
+        "view.default": _reshape,
+        "reshape.default": _reshape,
         "constant_pad_nd.default": _pad,
         "empty.memory_format": _empty,
         **{name: functools.partial(_of_extents, name) for name in ("truediv", "pow", "sym_float")},
@@ -37,6 +39,23 @@ def _scalar_tensor(node: Any, importer: Any) -> Any:
         value = importer.block_builder.emit(relax.op.reshape(importer.env[source.args[0]], ()))
     dtype = importer._convert_data_type(node.meta["val"].dtype)
     return _as_tensor(value, dtype, importer.block_builder)
+
+
+def _reshape(node: Any, importer: Any) -> Any:
+    """A tensor in another shape.
+
+    TVM's converter compares the shapes by `==`, and a number's with an open extent has no truth.
+    """
+    import tvm_ffi
+    from tvm import relax
+
+    tensor, shape = importer.retrieve_args(node)
+    known = importer.shape_of(tensor)
+    if known is not None:
+        wanted = relax.ShapeExpr(list(shape))
+        if tvm_ffi.structural_equal(relax.ShapeExpr(list(known)), wanted):
+            return tensor
+    return importer._emit_torch_reshape(tensor, shape)
 
 
 def _of_extents(name: str, node: Any, importer: Any) -> Any:
