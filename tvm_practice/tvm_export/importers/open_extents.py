@@ -160,6 +160,8 @@ def _decomposed(program: Any, call: Call) -> tuple[Any, list[ExtentCondition]]:
     """A program of decomposed operators, and what PyTorch took for granted of extents.
 
     PyTorch itself sees to conditions of one extent, but not to those of decompositions.
+
+    Raises Refused where a decomposition is for one extent alone, or for one made of another.
     """
     from torch._guards import detect_fake_mode
 
@@ -168,11 +170,7 @@ def _decomposed(program: Any, call: Call) -> tuple[Any, list[ExtentCondition]]:
     environment = mode.shape_env
     count = len(environment.guards)
     decomposed = program.run_decompositions()
-    symbols = {
-        str(tensor.shape[axis]): name
-        for tensor, axes in zip(inputs[-len(call.dynamic) :], call.dynamic, strict=True)
-        for axis, name in axes.items()
-    }
+    symbols = _symbols(inputs[-len(call.dynamic) :], call.dynamic)
     asserted = environment.deferred_runtime_asserts.values()
     guards, put_off = (
         [_condition(environment.replace(each.expr), symbols) for each in some]
@@ -180,7 +178,23 @@ def _decomposed(program: Any, call: Call) -> tuple[Any, list[ExtentCondition]]:
     )
     own, added = guards[:count] + put_off, guards[count:]
     of_several = [each for each in own if len(each.names) > 1 and each.is_known]
-    return decomposed, list(dict.fromkeys(of_several + added))
+    said = [each for each in of_several + added if each.text != "True"]
+    return decomposed, list(dict.fromkeys(said))
+
+
+def _symbols(inputs: Sequence[Any], dynamic: Sequence[Mapping[int, str]]) -> dict[str, str]:
+    """The name of each open extent by PyTorch's symbol; Refused if it has none of its own left."""
+    symbols: dict[str, str] = {}
+    for tensor, axes in zip(inputs, dynamic, strict=True):
+        for axis, name in axes.items():
+            extent = str(tensor.shape[axis])
+            if extent.isdecimal():
+                raise Refused(_for_one(name, extent))
+            if not extent.isidentifier():
+                raise Refused(f"the model is only for a {name} that is made of other extents")
+            if symbols.setdefault(extent, name) != name:
+                raise Refused(f"the model is only for {name} = {symbols[extent]}")
+    return symbols
 
 
 def _condition(guard: Any, symbols: Mapping[str, str]) -> ExtentCondition:
@@ -280,12 +294,16 @@ def _told(said: str) -> str:
     """What torch.export found out about extents, in a line; empty for something else."""
     if constant := _CONSTANT.search(said):
         name, value = constant.groups()
-        return f"the model is for {name} = {value} alone: give the number in place of the name"
+        return _for_one(name, value)
     if related := _RELATED.search(said):
         return f"the model is only for {related[1]}"
     for condition in _conditions_told(said):
         return _only_where(condition)
     return ""
+
+
+def _for_one(name: str, extent: str) -> str:
+    return f"the model is for {name} = {extent} alone: give the number in place of the name"
 
 
 def _only_where(condition: ExtentCondition) -> str:
