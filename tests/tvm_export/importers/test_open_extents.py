@@ -425,24 +425,39 @@ class _Flattened(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         row = x.reshape(1, -1)
-        return row.view(x.shape[0], 3) + 1, torch.cat([row, row], 1).view(-1, 6), row.view(1, -1)
+        columns = x.shape[1]
+        return row.view(-1, columns) + 1, torch.cat([row, row], 1).view(x.shape[0], -1), row * 2
 
 
-def test_a_number_of_a_shape_may_become_an_open_extent(process_of: Processes) -> None:
-    assert process_of(engines.CURRENT).call(f"{__name__}:error_of_views") < 1e-6
+class _Indexed(nn.Module):
+    """Rows added at known places, of which a negative one would be the extent less a number."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.index_add(0, torch.tensor([0, 2]), x[:2])
 
 
-def error_of_views() -> float:
-    """The largest error of views of a tensor with an open extent, at two other extents."""
+@pytest.mark.parametrize("model", [_Flattened, _Indexed])
+def test_shapes_and_places_made_of_open_extents(
+    process_of: Processes, model: type[nn.Module]
+) -> None:
+    found = process_of(engines.CURRENT).call(
+        f"{__name__}:error_at_others", {"name": model.__name__}
+    )
+    assert found < 1e-6
+
+
+def error_at_others(name: str) -> float:
+    """The largest error of a model of one tensor, both extents open, at two further shapes."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.nested import flattened
 
-    model = _Flattened()
+    model = globals()[name]()
     config = ExportConfig(
-        example_input=torch.randn(5, 3), engine="current", input_shapes={"x": ("n", 3)}
+        example_input=torch.randn(5, 3), engine="current", input_shapes={"x": ("n", "m")}
     )
     compiled = compile_pytorch_module(model, config)
     return max(
         float(abs(ours - theirs.numpy()).max())
-        for x in (torch.randn(8, 3), torch.randn(1, 3))
-        for ours, theirs in zip(compiled(x), model(x), strict=True)
+        for x in (torch.randn(8, 4), torch.randn(3, 7))
+        for ours, theirs in zip(compiled(x), flattened(model(x)), strict=True)
     )

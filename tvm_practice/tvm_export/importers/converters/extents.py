@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.index_checks import OPAQUE
 
 
 def converters() -> dict[str, Callable[[Any, Any], Any]]:
@@ -108,7 +109,8 @@ def _as_tensor(number: Any, dtype: str, builder: Any) -> Any:
     def made(given: Any) -> Any:
         return te.compute((), lambda: given.astype(dtype), name="number")
 
-    return builder.emit_te(made, number)
+    # TVM's FuseTIR fails for a function that takes one extent as a number, another in a shape.
+    return builder.emit_te(made, number, primfunc_attrs={"op_pattern": OPAQUE})
 
 
 def _slice(node: Any, importer: Any) -> Any:
