@@ -10,18 +10,15 @@ of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
     get_loops(block)                its loops, outermost first
     int(schedule.get(loop).extent)  the extent of a loop: the number of its iterations
     split(loop, [None, 8])          one loop becomes two: i_0, and i_1 of 8 iterations, with
-                                    i = 8 * i_0 + i_1; returns both. TVM works out None and rounds
-                                    it up; where 8 does not divide the extent, a guard (a
-                                    condition) skips the excess
+                                    i = 8 * i_0 + i_1; returns both. TVM works out None, rounded
+                                    up; if 8 does not divide, a guard (a condition) skips the rest
     reorder(a, b, c)                puts these loops in this order, other loops stay in place
     fuse(a, b)                      makes one loop of two, b right inside a, and returns it
-    vectorize(loop)                 its iterations become vector instructions: each computes
-                                    several adjacent elements at once, one per lane
+    vectorize(loop)                 its iterations become lanes: the elements of one vector
     parallel(loop)                  its iterations are shared among the threads
     unroll(loop)                    its body is written out, iteration after iteration
-    cache_write(block, 0, "local")  the block writes to a new "local" buffer, one thread's memory;
-                                    returns a new block that copies the buffer to the output. 0 is
-                                    the first output; a block of this course has only one
+    cache_write(block, 0, "local")  the block's first output, 0, goes to a new "local" buffer, one
+                                    thread's memory; returns a block that copies it to the output
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
     compute_at(block, loop)         moves a producer into a loop of its consumer, the block that
                                     reads it; preserve_unit_loops=True keeps loops of one iteration
@@ -30,8 +27,7 @@ of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
                                     moves a sum's zeroing to a block of its own just before `loop`;
                                     call it last: afterwards no `vectorize` or `parallel` of the sum
 
-Classic TVM has the same ideas under other names. A schedule has one stage per tensor, and
-the primitives are methods of the stage:
+In classic TVM, a schedule has one stage per tensor, and the primitives are the stage's methods:
 
     schedule = te.create_schedule(C.op)
     i, j = C.op.axis                                      (k,) = C.op.reduce_axis
