@@ -11,7 +11,7 @@ of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
     int(schedule.get(loop).extent)  the extent of a loop: the number of its iterations
     split(loop, [None, 8])          one loop becomes two: i_0, and i_1 of 8 iterations, with
                                     i = 8 * i_0 + i_1; returns both. TVM works out None, rounded
-                                    up; if 8 does not divide, a guard (a condition) skips the rest
+                                    up; if 8 does not divide, a guard (condition) skips the excess
     reorder(a, b, c)                puts these loops in this order, other loops stay in place
     fuse(a, b)                      makes one loop of two, b right inside a, and returns it
     vectorize(loop)                 its iterations become lanes: the elements of one vector
