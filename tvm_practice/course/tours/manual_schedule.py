@@ -254,7 +254,7 @@ def _add_classic(matmuls: _Matmuls) -> None:
         matmuls.add(
             "tile_classic",
             schedule,
-            f"tiles of {rows}x{columns}, a row in vector instructions, the tiles in parallel.",
+            f"tiles of {rows}x{columns}, each row in vectors, the tiles in parallel.",
             "current TVM's tile, vectorize and parallelize in one",
         )
 
