@@ -695,6 +695,16 @@ def prefetches(rows: int, chunks: int, terms: int) -> dict[str, Any]:
         each for _, each in scheduled.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
     )
     loop_nest(function)  # it can still be shown
+    executed = lines_asked_for(function)
+    x = _normal(random, (rows, terms))
+    error = np.abs(_run(scheduled, target, [x]) - x @ weight).max()
+    return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
+
+
+def lines_asked_for(function: Any) -> int:
+    """How many prefetches a scheduled function executes."""
+    import tvm
+
     executed = 0
 
     def count(statement: Any, times: int) -> None:
@@ -710,9 +720,7 @@ def prefetches(rows: int, chunks: int, terms: int) -> dict[str, Any]:
             executed += times * ("llvm.prefetch" in str(statement))
 
     count(function.body, 1)
-    x = _normal(random, (rows, terms))
-    error = np.abs(_run(scheduled, target, [x]) - x @ weight).max()
-    return {"asked for": executed, "weights": weight.nbytes // 64, "error": float(error)}
+    return executed
 
 
 def long_sums() -> dict[str, dict[str, float]]:

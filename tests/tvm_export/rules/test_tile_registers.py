@@ -33,6 +33,8 @@ def session(process_of: Processes) -> engines.Session:
         (197, 48, 64),  # the last tile has five rows, one register of it one
         (33, 70, 40),  # and columns beyond the last
         (5, 16, 31),  # a tile of few rows; the sum has no whole groups
+        (263, 32, 32),  # a prime that is no byte
+        (1031, 64, 1024),  # blocks of rows, of which the last reaches beyond the last row
     ],
 )
 @pytest.mark.parametrize("types", [BFLOAT16, BYTES])
@@ -80,6 +82,14 @@ def test_convolutions(
     made = session.call(f"{FUNCTIONS}:convolution", given)
     assert made["error"] < 1e-6 if types == BFLOAT16 else made["error"] == 0
     assert PRODUCTS[types] in made["calls"]
+
+
+@pytest.mark.parametrize("types", [BFLOAT16, BYTES])
+def test_weights_are_asked_for_ahead(session: engines.Session, types: tuple[str, str]) -> None:
+    lines = 256 * 768 * (2 if types == BFLOAT16 else 1) // 64
+    for rows, least, most in ((128, lines, 1.3 * lines), (1024, lines, 8 * lines), (32, 0, 0)):
+        given = {"types": types, "sizes": (rows, 768, 256), "constant": True, "run": False}
+        assert least <= session.call(f"{FUNCTIONS}:product", given)["asked for"] <= most, rows
 
 
 @pytest.mark.parametrize(("rows", "inputs"), [(2, 64), (64, 8)])

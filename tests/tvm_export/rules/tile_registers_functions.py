@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  # which gives numpy the name bfloat16
 import numpy as np
 
+from tests.tvm_export.rules.cpu_functions import lines_asked_for
 from tests.tvm_export.rules.dot_products_functions import _BOUNDS, _drawn, _scheduled
 from tvm_practice import engines
 from tvm_practice.labs.simulated_tiles import NAME, TileFault, Tiles, with_calls
@@ -111,9 +112,10 @@ def product(
         sizes: m, n, k.
         constant: whether the right operand is a constant.
         target: that it is scheduled for.
-        run: False: only the features that it needs are told.
+        run: False: only the features that it needs, and how many lines it prefetches.
         simulate: False: on this processor's own registers.
     """
+    import tvm
     from tvm import relax
 
     from tvm_practice.tvm_export.rules.cpu.tile_registers import features_in
@@ -131,7 +133,10 @@ def product(
     module = _scheduled(build, given, resolve_target(target))
     features = features_in(module)
     if not run:
-        return {"features": features}
+        (function,) = (
+            each for _, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc)
+        )
+        return {"features": features, "asked for": lines_asked_for(function)}
     out, calls = _run(module, [a] if constant else [a, b], simulate=simulate)
     one, other = a.astype("float64"), b.astype("float64")
     error = np.abs(out - (one @ other).clip(min=0)).max() / (abs(one) @ abs(other)).max()

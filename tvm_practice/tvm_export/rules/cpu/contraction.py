@@ -479,7 +479,9 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
     return cost, tile
 
 
-def block_of(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> int:
+def block_of(
+    found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu, *, in_registers: bool = False
+) -> int:
     """Row tiles that take all panels before the next ones do, see `row_blocks`; 0: all take one."""
     if not found.prepack or found.transposed or not found.rows or choice.both or choice.rows_first:
         return 0
@@ -495,6 +497,7 @@ def block_of(found: Contraction, tile: Tile, choice: TileChoice, cpu: Cpu) -> in
         packed,
         choice.chunks,
         cpu,
+        in_registers=in_registers,
     )
 
 

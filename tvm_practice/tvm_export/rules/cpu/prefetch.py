@@ -141,6 +141,8 @@ def _find_use(
     if found is None or not panel_axes:
         raise NotApplicable("there is no next panel")
     loops, realize = found
+    if not isinstance(realize.block.body, tirx.BufferStore):
+        return _find_use_in_registers(realize.block, packed, panel_axes, row_tiles, block)
     read = [each for each in loads(realize.block.body.value) if str(each.source.name) == packed]
     if len(read) != 1:
         raise NotApplicable("a step does not read the packed operand exactly once")
@@ -149,11 +151,7 @@ def _find_use(
     values = {each.var: value for each, value in zip(iterators, realize.iter_values, strict=True)}
     panel = [substitute(each, values) for each in indices[:panel_axes]]
     tiles = [(values[iterators[i].var], _whole(iterators[i].dom.extent)) for i in row_tiles]
-    if block:
-        position: Any = 0
-        for value, extent in tiles:
-            position = position * extent + value
-        tiles = [(tirx.floormod(position, block), block)]
+    tiles = _in_blocks(tiles, block)
 
     steps = variables(*(values[each.var] for each in iterators if kind_of(each) == REDUCTION))
     counted = variables(*(values[iterators[i].var] for i in part_axes))
@@ -176,6 +174,39 @@ def _find_use(
         loop=loop,
         steps=_whole(loop.extent),
     )
+
+
+def _find_use_in_registers(
+    sums: Any, packed: str, panel_axes: int, row_tiles: Sequence[int], block: int
+) -> _Use:
+    """How a block uses panels that sums a whole tile in tile registers, its steps within it."""
+    read = [each for each in loads(sums.body) if str(each.source.name) == packed]
+    steps = _first_loop(sums.body)
+    if not read or steps is None:
+        raise NotApplicable("the packed operand is not read in a loop")
+    iterators = sums.iter_vars
+    tiles = [(iterators[i].var, _whole(iterators[i].dom.extent)) for i in row_tiles]
+    return _Use(
+        read[0].source,
+        list(read[0].indices[:panel_axes]),
+        shape=[_whole(each) for each in read[0].source.shape][panel_axes:],
+        turns=_in_blocks(tiles, block),
+        row_tiles=math.prod(extent for _, extent in tiles),
+        loop=steps,
+        steps=_whole(steps.extent),
+    )
+
+
+def _in_blocks(tiles: list[tuple[Any, int]], block: int) -> list[tuple[Any, int]]:
+    """What counts the uses of a panel by a block's row tiles; by all where there are no blocks."""
+    from tvm import tirx
+
+    if not block:
+        return tiles
+    position: Any = 0
+    for value, extent in tiles:
+        position = position * extent + value
+    return [(tirx.floormod(position, block), block)]
 
 
 def _counted(loops: list[Any]) -> list[tuple[Any, int]]:
@@ -254,6 +285,14 @@ def _whole(extent: Any) -> int:
 def _inside(loops: list[Any], loop: Any) -> set[Any]:
     """The variables of a loop and of those within it."""
     return {each.loop_var for each in loops[loops.index(loop) :]}
+
+
+def _first_loop(statement: Any) -> Any | None:
+    """The first loop of a sequence of statements."""
+    from tvm import tirx
+
+    parts = statement.seq if isinstance(statement, tirx.SeqStmt) else [statement]
+    return next((each for each in parts if isinstance(each, tirx.For)), None)
 
 
 def _loops_around(statement: Any, block: str, loops: list[Any]) -> tuple[list[Any], Any] | None:

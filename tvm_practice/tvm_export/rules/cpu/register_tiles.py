@@ -485,7 +485,7 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     products = None if advice else tile_products(found, cpu)
     choice = advice or (products.choice if products else ranked_tiles(found, cpu)[0][0])
     chosen = tile_of(found, cpu, choice)
-    block = block_of(found, chosen, choice, cpu)
+    block = block_of(found, chosen, choice, cpu, in_registers=products is not None)
     written = Rewriter(func, found, chosen, choice, block, products)
     schedule = tvm.s_tir.Schedule(written.func)
     total = schedule.get_sblock(written.total)
@@ -524,20 +524,26 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
     if products and (iterations(schedule, panels) or 0) >= TASKS * cpu.threads:
         tasks = panels  # few: each sets its registers' shapes
     parallelize(schedule, tasks, None if work is None else work // WORK_AN_ELEMENT)
-    if products:
-        schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", asking())
-        return tvm.s_tir.Schedule(configured(schedule.mod["main"], products, written.sum))
     for block, loop in starts:
         schedule.decompose_reduction(block, loop)
-    if wrapper := wrapper_of(found):
-        schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", wrapper)
+    llvm = asking() if products else wrapper_of(found)
+    if llvm:
+        schedule.annotate(schedule.get_loops(total)[0], "pragma_import_llvm", llvm)
 
     # Phase 8. Ask for constant weights ahead of their use.
-    if written.packs != "constant":
-        return schedule
-    fetched = prefetch_next_panel(
-        schedule.mod["main"],
-        f"{written.sum}_update",
+    func = schedule.mod["main"]
+    if written.packs == "constant":
+        func = _fetched_ahead(func, written, cpu)
+    if products:
+        func = configured(func, products, written.sum)
+    return tvm.s_tir.Schedule(func)
+
+
+def _fetched_ahead(func: Any, written: Rewriter, cpu: Cpu) -> Any:
+    """A scheduled function that asks for the next panel of constant weights, where that pays."""
+    return prefetch_next_panel(
+        func,
+        written.sum if written.products else f"{written.sum}_update",
         written.pack,
         panel_axes=written.panel_axes,
         row_tiles=written.row_tiles,
@@ -545,7 +551,6 @@ def schedule_contraction(func: Any, cpu: Cpu) -> Any:
         block=written.block,
         cache_bytes=cpu.cache_bytes,
     )
-    return tvm.s_tir.Schedule(fetched)
 
 
 def _nest_loops(

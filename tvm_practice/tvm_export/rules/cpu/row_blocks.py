@@ -16,6 +16,8 @@ WAITING = 1 << 16
 # In second caches: what the other operand may be without blocks, as a third cache behind them is
 # quick enough for some more, and how much of one a block may fill.
 _WHOLE, _PART = 3.0, 0.5
+# Tile registers multiply faster than a third cache delivers.
+_WHOLE_OF_REGISTERS = 0.5
 # Row tiles of a block: fewer take a panel from the second cache too often.
 _FEWEST, _MOST = 4, 64
 # Blocks have to save this part of what is read.
@@ -23,7 +25,15 @@ _SAVED = 0.6
 
 
 def tiles_of_block(
-    counts: list[int], panels: int, tile_bytes: int, other: int, packed: int, parts: int, cpu: Cpu
+    counts: list[int],
+    panels: int,
+    tile_bytes: int,
+    other: int,
+    packed: int,
+    parts: int,
+    cpu: Cpu,
+    *,
+    in_registers: bool = False,
 ) -> int:
     """Row tiles of a block; 0 where panels are better outside.
 
@@ -34,6 +44,7 @@ def tiles_of_block(
         other, packed: bytes of the operands.
         parts: that the sum is taken in.
         cpu: the processor.
+        in_registers: whether tile registers sum a tile.
 
     Returns:
         A number that the innermost row iterators' tiles make up.
@@ -45,7 +56,7 @@ def tiles_of_block(
     most = min(room * tiles // other, _MOST, tiles // (2 * cpu.threads))
     if parts > 1:
         most = 0 if tile_bytes * tiles <= WAITING else min(most, WAITING // tile_bytes)
-    elif other <= _WHOLE * cpu.cache_bytes:
+    elif other <= (_WHOLE_OF_REGISTERS if in_registers else _WHOLE) * cpu.cache_bytes:
         return 0
     if most < _FEWEST:
         return 0

@@ -383,7 +383,7 @@ class ProductNest:
             for number, start in enumerate(products.starts)
         ]
         fewer, full = (
-            tirx.decl_buffer((_CONFIGURATION,), "uint8", f"{name}_rows")
+            tirx.decl_buffer((_CONFIGURATION // 8,), "int64", f"{name}_rows")
             for name in ("fewer", "all")
         )
         statements = [
@@ -417,7 +417,7 @@ def configured(func: Any, products: TileProducts, block: str) -> Any:
     import tvm_ffi
     from tvm import tirx
 
-    shapes = tirx.decl_buffer((_CONFIGURATION,), "uint8", "tile_shapes")
+    shapes = tirx.decl_buffer((_CONFIGURATION // 8,), "int64", "tile_shapes")
 
     def around(body: Any) -> Any:
         return tirx.SeqStmt([_configuration(shapes, products), body, _call("tilerelease")])
@@ -481,7 +481,7 @@ def _configuration(buffer: Any, products: TileProducts, rows: Sequence[Any] = ()
     """Statements that set the shapes of a thread's registers.
 
     Args:
-        buffer: of 64 bytes, which the shapes are written to.
+        buffer: of eight 64-bit words, which the shapes are written to.
         products: what the registers are for.
         rows: of each register of rows, an expression; none: as many as it has.
     """
@@ -498,11 +498,24 @@ def _configuration(buffer: Any, products: TileProducts, rows: Sequence[Any] = ()
     for number, (height, row_bytes) in enumerate(shapes):
         content[_ROW_BYTES_AT + 2 * number] = row_bytes
         content[_ROWS_AT + number] = height
+    # TVM's analysis cannot cast a height's bounds to a byte, so whole words are written.
     stores = [
-        tirx.BufferStore(buffer, tirx.Cast("uint8", tirx.convert(value)), [at])
-        for at, value in enumerate(content)
+        tirx.BufferStore(buffer, _word(content[8 * number :][:8]), [number])
+        for number in range(_CONFIGURATION // 8)
     ]
     return tirx.SeqStmt([*stores, _call("ldtilecfg", tirx.BufferLoad(buffer, [0]))])
+
+
+def _word(content: Sequence[Any]) -> Any:
+    """The 64-bit number of eight bytes, the least significant first; some may be expressions."""
+    from tvm import tirx
+
+    known = sum(each << 8 * at for at, each in enumerate(content) if isinstance(each, int))
+    word: Any = tirx.const(known, "int64")
+    for at, each in enumerate(content):
+        if not isinstance(each, int):
+            word += tirx.Cast("int64", each) * tirx.const(1 << 8 * at, "int64")
+    return word
 
 
 def _call(name: str, *arguments: Any) -> Any:
