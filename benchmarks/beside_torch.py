@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from machines import kind_of, write_part
 
-_DOCS = Path(__file__).resolve().parent.parent / "docs"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -75,12 +75,12 @@ def measure_all(
 def write_page(
     name: str, out: Path, head: str, table: Callable[[list[dict[str, Any]]], list[str]]
 ) -> None:
-    """Write docs/NAME.md.
+    """Write this machine's part of docs/NAME.md.
 
     Args:
         name: of the page.
         out: what `measure_all` wrote.
-        head: the page down to where the machine is named.
+        head: the page down to where a machine is named.
         table: from the measured cases to the lines after that.
     """
     if not out.exists():
@@ -90,13 +90,9 @@ def write_page(
     packages = ", ".join(
         f"{each} {machine['packages'][each]}" for each in ("torch", "numpy", "apache-tvm")
     )
-    where = (
-        f"Machine: {machine['processor']}, {report['threads']} threads; {packages}; "
-        f"{machine['date'][:10]}."
-    )
-    page = _DOCS / f"{name}.md"
-    page.write_text("\n".join([head, where, "", *table(report["rows"])]) + "\n")
-    click.echo(f"written: {page}")
+    where = f"{report['threads']} threads; {packages}; {machine['date'][:10]}."
+    lines = [where, "", *table(report["rows"])]
+    write_part(name, head, kind_of(machine["processor"]), lines)
 
 
 def rates(comparison: dict[str, Any], multiply_adds: int) -> dict[str, float]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from low_precision_rivals import Side
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "low_precision_models.md"
+PAGE = "low_precision_models"
 # What the page calls a model, and whether convolutions take its time.
 MODELS = {
     "bert_base": ("BERT-base, 1×128 tokens", False),
@@ -194,11 +194,10 @@ def _inverted(ratio: dict[str, Any]) -> dict[str, Any]:
     return ratio | {"value": 1 / ratio["value"], "ci95": [1 / high, 1 / low]}
 
 
-def page(report: dict[str, Any]) -> str:
-    """The page of what was measured."""
+def part(report: dict[str, Any]) -> list[str]:
+    """The lines of the page's part for the machine that a report is of."""
     from beside_torch import ratio_cell
 
-    machine = report["environment"]
     packages = (
         "apache-tvm", "torch", "onnxruntime", "openvino", "nncf", "torchao",
     )  # fmt: skip
@@ -206,9 +205,7 @@ def page(report: dict[str, Any]) -> str:
         f"{each} {report['packages'][each]}" for each in packages if report["packages"][each]
     )
     lines = [
-        _HEAD.format(calibrating=CALIBRATING, held_out=HELD_OUT),
-        f"Machine: {machine['processor']}, {report['threads']} threads; {versions}; "
-        f"{machine['date'][:10]}.",
+        f"{report['threads']} threads; {versions}; {report['environment']['date'][:10]}.",
     ]
     reasons: list[str] = []
     profiles: list[str] = []
@@ -218,7 +215,7 @@ def page(report: dict[str, Any]) -> str:
             continue
         heads = ["model", "ms", "/ own float32", *(f"/ {rival}" for rival in rivals)]
         heads += ["cosine", *(f"{rival}'s" for rival in rivals)]
-        lines += ["", f"## {precision}", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+        lines += ["", f"### {precision}", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for row in rows:
             compared, cosine = row["comparison"], row["cosine"]
             cells = [MODELS[row["model"]][0], f"{compared['latency'][precision]['p50']:.2f}"]
@@ -235,7 +232,7 @@ def page(report: dict[str, Any]) -> str:
                 for rival, reason in row["missing"].items()
             ]
             profiles += _profile(row)
-    return "\n".join([*lines, *(["", *reasons] if reasons else []), *profiles]) + "\n"
+    return [*lines, *(["", *reasons] if reasons else []), *profiles]
 
 
 def _profile(row: dict[str, Any]) -> list[str]:
@@ -250,7 +247,7 @@ def _profile(row: dict[str, Any]) -> list[str]:
     if not missed:
         return []
     name = MODELS[row["model"]][0].partition(",")[0]
-    lines = ["", f"### Where the time of {name} in {row['precision']} goes", ""]
+    lines = ["", f"#### Where the time of {name} in {row['precision']} goes", ""]
     lines += [f"{'; '.join(missed)}.", "", *function_table(row["profile"][:PROFILED])]
     rest = row["profile"][PROFILED:]
     if rest:
@@ -285,6 +282,7 @@ def main(
     A row that is not asked for stays as it was measured.
     """
     from beside_torch import ratio_cell
+    from machines import kind_of, write_part
 
     from tvm_practice.tvm_export.writing import write_json
 
@@ -317,8 +315,8 @@ def main(
             click.echo(
                 f"{name}, {precision}: {', '.join(shown)}; cosine {row['cosine'][precision]:.4f}"
             )
-    PAGE.write_text(page(report))
-    click.echo(f"{PAGE} has {len(report['rows'])} rows")
+    head = _HEAD.format(calibrating=CALIBRATING, held_out=HELD_OUT)
+    write_part(PAGE, head, kind_of(report["environment"]["processor"]), part(report))
 
 
 def _versions() -> dict[str, str | None]:

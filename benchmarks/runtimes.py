@@ -101,13 +101,6 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
     }
 
 
-def processor() -> str:
-    """LLVM's name of this machine's processor."""
-    from tvm_practice import engines
-
-    return str(engines.host_target().attrs["mcpu"])
-
-
 def _run_of(rival: str, loaded: Any, call: Any, folder: Path) -> Any:
     """A call of the model in a rival; the files that it reads are in `folder`."""
     from tvm_practice.measure import Stopwatch
@@ -229,14 +222,13 @@ def main(
 
 def _this_machine(machines: list[dict[str, Any]]) -> dict[str, Any]:
     """The entry of this kind of machine, a new one if there is none, with today's versions."""
+    from machines import kind_of
+
     from tvm_practice import engines
     from tvm_practice.measure import environment
 
     own = environment()
-    # Kinds of processors share a name: the target tells them apart.
-    kind_of = engines.call(engines.CURRENT, "benchmarks.runtimes:processor", {})
-    name = f"{own['processor']} ({kind_of})"
-    kind = {"processor": name, "threads": engines.thread_count()}
+    kind = {"processor": kind_of(own["processor"]), "threads": engines.thread_count()}
     [*found] = [each for each in machines if kind.items() <= each.items()]
     if not found:
         found = [{**kind, "models": {}}]

@@ -149,7 +149,7 @@ def test_a_row_that_misses_an_aim_has_a_profile(monkeypatch: pytest.MonkeyPatch)
         }
 
     packages = ("apache-tvm", "torch", "onnxruntime", "openvino", "nncf", "torchao")
-    text = models.page(
+    lines = models.part(
         {
             "environment": {"processor": "one", "date": "2026-01-01"},
             "threads": 2,
@@ -157,9 +157,24 @@ def test_a_row_that_misses_an_aim_has_a_profile(monkeypatch: pytest.MonkeyPatch)
             "rows": [row("resnet18", 4.0), row("mobilenet_v2", 2.0)],
         }
     )
+    text = "\n".join(lines)
     assert "0.50 of float32's time, the aim is 0.45." in text
     assert "`conv_of_mobilenet_v2` | 2 | 1.00 | 5%" in text and "| 8 others | 16 |" in text
     assert "conv_of_resnet18" not in text and "int8, OpenVINO: not installed" in text
+
+
+def test_a_page_keeps_the_parts_of_other_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    machines = importlib.import_module("machines")
+    monkeypatch.setattr(machines, "DOCS", tmp_path)
+    monkeypatch.setattr(machines, "KEPT", tmp_path / "measured")
+    for kind, figure in (("one (znver5)", "1"), ("other (znver3)", "2"), ("one (znver5)", "3")):
+        machines.write_part("page", "# Page\n", kind, [figure])
+    assert (
+        tmp_path / "page.md"
+    ).read_text() == "# Page\n\n## one (znver5)\n\n3\n\n## other (znver3)\n\n2\n"
 
 
 def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
