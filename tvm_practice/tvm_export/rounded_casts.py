@@ -3,13 +3,16 @@
 It computes bfloat16 in float32 and rounds what is stored. A number that goes through bfloat16 in
 one fused loop, without memory of 16 bits, stays as it was, and in the value of a `Let` LLVM fails
 at the cast. Here it is rounded by its bits, unless it is made of others in bfloat16, of which TVM
-makes float32 outside a `Let` alone.
+makes float32 outside a `Let` alone. Then a result in bfloat16 is rounded here too: TVM would write
+its value twice, and its vectorizer refuses a name that it meets again.
 
     module = with_casts_by_bits(module)  # scheduled
 """
 
 import math
 from typing import Any
+
+from tvm_practice.tvm_export.rules.cpu.bfloat16 import in_float32, is_bfloat16
 
 _LOW, _HALF = 0xFFFF, 0x7FFF
 
@@ -28,6 +31,7 @@ def with_casts_by_bits(module: Any) -> Any:
         if isinstance(func, tirx.PrimFunc):
             body = tvm_ffi.structural_map(func.body, (tirx.Cast, _by_bits), order="post")
             if not body.same_as(func.body):
+                body = tvm_ffi.structural_map(body, (tirx.BufferStore, _written_once))
                 changed[name] = func.with_body(body)
     return changed
 
@@ -54,6 +58,16 @@ def _by_bits(cast: Any) -> Any:
     known = tirx.Select(is_known, tirx.reinterpret("float32", rounded), number)
     wide = tirx.Let(number, given, known)
     return wide if str(cast.ty) == "float32" else tirx.Cast(str(cast.ty), wide)
+
+
+def _written_once(store: Any) -> Any:
+    """A store of bfloat16 whose value has a name in it, rounded."""
+    import tvm_ffi
+    from tvm import tirx
+
+    names: list[Any] = []
+    tvm_ffi.structural_walk(store.value, (tirx.Let, names.append))
+    return in_float32(store) if names and is_bfloat16(store.buffer.dtype) else store
 
 
 def _is_of_bfloat16(expression: Any) -> bool:

@@ -127,8 +127,8 @@ def test_a_model_is_the_same_on_tiles_and_vectors(
     assert made["error"] < 1e-3
 
 
-# In a process that must not ask: a seccomp filter answers EPERM to ARCH_REQ_XCOMP_PERM, arch_prctl's
-# first argument. https://docs.kernel.org/userspace-api/seccomp_filter.html
+# For a process that must not ask: a seccomp filter answers EPERM to arch_prctl(ARCH_REQ_XCOMP_PERM).
+# https://docs.kernel.org/userspace-api/seccomp_filter.html
 DENY = """
 import ctypes, struct
 call, request, _ = {ask}

@@ -13,13 +13,16 @@ _HALF = 16
 _NOT_A_NUMBER = 0x7FC0
 
 
-def in_float32(store: Any, named: Callable[[Any, Callable[[Any], Any]], Any]) -> Any:
-    """A BufferStore whose value is computed in float32 wherever it was in bfloat16.
+def named(value: Any, body: Callable[[Any], Any]) -> Any:
+    """`body` of a variable that holds `value`, so that what is used twice is computed once."""
+    from tvm import tirx
 
-    Args:
-        store: a tirx.BufferStore.
-        named: makes an expression of a value that has a name, as `vector_math` does.
-    """
+    name = tirx.Var("x", str(value.ty))
+    return tirx.Let(name, value, body(name))
+
+
+def in_float32(store: Any) -> Any:
+    """A tirx.BufferStore whose value is computed in float32 wherever it was in bfloat16."""
     from tvm import tirx
 
     value = _promoted(store.value)

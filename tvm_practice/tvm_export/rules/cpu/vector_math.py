@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.bfloat16 import in_float32, is_bfloat16
+from tvm_practice.tvm_export.rules.cpu.bfloat16 import in_float32, is_bfloat16, named
 from tvm_practice.tvm_export.rules.cpu.loops import loads, variables
 
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
@@ -55,11 +55,11 @@ def vectorizable_math(func: Any) -> Any:
         if str(call.ty) != "float32":
             return call
         if name in expand:
-            return _named(call.args[0], expand[name])
+            return named(call.args[0], expand[name])
         if name == "rsqrt":  # which LLVM makes of it, too; TVM takes no vectors through its own
             return tvm.tirx.const(1.0, "float32") / tvm.tirx.sqrt(call.args[0])
         if name == "pow" and (power := _small_power(call.args[1])):
-            return _named(call.args[0], lambda x: functools.reduce(lambda a, b: a * b, [x] * power))
+            return named(call.args[0], lambda x: functools.reduce(lambda a, b: a * b, [x] * power))
         return call
 
     def expanded(store: Any) -> Any:
@@ -68,7 +68,7 @@ def vectorizable_math(func: Any) -> Any:
         if _mentions_bfloat16(store):
             if not _is_expandable(store, func):
                 return store
-            store = in_float32(store, _named)
+            store = in_float32(store)
         return tvm_ffi.structural_map(store, (tvm.ir.Call, replace), order="post")
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, expanded)))
@@ -128,16 +128,8 @@ def _small_power(exponent: Any) -> int:
     return int(value) if value in (2.0, 3.0, 4.0) else 0
 
 
-def _named(value: Any, body: Callable[[Any], Any]) -> Any:
-    """`body` of a variable that holds `value`, so that what is used twice is computed once."""
-    from tvm import tirx
-
-    name = tirx.Var("x", str(value.ty))
-    return tirx.Let(name, value, body(name))
-
-
 def _named_bits(bits: Any, body: Callable[[Any], Any]) -> Any:
-    """`_named` for 32 bits that are an integer, whose name is a float32's.
+    """`named` for 32 bits that are an integer, whose name is a float32's.
 
     TVM bounds an integer's name with and without its value where the whole becomes an integer,
     and fails because the bounds differ.
@@ -145,7 +137,7 @@ def _named_bits(bits: Any, body: Callable[[Any], Any]) -> Any:
     from tvm import tirx
 
     own = tirx.reinterpret("float32", bits)
-    return _named(own, lambda x: body(tirx.reinterpret("int32", x)))
+    return named(own, lambda x: body(tirx.reinterpret("int32", x)))
 
 
 def _float(value: float) -> Any:
@@ -192,17 +184,17 @@ def _exp(x: Any) -> Any:
             largest = value * _float(2.0**127) * _float(2.0)
             return tirx.Select(n > _float(127.0), largest, value * _two_to(n))
 
-        return _named(_exp_left(x, n), scaled)
+        return named(_exp_left(x, n), scaled)
 
     def from_low(x: Any) -> Any:
-        return _named(_twos(tirx.min(x, _float(_EXP_HIGH))), lambda n: of(x, n))
+        return named(_twos(tirx.min(x, _float(_EXP_HIGH))), lambda n: of(x, n))
 
-    return _named(tirx.Select(x < _float(_EXP_LOW), _float(_EXP_LOW), x), from_low)  # NaN stays
+    return named(tirx.Select(x < _float(_EXP_LOW), _float(_EXP_LOW), x), from_low)  # NaN stays
 
 
 def _exp_bounded(x: Any) -> Any:
     """As `_exp`, of an x that is known to be a number between -88 and 88."""
-    return _named(_twos(x), lambda n: _exp_left(x, n) * _two_to(n))
+    return named(_twos(x), lambda n: _exp_left(x, n) * _two_to(n))
 
 
 def _twos(x: Any) -> Any:
@@ -216,7 +208,7 @@ def _exp_left(x: Any, n: Any) -> Any:
     """e^(x - n ln 2)."""
     high = math.floor(math.log(2) * 512) / 512  # few bits, so that n * high is exact
     rest = x - n * _float(high) - n * _float(math.log(2) - high)
-    return _named(rest, lambda r: _horner(_coefficients("exp"), r))
+    return named(rest, lambda r: _horner(_coefficients("exp"), r))
 
 
 def _two_to(n: Any) -> Any:
@@ -239,7 +231,7 @@ def _log(x: Any) -> Any:
 
     def parts(bits: Any, n: Any) -> Any:
         rest = tirx.reinterpret("float32", bits - n) - _float(1.0)
-        return _named(rest, lambda f: joined(f, n.astype("float32")))
+        return named(rest, lambda f: joined(f, n.astype("float32")))
 
     def joined(rest: Any, exponent: Any) -> Any:
         # One factor: ln 2 happens to lie within a twentieth of a unit of its float32.
@@ -260,34 +252,34 @@ def _erf(x: Any) -> Any:
 
     def of(size: Any) -> Any:
         square = size * size
-        small = size * _named(square, lambda t: _horner(_coefficients("erf"), t))
+        small = size * named(square, lambda t: _horner(_coefficients("erf"), t))
         t = _float(2.0) / (_float(2.0) + size)
-        scaled = _named(t, lambda t: _horner(_coefficients("erfc"), t))
+        scaled = named(t, lambda t: _horner(_coefficients("erfc"), t))
         # The tail is not used beyond the bound. Where x is NaN so is t, and with it the tail.
         bounded = tirx.max(-square, _float(-(_ERF_ONE**2)))
-        tail = scaled * _named(bounded, _exp_bounded)
+        tail = scaled * named(bounded, _exp_bounded)
         large = tirx.Select(size > _float(_ERF_ONE), _float(1.0), _float(1.0) - tail)
         return _with_sign(x, tirx.Select(size < _float(_ERF_SMALL), small, large))
 
-    return _named(tirx.abs(x), of)
+    return named(tirx.abs(x), of)
 
 
 def _tanh(x: Any) -> Any:
     from tvm import tirx
 
     def of(size: Any) -> Any:
-        small = size * _named(size * size, lambda t: _horner(_coefficients("tanh"), t))
-        large = _float(1.0) - _float(2.0) / (_named(size * _float(2.0), _exp) + _float(1.0))
+        small = size * named(size * size, lambda t: _horner(_coefficients("tanh"), t))
+        large = _float(1.0) - _float(2.0) / (named(size * _float(2.0), _exp) + _float(1.0))
         return _with_sign(x, tirx.Select(size < _float(_TANH_SMALL), small, large))
 
-    return _named(tirx.abs(x), of)
+    return named(tirx.abs(x), of)
 
 
 def _sigmoid(x: Any) -> Any:
-    return _float(1.0) / (_float(1.0) + _named(_float(0.0) - x, _exp))
+    return _float(1.0) / (_float(1.0) + named(_float(0.0) - x, _exp))
 
 
 def _with_sign(x: Any, size: Any) -> Any:
     from tvm import tirx
 
-    return _named(size, lambda y: tirx.Select(x < _float(0.0), _float(0.0) - y, y))
+    return named(size, lambda y: tirx.Select(x < _float(0.0), _float(0.0) - y, y))
