@@ -278,7 +278,8 @@ def metaschedule_space(schedule: Any) -> None:
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
     phase 2, but take the factors of the splits from `schedule.sample_perfect_tile`: the search
     replays your calls with other samples, so which calls you make must not depend on a sample. The
-    innermost loop is vectorized, the outer tile loops are fused and parallel, k is neither.
+    innermost loop is vectorized, and the outer tile loops are fused and parallel. No loop over k is
+    vectorized or parallel.
 
     Args:
         schedule: a tvm.s_tir.Schedule of the matmul, changed in place.

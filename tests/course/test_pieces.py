@@ -69,6 +69,15 @@ def test_the_same_word_for_something_else_shows_nothing() -> None:
     )
     target = Piece("method", "target")  # of a torch.fx.Node in phase 4
     assert first_place(target, find("auto_tune.apply_autotvm")) == "phase 5, head of the file"
+    calls = Piece("name", "tvm.relax.call_tir")  # phase 4 says only that a pass makes them
+    assert first_place(calls, find("labs.custom_operator.convert_relax")) == (
+        "lab 7, head of the file"
+    )
+    cpu = Piece("method", "cpu")  # of a session; phase 3 has tvm.cpu()
+    assert not cpu.is_shown("evaluator(tvm.cpu())") and cpu.is_shown("session.cpu()")
+    assert first_place(cpu, find("labs.tuning_farm.measure_remotely")) == (
+        "docstring of `measure_remotely`"
+    )
 
 
 def test_the_command_lists_what_an_exercise_needs(cheap: Tree) -> None:

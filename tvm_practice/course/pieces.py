@@ -30,8 +30,14 @@ _PYTHONS = {
 } | set(dir(pathlib.Path))  # fmt: skip
 _PYTHONS -= {"split"}
 
-# Attributes of the same name in a worked example: a node of PyTorch's graph is no task of a tuner.
-_OTHER_OBJECTS = {("exported_operators`", "target")}
+# Places that have the word of a piece and do not show it: a node of PyTorch's graph is no task of a
+# tuner, a pass that is said to make calls does not show how one is written, and a key of a tracker
+# is no method.
+_NOT_SHOWN = {
+    ("phase 4, worked example `exported_operators`", "target"),
+    ("phase 4, head of the file", "tvm.relax.call_tir"),
+    ("lab 5, page", "cpu"),
+}
 
 Kind = Literal["name", "method", "option"]
 
@@ -63,8 +69,8 @@ class Piece:
             # Given a value, named in a call's list, or a word that is no English and no path's.
             word = rf"|(?<![./])\b{last}\b(?![./])" if _is_peculiar(last) else ""
             return bool(re.search(rf"\b{last}=|\w\([^()]*, {last}\b{word}", text))
-        if self.kind == "method":  # te.reduce_axis is no method of an object
-            text = re.sub(rf"\b({'|'.join(map(re.escape, _SHORT))}){last}\b", "", text)
+        if self.kind == "method":  # te.reduce_axis and tvm.cpu are no methods of an object
+            text = re.sub(rf"\b({'|'.join(map(re.escape, ('tvm.', *_SHORT)))}){last}\b", "", text)
         if _is_peculiar(last) and re.search(rf"\b{last}\b", text):
             return True
         if self.kind == "name":
@@ -97,7 +103,7 @@ class Place:
 
     def shows(self, piece: Piece) -> bool:
         """Whether a reader has seen the piece here."""
-        if (self.label.partition("`")[2], piece.text) in _OTHER_OBJECTS:
+        if (self.label, piece.text) in _NOT_SHOWN:
             return False
         return piece.is_shown(self.text, is_code=self.is_code)
 

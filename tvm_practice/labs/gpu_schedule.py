@@ -2,8 +2,9 @@
 
 On a GPU thousands of threads run the same kernel. The threads of a *thread block* run on one of the
 GPU's *multiprocessors*, share a small fast memory there and can wait for each other. They run in
-lockstep in *warps* of 32: one instruction of a warp is one memory request for all 32, which memory
-answers in *sectors* of 32 bytes. A schedule maps loops to these levels:
+*warps* of 32, in lockstep: each instruction is executed for all 32 threads at once. A read is then
+one memory request for all 32, which memory answers in *sectors* of 32 bytes. A schedule maps loops
+to these levels:
 
     bind(loop, "blockIdx.x")        an iteration is a thread block (also .y and .z)
     bind(loop, "threadIdx.x")       an iteration is a thread; neighbours in x are in the same warp

@@ -114,8 +114,8 @@ def measure_remotely(
     """Run a compiled function on a worker; return its output and its time there.
 
     Upload the file (it arrives under its own name, without the folders), load it there, put the
-    inputs on the session's device, call "main" once for the output, and time it with
-    time_evaluator, whose loop runs on the worker. A clock here would time the network too.
+    inputs on the worker's processor, session.cpu(), call "main" once for the output, and time it
+    with time_evaluator, whose loop runs on the worker. A clock here would time the network too.
 
     Args:
         session: a tvm.rpc.RPCSession.
