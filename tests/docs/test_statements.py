@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import Processes
 from tvm_practice import engines
-from tvm_practice.measure.comparison import MIN_ROUNDS, paired_ratio
+from tvm_practice.course.tours.analysis import coverage
+from tvm_practice.measure import MIN_ROUNDS
 
 FUNCTIONS = "tests.docs.statements_functions"
 AVX512 = {"kind": "llvm", "mcpu": "skylake-avx512"}
@@ -83,17 +84,9 @@ def test_autotvms_model_sees_the_knobs_and_not_the_loops(classic: engines.Sessio
 
 def test_six_rounds_are_needed_for_an_interval() -> None:
     """docs/icd.md: `pipeline.rounds` is at least 6; docs/guides/evaluation.md; phase 3's page."""
-    rng = np.random.default_rng(0)
-
-    def coverage(rounds: int) -> float:
-        """The share of 95% intervals that hold the true median of the ratios, 1."""
-        hits = 0
-        for _ in range(60):
-            ratio = paired_ratio(np.exp(rng.standard_normal(rounds)), np.ones(rounds))
-            hits += ratio.low <= 1 <= ratio.high
-        return hits / 60
-
-    assert coverage(3) < 0.82 < 0.86 < coverage(MIN_ROUNDS)
+    assert coverage(3, 500) == pytest.approx(0.75, abs=0.03)
+    assert coverage(7, 500) == pytest.approx(0.88, abs=0.03)
+    assert 0.9 < coverage(MIN_ROUNDS, 500) < 0.97
 
 
 INDUCTOR = """

@@ -39,8 +39,11 @@ def test_the_roofline_is_above_what_it_limits(made: tuple[Path, dict[str, Any]])
     # Two kernels of the same machine: the peak is well above a scalar loop's rate.
     assert limits["peak_gflops"] > 4 * kernels["naive"]["gflops"]
     assert limits["ridge"] == pytest.approx(limits["peak_gflops"] / limits["memory_gbps"])
+    assert limits["one_threads_gbps"] > 0
     for name, kernel in kernels.items():
         assert kernel["gflops"] < 1.5 * kernel["limit"], name  # loosely: the machine is busy
+        # Six matrices of 96 x 96 take less than any second cache.
+        assert kernel["stays_in"] == "second cache" and kernel["limit"] == limits["peak_gflops"]
         if kernel["cache_intensity"] is not None:  # what misses the last cache missed the second
             assert kernel["cache_intensity"] <= kernel["intensity"], name
     assert kernels["naive"]["intensity"] <= kernels["tiled"]["intensity"]

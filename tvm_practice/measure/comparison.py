@@ -34,7 +34,7 @@ ROUNDS = 30
 COMPARISON_SECONDS = 20.0
 
 MIN_ROUNDS = 6
-"""Fewest rounds of an interval: a bootstrap of three covers 75% in place of 95%."""
+"""Fewest rounds of an interval: a bootstrap of three covers 75% in place of 95%, of seven 88%."""
 
 NO_RATIO = "no ratio"
 """In tables: the machine was too busy to measure it."""

@@ -319,17 +319,18 @@ def roofline(size: int, out: Path | None) -> None:
     study = chosen.default("matmul_roofline")(size)
     limits = study["limits"]
     click.echo(
-        f"peak {limits['peak_gflops']:.0f} GFLOP/s, memory {limits['memory_gbps']:.0f} GB/s, "
+        f"peak {limits['peak_gflops']:.0f} GFLOP/s, memory {limits['memory_gbps']:.0f} GB/s "
+        f"({limits['one_threads_gbps']:.0f} by one thread), "
         + (f"last cache {limits['cache_gbps']:.0f} GB/s, " if limits["cache_gbps"] else "")
         + f"{limits['threads']} threads\n"
-        "Operations per byte from beyond the second cache, and from memory:"
+        "Operations per byte from beyond the second cache, and from memory, in a first call:"
     )
     for name, kernel in study["kernels"].items():
         near = kernel["cache_intensity"]
         click.echo(
             f"{name:<16} {kernel['gflops']:8.1f} GFLOP/s   "
             + (f"{near:6.1f} " if near else "     - ")
-            + f"{kernel['intensity']:7.1f}   {kernel['gflops'] / kernel['limit']:.0%} of its limit"
+            + f"{kernel['intensity']:7.1f}   {kernel['gflops'] / kernel['limit']:.1%} of its limit"
         )
     if out is not None:
         _write(out, standalone(study["svg"]))

@@ -242,8 +242,9 @@ def roofline_section(study: Mapping[str, Any]) -> Section:
                 "multiply-adds in registers. Bandwidths: a = a / 2 + b on arrays that fit the last "
                 "cache, and on arrays of at least four times its size. TVM made these kernels, and "
                 f"they were measured here. Right of {limits['ridge']:.1f} operations per byte from "
-                "memory, memory is not the limit. Naive and tiled use one thread and no vectors, "
-                "so they stay far below the roofs.",
+                "memory, memory is not the limit; nor is it for matrices that fit the last cache, "
+                "once they are there. Naive and tiled use one thread, and naive no vectors, so "
+                "they stay far below the roofs.",
             )
         ],
     )

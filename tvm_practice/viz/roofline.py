@@ -6,7 +6,9 @@ that comes from that level (Williams, Waterman and Patterson, Roofline: an insig
 performance model, CACM 2009; a roof for each level: Yang, Kurth and Williams, Hierarchical roofline
 analysis for GPUs, 2020). Here the levels are the last cache, which cores share, and memory. The
 limits are measured by kernels that TVM generates; the bytes of a kernel are those that miss the
-second cache, and the last one, in the model of `viz.cache`.
+second cache, and the last one, in the model of `viz.cache`. The model's caches are empty at first.
+Kernels are timed call after call: what fits a cache as a whole is there from the second call on,
+and the levels beyond that cache are no limit.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,9 @@ from tvm_practice.tvm_export.peak import best_seconds, peak_gflops
 from tvm_practice.viz.drawing import new_figure, style, to_svg
 
 _MEMORY_BYTES = 256 << 20  # at the least; four times the last cache where that is more
+
+_ONE_LINE = 1.6  # a label's height, as a factor of GFLOP/s
+_LABEL = 0.36  # and its width, as a share of the picture's
 
 _STREAM = """@T.prim_func(s_tir=True)
 def main(A: T.Buffer(({floats},), "float32"), B: T.Buffer(({floats},), "float32")):
@@ -54,9 +59,15 @@ class Roofline:
         return self.peak_gflops / self.memory_gbps
 
     def limit(self, kernel: "Kernel") -> float:
-        """GFLOP/s that a kernel of that many operations per byte can reach."""
-        limits = [self.peak_gflops, self.memory_gbps * kernel.intensity]
-        if self.cache_gbps is not None and kernel.cache_intensity is not None:
+        """GFLOP/s that a kernel can reach, called again and again."""
+        limits = [self.peak_gflops]
+        if kernel.stays_in is None:
+            limits.append(self.memory_gbps * kernel.intensity)
+        if (
+            kernel.stays_in != "second cache"
+            and self.cache_gbps is not None
+            and kernel.cache_intensity is not None
+        ):
             limits.append(self.cache_gbps * kernel.cache_intensity)
         return min(limits)
 
@@ -68,7 +79,7 @@ class Roofline:
 def measure_roofline(*, repeats: int = 15) -> Roofline:
     """Measure this machine's limits on the current engine; the best of `repeats`, as limits are.
 
-    It takes a few seconds, and memory for two arrays of four times the last cache.
+    It takes a few seconds, and memory for two arrays, together of four times the last cache.
     """
     from tvm_practice import engines
     from tvm_practice.measure.environment import cache_bytes
@@ -80,18 +91,27 @@ def measure_roofline(*, repeats: int = 15) -> Roofline:
     peak = peak_gflops(target, repeats=repeats)
     cache_gbps = None
     if last >= 8 * second > 0:  # room between the two for arrays that fit one and not the other
-        cache_gbps = _gbps(min(last // 2, 4 * second), target, repeats)
-    memory_gbps = _gbps(max(_MEMORY_BYTES, 4 * last), target, repeats)
+        cache_gbps = _gbps(min(last // 2, 4 * second), threads, target, repeats)
+    memory_gbps = _gbps(max(_MEMORY_BYTES, 4 * last), threads, target, repeats)
     return Roofline(peak, memory_gbps, threads, cache_gbps)
 
 
-def _gbps(size: int, target: Any, repeats: int) -> float:
+def one_threads_gbps(*, repeats: int = 5) -> float:
+    """10^9 bytes per second from and to memory by one thread, the best of `repeats`."""
+    from tvm_practice import engines
+    from tvm_practice.measure.environment import cache_bytes
+
+    last = cache_bytes().get("L3", 0)
+    return _gbps(max(_MEMORY_BYTES, 4 * last), 1, engines.host_target(), repeats)
+
+
+def _gbps(size: int, threads: int, target: Any, repeats: int) -> float:
     """The bandwidth of a = a / 2 + b, the two arrays together of `size` bytes."""
     import numpy as np
 
     from tvm_practice import engines
 
-    lanes, threads = engines.host().vector_lanes, engines.thread_count()
+    lanes = engines.host().vector_lanes
     floats = size // 8 // (threads * lanes) * threads * lanes
     text = _STREAM.format(threads=threads, lanes=lanes, floats=floats)
     arrays = [np.ones(floats, "float32"), np.ones(floats, "float32")]
@@ -103,15 +123,18 @@ class Kernel:
     """A measured kernel.
 
     Attributes:
-        gflops: measured.
-        intensity: operations per byte that comes from memory.
+        gflops: measured, call after call.
+        intensity: operations per byte that comes from memory, in a first call.
         cache_intensity: operations per byte that comes from beyond the second cache, the last
-            cache or memory; None where that is not known.
+            cache or memory, in a first call; None where that is not known.
+        stays_in: the cache that holds all of its buffers, "second cache" or "last cache", so that
+            later calls find them there; None if neither does, or that is not known.
     """
 
     gflops: float
     intensity: float
     cache_intensity: float | None = None
+    stays_in: str | None = None
 
 
 def roofline_svg(
@@ -119,7 +142,8 @@ def roofline_svg(
     kernels: Mapping[str, Kernel],
     *,
     title: str,
-    intensity_label: str = "operations per byte: ● from beyond the second cache, ○ from memory",
+    intensity_label: str = "operations per byte, in a first call: ● from beyond the second cache, "
+    "○ from memory",
     rate_label: str | None = None,
 ) -> str:
     """The limits as roofs, log-log, and each kernel as a point per level under them.
@@ -144,7 +168,7 @@ def roofline_svg(
         for number, (name, kernel) in enumerate(kernels.items()):
             near = kernel.cache_intensity or kernel.intensity
             lower = sum(  # of those at the same place: their labels stand above each other
-                other.gflops < kernel.gflops
+                kernel.gflops / _ONE_LINE < other.gflops < kernel.gflops
                 and abs((other.cache_intensity or other.intensity) / near - 1) < 0.2
                 for other in kernels.values()
             )
@@ -154,14 +178,15 @@ def roofline_svg(
                 axes.plot(kernel.intensity, kernel.gflops, "o", color=colour, fillstyle="none")
             axes.plot(near, kernel.gflops, "o", color=colour)
             share = kernel.gflops / limits.limit(kernel)
-            on_the_left = near < (low * high) ** 0.5
+            on_the_right = near < high / (high / low) ** _LABEL
+            under_the_roof = kernel.gflops > limits.peak_gflops / _ONE_LINE
             axes.annotate(
-                f"{name}: {kernel.gflops:.3g}" + (f", {share:.0%} of its limit" * (share <= 1)),
+                f"{name}: {kernel.gflops:.3g}" + (f", {_said(share)} of its limit" * (share <= 1)),
                 (near, kernel.gflops),
-                xytext=(7 if on_the_left else -7, 11 * lower + 4),
+                xytext=(7 if on_the_right else -7, -12 if under_the_roof else 11 * lower + 4),
                 textcoords="offset points",
                 fontsize=8,
-                ha="left" if on_the_left else "right",
+                ha="left" if on_the_right else "right",
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -169,6 +194,10 @@ def roofline_svg(
         axes.set_ylabel(rate_label or f"GFLOP/s, {limits.threads} threads")
         axes.grid(which="major")
         return to_svg(figure, title=title)
+
+
+def _said(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "under 1%"
 
 
 def _draw_roof(

@@ -20,7 +20,13 @@ from tvm_practice.viz.cache_picture import cache_svg
 from tvm_practice.viz.history import ScheduleStep, recorded
 from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
 from tvm_practice.viz.nest_picture import changed_lines, nest_svg
-from tvm_practice.viz.roofline import Kernel, Roofline, measure_roofline, roofline_svg
+from tvm_practice.viz.roofline import (
+    Kernel,
+    Roofline,
+    measure_roofline,
+    one_threads_gbps,
+    roofline_svg,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,8 +127,8 @@ def roofline_study(
         seconds: for timing them, in turns.
 
     Returns:
-        {"limits": see Roofline.to_dict, "kernels": {name: {"gflops", "intensity",
-        "cache_intensity", "limit"}}, "comparison", "svg"}.
+        {"limits": see Roofline.to_dict, and "one_threads_gbps" from memory, "kernels": {name: {see
+        Kernel, and "limit"}}, "comparison", "svg"}.
     """
     limits = measure_roofline()
     timed = _timed(schedules, arguments, seconds)
@@ -139,7 +145,7 @@ def roofline_study(
         for name, schedule in schedules.items()
     }
     return {
-        "limits": limits.to_dict(),
+        "limits": {**limits.to_dict(), "one_threads_gbps": one_threads_gbps()},
         "kernels": {
             name: asdict(each) | {"limit": limits.limit(each)} for name, each in kernels.items()
         },
@@ -172,14 +178,23 @@ def _kernel(gflops: float, schedule: Any, flop: int) -> Kernel:
     """A schedule's operations per byte that misses the second cache, and the last one."""
     levels, _ = machine_caches()
     last = last_cache()
-    counts = simulate(access_program(schedule.mod), [*levels, *([last] if last else [])])
+    program = access_program(schedule.mod)
+    counts = simulate(program, [*levels, *([last] if last else [])])
+    kilobytes = sum(
+        prod(each.shape) * each.item_bytes for each in program.buffers if not each.in_registers
+    ) / 1024  # fmt: skip
 
     def per_byte(level: CacheLevel) -> float:
         return flop / (counts.total_misses(level.name) * level.line_bytes)
 
+    stays_in = None
+    if kilobytes <= levels[-1].kilobytes:
+        stays_in = "second cache"
+    elif last is not None and kilobytes <= last.kilobytes:
+        stays_in = "last cache"
     if last is None:
-        return Kernel(gflops, per_byte(levels[-1]))
-    return Kernel(gflops, per_byte(last), per_byte(levels[-1]))
+        return Kernel(gflops, per_byte(levels[-1]), stays_in=stays_in)
+    return Kernel(gflops, per_byte(last), per_byte(levels[-1]), stays_in)
 
 
 def kernel_pictures(module: Any, *, most: int = 5) -> list[dict[str, Any]]:

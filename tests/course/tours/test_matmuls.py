@@ -2,6 +2,7 @@
 
 from tests.conftest import Processes
 from tvm_practice import engines
+from tvm_practice.engines.blocking import packed_blocking
 
 
 def test_the_rooflines_schedules_are_those_of_phase_3(process_of: Processes) -> None:
@@ -13,6 +14,9 @@ def test_the_rooflines_schedules_are_those_of_phase_3(process_of: Processes) -> 
     for name in ("tiled", "tiled+parallel"):
         assert "vectorized(32)" in found[name] and "serial(32)" in found[name]
     assert "parallel(4)" in found["tiled+parallel"]
+    tile = packed_blocking(64)  # as in its tables
+    assert f"vectorized({tile['columns']})" in found["packed"]
+    assert f"unrolled({tile['rows']})" in found["packed"]
 
 
 def test_the_roofline_has_the_learners_schedules_where_they_pass(process_of: Processes) -> None:

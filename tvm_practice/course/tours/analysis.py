@@ -155,3 +155,24 @@ def _repeated(run: Run, number: int) -> Callable[[], None]:
 
 def _between(low: int, value: int, high: int) -> int:
     return max(low, min(value, high))
+
+
+def coverage(rounds: int, draws: int) -> float:
+    """How often a 95% interval of so few rounds holds the median that it is an interval of.
+
+    Ratios are drawn whose median is 1; they are the same in every run.
+
+    Args:
+        rounds: ratios per interval.
+        draws: intervals.
+
+    Returns:
+        The share of them that holds 1.
+    """
+    import numpy as np
+
+    from tvm_practice.measure import paired_ratio
+
+    times = np.exp(np.random.default_rng(0).standard_normal((draws, rounds)))
+    drawn = [paired_ratio(each, np.ones(rounds)) for each in times]
+    return sum(each.low <= 1 <= each.high for each in drawn) / draws

@@ -11,7 +11,7 @@ from typing import Any
 
 from tvm_practice.course.catalog import MINE
 from tvm_practice.course.stack import earlier
-from tvm_practice.engines.blocking import register_tile
+from tvm_practice.engines.blocking import packed_blocking, register_tile
 from tvm_practice.viz.access import AccessProgram, access_program
 from tvm_practice.viz.access_picture import Window, access_svg, animation, window
 from tvm_practice.viz.studies import cache_study, make_all, pictured, roofline_study
@@ -76,7 +76,7 @@ def _step(name: str, *, mine: bool) -> Callable[..., Any]:
 def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], Any]]:
     """The schedules that phase 3 compares, under its names: those of compile_variants, and packed.
 
-    "tiled" is vectorized here, on one thread.
+    "tiled" is vectorized here, on one thread; "packed" has the tile of `packed_blocking`.
 
     Args:
         size: rows and columns of A, B and C.
@@ -89,7 +89,9 @@ def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], 
         _step("vectorize", mine=mine)(schedule, schedule.get_sblock("C"))
         return schedule
 
-    return {**in_tiles, "tiled": tiled, "packed": matmul_makers(size, mine=mine)["packed"]}
+    packed = _step("packed_matmul", mine=mine)
+    blocked = functools.partial(packed, size, size, size, **packed_blocking(size))
+    return {**in_tiles, "tiled": tiled, "packed": blocked}
 
 
 def small_matmul_makers(*, mine: bool = False) -> dict[str, Callable[[], Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.course.steps import Steps
-from tvm_practice.course.tours.analysis import Analysis, Run, median, ratio_cells
+from tvm_practice.course.tours.analysis import Analysis, Run, coverage, median, ratio_cells
 from tvm_practice.course.tours.printing import cell, number_table, say, show
 
 # Matrix sizes in full and, second, with --quick: compared with torch on each engine, searched for
@@ -19,6 +19,8 @@ _SIZES_CLASSIC = ((128, 512), (256,))
 _BREAK_EVEN_SIZES = ((16, 32, 48, 64, 96, 128, 256, 512), (32, 64, 256))
 _POWER_OF_TWO = (480, 512, 544)
 _TILE = 32  # what compile_variants takes if nothing is said
+_ROUNDS_DRAWN = (3, 6, 7, 30)  # per interval, of which so many are drawn:
+_INTERVALS = 500
 
 
 def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
@@ -26,8 +28,8 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
 
     Returns:
         {"environment", "threads", "sizes": {size: {name: {"ms", "ratio", "gflops"}}}}; on current
-        TVM also "first_calls_ms", "spinning_ms", "break_even", "roofline" (a file), and
-        "power_of_two" unless quick.
+        TVM also "first_calls_ms", "spinning_ms", "coverage" (a share by rounds), "break_even",
+        "roofline" (a file), and "power_of_two" unless quick.
     """
     import torch
 
@@ -44,6 +46,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
         return figures
     figures["first_calls_ms"] = _show_first_calls(analysis)
     figures["spinning_ms"] = _show_spinning(analysis)
+    figures["coverage"] = _show_coverage()
     figures["sizes"] = _beside_torch(analysis, _SIZES[quick], threads)
     if not quick:
         figures["power_of_two"] = _beside_a_power_of_two(analysis)
@@ -107,6 +110,21 @@ def _show_spinning(analysis: Analysis) -> dict[str, float]:
     if medians["at once"] > 2 * medians["after quiesce()"]:
         say("TVM's threads still spun, on the cores that torch's threads need.")
     return medians
+
+
+def _show_coverage() -> dict[str, float]:
+    """Print how often intervals of few rounds and of many hold the true median; the shares."""
+    from tvm_practice.measure import MIN_ROUNDS
+
+    shares = {str(rounds): coverage(rounds, _INTERVALS) for rounds in _ROUNDS_DRAWN}
+    say(
+        f"\nIntervals: of {_INTERVALS} bootstraps at 95%, of drawn ratios whose median is known, "
+        "those of "
+        + ", of ".join(f"{rounds} rounds hold it in {each:.0%}" for rounds, each in shares.items())
+        + ". So an interval is narrower than 95% says, most of all one of few rounds; of fewer "
+        f"than {MIN_ROUNDS}, this project says too few rounds."
+    )
+    return shares
 
 
 def _packed(size: int) -> Any:
@@ -283,11 +301,7 @@ def _show_roofline(steps: Steps, quick: bool) -> str:
     beyond = _beyond_the_second_cache()
     study = matmul_roofline(256 if quick else beyond, seconds=2 if quick else 5)
     _print_roofline(study)
-    if study["size"] < beyond:
-        say(
-            f"At {study['size']}, B fits the second cache, so reading it again moves no bytes from "
-            f"beyond. Without --quick the size is {beyond}, where it does not fit."
-        )
+    _explain_roofline(study, beyond)
     file = steps.folder / "roofline.json"
     file.write_text(json.dumps(study))
     picture = steps.folder / "roofline.svg"
@@ -297,12 +311,16 @@ def _show_roofline(steps: Steps, quick: bool) -> str:
 
 
 def _beyond_the_second_cache() -> int:
-    """The size from which B no longer fits the second cache, rounded up to 128; at most 1024."""
+    """The size from which B is larger than the second cache, rounded up to 128; at most 1024."""
+    size = math.sqrt(1.25 * _second_cache_bytes() / 4)
+    return min(1024, 128 * math.ceil(size / 128))
+
+
+def _second_cache_bytes() -> float:
     from tvm_practice.viz.cache import machine_caches
 
     levels, _ = machine_caches()
-    size = math.sqrt(1.25 * levels[-1].kilobytes * 1024 / 4)
-    return min(1024, 128 * math.ceil(size / 128))
+    return levels[-1].kilobytes * 1024
 
 
 def _print_roofline(study: Mapping[str, Any]) -> None:
@@ -310,11 +328,12 @@ def _print_roofline(study: Mapping[str, Any]) -> None:
     say(
         f"\nThe limits of this machine on {limits['threads']} threads, measured by kernels that "
         f"TVM made: {limits['peak_gflops']:.0f} GFLOP/s of multiply-adds in registers, "
-        f"{limits['memory_gbps']:.0f} GB/s from memory"
+        f"{limits['memory_gbps']:.0f} GB/s from memory ({limits['one_threads_gbps']:.0f} by one "
+        "thread)"
         + (f", {limits['cache_gbps']:.0f} GB/s from the last cache" if limits["cache_gbps"] else "")
         + f". The same schedules at {study['size']}, by phase 2's functions, yours where they "
         "pass, with the operations that each does per byte from beyond the second cache (L2) and "
-        "per byte from memory:"
+        "per byte from memory, in a first call:"
     )
     table = number_table("schedule", "per byte, L2", "memory", "limit, GFLOP/s", "GFLOP/s", "share")
     for name, kernel in study["kernels"].items():
@@ -328,6 +347,26 @@ def _print_roofline(study: Mapping[str, Any]) -> None:
             f"{kernel['gflops'] / kernel['limit']:.1%}",
         )
     show(table)
+
+
+def _explain_roofline(study: Mapping[str, Any], beyond: int) -> None:
+    """Say which levels are no limit at this size, and where `packed` has bytes of its own."""
+    size, kernels = study["size"], study["kernels"]
+    held = {kernel["stays_in"] for kernel in kernels.values()}
+    if held == {"second cache"}:
+        say(
+            f"At {size}, all matrices fit the second cache: from the second call on, nothing comes "
+            "from beyond it, and the limit is the peak."
+        )
+    elif held and None not in held:
+        say(
+            f"At {size}, all matrices fit the last cache: from the second call on, nothing comes "
+            "from memory, and memory is no limit."
+        )
+    if "packed" in kernels:
+        say("packed writes copies and reads them again: bytes that the others do not move.")
+    if size < beyond and 4 * beyond**2 > _second_cache_bytes():
+        say(f"Without --quick the size is {beyond}, where B alone is larger than the second cache.")
 
 
 def report(results: Mapping[str, Any], folder: Path) -> None:

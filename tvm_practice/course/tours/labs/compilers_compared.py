@@ -12,12 +12,13 @@ from typing import Any
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import number_table, say, show
 from tvm_practice.engines.blocking import register_tile
+from tvm_practice.measure import MIN_ROUNDS
 
 # In full and, second, with --quick.
 _WORKLOADS = (("matmul", "softmax", "layer_norm", "mlp", "attention"), ("softmax",))
 _TRIALS = (32, 4)
 _FIRST_RESULTS = (3, 1)
-_ROUNDS = (40, 5)
+_ROUNDS = (40, MIN_ROUNDS)
 _SECONDS = (20.0, 5.0)
 
 

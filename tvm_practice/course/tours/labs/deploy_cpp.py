@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import cut, number_table, say, show
+from tvm_practice.measure import MIN_ROUNDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +80,7 @@ def _export(steps: Steps, *, quick: bool) -> dict[str, Any]:
     _run_main(programs, folder, [example[0].numpy()])
     if whole is not None:
         _run_main(programs, *whole)
-    return {"latency": _time(programs, folder, rounds=5 if quick else 30)}
+    return {"latency": _time(programs, folder, rounds=MIN_ROUNDS if quick else 30)}
 
 
 def _export_with_ends(
