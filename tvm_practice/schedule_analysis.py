@@ -91,8 +91,8 @@ def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.
         repeats: samples, one call each.
 
     Returns:
-        Milliseconds of each call after the warm-up, in the order they were made, of shape
-        (repeats,).
+        Milliseconds of each call after the warm-up, in the order they were made, as float64 of
+        shape (repeats,).
     """
     raise NotImplementedError("call run() untimed, then call it timed, one sample per call")
 
@@ -161,7 +161,7 @@ def compile_variants(size: int, *, tile: int = 32) -> dict[str, Any]:
     """Compile the product of two size x size matrices under three schedules of phase 2.
 
     "naive" leaves the loops as they are; "tiled" has tiles of C, all of k for each, and a
-    vectorized innermost loop; "tiled+parallel" is "tiled" with its outer tile loops run in
+    vectorized innermost loop; "tiled+parallel" is "tiled" with its outer tile loops fused and
     parallel. Each needs a schedule of its own: a primitive changes the schedule it is called on.
 
     Args:

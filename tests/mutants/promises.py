@@ -145,6 +145,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "samples, one call each": "one_clock_around_all",
         "in the order they were made": "sorted_latencies",
         "Milliseconds of each call": "latency_in_seconds",
+        "as float64": "kept_in_float32",
     },
     "schedule_analysis.gflop_per_second": {
         "a multiplication and an addition count as two": "counts_multiplications_alone",
@@ -170,7 +171,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "schedule_analysis.compile_variants": {
         '"naive" leaves the loops as they are': "naive_twice",
         "a vectorized innermost loop": "not_vectorized",
-        "with its outer tile loops run in parallel": "parallel_forgotten",
+        "with its outer tile loops fused and parallel": "parallel_forgotten",
         "Each needs a schedule of its own": "one_schedule_for_all",
         "rows and columns of a tile of C": "columns_of_another_size",
         "any positive number": "tile_up_to_the_size",

@@ -897,6 +897,56 @@ edited(
     },
     message="compiled with tvm.compile's own settings",
 )
+right_edited(
+    "compile_variants",
+    "at_the_level_that_many_write",
+    {
+        "        modules[name] = tvm": "        with tvm.transform.PassContext(opt_level=3):\n"
+        "            modules[name] = tvm"
+    },
+)
+right_edited(
+    "compile_variants",
+    "for_the_target_around_it",
+    {
+        "        modules[name] = tvm": "        with engines.host_target():\n"
+        "            modules[name] = tvm",
+        ", target=engines.host_target()).mod": ").mod",
+    },
+)
+right_edited(
+    "compile_variants",
+    "for_the_target_of_the_function",
+    {
+        "modules[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod": (
+            'function = schedule.mod["main"].with_attr("target", engines.host_target())\n'
+            "        modules[name] = tvm.compile(function).mod"
+        ),
+    },
+)
+edited(
+    "compile_variants",
+    "for_another_target_around_it",
+    {
+        "        modules[name] = tvm": '        with tvm.target.Target("llvm"):\n'
+        "            modules[name] = tvm",
+        ", target=engines.host_target()).mod": ").mod",
+    },
+    message="compiled for engines.host_target|compiled for this machine's processor",
+)
+
+
+@right("parallel_pays_from")
+def one_size_less_each_time(sizes, serial_ms, parallel_ms):
+    def of_the_first(count):
+        if count == 0 or parallel_ms[count - 1] >= serial_ms[count - 1]:
+            return None
+        before = of_the_first(count - 1)
+        return sizes[count - 1] if before is None else before
+
+    return of_the_first(len(sizes))
+
+
 edited(
     "parallel_pays_from",
     "no_time_is_faster_than_none",
@@ -1178,6 +1228,12 @@ edited(
     "cuts_off_far_samples",
     {"return samples": "return np.minimum(samples, 50 * np.median(samples))"},
     message="the samples in milliseconds",
+)
+edited(
+    "sample_latency",
+    "kept_in_float32",
+    {"return samples": 'return samples.astype("float32")'},
+    message="as the clock gives them",
 )
 edited(
     "sample_latency",

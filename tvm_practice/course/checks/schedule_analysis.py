@@ -877,14 +877,19 @@ def _expect_given_to_compiler(
     """What each variant is compiled from, and for; nothing is compiled."""
     import tvm
 
+    usual = tvm.transform.PassContext.current().opt_level
+
     def settings_now() -> str:
         context = tvm.transform.PassContext.current()
-        return f"level {context.opt_level}, {dict(context.config.items())}"
+        level = min(context.opt_level, usual)  # a higher one leaves out no pass
+        return f"level {level}, {dict(context.config.items())}"
 
     settings = [settings_now()]
 
     def instead(mod: Any, target: Any = None, **_: Any) -> Any:
         settings.append(settings_now())
+        if target is None:  # then TVM takes that of a `with` around it
+            target = tvm.target.Target.current()
         built = SimpleNamespace(given=mod, target=target)
         built.mod = built
         return built
@@ -926,10 +931,11 @@ def _expect_given_to_compiler(
         tiled = "k i j" if "parallel" in name else f"i*{tile} j*{tile} k i j"
         look = "the order of the loops: naive leaves it, tile sets it"
         expect_axes(schedule, block, "i j k" if name == "naive" else tiled, look=look)
+        target = built.target or function.attrs.get("target")
         expect(
-            str(built.target) == str(host_target()),
+            str(target) == str(host_target()),
             expected=f"{name} compiled for engines.host_target()",
-            seen=f"for {built.target}",
+            seen=f"for {target}",
             look="target= of tvm.compile",
         )
 
@@ -982,7 +988,7 @@ def _expect_nests(nests: list[Nest], size: int, tile: int) -> None:
             expected=f"{name} of size {size}, tile={tile}: the loops {_told(loops[0])}",
             seen="; ".join(map(_told, nests)) or "nothing compiled",
             look="the tile sizes given to manual_schedule.tile, 32 x 32 by default; vectorize "
-            "for both tiled ones",
+            "for both tiled ones, parallelize for the last",
         )
 
 
@@ -1082,7 +1088,7 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
     _expect_size(
         parallel_pays_from, (sizes[:2], [0.0, 2.0], [0.0, 1.0]), sizes[1], "no faster than no time"
     )
-    for count in (60, 3000):
+    for count in (60, 700):  # an answer may call itself once per size
         many = sorted(draw_distinct(count, range(8, 40 * count)))
         at = int(fresh_rng().integers(10, count - 10))
         slower = [3.0 if place < at else 1.0 for place in range(count)]
