@@ -84,6 +84,30 @@ def larger_tiles(schedule):
     return "c"
 
 
+@right("lost_bound")
+def sum_moved_into_the_loops_of_the_copy(schedule):
+    block = schedule.get_sblock("C")
+    rows, _ = schedule.get_loops(schedule.cache_write(block, 0, "local"))
+    part, tile, _row = schedule.split(rows, [None, 5, 4])
+    schedule.compute_at(block, tile)
+    *_, row, column, k = schedule.get_loops(block)
+    schedule.reorder(k, row, column)
+    schedule.parallel(part)
+    return "c"
+
+
+@mutant("lost_bound", message="the loop over parts of rows")
+def parts_of_the_copys_columns(schedule):
+    block = schedule.get_sblock("C")
+    write_back = schedule.cache_write(block, 0, "local")
+    rows, columns = schedule.get_loops(write_back)
+    part, tile, column = schedule.split(columns, [None, 2, 4])
+    schedule.reorder(part, tile, rows, column)
+    schedule.compute_at(block, tile)
+    schedule.parallel(part)
+    return "c"
+
+
 edited("column_walk", "blames_the_size", {'"d"': '"c"'}, message="lines up needs few of them")
 edited(
     "column_walk",
@@ -197,6 +221,16 @@ right_edited(
     "all_elements",
     {"i, _ =": "i, j =", "parallel(i)": "parallel(schedule.fuse(i, j))"},
 )
+
+
+@right("recomputed_stage")
+def rows_for_partial_sums(schedule):
+    *_, k = schedule.get_loops(schedule.get_sblock("Y"))
+    _, part = schedule.split(k, [None, 2])
+    partial_sums = schedule.rfactor(part, 0)
+    schedule.compute_at(schedule.get_sblock("B"), schedule.get_loops(partial_sums)[0])
+    return "a"
+
 
 edited("recomputed_stage", "blames_the_buffer", {'"a"': '"b"'}, message="inlined into Y")
 edited(

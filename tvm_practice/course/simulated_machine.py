@@ -5,7 +5,8 @@ import itertools
 import math
 import time
 import timeit
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 from unittest import mock
 
@@ -86,7 +87,10 @@ class Machine:
 
     @contextlib.contextmanager
     def in_charge_of_time(self, function: Callable[..., Any]) -> Iterator[None]:
-        """The clocks of `time` are this machine's, also where they were imported from it."""
+        """The clocks of `time` are this machine's, also where the answer's module keeps them.
+
+        By a name, in a dictionary or a class of its own, or as a default of a function.
+        """
         clocks = {
             time.perf_counter: self.clock,
             time.perf_counter_ns: lambda: int(self.clock() * 1e9),
@@ -99,11 +103,14 @@ class Machine:
         }
         by_identity = {id(clock): replacement for clock, replacement in clocks.items()}
         by_identity[id(_quiesce)] = self._quiesce
-        imported = {
-            name: by_identity[id(value)]
-            for name, value in function.__globals__.items()
-            if id(value) in by_identity
-        }
+
+        def replaced(names: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {
+                name: by_identity[id(each)]
+                for name, each in names.items()
+                if id(each) in by_identity
+            }
+
         with contextlib.ExitStack() as patches:
             for timer in (timeit.timeit, timeit.repeat, timeit.Timer.__init__):
                 defaults = tuple(
@@ -115,7 +122,21 @@ class Machine:
             patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
             for home in (measure, threads):
                 patches.enter_context(mock.patch.object(home, "quiesce", self._quiesce))
-            patches.enter_context(mock.patch.dict(function.__globals__, imported))
+            patches.enter_context(
+                mock.patch.dict(function.__globals__, replaced(function.__globals__))
+            )
+            for each in list(function.__globals__.values()):
+                if isinstance(each, FunctionType):
+                    defaults = tuple(
+                        by_identity.get(id(value), value) for value in each.__defaults__ or ()
+                    )
+                    patches.enter_context(mock.patch.object(each, "__defaults__", defaults))
+                named = each.__kwdefaults__ if isinstance(each, FunctionType) else each
+                if isinstance(named, dict) and (clocks_of := replaced(named)):
+                    patches.enter_context(mock.patch.dict(named, clocks_of))
+                if isinstance(each, type) and each.__module__ == function.__module__:
+                    for name, clock in replaced(vars(each)).items():
+                        patches.enter_context(mock.patch.object(each, name, staticmethod(clock)))
             yield
 
 

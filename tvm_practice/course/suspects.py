@@ -284,8 +284,10 @@ def _parts_in_parallel(nest: list[Node]) -> str | None:
     if missing := _local_and_parallel(nest):
         return missing
     outermost = [loops[0] if loops else None for loops, _ in paths(nest)]
+    # The rows of the write-back are ax0: a sum may be moved into its loops.
     of_rows = all(
-        loop and loop.kind == "parallel" and loop.name.startswith("i") for loop in outermost
+        loop and loop.kind == "parallel" and loop.name.startswith(("i", "ax0"))
+        for loop in outermost
     )
     if not of_rows:
         return "the loop over parts of rows, the outermost one, in parallel"
@@ -296,10 +298,13 @@ def _parts_in_parallel(nest: list[Node]) -> str | None:
 
 
 def _producer_inside(nest: list[Node]) -> str | None:
-    """B is computed inside a loop of Y; a copy of it may be there, too."""
+    """B is computed inside a loop of Y, or of its partial sums; a copy may be there, too."""
     around = {each.name: path for path, each in paths(nest)}
-    of_y = around.get("Y", around.get("Y_update", ()))
-    inside = "B" in around and _share_a_loop(around["B"], of_y)
+    inside = "B" in around and any(
+        _share_a_loop(around["B"], path)
+        for name, path in around.items()
+        if name in ("Y", "Y_update") or name.startswith("Y_rf")
+    )
     return None if inside else "the stage B, computed inside a loop of Y"
 
 
