@@ -49,7 +49,7 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
 
     Args:
         func: the PrimFunc of X, Z, W and Y that te.create_prim_func makes from `rms_norm_gate`.
-        lanes: elements in a vector register; they divide the columns.
+        lanes: elements in a vector register; they divide the columns. A row may be one vector.
 
     Returns:
         The tvm.s_tir.Schedule.

@@ -535,6 +535,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "S adds them up in a serial loop": "unrolls_the_adding_loop",
         "decompose_reduction, last, for both sums": "leaves_the_zeroing_inside",
         "lanes: elements in a vector register": "sixteen_lanes_at_most",
+        "A row may be one vector": "not_for_a_row_of_one_vector",
         "side by side in a vector register": "thirty_two_sums_at_most",
     },
     "labs.custom_operator.extern_matmul": {

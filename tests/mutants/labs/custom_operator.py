@@ -451,7 +451,7 @@ edited(
     "schedule_rms_norm_gate",
     "not_for_a_row_of_one_vector",
     {"preserve_unit_loops=single": "preserve_unit_loops=False"},
-    message="expected: ",
+    message=r"a schedule of rows of \d+ elements by \d+ lanes as well(?s:.)*compute_at drops them",
 )
 edited(
     "extern_matmul",

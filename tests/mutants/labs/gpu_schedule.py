@@ -929,6 +929,27 @@ edited(
 
 
 right_edited(
+    "register_tile_gpu",
+    "unrolls_the_copy_of_a",
+    {
+        "schedule.unroll(i_inner)": (
+            "if rows > 1:  # else compute_at has dropped the copy's loop\n"
+            "        schedule.unroll(schedule.get_loops(a_registers)[-1])\n"
+            "    schedule.unroll(i_inner)"
+        )
+    },
+)
+right_edited(
+    "register_tile_gpu",
+    "unrolls_the_rows_of_the_write_back",
+    {
+        "schedule.reverse_compute_at(write_back, thread_j)": (
+            "schedule.reverse_compute_at(write_back, thread_j, preserve_unit_loops=True)\n"
+            "    schedule.unroll(schedule.get_loops(write_back)[-2])"
+        )
+    },
+)
+right_edited(
     "register_tile_classic",
     "classic_vectorizes_the_write_back",
     {

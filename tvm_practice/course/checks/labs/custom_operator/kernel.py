@@ -17,6 +17,7 @@ from tvm_practice.course.checks.labs.custom_operator.common import (
     right_values,
 )
 from tvm_practice.course.expect import (
+    CheckFailed,
     draw_distinct,
     expect,
     expect_close,
@@ -304,7 +305,19 @@ def _expect_row_by_row(function: Any, shape: tuple[int, ...], lanes: int) -> Non
 def _schedule(function: Callable[..., Any], shape: tuple[int, ...], lanes: int) -> Any:
     from tvm import te
 
-    schedule = function(te.create_prim_func(declared_by_reference(shape)), lanes=lanes)
+    func = te.create_prim_func(declared_by_reference(shape))
+    try:
+        schedule = function(func, lanes=lanes)
+    except (NotImplementedError, CheckFailed):
+        raise
+    except Exception as error:
+        if 1 < lanes < shape[-1]:
+            raise
+        raise fail(
+            f"a schedule of rows of {shape[-1]} elements by {lanes} lanes as well",
+            f"{type(error).__name__}: {(str(error).strip().splitlines() or ['?'])[-1]}",
+            "loops of one iteration: compute_at drops them unless preserve_unit_loops=True",
+        ) from error
     expect_no_pragma(schedule)
     return schedule
 

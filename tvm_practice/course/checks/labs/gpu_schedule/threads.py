@@ -507,10 +507,10 @@ def _expect_copies(nest: list[Node], loops: tuple[Loop, ...], columns: int) -> N
         assert own is not None
         last = own[-1]
         expect(
-            name == "B" or all(loop.kind == "serial" for loop in own[k_inner:]),
-            expected="the loops of A's copy serial: a column's elements are not adjacent",
+            name == "B" or all(loop.kind in ("serial", "unrolled") for loop in own[k_inner:]),
+            expected="the loops of A's copy serial or unrolled: a column is not adjacent in A",
             seen=shown_loops(own),
-            look="schedule.vectorize and schedule.unroll of loops that are not named",
+            look="schedule.vectorize of loops that are not named",
         )
         expect(
             name == "A" or (last.kind, last.extent) == ("vectorized", columns),
