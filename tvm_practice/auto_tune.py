@@ -33,7 +33,9 @@ The pieces of AutoTVM, `from tvm import autotvm`:
     autotvm.apply_history_best(log)         the fastest valid record of each workload in a log
         .query(task.target, task.workload)    the configuration of a task's fastest record; its
                                               .is_fallback is True if the log has none
-    task.instantiate(config)                the schedule and the tensors of a configuration
+    task.instantiate(config)                the schedule and the tensors of a configuration; call it
+                                            inside `with task.target:`, as a search does, because
+                                            a template may ask for the target
 
 Of Ansor, `from tvm import auto_scheduler`:
 
@@ -195,7 +197,9 @@ def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule
     Raises:
         ValueError: the log has no valid record of the task.
     """
-    raise NotImplementedError("autotvm.apply_history_best, then the task's instantiate")
+    raise NotImplementedError(
+        "autotvm.apply_history_best, then the task's instantiate, inside `with task.target`"
+    )
 
 
 def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a SearchTask
