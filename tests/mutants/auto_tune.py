@@ -1419,6 +1419,18 @@ def reads_the_log_itself(task, log):
     return schedule, tensors
 
 
+@right("apply_autotvm")
+def with_the_log_as_context(task, log):
+    from pathlib import Path
+
+    from tvm import autotvm
+
+    with task.target, autotvm.apply_history_best(str(Path(log))) as context:
+        if (found := context.query(task.target, task.workload)).is_fallback:
+            raise ValueError("the log has no valid record of the task")
+        return task.instantiate(found)
+
+
 edited(
     "search_task",
     "sums_of_at_most_4096",

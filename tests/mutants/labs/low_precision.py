@@ -1594,3 +1594,70 @@ edited(
     },
     message="zero point per row",
 )
+
+
+@right("amx_product")
+def by_the_builder_of_scripts(rows, k):
+    from tvm.script.ir_builder import IRBuilder
+    from tvm.script.ir_builder import tirx as T
+
+    def do(name, *arguments):
+        T.evaluate(T.call_llvm_intrin("int32", f"llvm.x86.{name}", *arguments))
+
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("main")
+        config = T.arg("config", T.Buffer((64,), "uint8"))
+        A = T.arg("A", T.Buffer((rows, k), "bfloat16"))
+        B = T.arg("B", T.Buffer((k // 2, 32), "bfloat16"))
+        C = T.arg("C", T.Buffer((rows, 16), "float32"))
+        do("ldtilecfg", T.address_of(config[0]))
+        with T.serial(0, rows // 16) as i:
+            do("tilezero", T.uint8(0))
+            with T.serial(0, k // 32) as s:
+                do("tileloadd64", T.uint8(1), T.address_of(A[i * 16, s * 32]), T.int64(2 * k))
+                do("tileloadd64", T.uint8(2), T.address_of(B[s * 16, 0]), T.int64(64))
+                do("tdpbf16ps", T.uint8(0), T.uint8(1), T.uint8(2))
+            do("tilestored64", T.uint8(0), T.address_of(C[i * 16, 0]), T.int64(64))
+        do("tilerelease")
+    return builder.get()
+
+
+@right("amx_product")
+def statement_by_statement(rows, k):
+    from tvm import tirx
+
+    config, A, B, C = (
+        tirx.decl_buffer(shape, dtype, name)
+        for shape, dtype, name in (
+            ((64,), "uint8", "config"),
+            ((rows, k), "bfloat16", "A"),
+            ((k // 2, 32), "bfloat16", "B"),
+            ((rows, 16), "float32", "C"),
+        )
+    )
+    i, s = tirx.Var("i", "int32"), tirx.Var("s", "int32")
+
+    def do(name, *arguments):
+        return tirx.Evaluate(tirx.call_llvm_intrin("int32", f"llvm.x86.{name}", *arguments))
+
+    def loop(variable, extent, *statements):
+        return tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, tirx.SeqStmt(statements))
+
+    sums, left, right = (tirx.IntImm("uint8", number) for number in range(3))
+    row, packed = tirx.IntImm("int64", 2 * k), tirx.IntImm("int64", 64)
+    step = loop(
+        s,
+        k // 32,
+        do("tileloadd64", left, tirx.address_of(A[i * 16, s * 32]), row),
+        do("tileloadd64", right, tirx.address_of(B[s * 16, 0]), packed),
+        do("tdpbf16ps", sums, left, right),
+    )
+    store = do("tilestored64", sums, tirx.address_of(C[i * 16, 0]), packed)
+    body = tirx.SeqStmt(
+        [
+            do("ldtilecfg", tirx.address_of(config[0])),
+            loop(i, rows // 16, do("tilezero", sums), step, store),
+            do("tilerelease"),
+        ]
+    )
+    return tirx.PrimFunc([config, A, B, C], body)
