@@ -3889,3 +3889,12 @@ edited(
     {"(error - allowed).argmax()": '(error - allowed).ravel(order="K").argmax()'},
     message="the worst element",
 )
+
+
+@right("build_relax")
+def looks_at_what_it_returns(mod, target):
+    import tvm
+
+    executable = tvm.compile(mod, target=target)
+    assert isinstance(executable, tvm.runtime.Executable)
+    return executable

@@ -189,10 +189,11 @@ def _expect_call_of_compile(
 
     before = given_module(large)
     seen: list[tuple[Any, Any, dict[str, Any]]] = []
+    made = mock.NonCallableMagicMock(spec=relax.VMExecutable)  # an answer may look at its class
 
     def instead(mod: Any, target: Any = None, **_: Any) -> Any:
         seen.append((mod, target, _settings()))
-        return seen
+        return made
 
     usual = _settings()
     with mock.patch.object(tvm, "compile", instead), mock.patch.object(relax, "build", instead):
@@ -201,7 +202,7 @@ def _expect_call_of_compile(
     expect(bool(seen), expected="a call of tvm.compile", seen="none", look="tvm.compile")
     compiled, given, settings = seen[-1]
     expect(
-        returned is seen and tvm_ffi.structural_equal(compiled, large),
+        returned is made and tvm_ffi.structural_equal(compiled, large),
         expected="tvm.compile given the module as it is, and its result returned",
         seen="another module, or another result",
         look="the arguments of tvm.compile, and the return statement",
