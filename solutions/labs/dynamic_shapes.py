@@ -122,8 +122,8 @@ def plan_memory(mod: Any, bounds: Mapping[str, int] | None = None) -> Any:  # a 
     Args:
         mod: an IRModule of fused functions, as `optimize_relax` of phase 4 leaves it; it is not
             changed.
-        bounds: the largest value of each symbol, by its name. None or an empty mapping plans
-            without bounds, whatever mod has.
+        bounds: the largest value of each symbol, by its name. Any mapping will do; TVM itself takes
+            a dict. None or an empty mapping plans without bounds, whatever mod has.
 
     Returns:
         A new IRModule, whose main allocates with relax.memory.alloc_storage and keeps the

@@ -468,6 +468,12 @@ edited(
 )
 edited(
     "apply_autotvm",
+    "one_configuration_for_all_logs",
+    {"task.instantiate(config)": "task.instantiate(task.config_space)"},
+    message="the schedule of the fastest valid record",
+)
+edited(
+    "apply_autotvm",
     "raises_another_error",
     {"raise ValueError(": "raise KeyError("},
     message="ValueError when the log has no valid record",

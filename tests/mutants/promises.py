@@ -667,6 +667,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the largest value of each symbol, by its name": "the_first_bound_alone",
         "bounds: the largest value of each symbol": "adds_to_the_bounds_of_an_import",
         "and keeps the attribute": "removes_the_attribute_at_the_end",
+        "Any mapping will do": "hands_bounds_on_as_they_are",
         "None or an empty mapping plans without bounds": "keeps_bounds_where_none_are_given",
         "Lower the calls of a Relax function to kernels": "keeps_by_main",
     },

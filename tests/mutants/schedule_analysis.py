@@ -454,7 +454,7 @@ edited(
         "started = time.perf_counter()": "started = time.process_time()",
         "time.perf_counter() - started": "time.process_time() - started",
     },
-    message="expected:",
+    message="between two readings of time.perf_counter",
 )
 edited(
     "compare_interleaved",

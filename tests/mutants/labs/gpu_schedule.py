@@ -329,6 +329,12 @@ edited(
     message="the factors of split",
 )
 edited(
+    "bind_threads",
+    "always_eight_by_sixteen_threads",
+    {"[None, threads_y]": "[None, 8]", "[None, threads_x]": "[None, 16]"},
+    message="the factors of split",
+)
+edited(
     "bind_threads_classic",
     "the_threads_of_the_classic_check",
     {"factor=threads_y": "factor=8", "factor=threads_x": "factor=32"},

@@ -641,7 +641,8 @@ def _check_drifting(compare_interleaved: Compare, rounds: int, slower: float) ->
         expected=f"a ratio of {slower:.3g} for {0.3 * slower:.3g} ms against 0.3 ms",
         seen=f"{ratio:.3g}; here a call takes 12 ms longer while the other one's threads spin, "
         "and 2 ms longer while its own sleep",
-        look="measure.quiesce(), then one untimed call, then the timed one",
+        look="measure.quiesce(), then one untimed call, then the timed one between two readings "
+        "of time.perf_counter()",
     )
     expect(
         bool((np.diff([slower * 0.9, low, ratio, high, slower * 1.1]) >= -1e-9).all()),

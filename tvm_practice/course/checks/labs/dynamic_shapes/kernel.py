@@ -233,11 +233,13 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
             schedule_dynamic(schedule, block, rows, columns)
         except tvm.s_tir.ScheduleError as error:
             reason = str(error).strip().splitlines()[-1]
-            raise fail(
-                "TVM accepts each primitive",
-                f"it refuses: {reason}",
-                "the order: pad_einsum first, decompose_reduction last",
-            ) from error
+            look = "the order: pad_einsum first, decompose_reduction last"
+            if "Cannot find a block" in reason:
+                look = (
+                    "schedule.get_producers(block): a block is named after its tensor, and these "
+                    f"are {', '.join(names)}"
+                )
+            raise fail("TVM accepts each primitive", f"it refuses: {reason}", look) from error
         expect_no_pragma(schedule)
         function = schedule.mod["main"]
         nest = loop_nest(function)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tvm_practice.course.checks.labs.dynamic_shapes.common import (
     run_by,
     unoptimized_target,
 )
-from tvm_practice.course.expect import draw_distinct, expect, expect_close, fresh_rng
+from tvm_practice.course.expect import draw_distinct, expect, expect_close, fail, fresh_rng
 from tvm_practice.course.imported_models import identical, relax_constants
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.memory import MemoryPlan, read_memory
@@ -212,7 +213,15 @@ def _expect_bound_of_second_input(plan_memory: Function) -> None:
             product = builder.emit_output(relax.op.matmul(relax.op.nn.softmax(x), turned))
         builder.emit_func_output(product)
     bounds = dict(zip("nm", draw_distinct(2, range(70, 400)), strict=True))
-    planned = plan_memory(optimize_relax(builder.get()), bounds)
+    mod = optimize_relax(builder.get())
+    try:
+        planned = plan_memory(mod, MappingProxyType(bounds))
+    except TypeError as error:
+        raise fail(
+            "plan_memory to take any mapping for bounds, a types.MappingProxyType as well",
+            f"TypeError: {error}",
+            "the value of the attribute: dict(bounds), because TVM converts dictionaries alone",
+        ) from error
     given = (planned["main"].attrs or {}).get("tir_var_upper_bound") or {}
     told = {str(name): int(value) for name, value in given.items()}
     expect(
