@@ -10,6 +10,8 @@ from scipy import stats
 from tests.measure.clock import Clock
 from tvm_practice.measure import (
     MIN_ROUNDS,
+    Comparison,
+    Latency,
     Ratio,
     compare_interleaved,
     compare_samples,
@@ -174,3 +176,19 @@ def test_samples_that_are_taken_elsewhere(clock: Clock) -> None:
     assert order == ["a", "b"] * 5
     assert compared.latency["a"].samples_ms == (6, 6, 6)
     assert compared.ratio["a"] == Ratio(3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("a", "is_apart"), [([1.0, 1.0, 1.0, 8.0, 8.0], True), ([0.5, 2.0, 2.0, 2.0, 4.0], False)]
+)
+def test_a_ratio_that_is_no_quotient_of_the_medians_is_explained(
+    a: list[float], is_apart: bool
+) -> None:
+    b = [1.0, 4.0, 4.0, 4.0, 8.0]
+    comparison = Comparison(
+        "b",
+        {"a": Latency(tuple(a)), "b": Latency(tuple(b))},
+        {name: paired_ratio(np.array(each), np.array(b)) for name, each in (("a", a), ("b", b))},
+    )
+    assert comparison.explanation.startswith("A ratio is the median") == is_apart
+    assert bool(comparison.explanation) == is_apart

@@ -48,6 +48,12 @@ _ALONE_SAMPLES = 3
 _ALONE_SHARE = 0.2  # of a time limit, for all samples that are taken alone
 _SLOWER_IN_TURNS = 1.1
 _NOISE_MS = 0.02
+# A ratio is explained if it differs by this share from the quotient that a reader can form.
+_APART = 0.03
+_OF_ROUNDS = (
+    "A ratio is the median of the rounds' ratios. Where samples differ from round to round, it is "
+    "not the quotient of the medians."
+)
 # High over low end of an interval, from which on a little load counts as well; and from which on
 # the ratio is no finding.
 _WIDE = 1.2
@@ -151,6 +157,17 @@ class Comparison:
         """The high over the low end of the widest interval; 1 with too few rounds for one."""
         known = [each for each in self.ratio.values() if (each.rounds or 0) >= MIN_ROUNDS]
         return max((each.high / each.low for each in known), default=1.0)
+
+    @property
+    def explanation(self) -> str:
+        """What the ratios are, if dividing the medians beside them gives others; else ""."""
+        base = self.latency[self.baseline].median
+        quotients = {name: each.median / base for name, each in self.latency.items()}
+        apart = any(
+            ratio.measured and abs(quotients[name] / ratio.value - 1) > _APART
+            for name, ratio in self.ratio.items()
+        )
+        return _OF_ROUNDS if apart else ""
 
     def published(self) -> "Comparison":
         """This comparison, without ratios if it was disturbed and load is not accepted."""

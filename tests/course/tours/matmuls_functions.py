@@ -14,6 +14,20 @@ def loops(size: int) -> dict[str, str]:
     }
 
 
+def packed_of_the_tables(size: int) -> str:
+    """The loops of the packed product that phase 3's tables time, as text."""
+    from unittest import mock
+
+    from tvm_practice.course.tours import products, schedule_analysis
+    from tvm_practice.viz.loop_nest import format_nest, loop_nest
+
+    def loops_of(schedule: Any, _: Any) -> str:
+        return format_nest(loop_nest(schedule.mod["main"]))
+
+    with mock.patch.object(products, "compiled", loops_of):
+        return str(schedule_analysis._packed(size))
+
+
 def whose_tile(passing: list[str]) -> list[str]:
     """The packages of the functions `tile` that phase 3's tiled schedules are made by."""
     import solutions.manual_schedule

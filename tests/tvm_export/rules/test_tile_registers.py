@@ -127,7 +127,7 @@ def test_a_model_is_the_same_on_tiles_and_vectors(
     assert made["error"] < 1e-3
 
 
-# For a process that must not ask: a seccomp filter answers EPERM to arch_prctl(ARCH_REQ_XCOMP_PERM).
+# For a process that must not ask: a seccomp filter answers EPERM to ARCH_REQ_XCOMP_PERM.
 # https://docs.kernel.org/userspace-api/seccomp_filter.html
 DENY = """
 import ctypes, struct

@@ -328,7 +328,8 @@ def _print_table(lanes: Sequence[Mapping[str, Any]]) -> None:
     say(
         "seconds: from the start of tuning to the last trial. ms: median of calls taken in turns. "
         "x by hand: how many times as fast as phase 2's schedule on the same engine, with its 95% "
-        "interval. The engines ran one after the other: compare across them with care."
+        "interval: the median of the rounds' ratios, not the quotient of two medians. The engines "
+        "ran one after the other: compare across them with care."
     )
     for note in notes:
         say(note)

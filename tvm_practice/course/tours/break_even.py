@@ -85,7 +85,8 @@ def _in_c(module: Any, product: "Product", number: int) -> Run:
 def _print_rows(rows: Sequence[Mapping[str, Any]], threads: int) -> None:
     say(
         f"\nThe tiled product on 1 thread and on {threads}, each tile of {_TILE} x {_TILE} a task. "
-        "The ratio is parallel over serial, called back to back: below 1 the threads pay."
+        "The times are medians of calls of one and then of the other. The ratio is parallel over "
+        "serial, taken in turns: below 1 the threads pay."
     )
     table = number_table("size", "tasks", "serial µs", "parallel µs", "ratio", "95% interval")
     table.columns[0].justify = "right"

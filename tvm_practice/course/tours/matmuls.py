@@ -76,7 +76,7 @@ def _step(name: str, *, mine: bool) -> Callable[..., Any]:
 def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], Any]]:
     """The schedules that phase 3 compares, under its names: those of compile_variants, and packed.
 
-    "tiled" is vectorized here, on one thread; "packed" has the tile of `packed_blocking`.
+    "tiled" is vectorized here, on one thread, and "packed" has the tiles of `packed_blocking`.
 
     Args:
         size: rows and columns of A, B and C.
@@ -89,9 +89,9 @@ def compared_makers(size: int, *, mine: bool = False) -> dict[str, Callable[[], 
         _step("vectorize", mine=mine)(schedule, schedule.get_sblock("C"))
         return schedule
 
-    packed = _step("packed_matmul", mine=mine)
-    blocked = functools.partial(packed, size, size, size, **packed_blocking(size))
-    return {**in_tiles, "tiled": tiled, "packed": blocked}
+    packed_matmul = _step("packed_matmul", mine=mine)
+    packed = functools.partial(packed_matmul, size, size, size, **packed_blocking(size))
+    return {**in_tiles, "tiled": tiled, "packed": packed}
 
 
 def small_matmul_makers(*, mine: bool = False) -> dict[str, Callable[[], Any]]:

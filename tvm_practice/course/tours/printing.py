@@ -26,10 +26,12 @@ def show(drawing: RenderableType) -> None:
 
 
 def show_comparison(table: Table, comparison: "Comparison") -> None:
-    """Print the table of a comparison and, where it has no ratios, why not."""
+    """Print the table of a comparison, what its ratios are, and why not where it has none."""
     show(table)
     if comparison.disturbance:
         say(comparison.verdict)
+    if comparison.explanation:
+        say(comparison.explanation)
 
 
 def show_code(title: str, lines: Sequence[str], language: str) -> None:

@@ -154,6 +154,8 @@ def compare(
     Console().print(table)
     if comparison.disturbance:
         Console().print(comparison.verdict, markup=False)
+    if comparison.explanation:
+        Console().print(comparison.explanation, markup=False)
     return {"gflops": gflops, "wrong": wrong, **comparison.to_dict()}
 
 

@@ -183,7 +183,8 @@ def _compare(
         "new process to its first verified result. load: seconds for compiling (and\n"
         f"tuning, {_TRIALS[quick]} trials) in the process that is timed, which has had the\n"
         "workloads above. / eager: time over PyTorch's, in turns, on the same threads;\n"
-        "under 1 is faster. pays: calls after which load has paid for itself."
+        "under 1 is faster. It is the median of the rounds' ratios, not the quotient of\n"
+        "two medians in ms. pays: calls after which load has paid for itself."
     )
     with Processes(folder / "processes.log") as processes:
         for workload in _WORKLOADS[quick]:

@@ -197,6 +197,8 @@ def _time(programs: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
         interval = "" if name == "Python" else interval
         table.add_row(name, *(f"{each:.3g}" for each in spread), value, interval)
     show(table)
+    if found.explanation:
+        say(found.explanation)
     say(f"C++ against Python: {found.ratio['C++'].verdict}")
     return found.to_dict()
 
