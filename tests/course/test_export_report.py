@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tvm_practice.course.export_report import explanations, failures, summary, write_page
 from tvm_practice.measure import Latency, Ratio
+from tvm_practice.measure.comparison import OF_ROUNDS
 from tvm_practice.viz.report import Block
 
 LATENCY = Latency((2.0, 2.0, 2.0)).to_dict()
@@ -43,6 +44,7 @@ def test_the_table_has_a_row_for_each_variant() -> None:
 
 def test_what_is_not_there_or_failed_is_said() -> None:
     assert explanations(LANES) == [
+        OF_ROUNDS,  # 2 ms beside 2 ms, and 0.5
         "it is not here",
         "Relax, untuned: import_relax",
         "Relax, MetaSchedule: 3 records kept",
@@ -62,7 +64,10 @@ def test_the_page_has_the_exercises_and_the_models(tmp_path: Any) -> None:
     }  # fmt: skip
     page = write_page(report, tmp_path, titles={"mlp": "MLP (64 trials per tuner)"})
     text = page.read_text(encoding="utf-8")
-    for shown in ("MLP (64 trials per tuner)", "0.500 (0.400–0.600)", "your functions", "1 failed"):
+    for shown in (
+        *("MLP (64 trials per tuner)", "0.500 (0.400–0.600)", "your functions", "1 failed"),
+        "not the quotient of two medians",
+    ):
         assert shown in text, shown
 
 

@@ -1,6 +1,7 @@
 """Latencies and ratios in words."""
 
 import io
+import math
 
 import pytest
 from rich.console import Console
@@ -10,6 +11,7 @@ from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord,
 from tvm_practice.tvm_export.variants import BuildRecord
 from tvm_practice.viz.report import table_block
 from tvm_practice.viz.tables import (
+    about_ratios,
     above_interval,
     explanation,
     in_one_line,
@@ -84,3 +86,11 @@ def test_names_are_cut_off_and_not_figures() -> None:
 def test_a_table_of_a_page_is_filled_up() -> None:
     block = table_block(["a", "b", "c"], [["x"], ["y", "1\n0–2", "z"]], title="t")
     assert block.rows == [["x", "", ""], ["y", "1 (0–2)", "z"]] and block.title == "t"
+
+
+def test_ratios_that_are_no_quotients_of_the_times_are_explained() -> None:
+    def said(ratio: Ratio) -> list[str]:
+        return about_ratios([(latency(1.0, 1.0), latency(2.0, 2.0), RatioRecord.of(ratio))])
+
+    assert said(Ratio(0.51, 0.5, 0.52)) == [] and len(said(Ratio(0.55, 0.5, 0.6))) == 1
+    assert said(Ratio(math.nan, math.nan, math.nan, disturbance="load")) == []

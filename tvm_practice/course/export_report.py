@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.catalog import SOLUTIONS
-from tvm_practice.tvm_export.artifacts.schema import LatencyRecord
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 from tvm_practice.tvm_export.compilers import IR, variant_label
 from tvm_practice.tvm_export.variants import VariantRecord
 from tvm_practice.viz import report as pages
 from tvm_practice.viz.report import Block, Section
 from tvm_practice.viz.tables import (
     OWN,
+    about_ratios,
     above_interval,
     explanation,
     largest_error,
@@ -41,11 +42,13 @@ def summary(title: str, lanes: Sequence[Lane]) -> "Table":
 
 
 def explanations(lanes: Sequence[Lane]) -> list[str]:
-    """A line for each variant that is to do, failed, or has something to say of its tuning."""
+    """What the ratios are, where that is unclear, and a line for each engine that is missing.
+
+    And one for each variant that is to do, failed, or has something to say of its tuning.
+    """
     missing = [str(lane["unavailable"]) for lane in lanes if "unavailable" in lane]
-    return missing + [
-        f"{label}: {said}" for label, variant in _labelled(lanes) if (said := explanation(variant))
-    ]
+    said = [f"{label}: {said}" for label, each in _labelled(lanes) if (said := explanation(each))]
+    return [*about_ratios(_timed(lanes)), *missing, *said]
 
 
 def failures(lanes: Sequence[Lane]) -> list[str]:
@@ -93,6 +96,19 @@ def _labelled(lanes: Sequence[Lane]) -> Iterator[tuple[str, VariantRecord]]:
             yield variant_label(lane["engine"], variant.tuner), variant
 
 
+def _timed(lanes: Sequence[Lane]) -> Iterator[tuple[LatencyRecord, LatencyRecord, RatioRecord]]:
+    """The latency of each variant, that of PyTorch in turns with it, and their ratio."""
+    for lane in lanes:
+        if not lane.get("pytorch"):
+            continue
+        pytorch = LatencyRecord.model_validate(lane["pytorch"])
+        for _, variant in _labelled([lane]):
+            if variant.latency and variant.ratio:
+                yield variant.latency, pytorch, variant.ratio
+            if own := variant.tuners_own:
+                yield own.latency, pytorch, own.ratio_to_pytorch
+
+
 def _rows(lane: Lane, pytorch: str) -> list[list[str]]:
     """A row for PyTorch, which is called `pytorch`, if it was timed; and one for each variant.
 
@@ -133,6 +149,7 @@ def _summary_section(report: Mapping[str, Any], titles: Mapping[str, str]) -> Se
             row for lane in lanes for row in _rows(lane, f"PyTorch, beside {IR[lane['engine']]}")
         ]
         blocks.append(pages.table_block(_HEADINGS, rows, title=titles[name]))
+        blocks += [Block("text", text=said) for said in about_ratios(_timed(lanes))]
         # What is not known to compute the same is no faster or slower.
         ratios = {
             label: each.ratio for label, each in _labelled(lanes) if each.ratio and each.verified

@@ -50,10 +50,8 @@ _SLOWER_IN_TURNS = 1.1
 _NOISE_MS = 0.02
 # A ratio is explained if it differs by this share from the quotient that a reader can form.
 _APART = 0.03
-_OF_ROUNDS = (
-    "A ratio is the median of the rounds' ratios. Where samples differ from round to round, it is "
-    "not the quotient of the medians."
-)
+OF_ROUNDS = "A ratio is the median of the rounds' ratios, not the quotient of two medians."
+"""Said below a table that has times and ratios, if one of them `is_apart`."""
 # High over low end of an interval, from which on a little load counts as well; and from which on
 # the ratio is no finding.
 _WIDE = 1.2
@@ -162,12 +160,11 @@ class Comparison:
     def explanation(self) -> str:
         """What the ratios are, if dividing the medians beside them gives others; else ""."""
         base = self.latency[self.baseline].median
-        quotients = {name: each.median / base for name, each in self.latency.items()}
         apart = any(
-            ratio.measured and abs(quotients[name] / ratio.value - 1) > _APART
+            ratio.measured and is_apart(ratio.value, self.latency[name].median, base)
             for name, ratio in self.ratio.items()
         )
-        return _OF_ROUNDS if apart else ""
+        return OF_ROUNDS if apart else ""
 
     def published(self) -> "Comparison":
         """This comparison, without ratios if it was disturbed and load is not accepted."""
@@ -358,6 +355,11 @@ def _compared(
         },
         disturbance,
     )
+
+
+def is_apart(ratio: float, above: float, below: float) -> bool:
+    """Whether a ratio is more than 3% away from the quotient of the two medians beside it."""
+    return abs(above / below / ratio - 1) > _APART
 
 
 def paired_ratio(times: np.ndarray, baseline: np.ndarray) -> Ratio:

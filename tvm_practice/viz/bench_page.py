@@ -1,14 +1,17 @@
 """A comparison of compilers: the terminal's table, and report.html."""
 
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 from tvm_practice.tvm_export.compilers import ENGINES, LABELS, Comparison, Report, Row
 from tvm_practice.viz import report as pages
 from tvm_practice.viz.report import Block, Section
 from tvm_practice.viz.tables import (
     OWN,
+    about_ratios,
     above_interval,
     explanation,
     largest_error,
@@ -30,8 +33,21 @@ def table(report: Report) -> "Table":
 
 
 def reasons(report: Report) -> list[str]:
-    """A sentence on each row that is missing, failed, or has something to say of its tuning."""
-    return [f"{row.label}: {said}" for row in report.rows if (said := explanation(row))]
+    """What the ratios are, where that is unclear, and a sentence on each row that needs one.
+
+    It is missing, failed, or has something to say of its tuning.
+    """
+    said = [f"{row.label}: {said}" for row in report.rows if (said := explanation(row))]
+    return [*about_ratios(_timed(report)), *said]
+
+
+def _timed(report: Report) -> Iterator[tuple[LatencyRecord, LatencyRecord, RatioRecord]]:
+    """The latency of each row, that of eager in turns with it, and their ratio."""
+    for row in report.rows:
+        if row.latency and row.eager and row.ratio:
+            yield row.latency, row.eager, row.ratio
+        if row.eager and (own := row.tuners_own):
+            yield own.latency, row.eager, own.ratio_to_pytorch
 
 
 def write_page(compared: Comparison, out: Path) -> Path:

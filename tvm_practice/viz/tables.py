@@ -1,9 +1,10 @@
 """Latencies and ratios in words, the same in every command's table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tvm_practice.measure import ACCEPT_LOAD, NO_RATIO
+from tvm_practice.measure.comparison import OF_ROUNDS, is_apart
 from tvm_practice.measure.latency import UNSTABLE
 from tvm_practice.tvm_export.artifacts.schema import LatencyRecord, RatioRecord
 from tvm_practice.tvm_export.variants import BuildRecord
@@ -57,6 +58,15 @@ def in_one_line(cell: str) -> str:
 def explanation(build: BuildRecord) -> str | None:
     """Why a build is not ok, or how its tuning went; None for nothing to say."""
     return build.reason or (build.tuning.note if build.tuning else None)
+
+
+def about_ratios(rows: Iterable[tuple[LatencyRecord, LatencyRecord, RatioRecord]]) -> list[str]:
+    """How ratios are made, in a sentence, if one is not the quotient of its two medians."""
+    apart = any(
+        ratio.value is not None and is_apart(ratio.value, above.p50, below.p50)
+        for above, below, ratio in rows
+    )
+    return [OF_ROUNDS] if apart else []
 
 
 def results_table(

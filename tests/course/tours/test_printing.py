@@ -18,4 +18,4 @@ def test_a_ratio_is_explained_where_the_times_beside_it_give_another(
     ratio = {"JAX": Ratio(value, value, value), "PyTorch": Ratio(1, 1, 1)}
     show_comparison(Table("", "ms"), Comparison("PyTorch", latency, ratio))
     said = " ".join(capsys.readouterr().out.split())
-    assert ("not the quotient of the medians" in said) == is_said
+    assert ("not the quotient of two medians" in said) == is_said
