@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ from tvm_practice.tvm_export.artifacts.schema import (
 from tvm_practice.tvm_export.compilers import Compiler, Report, Row
 from tvm_practice.tvm_export.config import ATOL, RTOL
 from tvm_practice.tvm_export.variants import BuildRecord
+from tvm_practice.viz import bench_page
 from tvm_practice.viz.bench_page import table
+from tvm_practice.viz.report import Block
 
 MODULE = """
 import torch
@@ -248,6 +251,20 @@ def test_only_unstable_figures_are_marked() -> None:
     assert "~" not in drawn(row("relax", 1.0, 1.0))
     wrong = row("relax", 1.0, 1.0).model_copy(update={"verified": False, "max_error": None})
     assert "WRONG" in drawn(wrong)
+
+
+def test_only_what_is_right_is_charted(monkeypatch: pytest.MonkeyPatch) -> None:
+    charted: list[str] = []
+
+    def chart(ratios: Mapping[str, Any], *, baseline: str) -> Block:
+        charted.extend(ratios)
+        return Block("text", text="a chart")
+
+    monkeypatch.setattr("tvm_practice.viz.report.latency_block", chart)
+    wrong = row("compile", 1.0, 0.02).model_copy(update={"verified": False})
+    eager = Row.of("eager", BuildRecord(status="ok"), None)
+    bench_page._summary(report_of(eager, wrong, row("relax", 1.0, 0.5)))
+    assert charted == ["Relax, untuned"]
 
 
 def test_a_tuners_own_result_is_a_row_of_its_own() -> None:
