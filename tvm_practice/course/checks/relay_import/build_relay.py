@@ -36,8 +36,9 @@ from tvm_practice.tvm_export.running import run_relay
         "One call fuses, lowers and compiles. The level of its passes and further settings come "
         "from the context around the call.",
         "tvm.transform.PassContext(opt_level=3, config=config) is the context, relay.build(mod, "
-        "target=…, params=…) the call. At level 3, AlterOpLayout gives a convolution the layout "
-        "NCHW16c, whose last axis is as long as a vector; at the default 2 it stays NCHW.",
+        "target=…, params=…) the call. At level 3, AlterOpLayout gives a convolution a layout "
+        "whose last axis is as long as a vector, NCHW16c with AVX-512 and NCHW8c with AVX2; at the "
+        "default 2 it stays NCHW.",
         "with tvm.transform.PassContext(opt_level=3, config=config): return relay.build(mod, "
         "target=target, params=params)",
     ),
