@@ -20,7 +20,6 @@ import click
 if TYPE_CHECKING:
     from low_precision_rivals import Side
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = "low_precision_models"
 # What the page calls a model, and whether convolutions take its time.
 MODELS = {
