@@ -188,11 +188,11 @@ def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule
 
     Args:
         task: an autotvm.task.Task.
-        log: file with records, of this task and maybe of others.
+        log: file with records for the task's target, of this task and maybe of others.
 
     Returns:
         The te.Schedule and the tensors, as the task's template returns them for the
-        configuration of the record.
+        configuration of the record; it is called in the context of the task's target.
 
     Raises:
         ValueError: the log has no valid record of the task.

@@ -265,6 +265,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "of this task and maybe of others": "applies_the_best_of_another_task",
         "ValueError: the log has no valid record of the task": "raises_another_error",
         "by the mean of its runs": "by_the_mean_in_microseconds",
+        "called in the context of the task's target": "instantiates_without_the_target",
     },
     "auto_tune.tune_ansor": {
         "divides the trials among the tasks": "tunes_the_first_task_only",
