@@ -85,6 +85,15 @@ def test_convolutions(
 
 
 @pytest.mark.parametrize("types", [BFLOAT16, BYTES])
+def test_rows_go_on_in_the_next_line(session: engines.Session, types: tuple[str, str]) -> None:
+    """Of two images of 7 x 7, 98 pixels fill eight registers, where 14 lines would fill 14."""
+    given = {"types": types, "image": (7, 7, 64), "stride": 1, "kernel": 1}
+    calls = session.call(f"{FUNCTIONS}:convolution", given)["calls"]
+    of_columns, steps = 3, 2 if types == BFLOAT16 else 1
+    assert calls.count(PRODUCTS[types]) == 8 * of_columns * steps
+
+
+@pytest.mark.parametrize("types", [BFLOAT16, BYTES])
 def test_weights_are_asked_for_ahead(session: engines.Session, types: tuple[str, str]) -> None:
     lines = 256 * 768 * (2 if types == BFLOAT16 else 1) // 64
     for rows, least, most in ((128, lines, 1.3 * lines), (1024, lines, 8 * lines), (32, 0, 0)):

@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules.cpu.contraction import find_contraction, least_cost
+from tvm_practice.tvm_export.rules.cpu.dot_products import in_groups
 from tvm_practice.tvm_export.rules.cpu.loops import (
     SPATIAL,
     Cpu,
@@ -30,6 +31,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     with_stages,
 )
 from tvm_practice.tvm_export.rules.cpu.padded import Rule, written_to
+from tvm_practice.tvm_export.rules.cpu.tile_registers import tile_products
 
 # Pixels that are no neighbours in memory have an address each, and registers hold so many.
 _MOST_ADDRESSES = 8
@@ -47,6 +49,7 @@ class _Flat:
         output, written: its output's buffer, and that of the function it was made of.
         extents: images, lines, pixels per line.
         linear: whether neighbouring pixels are neighbours in the convolution's input too.
+        types: that its last stages write.
     """
 
     func: Any
@@ -54,6 +57,7 @@ class _Flat:
     written: Any
     extents: tuple[int, int, int]
     linear: bool
+    types: set[str]
 
 
 def flat(rule: Rule) -> Rule:
@@ -93,6 +97,10 @@ def _that_pays(func: Any, cpu: Cpu) -> _Flat | None:
         return None
     if found.outer or len(found.rows) != 1 or found.transposed or not found.prepack:
         return None  # channels come first, say
+    if made.linear and (registers := _registers_of_rows(made.func, cpu)):
+        return made if registers < _LEFT * (_registers_of_rows(func, cpu) or registers) else None
+    if made.types != {"float32"}:
+        return None
     if not made.linear:
         if math.prod(tile.rows.values()) > _MOST_ADDRESSES:
             return None
@@ -101,8 +109,15 @@ def _that_pays(func: Any, cpu: Cpu) -> _Flat | None:
     return made if cost < _LEFT * before else None
 
 
+def _registers_of_rows(func: Any, cpu: Cpu) -> int:
+    """How many of them tile registers multiply, of every panel; 0 where they do not."""
+    found = in_groups(func, find_contraction(func, cpu), cpu)[1]
+    products = tile_products(found, cpu)
+    return products.registers_of(found) if products else 0
+
+
 def _flattened(func: Any) -> _Flat | None:
-    """The function over pixels; None where it is no such convolution in float32."""
+    """The function over pixels; None where it is no such convolution."""
     from tvm import tirx
 
     try:
@@ -133,14 +148,15 @@ def _flattened(func: Any) -> _Flat | None:
     body = with_stages(func, statements, kept).body
     params = [made.get(each, each) for each in func.params]
     flattened = tirx.PrimFunc(params, body, func.ret_type, func.attrs)
-    return _Flat(flattened, made[output], output, spans, _is_linear(last[0], spans))
+    types = {str(each.dtype) for each in written}
+    return _Flat(flattened, made[output], output, spans, _is_linear(last[0], spans), types)
 
 
 def _extents(block: Any) -> tuple[int, int, int, int] | None:
-    """Of a block that writes float32 at its four spatial iterators, in order; else None."""
+    """Of a block that writes at its four spatial iterators, in order; else None."""
     spatial = [each for each in block.iter_vars if kind_of(each) == SPATIAL]
     store = block.body
-    if len(spatial) != 4 or len(store.indices) != 4 or str(store.buffer.dtype) != "float32":
+    if len(spatial) != 4 or len(store.indices) != 4:
         return None
     if not all(a.same_as(b.var) for a, b in zip(store.indices, spatial, strict=True)):
         return None

@@ -132,6 +132,17 @@ class TileProducts:
         """Multiplications of groups for a tile."""
         return math.prod(self.tile.rows.values()) * self.tile.columns * self.steps
 
+    def registers_of(self, found: Contraction) -> int:
+        """Registers of rows that are multiplied by each panel of columns.
+
+        Args:
+            found: the contraction.
+        """
+        extents = (
+            (constant(found.extents[each]) or 1, size) for each, size in self.tile.rows.items()
+        )
+        return math.prod(-(-extent // size) for extent, size in extents) * len(self.starts)
+
     def rows(self, register: int) -> int:
         """Of a register, where the tile is whole."""
         return min(_ROWS, self.tile.rows[self.row] - self.starts[register][self.row])
@@ -190,8 +201,8 @@ def _choice(found: Contraction, extent: int) -> TileChoice:
     registers = 1
     if extent > _ROWS:
         registers = 2
-        whole = [each for each in range(_ROWS + 1, 2 * _ROWS + 1) if extent % each == 0]
-        rows = max(whole, default=min(extent, 2 * _ROWS))
+        tiles = -(-extent // (2 * _ROWS))
+        rows = extent // tiles if extent % tiles == 0 else min(extent, 2 * _ROWS)
     else:
         rows = extent
         further = found.rows[-2:-1]
