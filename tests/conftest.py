@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -61,6 +62,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="draw the checks' inputs as the grading did whose failure named this seed",
     )
     parser.addoption(
+        "--draw",
+        metavar="TEXT",
+        help="of each test that is marked `drawn`, a third of its cases: TEXT decides which",
+    )
+    parser.addoption(
         "--refresh-golden",
         action="store_true",
         help="write the loop nests of tests/tvm_export/rules/golden as the rules make them now",
@@ -72,6 +78,26 @@ def pytest_configure(config: pytest.Config) -> None:
         _fork_processes(config)
     if forks.ADDRESS in os.environ:  # a worker of pytest-xdist
         forks.use()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.draw is not None:
+        drawn_from = [each for each in items if each.get_closest_marker("drawn")]
+        left = set(not_drawn(drawn_from, config.option.draw))
+        items[:] = [each for each in items if each not in left]
+        config.hook.pytest_deselected(items=list(left))
+
+
+def not_drawn(items: list[pytest.Item], text: str) -> list[pytest.Item]:
+    """All but a third of the cases of each test; `text` decides which."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for each in items:
+        cases.setdefault(each.nodeid.partition("[")[0], []).append(each)
+    return [
+        each
+        for test, some in cases.items()
+        for each in random.Random(f"{text} {test}").sample(some, 2 * len(some) // 3)
+    ]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -141,7 +141,7 @@ def _pasted(answers: list[Mutant], long: tuple[str, ...] = _LONG) -> Any:
         is_wrong = bool(each.message)
         # One wrong answer for each promise is enough between two edits; `make follow` has the rest.
         if is_long or (is_wrong and each.name not in PROMISES.get(exercise, {}).values()):
-            marks.append(pytest.mark.pages)
+            marks += [pytest.mark.pages, pytest.mark.drawn]
         cases.append(pytest.param(each, id=f"{exercise}-{each.name}", marks=marks))
     return cases
 

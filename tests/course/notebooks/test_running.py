@@ -86,6 +86,7 @@ def _expected(module: str, word: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("module", PHASE_MODULES)
 def test_the_solutions_pass_and_the_page_has_no_error(module: str, tmp_path: Path) -> None:
     said = _run(module, tmp_path, solutions=True)

@@ -1446,7 +1446,7 @@ def weight_or_not() -> dict[str, Any]:
 
 
 def _elementwise(function: Callable[[Any], Any], size: int) -> Any:
-    """The PrimFunc Y[i] = function(X[i])."""
+    """The PrimFunc Y[i] = function(X[i]) of a float32 X."""
     from tvm import te
 
     X = te.placeholder((size,), "float32", name="X")
@@ -1497,6 +1497,54 @@ def arithmetic() -> dict[str, dict[str, Any]]:
             "special": [str(each) for each in out.numpy()[:5]],
             "called": f"T.{name}(" in after.script() or "T.pow(" in after.script(),
             "called before": f"T.{name}(" in before.script() or "T.pow(" in before.script(),
+        }
+    return results
+
+
+def rounded_bytes() -> dict[str, dict[str, Any]]:
+    """Quantized halves, quarters and infinities: how many are wrong, and whether any is rounded."""
+    import tvm
+    from tvm import tirx
+
+    from tvm_practice.tvm_export.rules.cpu.vector_math import vectorizable_math
+
+    def number(value: float) -> Any:
+        return tirx.const(value, "float32")
+
+    near = np.arange(-700, 700, 0.25)
+    x = np.concatenate([near, np.nextafter(near, 9e9, dtype="float32"), [np.inf, -np.inf, 1e30]])
+    x = x.astype("float32")
+    results: dict[str, dict[str, Any]] = {}
+    for dtype, low, high, zero, through in (
+        ("uint8", 0, 255, 0, "float32"),
+        ("uint8", 0, 255, 3, "int32"),
+        ("uint8", 0, 127, 128, "float32"),
+        ("int8", -128, 127, 0, "int32"),
+        ("int8", -127, 127, -5, "float32"),
+        ("int8", -127, 127, 0.5, "float32"),  # no zero point: stays as it is
+    ):
+
+        def quantized(
+            value: Any,
+            dtype: str = dtype,
+            low: float = low,
+            high: float = high,
+            zero: float = zero,
+            through: str = through,
+        ) -> Any:
+            rounded = tirx.nearbyint(value * number(0.5))
+            rounded = rounded + number(zero) if zero else rounded
+            limited = tirx.max(tirx.min(rounded, number(high)), number(low))
+            return limited.astype(through).astype(dtype)
+
+        after = vectorizable_math(_elementwise(quantized, len(x)))
+        out = tvm.runtime.tensor(np.zeros(len(x), dtype))
+        library = tvm.compile(tvm.IRModule({"main": after}), target=_target(None))
+        library["main"](tvm.runtime.tensor(x), out)
+        want = np.clip(np.rint(x * np.float32(0.5)) + np.float32(zero), low, high).astype(dtype)
+        results[f"{dtype} {zero} {low} {high}"] = {
+            "wrong": int((out.numpy() != want).sum()),
+            "rounds": "nearbyint" in after.script(),
         }
     return results
 

@@ -38,6 +38,9 @@ _NORMAL = 2.0**-126
 _ERF_SMALL, _TANH_SMALL = 1.0, 0.625
 # erf is 1 to float32 beyond this.
 _ERF_ONE = 4.0
+# A float32 of this size has units as its last bit: what is added to it is rounded to them, and the
+# sum's bits are its own and as many more.
+_UNITS = 1.5 * 2.0**23
 
 
 def vectorizable_math(func: Any) -> Any:
@@ -63,6 +66,7 @@ def vectorizable_math(func: Any) -> Any:
         return call
 
     def expanded(store: Any) -> Any:
+        store = tvm_ffi.structural_map(store, (tvm.tirx.Cast, _rounded_to_a_byte), order="post")
         if _is_by_element(store):
             return store
         if _mentions_bfloat16(store):
@@ -72,6 +76,43 @@ def vectorizable_math(func: Any) -> Any:
         return tvm_ffi.structural_map(store, (tvm.ir.Call, replace), order="post")
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, expanded)))
+
+
+def _rounded_to_a_byte(cast: Any) -> Any:
+    """A cast of max(min(round(x) + zero, high), low) to a byte, without the rounding.
+
+    The bounds are moved to x, and what is left is rounded where it is added to `_UNITS`, whose sum
+    has the byte as its last.
+    """
+    from tvm import tirx
+
+    inside = cast.value
+    if isinstance(inside, tirx.Cast) and str(inside.ty) == "int32":
+        inside = inside.value
+    if str(cast.ty) not in ("int8", "uint8") or str(inside.ty) != "float32":
+        return cast
+    limited, low = _with_constant(inside, tirx.Max)
+    limited, high = _with_constant(limited, tirx.Min)
+    added, zero = _with_constant(limited, tirx.Add)
+    rounded = limited if zero is None else added
+    if low is None or high is None or called(rounded) != "nearbyint":
+        return cast
+    shift = zero or 0.0
+    if not all(each.is_integer() and abs(each) < 1 << 20 for each in (low, high, shift)):
+        return cast
+    x = tirx.max(tirx.min(rounded.args[0], _float(high - shift)), _float(low - shift))
+    bits = tirx.reinterpret("int32", x + _float(_UNITS))
+    return tirx.Cast(str(cast.ty), bits + int(shift) if shift else bits)
+
+
+def _with_constant(value: Any, kind: Any) -> tuple[Any, float | None]:
+    """The other operand of an operation with a constant, and that; else the value and None."""
+    from tvm import tirx
+
+    for one, other in ((value.a, value.b), (value.b, value.a)) if isinstance(value, kind) else ():
+        if isinstance(other, tirx.FloatImm):
+            return one, float(other.value)
+    return value, None
 
 
 def _is_by_element(store: Any) -> bool:
