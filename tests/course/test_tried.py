@@ -61,6 +61,7 @@ def untried(calls: list[dict[str, Plain]]) -> dict[str, list[Plain]]:
 
 
 @pytest.mark.pages
+@pytest.mark.drawn
 @pytest.mark.parametrize("exercise", [pytest.param(each, id=each.id) for each in exercises()])
 def test_each_argument_is_varied(exercise: Exercise) -> None:
     if reason := engines.unavailable_reason(exercise.engine):

@@ -32,6 +32,16 @@ i, j = s[C].op.axis
 (k,) = s[C].op.reduce_axis
 """,
 }
+_RELAY = """\
+import tvm
+from tvm import relay
+
+x = relay.var("x", shape=(1, 4, 8, 8))
+weight = relay.var("weight", shape=(8, 4, 3, 3))
+y = relay.nn.relu(relay.nn.conv2d(x, weight, kernel_size=(3, 3), channels=8))
+mod = tvm.IRModule()
+mod["main"] = relay.Function([x, weight], y)
+"""
 
 
 @dataclass(frozen=True)
@@ -516,4 +526,36 @@ _SCHEDULES = (
     ),
 )
 
-COMMON: tuple[CommonError, ...] = (*_TENSOR_EXPRESSIONS, *_SCHEDULES)
+_GRAPHS = (
+    CommonError(
+        "a pass of Relay's on a function without types",
+        r"type checker has not populated the checked_type"
+        r"|Type inference for this Expr has not completed",
+        "The types of a Relay function's parts are inferred by a pass. A function that was built "
+        "node by node, or changed, has none, and many passes need them.",
+        "relay.transform.InferType()(mod) first, or both passes in tvm.transform.Sequential",
+        (
+            Example(
+                CLASSIC,
+                _RELAY,
+                "relay.transform.FuseOps(2)(mod)",
+                "relay.transform.FuseOps(2)(relay.transform.InferType()(mod))",
+            ),
+            Example(
+                CLASSIC,
+                _RELAY,
+                'mod["main"].body.checked_type',
+                'relay.transform.InferType()(mod)["main"].body.checked_type',
+            ),
+            Example(
+                CLASSIC,
+                _RELAY,
+                "relay.transform.ForwardFoldScaleAxis()(mod)",
+                "passes = [relay.transform.InferType(), relay.transform.ForwardFoldScaleAxis()]\n"
+                "tvm.transform.Sequential(passes)(mod)",
+            ),
+        ),
+    ),
+)
+
+COMMON: tuple[CommonError, ...] = (*_TENSOR_EXPRESSIONS, *_SCHEDULES, *_GRAPHS)

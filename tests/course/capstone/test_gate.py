@@ -76,6 +76,7 @@ def test_the_reference_is_right(track: str) -> None:
 
 
 @pytest.mark.pages
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", WEAK)
 @pytest.mark.parametrize("track", TRACKS)
 def test_a_weak_answer_is_right(track: str, kind: str, tmp_path: Path) -> None:
