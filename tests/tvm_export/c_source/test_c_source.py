@@ -109,6 +109,7 @@ def test_the_name_is_the_folders(folder: str, name: str) -> None:
 
 @pytest.mark.pages  # zig builds the machine's C library at its first use
 @pytest.mark.slow
+@pytest.mark.drawn
 @pytest.mark.parametrize("machine", OTHERS)
 def test_a_model_for_another_machine(machine: str, tmp_path: Path) -> None:
     found = _call("written", folder=str(tmp_path), target=OTHERS[machine])

@@ -1,7 +1,7 @@
 """What the tours print with: paragraphs, source text, and tables of numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -32,6 +32,14 @@ def show_comparison(table: Table, comparison: "Comparison") -> None:
         say(comparison.verdict)
     if comparison.explanation:
         say(comparison.explanation)
+
+
+def say_disturbance(verdicts: Iterable[str]) -> None:
+    """Say why comparisons of a table, which have these verdicts, have no ratio: of the first."""
+    for each in verdicts:
+        if each not in ("measured", "unstable"):
+            say(each)
+            break
 
 
 def show_code(title: str, lines: Sequence[str], language: str) -> None:

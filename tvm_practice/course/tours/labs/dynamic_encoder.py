@@ -14,7 +14,7 @@ from tvm_practice.course.tours.labs.dynamic_artifacts import (
     ratio_cell,
     unplanned,
 )
-from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.course.tours.printing import number_table, say, say_disturbance, show
 from tvm_practice.engines.blocking import register_tile
 
 if TYPE_CHECKING:
@@ -304,8 +304,7 @@ def _cost(
         "in turns; below each ratio its 95% interval:"
     )
     show(table)
-    for verdict in sorted({each["verdict"] for each in figures} - {"measured", "unstable"}):
-        say(verdict)
+    say_disturbance(each["verdict"] for each in figures)
     _say_what_compiling_took(encoders, symbolic)
     return figures
 

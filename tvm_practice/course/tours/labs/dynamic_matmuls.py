@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.labs.dynamic_artifacts import ratio_cell, show_script
-from tvm_practice.course.tours.printing import number_table, say, show
+from tvm_practice.course.tours.printing import number_table, say, say_disturbance, show
 from tvm_practice.engines.blocking import register_tile
 
 
@@ -82,8 +82,7 @@ def _time_matmuls(steps: Steps, size: int, scheduled: Any, *, quick: bool) -> li
         "each n:"
     )
     show(table)
-    for verdict in sorted({each["verdict"] for each in figures} - {"measured", "unstable"}):
-        say(verdict)
+    say_disturbance(each["verdict"] for each in figures)
     return figures
 
 
