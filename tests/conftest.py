@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--draw",
         metavar="TEXT",
-        help="of each test that is marked `drawn`, a third of its cases: TEXT decides which",
+        help="of each test that is marked `drawn`, a fifth of its cases: TEXT decides which",
     )
     parser.addoption(
         "--refresh-golden",
@@ -89,14 +89,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def not_drawn(items: list[pytest.Item], text: str) -> list[pytest.Item]:
-    """All but a third of the cases of each test; `text` decides which."""
+    """All but a fifth of the cases of each test; `text` decides which."""
     cases: dict[str, list[pytest.Item]] = {}
     for each in items:
         cases.setdefault(each.nodeid.partition("[")[0], []).append(each)
     return [
         each
         for test, some in cases.items()
-        for each in random.Random(f"{text} {test}").sample(some, 2 * len(some) // 3)
+        for each in random.Random(f"{text} {test}").sample(some, 4 * len(some) // 5)
     ]
 
 
