@@ -1,6 +1,7 @@
 """Contractions on tile registers: values on simulated ones, what a library asks for and says."""
 
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -163,3 +164,30 @@ def test_a_library_without_its_registers_ends_in_a_line(
     ended = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True)
     assert ended.returncode == 1 and not ended.stdout
     assert ended.stderr.startswith(WITHOUT_TILES) and ended.stderr.count("\n") == 1
+
+
+@pytest.mark.pages
+@pytest.mark.slow
+@pytest.mark.real_processes
+@pytest.mark.skipif(not shutil.which("qemu-x86_64-static"), reason="no qemu-user-static")
+def test_an_emulated_older_processor_ends_in_a_line(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    folder = tmp_path / "artifact"
+    made = session.call(f"{FUNCTIONS}:artifact", {"out": str(folder)})
+
+    def said(code: str) -> str:
+        emulated = ["qemu-x86_64-static", "-cpu", "Haswell", sys.executable, "-c", code]
+        ended = subprocess.run(emulated, capture_output=True, text=True, timeout=500)
+        assert ended.returncode == 1 and not ended.stdout
+        return ended.stderr.splitlines()[-1]
+
+    library = f"import tvm_ffi; tvm_ffi.load_module({made['library']!r}); print('loaded')"
+    assert said(library).startswith(WITHOUT_TILES)
+    artifact = f"""
+import sys
+sys.modules["torch"] = None
+from tvm_practice.tvm_export.artifacts import load_artifacts
+load_artifacts({str(folder)!r})
+"""
+    assert "does not load on this machine: this processor has no amx-bf16" in said(artifact)
