@@ -96,6 +96,56 @@ def sum_moved_into_the_loops_of_the_copy(schedule):
     return "c"
 
 
+@right("lost_bound")
+def a_copy_per_part(schedule):
+    block = schedule.get_sblock("C")
+    write_back = schedule.cache_write(block, 0, "local")
+    i, j, k = schedule.get_loops(block)
+    part, tile, row = schedule.split(i, [None, 7, 3])
+    schedule.reorder(part, tile, k, row, j)
+    schedule.parallel(part)
+    schedule.reverse_compute_at(write_back, part)
+    schedule.decompose_reduction(block, k)
+    return "c"
+
+
+right_edited(
+    "lost_bound",
+    "a_copy_per_part_that_is_zeroed_in_place",
+    {"    schedule.decompose_reduction(block, k)\n": ""},
+    of="a_copy_per_part",
+)
+edited(
+    "lost_bound",
+    "a_copy_per_part_of_20",
+    {
+        "part, tile, row = schedule.split(i, [None, 7, 3])": (
+            "part, rows = schedule.split(i, [None, 20])\n"
+            "    tile, row = schedule.split(rows, [None, 3])"
+        )
+    },
+    of="a_copy_per_part",
+    message="written by two iterations",
+)
+edited(
+    "lost_bound",
+    "a_copy_per_part_of_one_tile",
+    {"[None, 7, 3]": "[None, 1, 21]"},
+    of="a_copy_per_part",
+    message="2 or more per part",
+)
+edited(
+    "lost_bound",
+    "a_copy_per_part_that_adds_up_at_once",
+    {
+        "reorder(part, tile, k, row, j)": "reorder(part, k, tile, row, j)",
+        "    schedule.decompose_reduction(block, k)\n": "",
+    },
+    of="a_copy_per_part",
+    message="2 or more per part",
+)
+
+
 @mutant("lost_bound", message="the loop over parts of rows")
 def parts_of_the_copys_columns(schedule):
     block = schedule.get_sblock("C")

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -291,10 +292,19 @@ def _parts_in_parallel(nest: list[Node]) -> str | None:
     )
     if not of_rows:
         return "the loop over parts of rows, the outermost one, in parallel"
-    around = [{id(loop): loop for loop in loops[1:]} for loops, _ in paths(nest)]
-    shared = set.intersection(*(set(loops) for loops in around))
-    several = any(int(around[0][each].extent) > 1 for each in shared)
+    sums = {each.writes for _, each in paths(nest) if each.writes in each.reads}
+    around = [_outside_the_sum(path[1:]) for path, each in paths(nest) if each.writes in sums]
+    first, *others = around
+    shared = {id(loop) for loop in first}.intersection(
+        *({id(loop) for loop in each} for each in others)
+    )
+    several = any(id(loop) in shared and int(loop.extent) > 1 for loop in first)
     return None if several else "parts of 2 rows or more, cut into tiles: 2 or more per part"
+
+
+def _outside_the_sum(loops: Sequence[Loop]) -> list[Loop]:
+    """A product's loops as far as the first over k, which is ax2 where it was moved."""
+    return list(takewhile(lambda loop: not loop.name.startswith(("k", "ax2")), loops))
 
 
 def _producer_inside(nest: list[Node]) -> str | None:
