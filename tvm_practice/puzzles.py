@@ -43,7 +43,8 @@ The primitives are methods of the schedule:
                                      with "blockIdx.x" they are thread blocks
 
 Every size is drawn anew for each check, so read it from the schedule or leave it to TVM. The names
-of loops do not matter. When all puzzles pass, run them together:
+of loops do not matter. `transform_layout` is for `stored_by_columns` alone: the other puzzles store
+their buffers as the other primitives leave them. When all puzzles pass, run them together:
 
     python -m tvm_practice.puzzles
     pytest -m puzzles
