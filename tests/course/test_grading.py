@@ -71,6 +71,19 @@ def test_an_endless_loop_is_stopped_and_grading_goes_on(matmul: Exercise, tmp_pa
         assert grader.grade(matmul, MINE).status in ("todo", "passed", "failed")
 
 
+def test_a_check_has_more_time_on_an_overloaded_machine(
+    matmul: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processors = os.cpu_count() or 1
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.0 * processors, 0.0, 0.0))
+    waits = "import time\n\n\ndef matmul(m, n, k):\n    time.sleep(60)\n"
+    with Grader() as grader:
+        started = time.monotonic()
+        verdict = grader.grade(matmul, _file(tmp_path, waits), timeout=3)
+        assert "in 9 s" in verdict.message
+        assert time.monotonic() - started < 50
+
+
 def test_a_crash_is_reported_and_grading_goes_on(matmul: Exercise, tmp_path: Path) -> None:
     path = _file(tmp_path, "def matmul(m, n, k):\n    import ctypes\n    ctypes.string_at(0)\n")
     with Grader() as grader:

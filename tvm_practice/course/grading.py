@@ -25,6 +25,8 @@ from tvm_practice.course.guarding import Guard
 
 # A correct answer's takes less than a second.
 _DEMONSTRATION_SECONDS = 20
+# How many times as long a check may take on an overloaded machine.
+_MOST_PATIENCE = 4.0
 
 Status = Literal["passed", "failed", "todo", "unavailable"]
 
@@ -247,6 +249,12 @@ class GradingCancelled(Exception):
     """Grader.cancel() stopped the check."""
 
 
+def _patience() -> float:
+    """How many times as long a check may take: one process's share of a busy machine is small."""
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return min(max(waiting, 1.0), _MOST_PATIENCE)
+
+
 class Grader:
     """Grades exercises, keeping one process an engine between them.
 
@@ -273,7 +281,8 @@ class Grader:
         """Run the exercise's check on the function of that name in `source`.
 
         `seed` is for a grader that has none. A stub, or a file that does not parse, starts no
-        engine. Raises GradingCancelled after `cancel`.
+        engine. After `timeout` seconds, or as many more as the machine is overloaded, the check is
+        ended. Raises GradingCancelled after `cancel`.
         """
         if (verdict := grade_unrun(exercise, source)) is not None:
             return verdict
@@ -282,6 +291,7 @@ class Grader:
             seed = self._seed
         elif seed is None:
             seed = new_seed()
+        timeout *= _patience()
         before = self._output.seek(0, 2)
         started = time.perf_counter()
         try:
