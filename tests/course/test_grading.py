@@ -1,12 +1,16 @@
 """The grader itself: what it makes of functions that crash, hang, or are not there."""
 
 import os
+import pickle
 import random
 import re
+import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 import torch
@@ -123,6 +127,27 @@ def test_a_file_saved_twice_within_a_second_is_read_anew(tmp_path: Path) -> None
     _file(tmp_path, "X = 2\n")
     os.utime(path, times)
     assert load_source("mine", path).X == 2
+
+
+def test_a_class_of_an_answer_finds_its_module(tmp_path: Path) -> None:
+    """`dataclass` looks at it where annotations are texts; a worker's process cannot import it."""
+    text = """
+        from __future__ import annotations
+
+        from dataclasses import dataclass
+
+        @dataclass
+        class Tile:
+            rows: int
+
+        def rows(tile: Tile) -> int:
+            return tile.rows
+        """
+    module = load_source("tiles", _file(tmp_path, textwrap.dedent(text)))
+    pickled = cloudpickle.dumps((module.rows, module.Tile(3)))
+    del sys.modules[module.__name__]
+    rows, tile = pickle.loads(pickled)
+    assert rows(tile) == 3
 
 
 def test_a_stub_or_a_broken_file_starts_no_engine(

@@ -60,9 +60,14 @@ def load_source(phase: str, source: str) -> ModuleType:
     """
     if not source.endswith(".py"):
         return importlib.import_module(f"{source}.{phase}")
+    import cloudpickle
+
     spec = importlib.util.spec_from_file_location(f"graded_{phase}", source)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
+    # A class is looked for in the module that it names: by TVMScript's decorator, by dataclass.
+    sys.modules[spec.name] = module
+    cloudpickle.register_pickle_by_value(module)  # other processes cannot import it
     # Not by the loader: its cached bytecode is taken for fresh when a file was saved twice within
     # a second and kept its length.
     exec(compile(Path(source).read_bytes(), source, "exec", dont_inherit=True), module.__dict__)

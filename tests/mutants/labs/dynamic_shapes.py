@@ -1,6 +1,6 @@
 """Wrong solutions of lab 4."""
 
-from tests.mutants import edited, mutant, right_edited
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("symbolic_matmul", message=r"n is one tirx.Var")
@@ -1616,3 +1616,35 @@ edited(
     },
     message="at calls right after each other|the same shapes twice",
 )
+
+
+@right("symbolic_matmul")
+def written_as_a_module(k, m):
+    from tvm.script import ir as I
+    from tvm.script import relax as R
+    from tvm.script import tirx as T
+
+    @I.ir_module(s_tir=True)
+    class Module:
+        @T.prim_func(private=True, s_tir=True)
+        def product(a: T.handle, b: T.handle, c: T.handle):
+            n = T.int64()
+            A = T.match_buffer(a, (n, T.int64(k)), "float32")
+            B = T.match_buffer(b, (T.int64(k), T.int64(m)), "float32")
+            C = T.match_buffer(c, (n, T.int64(m)), "float32")
+            for i, j, r in T.grid(n, T.int64(m), T.int64(k)):
+                with T.sblock("C"):
+                    vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+                    with T.init():
+                        C[vi, vj] = T.float32(0)
+                    C[vi, vj] = C[vi, vj] + A[vi, vr] * B[vr, vj]
+
+        @R.function
+        def main(A: R.Tensor(("n", k), "float32"), B: R.Tensor((k, m), "float32")) -> R.Tensor(
+            ("n", m), "float32"
+        ):
+            n = T.int64()
+            cls = Module
+            return R.call_tir(cls.product, (A, B), out_ty=R.Tensor((n, m), "float32"))
+
+    return Module
