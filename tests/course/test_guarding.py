@@ -363,6 +363,24 @@ def test_a_reference_that_is_a_step_of_the_export_is_one_too(
     assert grader.grade(find("relay_import.verify"), SOLUTIONS).status == "passed"
 
 
+def test_an_error_may_come_through_tvm(grader: Grader, tmp_path: Path) -> None:
+    """TVM then makes a frame of the answer's file, as it would for its traceback."""
+    answer = (
+        "    import tvm\n"
+        "    def raises():\n"
+        "        raise KeyError('no such matrix')\n"
+        "    try:\n"
+        "        tvm.runtime.convert(raises)()\n"
+        "    except KeyError:\n"
+        "        pass\n"
+    )
+    text = source_file("te_basics", SOLUTIONS).read_text()
+    head, line, body = function_source(text, "matmul").partition("    from tvm import te\n")
+    path = tmp_path / "mine.py"
+    path.write_text(f"from typing import Any\n\n\n{head}{line}{answer}{body}\n")
+    assert grader.grade(find("matmul"), str(path)).message == ""
+
+
 def test_the_answers_of_other_exercises_may_be_used(grader: Grader, tmp_path: Path) -> None:
     """compile_variants is made of phase 2's functions, the learner's own or not."""
     path = tmp_path / "mine.py"

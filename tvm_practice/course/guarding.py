@@ -275,7 +275,7 @@ class Guard:
     def heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         """An audit event while this guard is active."""
         if event in _PEEKS or (event == "object.__getattr__" and arguments[1:] == ("tb_frame",)):
-            if self._is_mine(skipping=("inspect.py",)):
+            if self._is_mine(skipping=("inspect.py",)) and not _telling_an_error():
                 self.note(f"looks into the frames or objects of its caller ({event})")
         elif (
             event in _WRITES
@@ -424,6 +424,20 @@ def _importing() -> bool:
     """Whether Python's import system opens the file."""
     frame: types.FrameType | None = _frames(3)
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _telling_an_error() -> bool:
+    """Whether TVM adds the frames of a callback to an error: by code that bears its file's name."""
+    if (tvm_ffi_error := sys.modules.get("tvm_ffi.error")) is None:
+        return False
+    manager = tvm_ffi_error.TracebackManager
+    chain = (manager._create_frame.__code__, manager.append_traceback.__code__)
+    frame: types.FrameType | None = _frames(3)
+    for code in chain:
+        frame = frame.f_back if frame is not None else None
+        if frame is None or frame.f_code is not code:
+            return False
+    return True
 
 
 def _essence(code: types.CodeType) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """Wrong solutions of lab 5."""
 
-from tests.mutants import edited, mutant
+from tests.mutants import edited, mutant, right
 
 
 @mutant("request_worker", message=r"(?s)TimeoutError after 0\.2 s.*it still waits")
@@ -884,3 +884,23 @@ edited(
     },
     message="the slowest resource of",
 )
+
+
+@right("request_worker")
+def asks_in_the_trackers_words(host, port, key, *, wait_seconds, session_seconds):
+    import socket
+
+    from tvm import rpc
+    from tvm.rpc import base
+
+    socket.create_connection((host, port), timeout=wait_seconds).close()
+    tracker = rpc.connect_tracker(host, port)
+    try:
+        tracker._sock.settimeout(wait_seconds)
+        base.sendjson(tracker._sock, [base.TrackerCode.REQUEST, key, "", 1])
+        _, (url, free, matchkey) = base.recvjson(tracker._sock)
+    except TimeoutError as error:
+        raise TimeoutError(f"no worker of {key!r} within {wait_seconds} s") from error
+    finally:
+        tracker.close()
+    return rpc.connect(url, free, matchkey, session_timeout=session_seconds)
