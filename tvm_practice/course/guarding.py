@@ -428,14 +428,12 @@ def _importing() -> bool:
 
 def _telling_an_error() -> bool:
     """Whether TVM adds the frames of a callback to an error: by code that bears its file's name."""
-    if (tvm_ffi_error := sys.modules.get("tvm_ffi.error")) is None:
-        return False
-    manager = tvm_ffi_error.TracebackManager
-    chain = (manager._create_frame.__code__, manager.append_traceback.__code__)
     frame: types.FrameType | None = _frames(3)
-    for code in chain:
+    for name in ("_create_frame", "append_traceback"):
         frame = frame.f_back if frame is not None else None
-        if frame is None or frame.f_code is not code:
+        if frame is None or frame.f_code.co_name != name:
+            return False
+        if frame.f_globals.get("__name__") != "tvm_ffi.error":
             return False
     return True
 
