@@ -131,6 +131,16 @@ _CHEATS = {
         f"import inspect\nframe = inspect.currentframe()\nreturn {_RATE}",
         "looks into the frames",
     ),
+    "reads_a_frame_as_tvms_errors_do": (
+        "import sys, types\n"
+        "def _create_frame():\n    return peek()\n"
+        "def append_traceback():\n    return made()\n"
+        "names = {'__name__': 'tvm_ffi.error', 'peek': lambda: sys._getframe()}\n"
+        "names['made'] = types.FunctionType(_create_frame.__code__, names)\n"
+        "frame = types.FunctionType(append_traceback.__code__, names)()\n"
+        f"return {_RATE}",
+        "looks into the frames",
+    ),
     "reads_a_frame_off_a_traceback": (
         "try:\n    raise ValueError\nexcept ValueError as error:\n"
         f"    frame = error.__traceback__.tb_frame.f_back\nreturn {_RATE}",

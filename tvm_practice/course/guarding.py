@@ -433,7 +433,7 @@ def _telling_an_error() -> bool:
         frame = frame.f_back if frame is not None else None
         if frame is None or frame.f_code.co_name != name:
             return False
-        if frame.f_globals.get("__name__") != "tvm_ffi.error":
+        if not frame.f_code.co_filename.endswith(f"tvm_ffi{os.sep}error.py"):
             return False
     return True
 
