@@ -1522,6 +1522,7 @@ def rounded_bytes() -> dict[str, dict[str, Any]]:
         ("int8", -128, 127, 0, "int32"),
         ("int8", -127, 127, -5, "float32"),
         ("int8", -127, 127, 0.5, "float32"),  # no zero point: stays as it is
+        ("uint8", 0, 255, np.nan, "int32"),  # a sum of two values: as well
     ):
 
         def quantized(
@@ -1533,7 +1534,10 @@ def rounded_bytes() -> dict[str, dict[str, Any]]:
             through: str = through,
         ) -> Any:
             rounded = tirx.nearbyint(value * number(0.5))
-            rounded = rounded + number(zero) if zero else rounded
+            if np.isnan(zero):
+                rounded = rounded + tirx.nearbyint(value)
+            elif zero:
+                rounded = rounded + number(zero)
             limited = tirx.max(tirx.min(rounded, number(high)), number(low))
             return limited.astype(through).astype(dtype)
 
@@ -1541,7 +1545,8 @@ def rounded_bytes() -> dict[str, dict[str, Any]]:
         out = tvm.runtime.tensor(np.zeros(len(x), dtype))
         library = tvm.compile(tvm.IRModule({"main": after}), target=_target(None))
         library["main"](tvm.runtime.tensor(x), out)
-        want = np.clip(np.rint(x * np.float32(0.5)) + np.float32(zero), low, high).astype(dtype)
+        added = np.rint(x) if np.isnan(zero) else np.float32(zero)
+        want = np.clip(np.rint(x * np.float32(0.5)) + added, low, high).astype(dtype)
         results[f"{dtype} {zero} {low} {high}"] = {
             "wrong": int((out.numpy() != want).sum()),
             "rounds": "nearbyint" in after.script(),

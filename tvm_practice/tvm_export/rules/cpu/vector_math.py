@@ -160,8 +160,8 @@ def _is_expandable(store: Any, func: Any) -> bool:
 
 
 def called(call: Any) -> str:
-    """The function that an expression calls, without its dialect: "exp", "if_then_else"."""
-    return str(getattr(call.op, "name", "")).rpartition(".")[2]
+    """The function that an expression calls, without its dialect: "exp", "if_then_else"; or ""."""
+    return str(getattr(getattr(call, "op", None), "name", "")).rpartition(".")[2]
 
 
 def _small_power(exponent: Any) -> int:
