@@ -6,7 +6,9 @@ the pixel, so that only the last tile of all can reach beyond the end:
 
     out[pixel, f] += in[n(pixel), y(pixel) * stride + r, x(pixel) * stride + s, c] * w[r, s, c, f]
 
-The rule schedules that function; afterwards the output has its own shape again.
+The rule schedules that function; afterwards the output has its own shape again. It pays in float32
+where the cycles that are taken for it are fewer, and on tile registers where the pixels, if they
+are neighbours in the input, fill fewer registers of rows.
 """
 
 import math
@@ -36,7 +38,7 @@ from tvm_practice.tvm_export.rules.cpu.tile_registers import tile_products
 # Pixels that are no neighbours in memory have an address each, and registers hold so many.
 _MOST_ADDRESSES = 8
 _ADDRESSED = 1.03
-# Of the cycles, what may be left at most: a smaller gain is not sure.
+# Of the cycles, or registers, what may be left at most: a smaller gain is not sure.
 _LEFT = 0.97
 
 
@@ -92,21 +94,22 @@ def _that_pays(func: Any, cpu: Cpu) -> _Flat | None:
         return None
     try:
         found = find_contraction(made.func, cpu)
+        if found.outer or len(found.rows) != 1 or found.transposed or not found.prepack:
+            return None  # channels come first, say
+        if made.linear and (registers := _registers_of_rows(made.func, cpu)):
+            before = _registers_of_rows(func, cpu) or registers
+            return made if registers < _LEFT * before else None
+        if made.types != {"float32"}:
+            return None
         cost, tile = least_cost(found, cpu)
     except NotApplicable:
-        return None
-    if found.outer or len(found.rows) != 1 or found.transposed or not found.prepack:
-        return None  # channels come first, say
-    if made.linear and (registers := _registers_of_rows(made.func, cpu)):
-        return made if registers < _LEFT * (_registers_of_rows(func, cpu) or registers) else None
-    if made.types != {"float32"}:
         return None
     if not made.linear:
         if math.prod(tile.rows.values()) > _MOST_ADDRESSES:
             return None
         cost *= _ADDRESSED
-    before, _ = least_cost(find_contraction(func, cpu), cpu)
-    return made if cost < _LEFT * before else None
+    of_lines, _ = least_cost(find_contraction(func, cpu), cpu)
+    return made if cost < _LEFT * of_lines else None
 
 
 def _registers_of_rows(func: Any, cpu: Cpu) -> int:
