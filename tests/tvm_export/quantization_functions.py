@@ -114,7 +114,7 @@ def _convolved(layer: nn.Conv2d, x: np.ndarray, limits: tuple[float, float] | No
     weight, values = layer.weight.detach().double(), torch.from_numpy(x).double()
     if limits is not None:
         values = torch.from_numpy(_rounded(x, limits))
-        steps = weight.abs().amax((1, 2, 3), keepdim=True) / 127
+        steps = weight.abs().amax((1, 2, 3), keepdim=True).clamp(min=1e-30) / 127
         weight = torch.round(weight / steps) * steps
     bias = None if layer.bias is None else layer.bias.detach().double()
     found = torch.nn.functional.conv2d(
@@ -227,6 +227,42 @@ def residual(folder: str) -> dict[str, Any]:
         summed = of("first", pooled) + _rounded(pooled, ranges["first"])
         both = _rounded(summed, ranges["second"]) + np.maximum(of("second", summed), 0)
         return of("last", both)
+
+    return _exported(model, x, by_hand, folder)
+
+
+class Shortcut(nn.Module):
+    """An addition of two convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.first = nn.Conv2d(16, 16, 3, stride=2, padding=1)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.beside = nn.Conv2d(16, 16, 1, stride=2)
+        self.last = nn.Conv2d(16, 8, 1)
+        with torch.no_grad():
+            self.beside.weight[3] = 0.0  # a channel of one value
+            self.beside.weight[5] *= 10.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.stem(x))
+        inner = self.second(torch.relu(self.first(x)))
+        return torch.as_tensor(self.last(torch.relu(inner + self.beside(x))))
+
+
+def shortcut(folder: str) -> dict[str, Any]:
+    """Of Shortcut, what `chained` returns."""
+    torch.manual_seed(6)
+    model, x = Shortcut().eval(), torch.randn(1, 3, 14, 18)
+
+    def by_hand(ranges: Ranges) -> np.ndarray:
+        def of(name: str, values: np.ndarray) -> np.ndarray:
+            return _convolved(getattr(model, name), values, ranges[name])
+
+        stem = np.maximum(of("stem", x.numpy()), 0)
+        inner = of("second", np.maximum(of("first", stem), 0))
+        return of("last", np.maximum(inner + of("beside", stem), 0))
 
     return _exported(model, x, by_hand, folder)
 

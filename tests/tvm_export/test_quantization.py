@@ -53,6 +53,17 @@ def test_additions_and_maxima_read_bytes(session: engines.Session, tmp_path: Pat
     assert between == {"uint8"}, found["results"]
 
 
+def test_of_two_convolutions_that_are_added_one_is_kept_in_16_bits(
+    session: engines.Session, tmp_path: Path
+) -> None:
+    found = session.call(f"{FUNCTIONS}:shortcut", {"folder": str(tmp_path)})
+    assert found["error"] < found["of bytes"] / 10, found
+    assert not {"fallback", "unscheduled"} & set(found["rules"].values())
+    assert found["layouts"] == ["nhwc"]
+    between = [dtype for extents, dtype in found["results"] if extents.startswith("1, 7, 9, 16")]
+    assert between.count("int16") == 1 and "float32" not in between, found["results"]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

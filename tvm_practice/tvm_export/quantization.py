@@ -33,9 +33,9 @@ from tvm_practice.tvm_export.integer_operators import (
     suits,
 )
 from tvm_practice.tvm_export.kept_bytes import steps_of, with_bytes_kept
-from tvm_practice.tvm_export.requantization import with_short_requantization
+from tvm_practice.tvm_export.kept_sums import with_short_sums
+from tvm_practice.tvm_export.requantization import SMALLEST_SCALE, with_short_requantization
 
-SMALLEST_SCALE = 2.0**-100  # of rows of zeros
 _ROWS = 16  # of a weight that its layer is found by
 
 
@@ -161,7 +161,7 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
     # What several layers read is quantized once; a padding that was passed over is read no more.
     shared = relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
     kept = with_bytes_kept(relax.transform.DeadCodeElimination()(shared))
-    return with_short_requantization(kept)
+    return with_short_requantization(with_short_sums(kept))
 
 
 def _suits(call: Any) -> bool:

@@ -37,6 +37,7 @@ from tvm_practice.tvm_export.fused_padding import with_padding_fused
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.index_checks import INDEX_CHECK, names_of, with_index_checks
+from tvm_practice.tvm_export.kept_sums import with_short_sums_stored
 from tvm_practice.tvm_export.linear_rows import with_rows_together
 from tvm_practice.tvm_export.one_at_a_time import apart, batch_of, in_turns, of_one
 from tvm_practice.tvm_export.precision import with_products_in
@@ -405,6 +406,8 @@ def optimized(
     folded = with_unsigned_operands(folded, target)
     if str(target.kind.name) == "llvm" and precision in ("float32", "bfloat16"):
         folded = with_channels_last(folded)
+    if quantization is not None:
+        folded = with_short_sums_stored(folded)
     if "gpu" in target.keys:
         folded = with_own_padding(folded)
     if is_checked(target):

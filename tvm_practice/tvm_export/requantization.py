@@ -17,11 +17,12 @@ from tvm_practice.tvm_export.fused_padding import read_once
 
 BYTE = 0.0, 255.0
 """The limits of a byte."""
+SMALLEST_SCALE = 2.0**-100  # of values that are all the same
 
 
 @dataclass(frozen=True)
-class _Affine:
-    """The values clip(factor * total + offset, low, high).
+class Affine:
+    """The values clip(factor * total + offset, low, high), of a variable of 32-bit sums.
 
     Attributes:
         total: the variable of the sums.
@@ -45,7 +46,7 @@ def with_short_requantization(module: Any) -> Any:
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
-    found: dict[Any, _Affine] = {}  # by what the last clip reads
+    found: dict[Any, Affine] = {}  # by what the last clip reads
     for _, function in module.functions_items():
         if isinstance(function, relax.Function):
             found |= _requantizations(function)
@@ -68,7 +69,7 @@ def with_short_requantization(module: Any) -> Any:
     return relax.transform.DeadCodeElimination()(shortening.builder_.get())
 
 
-def _requantizations(function: Any) -> dict[Any, _Affine]:
+def _requantizations(function: Any) -> dict[Any, Affine]:
     """The ways from sums to bytes that nothing else reads from, by what the last clip reads."""
     bound = {each.var: each.value for block in function.body.blocks for each in block.bindings}
     once = read_once(function)
@@ -84,7 +85,7 @@ def _requantizations(function: Any) -> dict[Any, _Affine]:
 
 def _rounded(
     var: Any, limits: tuple[float, float], bound: dict[Any, Any], once: set[Any]
-) -> _Affine | None:
+) -> Affine | None:
     """What round(inverse * x) + zero comes to, the rounding left out, within limits."""
     parts = _step(var, "add", bound, once)
     if parts is None or (value := bound.get(parts[0])) is None or operator_name(value) != "round":
@@ -95,7 +96,7 @@ def _rounded(
     scaled = _step(value.args[0], "multiply", bound, once)
     if scaled is None or zero.ndim or scaled[1].ndim or zero != np.rint(zero) or scaled[1] <= 0:
         return None
-    known = _affine(scaled[0], bound, once)
+    known = affine(scaled[0], bound, once)
     if known is None:
         return None
     inverse = scaled[1]
@@ -103,26 +104,26 @@ def _rounded(
         float(np.clip(np.rint(each * inverse) + zero, *limits)) for each in (known.low, known.high)
     )
     offset = known.offset * inverse + zero
-    return _Affine(known.total, known.factor * inverse, offset, low, high)
+    return Affine(known.total, known.factor * inverse, offset, low, high)
 
 
-def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
+def affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> Affine | None:
     """What a variable is in terms of sums of int32, if that is all it is."""
     value = bound.get(var)
     if value is None or var not in once:
         return None
     name = operator_name(value)
     if name in ("nn.relu", "clip"):
-        known = _affine(value.args[0], bound, once)
+        known = affine(value.args[0], bound, once)
         if known is None or (known.low, known.high) != (-np.inf, np.inf):
             return None
         low, high = (0.0, np.inf) if name == "nn.relu" else limits_of(value)
-        return _Affine(known.total, known.factor, known.offset, low, high)
+        return Affine(known.total, known.factor, known.offset, low, high)
     if name == "add" and (parts := _step(var, name, bound, once)):
-        known = _affine(parts[0], bound, once)
+        known = affine(parts[0], bound, once)
         if known is None or (known.low, known.high) != (-np.inf, np.inf):
             return None
-        return _Affine(known.total, known.factor, known.offset + parts[1], -np.inf, np.inf)
+        return Affine(known.total, known.factor, known.offset + parts[1], -np.inf, np.inf)
     if name == "multiply" and (parts := _step(var, name, bound, once)):
         moved = bound.get(parts[0])
         if moved is None or operator_name(moved) != "astype" or parts[0] not in once:
@@ -130,7 +131,7 @@ def _affine(var: Any, bound: dict[Any, Any], once: set[Any]) -> _Affine | None:
         shifted = _step(moved.args[0], "subtract", bound, once) or (moved.args[0], np.zeros(()))
         if str(shifted[0].ty.dtype) != "int32":
             return None
-        return _Affine(shifted[0], parts[1], -shifted[1] * parts[1], -np.inf, np.inf)
+        return Affine(shifted[0], parts[1], -shifted[1] * parts[1], -np.inf, np.inf)
     return None
 
 
