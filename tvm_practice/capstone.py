@@ -15,17 +15,17 @@ and `attention` a slow one. Replace the line that raises in `product`, `depthwis
     return naive(declare_product(m, n, k))         a first score, and then yours
 
 Your function is called once for every size, so it may choose another schedule for another size: one
-row is no matrix, and a narrow one gives few columns to share among threads. It may declare the
+row cannot be shared among threads by rows, nor a narrow matrix by columns. It may declare the
 tensors in another way, as long as the function that it returns takes the same buffers.
 
-An answer stands on TVM and Python's arithmetic. It may import tvm, math, functools, itertools,
+An answer may use TVM and Python's arithmetic. It may import tvm, math, functools, itertools,
 dataclasses, collections, typing, and tvm_practice.engines, whose `host()` describes the machine:
 `vector_lanes` (float32 values per vector register), `vector_registers` (their number) and
 `threads`. What it returns may call nothing outside TVM.
 
 The gate compares with numpy in float64, at sizes that you see here and at others: 1, primes, less
-than a vector. Values are wild; the memory around the buffers, the output and TVM's workspaces hold
-NaN at first; and the inputs change from call to call.
+than a vector. Values are extreme; the memory around the buffers, the output and TVM's workspaces
+hold NaN at first; and the inputs change from call to call.
 
 The score is 100 times the geometric mean of two figures, over sizes, on one core and on all: the
 share of the rate that the processor, or its memory, cannot exceed, and PyTorch's time over yours,

@@ -11,7 +11,7 @@ def target_for(machine: str) -> dict[str, Any]:
     |---|---|---|---|
     | x86-64-v2 | x86_64-linux-gnu | x86-64-v2 | |
     | x86-64-v3 | x86_64-linux-gnu | x86-64-v3 | |
-    | x86-64-v4 | x86_64-linux-gnu | x86-64-v4 | without prefer-256-bit, which halves registers |
+    | x86-64-v4 | x86_64-linux-gnu | x86-64-v4 | without prefer-256-bit, which halves vectors |
     | aarch64 | aarch64-linux-gnu | cortex-a72 | |
     | wasm32 | wasm32-unknown-wasi | | with simd128, or it has no vectors |
 

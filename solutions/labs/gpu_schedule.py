@@ -352,8 +352,8 @@ def stage_shared_classic(
 def tensor_core_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (schedule, tensors)
     """AutoTVM: a template whose knob chooses tensor cores or plain loops.
 
-    C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and each factor is cast to
-    float32, C's type, before it is multiplied. The only knob of autotvm.get_config(),
+    C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and `.astype("float32")`
+    casts each factor to C's type before it is multiplied. The only knob of autotvm.get_config(),
     "use_tensorcore", has the values 0 and 1, or 0 alone if 16 does not divide all three sizes.
 
     With 0, the loops are those of `bind_threads_classic` with 8 x 32 threads. With 1, schedule

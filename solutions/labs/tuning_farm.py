@@ -102,9 +102,9 @@ def measure_remotely(
 def survive_lost_worker(runner: Any, inputs: Sequence[Any], *, attempts: int) -> list[Any]:
     """Run trials so that a lost worker costs time and no trial.
 
-    A runner's `run` takes a list of trials, sends them out and returns a future per trial. Its
-    `result()` waits and has `run_secs` and `error_msg`, one of them None. Send them all out before
-    waiting for any, or the workers idle.
+    A runner's `run` takes a list of trials, sends them out and returns a future per trial. The
+    future's `result()` waits and returns a RunnerResult, whose `run_secs` or `error_msg` is None.
+    Send them all out before waiting for any, or the workers idle.
 
     If tvm_practice.farm.is_lost(error_msg) says that the worker failed and not the candidate, run
     the trial again, together with the other lost trials. Limit the attempts: a candidate that

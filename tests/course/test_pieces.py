@@ -76,7 +76,7 @@ def test_the_same_word_for_something_else_shows_nothing() -> None:
     cpu = Piece("method", "cpu")  # of a session; phase 3 has tvm.cpu()
     assert not cpu.is_shown("evaluator(tvm.cpu())") and cpu.is_shown("session.cpu()")
     assert first_place(cpu, find("labs.tuning_farm.measure_remotely")) == (
-        "docstring of `measure_remotely`"
+        "lab 5, head of the file"
     )
 
 

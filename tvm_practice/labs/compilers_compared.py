@@ -18,12 +18,17 @@ of the elements so far. In a tensor expression such a state is a reduction of a 
 
     reducer((a, b), axis=j)    each element's state is (a, b); te.compute then makes one tensor
                                per number of the state
+    te.min_value("float32")    the most negative finite number of a type
+    tirx.const(0, "float32")   a number of a type
 
 The worked example, `normalized`, has a state of three numbers; model `online_softmax` on it.
 
 Fusion. torch.compile and XLA, JAX's compiler, fuse a bias and an activation into the loop after a
 product without being asked, but not into the product itself, which is a library call. A schedule by
-hand can: `fuse_epilogue`.
+hand can, in `fuse_epilogue`:
+
+    schedule.reverse_compute_inline(block)
+                               the block's formula goes into the block that computes its input
 
 The other three functions fill the table: lines of code, time to the first result, and the calls
 after which a compiler pays. The frameworks' files are in tvm_practice/labs/workloads. Write the
@@ -46,8 +51,8 @@ def normalized(rows: int, columns: int) -> list[Any]:
     A state is (count, mean, sum of squared distances from the mean) of some elements. Two states
     merge without looking at the elements again (Chan, Golub, LeVeque 1979): the means move
     towards each other by their weights, and the distance between them adds to the squares. The
-    sum of squares minus the square of the sum also needs only one pass, but loses every digit
-    where the mean is large.
+    mean of the squares minus the square of the mean also needs only one pass, but loses every
+    digit where the mean is large.
 
     Args:
         rows: independent rows of X.

@@ -25,9 +25,9 @@ by TVM's calling convention:
     int __tvm_ffi_main(void* self, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result);
 
 A TVMFFIAny is 16 bytes: a type_index, and a value. For a tensor the index is kTVMFFIDLTensorPtr and
-the value a pointer to a DLTensor: data, device, type, shape and strides. The function checks all of
-them and returns 0, or reports an error and returns -1. The functions it calls come from TVM's
-runtime; a program without the runtime defines its own:
+the value, v_ptr, a pointer to a DLTensor: data, device, ndim, dtype, shape and strides. The
+function checks all of them and returns 0, or reports an error and returns -1. The functions it
+calls come from TVM's runtime; a program without the runtime defines its own:
 
     void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t count);
         the error: parts of one message, any of them NULL
@@ -114,7 +114,7 @@ def target_for(machine: str) -> dict[str, Any]:
     |---|---|---|---|
     | x86-64-v2 | x86_64-linux-gnu | x86-64-v2 | |
     | x86-64-v3 | x86_64-linux-gnu | x86-64-v3 | |
-    | x86-64-v4 | x86_64-linux-gnu | x86-64-v4 | without prefer-256-bit, which halves registers |
+    | x86-64-v4 | x86_64-linux-gnu | x86-64-v4 | without prefer-256-bit, which halves vectors |
     | aarch64 | aarch64-linux-gnu | cortex-a72 | |
     | wasm32 | wasm32-unknown-wasi | | with simd128, or it has no vectors |
 

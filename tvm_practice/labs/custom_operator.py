@@ -153,7 +153,8 @@ def rms_norm_gate(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
         X: a te.Tensor (…, columns), float32.
         Z: a te.Tensor of the same shape.
         W: a te.Tensor (columns,): the weight of each column.
-        eps: added to the mean as it is, even if 0, so that a row of zeros is not divided by zero.
+        eps: added to the mean as it is, even if 0. Above 0, it keeps a row of zeros from a division
+            by zero.
 
     Returns:
         The te.Tensor Y (…, columns).

@@ -32,6 +32,12 @@ A Relax function is built operator by operator, with `from tvm import relax`:
     builder.get()                           the module
     function.params[0].ty.shape.values      the extents of a function's first parameter
 
+A library needs two more pieces:
+
+    schedule_defaults(mod, target)          a default schedule for each PrimFunc; of
+                                            tvm_practice.tvm_export.rules.cpu
+    executable.export_library("model.so")   links what tvm.compile returned into a shared library
+
 The worked example shows a tensor as one library hands it to another. Write the functions below
 it, then run
 

@@ -12,7 +12,7 @@ Current TVM provides:
                                         in Relax
     main.attrs["tir_var_upper_bound"]   {"n": 64}: the largest n, for the memory planner;
                                         main.with_attr(name, value) and main.without_attr(name)
-                                        give another main, and mod.clone() another module for it
+                                        return a changed copy of main; mod.clone() copies a module
     schedule.pad_einsum(block, [8, 1, 1])
                                         rounds the extents of the block's loops up to multiples;
                                         schedule.get_producers(block) are the copies that it makes
@@ -21,6 +21,7 @@ Current TVM provides:
                                         an extent of an exported program that may vary
     torch.export.export(model, tensors, dynamic_shapes=({0: dim}, {}))
                                         for each tensor, its axes with such an extent
+    tensor.repeat_interleave(2, dim=0)  a tensor of PyTorch with each of its rows twice
 
 At each call the virtual machine takes n from the first tensor that has it, checks the others
 against it, computes every shape that depends on it, and passes it to the kernels that need it.

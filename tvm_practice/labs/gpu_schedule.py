@@ -2,9 +2,9 @@
 
 On a GPU thousands of threads run the same kernel. The threads of a *thread block* run on one of the
 GPU's *multiprocessors*, share a small fast memory there and can wait for each other. They run in
-*warps* of 32, in lockstep: each instruction is executed for all 32 threads at once. A read is then
-one memory request for all 32, which memory answers in *sectors* of 32 bytes. A schedule maps loops
-to these levels:
+*warps* of 32: unless a branch separates them, the 32 threads execute each instruction together. A
+read is then one memory request for all 32, which memory answers in *sectors* of 32 bytes. A
+schedule maps loops to these levels:
 
     bind(loop, "blockIdx.x")        an iteration is a thread block (also .y and .z)
     bind(loop, "threadIdx.x")       an iteration is a thread; neighbours in x are in the same warp
@@ -14,8 +14,9 @@ to these levels:
     compute_at(copy, loop)          moves the copy into this loop, and copies only the elements
                                     needed there
     storage_align(copy, 0, axis, factor, offset)
-                                    pads the copy's buffer: the distance of neighbours along `axis`
-                                    becomes a multiple of `factor` elements plus `offset`
+                                    pads the copy's first output buffer: the distance of neighbours
+                                    along `axis` becomes a multiple of `factor` elements plus
+                                    `offset`
     tensorize(loop, intrinsic)      the loops from this one inwards become one instruction; an
                                     intrinsic describes it by the loops that it replaces
     get_child_blocks(block)         the blocks directly inside a block, in a list
@@ -27,10 +28,12 @@ Classic TVM schedules stages, each of which computes one tensor:
 
     schedule[C].bind(axis, te.thread_axis("threadIdx.x"))
     schedule.cache_read(A, "shared", [reader])
-                                    a stage that copies A for the stage of `reader`; its tensor
+                                    adds a stage that copies A for the stage of `reader`; returns
+                                    its tensor
     schedule.cache_write(C, "local")
-                                    a stage that computes C in registers, and C copies; its tensor.
-                                    It comes before the loops of C are split
+                                    adds a stage that computes C in registers, from which C's own
+                                    stage copies it; returns its tensor. Call it before you split
+                                    the loops of C
     schedule[copy].compute_at(schedule[reader], axis)
     schedule[tensor].tensorize(axis, intrinsic)
 
@@ -317,8 +320,8 @@ def stage_shared_classic(
 def tensor_core_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (schedule, tensors)
     """AutoTVM: a template whose knob chooses tensor cores or plain loops.
 
-    C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and each factor is cast to
-    float32, C's type, before it is multiplied. The only knob of autotvm.get_config(),
+    C[i, j] is the sum over k of A[i, k] * B[k, j]: A and B are float16, and `.astype("float32")`
+    casts each factor to C's type before it is multiplied. The only knob of autotvm.get_config(),
     "use_tensorcore", has the values 0 and 1, or 0 alone if 16 does not divide all three sizes.
 
     With 0, the loops are those of `bind_threads_classic` with 8 x 32 threads. With 1, schedule

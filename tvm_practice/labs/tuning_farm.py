@@ -10,7 +10,26 @@ The tracker keeps a queue of free servers for each key ("cpu", "pixel-8") and ha
 client at a time. A *worker* is a server and its machine. A server runs every session in a process
 of its own, which ends with the session.
 All of this is TVM's RPC (remote procedure calls), the same in both TVMs. Across machines,
-`python -m tvm_practice.farm` runs it.
+`python -m tvm_practice.farm` runs it. The pieces:
+
+    tracker = tvm.rpc.connect_tracker(host, port)
+    tracker._sock.settimeout(seconds)       limits how long its socket waits for an answer
+    tracker.request(key, session_timeout=seconds, max_retry=1)
+                                            asks once for a free worker; returns a session, which
+                                            the worker ends after session_timeout
+    session.upload(path), session.load_module(name), session.cpu()
+                                            sends a file; loads it there; the worker's processor
+    tvm.runtime.tensor(array, device), tvm.runtime.empty(shape, "float32", device)
+                                            tensors on a device; .numpy() copies one back
+
+Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
+
+    ms.runner.RPCConfig(host, port, key, session_timeout_sec=…)
+                                            where the tracker is, and how long a session may last
+    ms.runner.EvaluatorConfig(number=…, repeat=…, min_repeat_ms=…)
+                                            how to time, as time_evaluator does
+    ms.runner.RPCRunner(rpc_config, evaluator_config, max_workers=…, initializer=…)
+    runner.pool.shutdown()                  ends the processes that send trials
 
 Two questions decide whether a farm is worth it, and the lab measures both:
 
@@ -170,9 +189,9 @@ def rpc_runner(
 def survive_lost_worker(runner: Any, inputs: Sequence[Any], *, attempts: int) -> list[Any]:
     """Run trials so that a lost worker costs time and no trial.
 
-    A runner's `run` takes a list of trials, sends them out and returns a future per trial. Its
-    `result()` waits and has `run_secs` and `error_msg`, one of them None. Send them all out before
-    waiting for any, or the workers idle.
+    A runner's `run` takes a list of trials, sends them out and returns a future per trial. The
+    future's `result()` waits and returns a RunnerResult, whose `run_secs` or `error_msg` is None.
+    Send them all out before waiting for any, or the workers idle.
 
     If tvm_practice.farm.is_lost(error_msg) says that the worker failed and not the candidate, run
     the trial again, together with the other lost trials. Limit the attempts: a candidate that

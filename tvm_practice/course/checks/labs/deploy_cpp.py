@@ -837,8 +837,8 @@ def _expect_exceptions(
     hints=(
         "Five pieces of work on one stream, then one wait. Work queued on a stream runs in order, "
         "so the host waits for nothing in between.",
-        "The model launches on its own stream unless told: model.SetStream(stream). Its input is "
-        "device_input itself, by Model::Wrap with model.device(): a tensor on the GPU.",
+        "The model launches on the default stream unless told: model.SetStream(stream). Its input "
+        "is device_input itself, by Model::Wrap with model.device(): a tensor on the GPU.",
         "const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0]; "
         "Postprocess(stream, Model::template Data<float>(scores), scores.numel(), device_label); "
         "cudaMemcpyAsync(&label, device_label, sizeof label, cudaMemcpyDeviceToHost, stream); "

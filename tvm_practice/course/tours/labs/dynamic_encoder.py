@@ -163,7 +163,7 @@ def _memory(steps: Steps, encoders: _Encoders, fused: Any, symbols: list[str]) -
     readers = {name: _reader(module, symbols) for name, module in plans.items()}
     show(_memory_table(readers, largest))
     say(
-        "held: the most that live storages have at once. A planned storage lives from its first "
+        "held: the most bytes in live storages at one time. A planned storage lives from its first "
         "tensor to its last, and with bounds it has the largest shape's size for every shape. "
         "pool: the memory that the virtual machine has then taken from the system. It reuses a "
         "block for the same size only, so without planning it pays for each size, and without "
