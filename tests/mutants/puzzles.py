@@ -240,6 +240,23 @@ edited(
     message=r"line 2: `for k_0 in serial",
 )
 right_edited("partial_sums", "stored_by_rows", {"factor_axis=0": "factor_axis=1"})
+right_edited(
+    "partial_sums",
+    "outer_loop_fused_of_two",
+    {
+        "_, k_inner = schedule.split(k, [None, factor])": "first, second, k_inner = "
+        "schedule.split(k, [None, 1, factor])\n    schedule.fuse(first, second)"
+    },
+)
+
+
+@mutant("partial_sums", message="line \\d")
+def no_partial_sums_of_one_element(schedule, factor):
+    block = schedule.get_sblock("Y")
+    _, k = schedule.get_loops(block)
+    if int(schedule.get(k).extent) > factor:
+        _, k_inner = schedule.split(k, [None, factor])
+        schedule.rfactor(k_inner, factor_axis=0)
 
 
 edited(

@@ -205,6 +205,8 @@ def expect_picture(puzzle: Puzzle, schedule: Any, sizes: Sizes) -> None:
     seen, wanted = puzzle.picture(schedule), puzzle.wanted(sizes)
     if not puzzle.exact:
         seen, wanted = without_trifles(seen), without_trifles(wanted)
+    if sizes.outer == 1:  # without its loop of one iteration, a sum of one element is that element
+        seen, wanted = (each.replace("Y.rf <- X, Y.rf", "Y.rf <- X") for each in (seen, wanted))
     difference = first_difference(seen, wanted)
     expect(
         difference is None,
