@@ -1,7 +1,7 @@
 """Exports of layers in 8-bit integers, called in a process that has the current engine."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -123,6 +123,13 @@ def _convolved(layer: nn.Conv2d, x: np.ndarray, limits: tuple[float, float] | No
     return np.asarray(found)
 
 
+def _layers(
+    model: nn.Module, ranges: Mapping[str, tuple[float, float]]
+) -> Callable[[str, np.ndarray], np.ndarray]:
+    """A function of a convolution's name and its input: `_convolved`, in its range."""
+    return lambda name, values: _convolved(getattr(model, name), values, ranges[name])
+
+
 def _rounded(x: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     """The float64 values of the bytes that stand for x, in a range."""
     smallest, largest = min(limits[0], 0.0), max(limits[1], 0.0)
@@ -219,9 +226,7 @@ def residual(folder: str) -> dict[str, Any]:
     model, x = Residual().eval(), torch.randn(1, 3, 14, 18)
 
     def by_hand(ranges: Ranges) -> np.ndarray:
-        def of(name: str, values: np.ndarray) -> np.ndarray:
-            return _convolved(getattr(model, name), values, ranges[name])
-
+        of = _layers(model, ranges)
         stem = torch.from_numpy(np.maximum(of("stem", x.numpy()), 0))
         pooled = nn.functional.max_pool2d(stem, 3, stride=2, padding=1).numpy()
         summed = of("first", pooled) + _rounded(pooled, ranges["first"])
@@ -257,9 +262,7 @@ def shortcut(folder: str) -> dict[str, Any]:
     model, x = Shortcut().eval(), torch.randn(1, 3, 14, 18)
 
     def by_hand(ranges: Ranges) -> np.ndarray:
-        def of(name: str, values: np.ndarray) -> np.ndarray:
-            return _convolved(getattr(model, name), values, ranges[name])
-
+        of = _layers(model, ranges)
         stem = np.maximum(of("stem", x.numpy()), 0)
         inner = of("second", np.maximum(of("first", stem), 0))
         return of("last", np.maximum(inner + of("beside", stem), 0))

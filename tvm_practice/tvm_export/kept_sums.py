@@ -6,8 +6,8 @@ fused with the first; the second would write float32 for it. But the second's va
     y = factor * sum + offset       255 * (negative weights) <= sum <= 255 * (positive weights)
 
 with bounds per channel that need no calibration. Steps of a 65,536th of the range between them clip
-nothing, and take half of float32's memory. Real values fill a part of the range, mostly more than a
-thirtieth: they have more steps than a byte.
+nothing, and take half of float32's memory. Values fill only a part of that range, and have fewer
+steps than that: the accuracy that an export reports includes their rounding.
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def with_short_sums_stored(module: Any) -> Any:
             call = super().visit_call_(call)
             if operator_name(call) != "astype" or str(call.args[0].ty.dtype) != "int16":
                 return call
-            # No function is fused across a view, which costs nothing.
+            # No function is fused across a view, which copies nothing.
             stored = self.builder_.emit(relax.op.memory.view(call.args[0], dtype="int16"))
             return relax.op.astype(stored, str(call.ty.dtype))
 
