@@ -234,7 +234,7 @@ def place_copies(schedule: Any, outer: Any, rows_first: bool) -> None:
 
     Block "B_packed" moves into `outer`: each thread packs a column panel just before all row
     panels use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
-    and B change places. The last loop of B_packed, its columns, is vectorized either way, also if
+    and B change places. The last loop of B_packed, its columns, is vectorized either way, even if
     it has one iteration. The loops of the sum stay as they are.
 
     Args:

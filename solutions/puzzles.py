@@ -101,7 +101,8 @@ def follow_the_sum(schedule: Any) -> None:
 def row_copy(schedule: Any) -> None:
     """Copy each row of X to a buffer of scope "local", and compute that row of Y from the copy.
 
-    Y reads each element twice. On a GPU, such a copy would be in shared memory.
+    Y reads each element twice. On a GPU, such a copy would be in the memory that the threads of a
+    thread block share.
 
     Args:
         schedule: of Y[i, j] = X[i, j] + X[i, j + 1], changed in place.

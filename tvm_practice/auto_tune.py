@@ -100,8 +100,9 @@ from tvm_practice.course.phase import phase_command
 def random_search(size: int, trials: int) -> list[tuple[int, int, float]]:
     """Worked example: a tuner without a model, on the tiles of phase 2.
 
-    It proposes tile sizes at random, builds the schedule, runs it and keeps the time. It runs
-    candidates in this process, so a candidate that crashes would end the search.
+    It proposes tile sizes at random, builds the schedule, runs it for at least 10 ms per sample
+    (min_repeat_ms) and keeps the time. It runs candidates in this process, so a candidate that
+    crashes would end the search.
 
     Args:
         size: rows and columns of A, B and C.

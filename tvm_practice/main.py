@@ -72,7 +72,7 @@ def main(
     """Run the course: the board, the phases, and the export of real models.
 
     The phases run in their quick form; run one alone for its full one. Exit code 0 when all that
-    is written works (what is to do is not an error), 1 when something fails.
+    is written works (an unfinished exercise is not an error), 1 when something fails.
     """
     from rich.console import Console
 

@@ -17,7 +17,7 @@ of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
     vectorize(loop)                 its iterations become lanes: the elements of one vector
     parallel(loop)                  its iterations are shared among the threads
     unroll(loop)                    its body is written out, iteration after iteration
-    cache_write(block, 0, "local")  the block's first output, 0, goes to a new "local" buffer, one
+    cache_write(block, 0, "local")  output 0 of the block goes to a new buffer of scope "local", one
                                     thread's memory; returns a block that copies it to the output
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
     compute_at(block, loop)         moves a producer into a loop of its consumer, the block that
@@ -276,7 +276,7 @@ def place_copies(schedule: Any, outer: Any, rows_first: bool) -> None:
 
     Block "B_packed" moves into `outer`: each thread packs a column panel just before all row
     panels use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
-    and B change places. The last loop of B_packed, its columns, is vectorized either way, also if
+    and B change places. The last loop of B_packed, its columns, is vectorized either way, even if
     it has one iteration. The loops of the sum stay as they are.
 
     Args:

@@ -28,8 +28,8 @@ The primitives are methods of the schedule:
     compute_at(block, loop)          moves a producer into a loop of its consumer
     reverse_compute_at(block, loop)  moves a consumer into a loop of its producer
     cache_read(block, 0, "local")    copies the block's first input to a buffer, which the block
-                                     then reads; returns the copying block. "local" is the memory
-                                     of one thread
+                                     then reads; returns the copying block. "local" is the buffer's
+                                     scope, the memory that holds it: here, one thread's
     cache_write(block, 0, "local")   the block writes to a buffer; returns a new block that copies
                                      the buffer to the output
     decompose_reduction(block, loop) moves a sum's zeroing to a block of its own, right before
@@ -147,7 +147,8 @@ def follow_the_sum(schedule: Any) -> None:
 def row_copy(schedule: Any) -> None:
     """Copy each row of X to a buffer of scope "local", and compute that row of Y from the copy.
 
-    Y reads each element twice. On a GPU, such a copy would be in shared memory.
+    Y reads each element twice. On a GPU, such a copy would be in the memory that the threads of a
+    thread block share.
 
     Args:
         schedule: of Y[i, j] = X[i, j] + X[i, j + 1], changed in place.

@@ -50,6 +50,8 @@ The pieces of classic TVM:
         FoldScaleAxis                         multiplies scales into weights; level 3
         CanonicalizeOps                       replaces operators by simpler ones: bias_add by add
         EliminateCommonSubexpr                computes equal expressions once
+        InferType                             works out the type of every expression
+        FuseOps                               makes a function of each group that becomes one kernel
 
 The models are in `tvm_practice.models`: an MLP, and residual networks, whose batch normalizations
 can be folded. The worked examples show how PyTorch hands over a graph and how to run passes, first

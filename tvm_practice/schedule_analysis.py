@@ -13,19 +13,22 @@ as good as its measurement. Four things spoil it:
 - Thread pools spin. For a tenth of a second after a parallel call, their threads poll for more work
   on the cores that the next call needs; `tvm_practice.measure.quiesce` waits until they sleep.
 
-A schedule is compiled to a module, here for this machine's processor:
+The pieces:
 
-    module = tvm.compile(schedule.mod, target=host_target()).mod    of tvm_practice.engines
-    module["main"](A, B, C)                                         tensors: writes C
-
-Your functions of earlier phases are in their modules, the reference ones in `solutions`:
-`from solutions.te_basics import matmul`.
-
-TVM has its own stopwatch, `time_evaluator`. It loops in C++, so the figure does not include the
-call from Python (about a microsecond):
-
+    module = tvm.compile(schedule.mod, target=host_target()).mod
+                                        a schedule compiled to a module; host_target(), from
+                                        tvm_practice.engines, is this machine's processor
+    module["main"](A, B, C)             calls it with tensors: writes C
     evaluator = module.time_evaluator("main", tvm.cpu(), number=10, repeat=5)
+                                        TVM's own stopwatch, on the device tvm.cpu(). Its loop is in
+                                        C++, so the figure does not include the call from Python
+                                        (about a microsecond)
     evaluator(A, B, C).results          5 times in seconds, each the mean of 10 calls
+    tvm_practice.measure.quiesce()      waits until the threads of earlier calls sleep
+    time.perf_counter()                 Python's clock, in seconds; only differences have a meaning
+    from solutions.te_basics import matmul
+                                        a reference function of an earlier phase; yours are in
+                                        tvm_practice.te_basics and so on
 
 A time alone says little. The work, 2·m·n·k operations, divided by the time is a rate in GFLOP/s;
 divided by the bytes to move, it is the arithmetic intensity in FLOP/byte. A processor that computes

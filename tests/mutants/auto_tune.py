@@ -1720,7 +1720,7 @@ edited(
             "if Path(log).exists() and Path(log).stat().st_size > 2000 else None"
         ),
     },
-    message="whatever it has",
+    message="whatever it contains",
 )
 
 

@@ -112,7 +112,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "its outermost loop parallel": "the_other_on_one_thread",
         "With rows_first A and B change places": "always_b_inside",
         "is vectorized either way": "vectorizes_the_near_one",
-        "also if it has one iteration": "loses_a_column_of_one",
+        "even if it has one iteration": "loses_a_column_of_one",
         "The last loop of B_packed, its columns": "sixteen_lanes_of_a_wide_copy_of_b",
     },
     "manual_schedule.packed_matmul": {

@@ -12,7 +12,7 @@ def seconds_for_milliseconds(function, arguments, *, number, repeats):
     return np.array(evaluator(*arguments).results)
 
 
-@mutant("time_function", message="one sample a repeat")
+@mutant("time_function", message="one sample per repeat")
 def number_and_repeats_swapped(function, arguments, *, number, repeats):
     import numpy as np
     import tvm
@@ -55,7 +55,7 @@ def number_ignored(function, arguments, *, number, repeats):
     return np.array(evaluator(*arguments).results) * 1e3
 
 
-@mutant("time_function", message="one sample a repeat")
+@mutant("time_function", message="one sample per repeat")
 def mean_alone(function, arguments, *, number, repeats):
     import tvm
 
@@ -71,7 +71,7 @@ edited(
 )
 
 
-@mutant("sample_latency", message="one sample a repeat")
+@mutant("sample_latency", message="one sample per repeat")
 def warmup_kept(run, *, warmup, repeats):
     import time
 
@@ -1308,7 +1308,7 @@ edited(
         "    samples = np.empty(repeats)": "    repeats = min(repeats, 10_000)\n"
         "    samples = np.empty(repeats)"
     },
-    message="one sample a repeat",
+    message="one sample per repeat",
 )
 
 # What is kept from call to call.

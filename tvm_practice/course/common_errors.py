@@ -425,7 +425,7 @@ _SCHEDULES = (
         ),
     ),
     CommonError(
-        "compute_at into the block's own loops",
+        "a compute_at into the block's own loops",
         r"to be under the same block scope, and loop not to be the ancestor of block"
         r"|Find loop in compute_at attach group",
         "compute_at moves a producer into the loops of its consumer. The producer's own loops "
@@ -459,7 +459,7 @@ _SCHEDULES = (
         ),
     ),
     CommonError(
-        "decompose_reduction inside the sum's loop",
+        "a decompose_reduction inside the sum's loop",
         r"decompose_reduction expect the loop .* to be higher than all the loops related to reduce",
         "Zeros must be written before the first addition, so outside all loops of the sum.",
         "the outermost loop of the sum, or a loop around it",

@@ -81,7 +81,7 @@ def expect_unchanged(before: np.ndarray, after: np.ndarray, name: str) -> None:
         np.array_equal(before, after, equal_nan=True),
         expected=f"the input {name} is only read",
         seen=f"{name} was changed in place",
-        look=f"what writes to {name}",
+        look=f"the statement that writes to {name}",
     )
 
 

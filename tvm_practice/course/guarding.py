@@ -209,7 +209,7 @@ class Guard:
                 if after[what] != value:
                     if what == _FOLDER:
                         os.chdir(value)
-                    look = "what is set, or entered without `with`: it stays so for what follows"
+                    look = "a setting made, or entered without `with`: it stays for the next code"
                     self.note(f"leaves {what} at {after[what]}, which was {value}", look)
 
     @contextmanager

@@ -673,7 +673,7 @@ def expect_own_converters(
         bool(again),
         expected=f"another converter for {alone}, in the same dictionary, used at the next call",
         seen="it was never called",
-        look="what is kept from a call with another converter of that name",
+        look="a result kept from a call with another converter of that name",
     )
     # Of operators that the model does not have as well.
     many = {f"practice.unused_{at}": noted("an unused one", next(iter(own))) for at in range(12)}
@@ -684,7 +684,7 @@ def expect_own_converters(
         given == kept,
         expected="the dictionary of converters is only read",
         seen=f"{len(given)} converters in it, which had {len(kept)}",
-        look="what adds to `converters` or removes from it; a copy is dict(converters)",
+        look="the statement that changes `converters`; a copy is dict(converters)",
     )
 
 

@@ -118,7 +118,7 @@ PREDICTIONS: dict[str, tuple[Prediction, ...]] = {
             "beside_pytorch",
             "Without tuning, what share of PyTorch's time does the MLP take in TVM? 2 is twice as "
             "long.",
-            "of PyTorch's time",
+            "times PyTorch's time",
             _beside_pytorch,
         ),
     ),

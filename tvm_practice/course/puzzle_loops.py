@@ -237,7 +237,7 @@ def example(name: str) -> str:
 
 
 def to_markdown() -> str:
-    """The puzzles' pictures for docs/phases/puzzles.md. Current TVM."""
+    """The puzzles' pictures for docs/practice/puzzles.md. Current TVM."""
     return "\n".join(f"### `{name}`\n\n```text\n{example(name)}\n```\n" for name in PUZZLES)
 
 

@@ -333,7 +333,7 @@ QUESTIONS = (
         "trials",
         "8 trials per task were enough for one model. For another, with 40 tasks, 8 trials in all "
         "are",
-        "less than one trial per task: most tasks keep the default schedule",
+        "fewer than one trial per task: most tasks keep the default schedule",
         (
             "as good: trials are per model",
             "better: tasks share their records",

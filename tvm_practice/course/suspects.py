@@ -508,7 +508,7 @@ HUNTS = {
         lambda x: x.T,
         _column_walk,
         symptoms.misses_per_thousand,
-        "{count} of 1000 accesses miss a first cache of 32 KiB",
+        "{count} of 1000 accesses miss an L1 cache of 32 KiB",
         lambda sizes: 250,
         _anything,
         (

@@ -131,7 +131,7 @@ def computed_per_element(name: str) -> Callable[[Any, Sequence[Any]], int]:
 
 
 def misses_per_thousand(schedule: Any, tensors: Sequence[Any]) -> int:
-    """Misses of a first cache of 32 KiB in a thousand accesses, by the model of viz.cache."""
+    """Misses of an L1 cache of 32 KiB in a thousand accesses, by the model of viz.cache."""
     program = program_of(schedule, tensors)
     # A buffer that is larger than the cache is in no register, whatever its scope.
     buffers = tuple(

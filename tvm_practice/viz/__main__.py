@@ -323,7 +323,7 @@ def roofline(size: int, out: Path | None) -> None:
         f"({limits['one_threads_gbps']:.0f} by one thread), "
         + (f"last cache {limits['cache_gbps']:.0f} GB/s, " if limits["cache_gbps"] else "")
         + f"{limits['threads']} threads\n"
-        "Operations per byte from beyond the second cache, and from memory, in a first call:"
+        "Operations per byte from beyond the L2 cache, and from memory, in a first call:"
     )
     for name, kernel in study["kernels"].items():
         near = kernel["cache_intensity"]

@@ -142,7 +142,7 @@ def roofline_svg(
     kernels: Mapping[str, Kernel],
     *,
     title: str,
-    intensity_label: str = "operations per byte, in a first call: ● from beyond the second cache, "
+    intensity_label: str = "operations per byte, in a first call: ● from beyond the L2 cache, "
     "○ from memory",
     rate_label: str | None = None,
 ) -> str:

@@ -169,7 +169,7 @@ def expect_right(
                 np.array_equal(buffer.array, values),
                 expected=f"{shown(track, size)} to read {name} only",
                 seen=f"{name} was changed",
-                look=f"what writes to {name}",
+                look=f"the statement that writes to {name}",
             )
         before = output.copy()
     for name, buffer in zip(track.buffers(size), buffers, strict=True):

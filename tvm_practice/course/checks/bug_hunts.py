@@ -123,7 +123,7 @@ def _expect_kept(hunt: Hunt, schedule: Any) -> None:
         missing is None,
         expected=f"a repair that keeps {missing}",
         seen=show_nest(nest),
-        look="what the schedule was for; repair it, do not remove it",
+        look="the schedule's purpose; repair it, do not remove it",
     )
 
 
@@ -275,7 +275,7 @@ def check_guarded_lanes(guarded_lanes: Function) -> None:
         "Look at what is written, and how often: the sum adds to Y itself at every k, and its "
         "neighbours are other threads' rows.",
         "Add up in a buffer of the thread's own, and write Y once per row: two primitives of "
-        "the puzzles do that.",
+        "phase 2's table do that.",
         'cache_write(block, 0, "local"), parallel of i, then reverse_compute_at(write_back, i).',
     ),
     """

@@ -384,7 +384,7 @@ def _expect_transposed(schedule: Any) -> None:
     "grid_of_threads",
     "bind: loops become a GPU's threads",
     (
-        "A GPU has no loops to share: each thread runs one iteration. One primitive names the "
+        "On a GPU, a thread can run each iteration, so no loop is left. One primitive names the "
         "thread axis that takes a loop's place.",
         'The axis of thread blocks is "blockIdx.x", that of the threads in one is "threadIdx.x".',
         'schedule.bind(i, "blockIdx.x"), then schedule.bind(j, "threadIdx.x").',

@@ -58,7 +58,7 @@ _COUNTED = "tvm_practice.schedule_analysis.counted"
 def _expect_samples(samples: Any, repeats: int, *, name: str) -> np.ndarray:
     expect(
         isinstance(samples, np.ndarray) and samples.shape == (repeats,),
-        expected=f"{name} returns a numpy array of shape ({repeats},), one sample a repeat",
+        expected=f"{name} returns a numpy array of shape ({repeats},), one sample per repeat",
         seen=f"an array of shape {samples.shape}"
         if isinstance(samples, np.ndarray)
         else f"{type(samples).__name__}",
@@ -242,7 +242,7 @@ def _expect_evaluated(
     )
     expect(
         not further,
-        expected="time_evaluator's other settings as they are without being given",
+        expected="time_evaluator's other settings at their defaults",
         seen=", ".join(f"{name}={value!r}" for name, value in further.items()),
         look="settings beside number= and repeat=: they change what is measured, by emptied "
         "caches, by pauses or by further calls",
@@ -446,7 +446,7 @@ def check_gflop_per_second(gflop_per_second: Callable[..., float]) -> None:
                 gflop_per_second(m, n, steps, taken),
                 2e-6 * m * n * steps / taken,
                 what=f"the rate of m={m}, n={n}, k={steps} in {taken:.4g} ms, after another one",
-                look="what is kept from an earlier call: sizes and time are the arguments'",
+                look="results kept from an earlier call: sizes and time are the arguments'",
             )
 
 

@@ -332,7 +332,7 @@ def _print_roofline(study: Mapping[str, Any]) -> None:
         "thread)"
         + (f", {limits['cache_gbps']:.0f} GB/s from the last cache" if limits["cache_gbps"] else "")
         + f". The same schedules at {study['size']}, by phase 2's functions, yours where they "
-        "pass, with the operations that each does per byte from beyond the second cache (L2) and "
+        "pass, with the operations that each does per byte from beyond the L2 cache and "
         "per byte from memory, in a first call:"
     )
     table = number_table("schedule", "per byte, L2", "memory", "limit, GFLOP/s", "GFLOP/s", "share")
@@ -355,7 +355,7 @@ def _explain_roofline(study: Mapping[str, Any], beyond: int) -> None:
     held = {kernel["stays_in"] for kernel in kernels.values()}
     if held == {"second cache"}:
         say(
-            f"At {size}, all matrices fit the second cache: from the second call on, nothing comes "
+            f"At {size}, all matrices fit the L2 cache: from the second call on, nothing comes "
             "from beyond it, and the limit is the peak."
         )
     elif held and None not in held:
@@ -366,7 +366,7 @@ def _explain_roofline(study: Mapping[str, Any], beyond: int) -> None:
     if "packed" in kernels:
         say("packed writes copies and reads them again: bytes that the others do not move.")
     if size < beyond and 4 * beyond**2 > _second_cache_bytes():
-        say(f"Without --quick the size is {beyond}, where B alone is larger than the second cache.")
+        say(f"Without --quick the size is {beyond}, where B alone is larger than the L2 cache.")
 
 
 def report(results: Mapping[str, Any], folder: Path) -> None:

@@ -251,7 +251,7 @@ def _expect_gone_on(
     loaded = again["made"][-1].get("load_log_file") if again["made"] else None
     expect(
         str(loaded) == str(log) and log.read_text().startswith(text),
-        expected="a search that goes on from the log, if it exists, whatever it has",
+        expected="a search that goes on from the log, if it exists, whatever it contains",
         seen="its records were removed" if loaded else f"load_log_file={loaded}",
         look="load_log_file=log of TaskScheduler",
     )
@@ -456,8 +456,8 @@ def _demonstrate_tune_task(tune_task: Callable[..., None]) -> str:
     engine=CLASSIC,
     title="search one task by its own tune",
     hints=(
-        "Three objects for one call: how it is measured, what chooses the next schedules, and the "
-        "model that the latter asks. From how many trials on should the model be asked?",
+        "Three objects for one call: the options of the measurement, the policy that chooses the "
+        "next schedules, and the model that it asks. After how many trials should it be asked?",
         "auto_scheduler.XGBModel(num_warmup_sample=trials_per_round(trials, 1)); "
         "auto_scheduler.SketchPolicy(task, model, params=fast_search_params(), verbose=0); the "
         "TuningOptions inside `with measuring([task], trials, log) as measure:`.",

@@ -424,7 +424,7 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
     least = options["max_trials_per_task"]
     expect(
         least is None or least >= trials,
-        expected="trials divided by what the tasks gain: all of them for one, if need be",
+        expected="trials divided by the tasks' gains: all of them for one task, if necessary",
         seen=f"at most {least} for each",
         look="max_trials_per_task= of tune_tasks, which need not be given",
     )

@@ -88,7 +88,7 @@ def expect_own(schedule: Any, second: Any, name: str) -> None:
         second is not schedule,
         expected=f"a schedule of its own from each call of {name}",
         seen="a second call of the same arguments returns the schedule of the first",
-        look="what is kept between calls: a primitive changes the schedule it is called on",
+        look="results kept between calls: a primitive changes the schedule it is called on",
     )
 
 

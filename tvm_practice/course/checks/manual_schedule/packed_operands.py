@@ -288,7 +288,7 @@ def check_packed_product(packed_product: Function) -> None:
             all(any(each.same_as(given) for given in tensors[:2]) for each in T.op.input_tensors),
             expected=f"T computed from the operands given, {names[0]} and {names[1]}",
             seen=f"from {' and '.join(read)} of an earlier call",
-            look="what is kept between calls: operands of the same shapes are other tensors",
+            look="results kept between calls: operands of the same shapes are other tensors",
         )
     a, b = draw_normal(*(tuple(map(int, each.shape)) for each in tensors[:2]))
     (got,) = build_expressions(tensors[:2], [T])(a, b)

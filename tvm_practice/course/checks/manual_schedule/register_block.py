@@ -145,7 +145,7 @@ def _tiled_with_k(
     "accumulate_locally",
     engine=CURRENT,
     step_of="register_block",
-    title="add a tile of C up in a local buffer, copy it to C once",
+    title="add up a tile of C in a local buffer, copy it to C once",
     hints=(
         "Two primitives of the file's table: one puts a buffer between a block and its output, "
         "one moves a consumer, here the new copy, into a loop of its producer.",
@@ -363,7 +363,7 @@ def _to_fill(
 @PHASE.exercise(
     "register_block",
     engine=CURRENT,
-    title="add a tile of C up in registers, write it back once",
+    title="add up a tile of C in registers, write it back once",
     hints=(
         "The three steps above, one after the other. Which loop does the first step pass to the "
         "second?",

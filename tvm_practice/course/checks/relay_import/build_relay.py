@@ -220,7 +220,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
                 config == given_config,
                 expected=f"config left as it was, {given_config}",
                 seen=str(config),
-                look="what writes to config: put settings of your own into a copy",
+                look="the statement that writes to config: put settings of your own into a copy",
             )
             expect(
                 len(built) == count and returned is built[-1],
@@ -275,7 +275,7 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
             told = {str(key): int(value) for key, value in seen.items()}
             expect(
                 told == (given_config or {}),
-                expected=f"the settings {given_config or 'of nobody'} around relay.build",
+                expected=f"the settings {given_config or {}} around relay.build",
                 seen=str(told),
                 look="config= of tvm.transform.PassContext: the given settings and no others",
             )

@@ -195,7 +195,7 @@ def _expect_graph(mod: Any, *, one_tensor: bool) -> None:
         not lowered,
         expected="calls of Relax's operators, as the program has them",
         seen=f"{lowered} of {len(shown.calls)} calls are of PrimFuncs",
-        look="what is done after from_exported_program: optimize_relax lowers the operators",
+        look="the steps after from_exported_program: optimize_relax lowers the operators",
     )
     main = mod["main"]
     told = int((main.attrs or {}).get("num_input", len(main.params)))
@@ -250,7 +250,7 @@ def _expect_idle_input(import_relax: Callable[..., Any]) -> None:
         len(inputs) == 3,
         expected="a main function that takes all 3 inputs of a model that does not use the second",
         seen=f"it takes {', '.join(inputs)}",
-        look="what removes inputs: whoever calls main passes each tensor of the example",
+        look="the step that removes inputs: a caller of main passes each tensor of the example",
     )
 
 

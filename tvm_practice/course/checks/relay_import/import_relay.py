@@ -136,8 +136,8 @@ def check_import_relay(import_relay: Callable[..., Any]) -> None:
             main = relay.transform.InferType()(mod)["main"]
             expect(
                 graph(mod).operators["subtract"] == 1,
-                expected="what a model that decides by its input computes of the example",
-                seen="what it computes of another input",
+                expected="the branch that the example takes, of a model that decides by its input",
+                seen="the branch of another input",
                 look="the example that torch.jit.trace is called with, as it is given",
             )
             weights = [each.numpy() for each in params.values()]

@@ -197,7 +197,7 @@ def _check_each_weight(optimize_relay: Callable[..., Any]) -> None:
             not lost,
             expected=f"the {count} weights that are given as constants, as they are",
             seen=f"not there: {', '.join(lost)}",
-            look=f"what is kept from a call with the same module, whose {changed} was another; "
+            look=f"a result kept from a call with the same module, whose {changed} was another; "
             f"this is the {call} call",
         )
         params[changed] = tvm.nd.array(params[changed].numpy()[::-1].copy())

@@ -301,7 +301,7 @@ def _check_further_messages(verify: Callable[..., Any]) -> None:
     )
     _expect_rejected(
         verify, [empty, wrong], [empty, right], case="a wrong output after one without elements",
-        look="what the loop does with an output that has no elements: it goes on to the next one",
+        look="the loop at an output that has no elements: it goes on to the next one",
     )  # fmt: skip
     returned = verify([right + 3e-9], [right], atol=1e-6, rtol=0.0)
     expect(
@@ -395,7 +395,7 @@ def _check_layouts(verify: Callable[..., Any]) -> None:
                 message is None,
                 expected=f"equal outputs accepted, of shape {reference.shape} and {strides}",
                 seen=f"refused: {message}",
-                look="what takes elements in the order in which they are in memory",
+                look="the call that takes elements in the order in which they are in memory",
             )
             wrong = reference.copy()
             wrong[at] += 0.75
