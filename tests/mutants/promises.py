@@ -402,7 +402,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.gpu_schedule.tensor_core_template": {
         "A and B are float16": "inputs_of_float32",
-        "each factor is cast to float32": "multiplies_in_halves",
+        "casts each factor to C's type before it is multiplied": "multiplies_in_halves",
         '"use_tensorcore", has the values 0 and 1': "a_knob_of_another_name",
         "The only knob of autotvm.get_config()": "a_knob_besides",
         "or 0 alone if 16 does not divide all three sizes": "one_remainder_for_all",

@@ -346,6 +346,28 @@ edited(
 )  # fmt: skip
 
 
+@mutant("time_to_first_result", message="the exit status 5 and 'and done'")
+def reads_errors_after_the_line(command, *, runs):
+    import statistics
+    import subprocess
+    import time
+
+    taken = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout
+        line = process.stdout.readline()
+        taken.append(time.perf_counter() - start)
+        _, errors = process.communicate()
+        if process.returncode or not line:
+            last = (errors.strip().splitlines() or [""])[-1]
+            raise RuntimeError(f"exit status {process.returncode}: {last}")
+    return statistics.median(taken)
+
+
 @mutant("count_lines", message="EOF in multi-line string")
 def cuts_at_the_mark(source):
     import io

@@ -905,6 +905,35 @@ edited(
     },
     message="the casts to float32|that TVM can replace",
 )
+
+
+edited(
+    "tensor_core_template",
+    "multiplies_plain_ones_in_halves",
+    {
+        'A[i, r].astype("float32") * B[r, j].astype("float32")': "factors(A[i, r], B[r, j])",
+        "    C = te.compute(\n": """    cfg = autotvm.get_config()
+    divides = m % 16 == n % 16 == k % 16 == 0
+    cfg.define_knob("use_tensorcore", [0, 1] if divides else [0])
+
+    def factors(a, b):
+        if cfg["use_tensorcore"].val:
+            return a.astype("float32") * b.astype("float32")
+        return (a * b).astype("float32")
+
+    C = te.compute(
+""",
+        """        name="C",
+    )
+    cfg = autotvm.get_config()
+    divides = m % 16 == n % 16 == k % 16 == 0
+    cfg.define_knob("use_tensorcore", [0, 1] if divides else [0])
+""": """        name="C",
+    )
+""",
+    },
+    message="products of float32 with use_tensorcore = 0",
+)
 edited(
     "tensor_core_template",
     "forgets_to_store",

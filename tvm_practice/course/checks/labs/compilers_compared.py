@@ -602,6 +602,7 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
             for each in (1, 141, int(fresh_rng().integers(120, 255)), 255)
         ),
         (_TALKATIVE, 5, "and done"),
+        (_TALKATIVE_FIRST, 5, "and done"),
     ):
         try:
             got = time_to_first_result(_program(*lines), runs=1)
@@ -633,14 +634,11 @@ _STRUCK = (  # a program that a signal ends after its line
 )
 
 
-_TALKATIVE = (  # a program with more to say than a pipe holds, which ends if nobody reads it
-    "import signal",
-    "signal.alarm(15)",
-    "print('verified', flush=True)",
-    "print('all is well\\n' * 20000, file=sys.stderr)",
-    "print('and done', file=sys.stderr)",
-    "sys.exit(5)",
-)
+_UNREAD = ("import signal", "signal.alarm(15)")  # ends a program if nobody reads what it says
+_MUCH = "print('all is well\\n' * 20000, file=sys.stderr)"  # more than a pipe holds
+_LINE = "print('verified', flush=True)"
+_LAST = ("print('and done', file=sys.stderr)", "sys.exit(5)")
+_TALKATIVE, _TALKATIVE_FIRST = (*_UNREAD, _LINE, _MUCH, *_LAST), (*_UNREAD, _MUCH, _LINE, *_LAST)
 
 
 def _check_empty_line(time_to_first_result: Function) -> None:

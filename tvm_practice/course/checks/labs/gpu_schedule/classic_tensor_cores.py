@@ -133,7 +133,7 @@ def _expect_chosen(task: Any, index: int) -> None:
     """A configuration has the schedule that its knob says, and the right values."""
     m, n, k = task.args
     schedule, tensors = _instance(task, index)
-    chosen = int(task.config_space.get(index)[_TENSOR_CORES].val)
+    chosen = _knob(task, index)
     seen = [f"{each.dtype} {_times(list(map(int, each.shape)))}" for each in tensors]
     wanted = [f"float16 {m}x{k}", f"float16 {k}x{n}", f"float32 {m}x{n}"]
     expect(
@@ -152,6 +152,10 @@ def _expect_chosen(task: Any, index: int) -> None:
             "bind_threads_classic([A, B, C], 8, 32)",
         )  # fmt: skip
     _expect_sums_of_float32(task, index)
+
+
+def _knob(task: Any, index: int) -> int:
+    return int(task.config_space.get(index)[_TENSOR_CORES].val)
 
 
 def _instance(task: Any, index: int) -> tuple[Any, list[Any]]:
@@ -187,6 +191,7 @@ def _expect_sums_of_float32(task: Any, index: int) -> None:
     """The loops of a configuration, without instructions, give the product of float32."""
     from unittest import mock
 
+    import tvm
     from tvm import te
 
     from tvm_practice.labs.gpu.classic import run_on_cpu
@@ -198,10 +203,25 @@ def _expect_sums_of_float32(task: Any, index: int) -> None:
         # Products of these exceed float16's largest number.
         a, b = (rng.uniform(200, 400, shape).astype("float16") for shape in ((m, k), (k, n)))
         got = run_on_cpu(schedule, tensors, [a, b])
+    halves: list[Any] = []  # a processor may compute them in float32, a GPU does not
+
+    def keep(node: Any) -> None:
+        if isinstance(node, tvm.tir.Mul) and node.dtype == "float16":
+            halves.append(node)
+
+    for stage in schedule.stages:
+        for value in getattr(stage.op, "body", ()):
+            tvm.tir.stmt_functor.post_order_visit(value, keep)
+    expect(
+        not halves,
+        expected=f"products of float32 with {_TENSOR_CORES} = {_knob(task, index)}",
+        seen=f"{halves[0] if halves else ''}, of float16",
+        look="the casts to float32 before the product",
+    )
     expect_close(
         got,
         a.astype("float32") @ b.astype("float32"),
-        what=f"C with {_TENSOR_CORES} = {task.config_space.get(index)[_TENSOR_CORES].val}",
+        what=f"C with {_TENSOR_CORES} = {_knob(task, index)}",
         look="the formula, and the casts to float32 before the product",
         rtol=1e-3,
     )
