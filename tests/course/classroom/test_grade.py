@@ -72,7 +72,7 @@ def test_a_class_with_some_who_mean_harm(classroom: Path, tmp_path: Path) -> Non
     bob = json.loads((out / "results" / "bob.json").read_text())
     seen = [each["output"].splitlines()[1] for each in bob["tests"]]
     # On a busy machine hundreds of processes may keep the count from being taken in time.
-    late = "no answer from the current engine in 40 s"
+    late = r"no answer from the current engine in \d+ s"  # 40, or up to four times as many there
     assert re.search(f"64 processes|GiB of memory|{late}", seen[0])
     # What ends it: the grader's time limit, or the sandbox's end (of a process of its own, say).
     assert re.search(f"{late}|exit code", seen[1])
