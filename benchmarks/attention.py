@@ -21,7 +21,9 @@ _HEAD = """# Attention
 Made by `python benchmarks/attention.py`: attention of 12 heads of 64 without a mask, over sequences
 of some lengths, in float32. Two versions run on the same threads, called in turns in one process:
 an untuned export, which the rule `attention` (tvm_practice/tvm_export/rules/cpu/attention.py)
-schedules, and PyTorch's `scaled_dot_product_attention`, which is a fused kernel too. A rate counts
+schedules, and PyTorch's `scaled_dot_product_attention`, which is a fused kernel too.
+
+A rate counts
 the two products only, not the exponentials. A ratio compares times: the median with its 95%
 interval; under 1, TVM is faster. An error is the largest difference from float64's output.
 """

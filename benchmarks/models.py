@@ -61,7 +61,9 @@ command takes a few minutes per model.
 interval: under 1 is faster than PyTorch. It is not the quotient of two numbers of the column `ms`:
 each engine has a process of its own, in which it takes turns with PyTorch eager, and the row of
 PyTorch eager is from one process alone. `~` marks a row whose samples scatter (the middle half
-spans more than 15% of the median). The error is the largest absolute difference from PyTorch's
+spans more than 15% of the median).
+
+The error is the largest absolute difference from PyTorch's
 float32. With `f64` it is the difference from float64, because PyTorch's own rounding error, in
 brackets, is of that size. For `failed` and `missing`, the reason is below the table.
 

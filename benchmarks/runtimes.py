@@ -34,7 +34,9 @@ _HEAD = """# Runtimes, model by model
 
 Made by `python benchmarks/runtimes.py`: float32 exports of the current engine, untuned, beside the
 other runtimes as their users run them. Each has as many threads as TVM, gets its inputs once, and
-is called in turns with the others in one process per model. OpenVINO has its latency hint. A ratio
+is called in turns with the others in one process per model. OpenVINO has its latency hint.
+
+A ratio
 is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
 the fastest, and its time over that of the fastest other one. A model that a rival is faster on has
 the functions that take most of its time below.

@@ -55,7 +55,9 @@ _HEAD = f"""# Recorded searches
 Made by `python benchmarks/transfer.py`. The package ships recorded searches of the register tiles
 of its own models' functions, {TRIALS} trials each. A search of another function begins with the
 tiles that a cost model trained on them ranks first (`transfer` in
-[`Search`](reference/tvm_export.md)). Here are contractions of models that no recorded search has
+[`Search`](reference/tvm_export.md)).
+
+Here are contractions of models that no recorded search has
 seen, of other shapes than all that they have. A cell is a time over that after {TRIALS} trials
 without transfer, all four timed in turns; over 1, it is slower. The schedule that an export
 would take of each search is timed.

@@ -27,7 +27,9 @@ Made by `python benchmarks/winograd.py`. The layers are 3×3 convolutions of str
 ReLU, with as many filters as channels, for one padded image whose channels are last in memory, as
 the exporter keeps them. Three versions run on the same threads, called in turns in one process: the
 exporter's default rule `winograd` (tvm_practice/tvm_export/rules/cpu/winograd/), the rule that it
-replaces, `contraction`, and PyTorch eager. All rates count the operations of the direct algorithm.
+replaces, `contraction`, and PyTorch eager.
+
+All rates count the operations of the direct algorithm.
 A ratio compares times: the median with its 95% interval; under 1, the first is faster. An error is
 the largest difference from PyTorch's float64 output.
 

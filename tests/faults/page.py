@@ -14,7 +14,9 @@ _HEAD = """# Faults
 
 `make faults` injects faults into real runs of a small model. strace records the system calls by
 which a run changes files. Then the run is repeated, and one of these calls fails as on a full or a
-broken disk, or the process is killed or stopped at the call. *Restarted* means that the run and the
+broken disk, or the process is killed or stopped at the call.
+
+*Restarted* means that the run and the
 next one have process numbers as in separate containers. In rows without a call, Python's clock
 jumps by a day, or the same command runs a second time in the same folder. The command makes this
 page:

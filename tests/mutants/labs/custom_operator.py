@@ -1368,7 +1368,7 @@ edited(
         "    @tvm.target": '    compute = give_strategy.__dict__.setdefault("kept", compute)\n\n'
         "    @tvm.target"
     },
-    message="what is kept from another call|given for",
+    message="state kept from another call|given for",
 )
 
 edited(

@@ -1559,7 +1559,7 @@ edited(
             "    return kept[key]"
         )
     },
-    message="what is kept from an earlier call",
+    message="state kept from an earlier call",
 )
 
 edited(

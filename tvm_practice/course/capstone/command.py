@@ -121,7 +121,8 @@ def limits_line(roof: dict[str, Any]) -> str:
 
 def _tell(screen: Screen, result: Result) -> None:
     if result.status != "scored":
-        screen.say(f"{result.track}: {'through the gate' if result.status == 'right' else 'no'}")
+        through = result.status == "right"
+        screen.say(f"{result.track}: {'through the gate' if through else 'no score'}")
         screen.say(result.message)
         return
     screen.say()

@@ -133,7 +133,7 @@ def check_export_model(export_model: Function) -> None:
     example = (torch.zeros(batch, inputs),)
     _expect_export(export_model, model, example, {}, x, _of_torch(model, x), "the steps")
     twin = _perceptron(inputs, 24, outputs)
-    look = "what is kept from an earlier call: that of another model of the same class"
+    look = "state kept from an earlier call: that of another model of the same class"
     _expect_export(export_model, twin, example, {}, x, _of_torch(twin, x), look)
     # A large one, of which a row of the identity picks weights.
     picked = torch.eye(1200)[[0, *rng.integers(1, 1200, 3)]]

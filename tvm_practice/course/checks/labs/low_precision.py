@@ -673,7 +673,7 @@ def check_pack_weights(pack_weights: Function) -> None:
             pack_weights(weight.copy(), group=4),
             _panels(weight, 4)[0],
             name=f"a weight of {weight.dtype} after one of int8 and the same bytes",
-            look="what is kept from an earlier call: the result has the weight's type",
+            look="state kept from an earlier call: the result has the weight's type",
         )
 
 

@@ -68,7 +68,7 @@ int Classify(TVMModel& model, const std::vector<uint8_t>& pixels, cudaStream_t s
   Require(cudaGetLastError(), "Postprocess");
   Require(cudaMemcpyAsync(&found, label.get(), sizeof found, cudaMemcpyDeviceToHost, stream),
           "the copy of the label");
-  Require(cudaStreamSynchronize(stream), "the stream");  // the only place where the host waits
+  Require(cudaStreamSynchronize(stream), "the stream");  // `found` is there
   return found;
 }
 

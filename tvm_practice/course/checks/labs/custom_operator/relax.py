@@ -101,7 +101,7 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
         raise fail(
             "a second import with the same converters",
             f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"[:200],
-            "what is kept from an import: add_func adds to the module of one importer",
+            "state kept from an import: add_func adds to the module of one importer",
         ) from error
     _expect_kernels(again, kept)
     with quiet_frontends():

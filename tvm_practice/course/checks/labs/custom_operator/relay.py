@@ -256,7 +256,7 @@ def check_give_strategy(give_strategy: Callable[..., Any]) -> None:
         bool(other.eps) and bool(other.scheduled),
         expected=f"the compute and the schedule that were given for {another}",
         seen="those that were given for an operator before it",
-        look="what is kept from another call of give_strategy",
+        look="state kept from another call of give_strategy",
     )
 
 
@@ -518,7 +518,7 @@ def _expect_own_functions(name: str, given: _Called, others: list[Any]) -> None:
         bool(given.eps) and bool(given.scheduled) and not others,
         expected=f"the compute and the schedule that were given for {name}",
         seen="those of an operator that was registered before it",
-        look="what is kept from an earlier call",
+        look="state kept from an earlier call",
     )
 
 

@@ -155,7 +155,7 @@ def _expect_other_buckets(bucketed: Function) -> None:
         expect_unchanged(want, few, "x")
     for factor in (1, 3):  # the same tokens through other artifacts
         got = bucketed({9: lambda tokens, keep, factor=factor: factor * tokens}, x)
-        look = "what is kept from a call with other artifacts"
+        look = "state kept from a call with other artifacts"
         expect_close(got, factor * x, what=f"the output of tokens times {factor}", look=look)
     (turned,) = draw_normal((4, 7, 2))
     for few in (turned.T, turned.transpose(2, 1, 0)[:, ::-1], np.asfortranarray(turned)):

@@ -156,7 +156,7 @@ def _expect_kernels(planned: Any, mod: Any) -> None:
         not other,
         expected="the kernels and constants of the module given, as they are",
         seen=f"other {', '.join(other)}",
-        look="what is kept from a call with another module, whose main was alike",
+        look="state kept from a call with another module, whose main was alike",
     )
 
 

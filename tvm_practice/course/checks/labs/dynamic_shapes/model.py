@@ -145,7 +145,7 @@ def _expect_weights(mod: Any, model: Any) -> None:
         expected=f"the weights of the model of this call, {', '.join(weights)}, as constants",
         seen=f"{len(constants)} constants of shapes "
         f"{', '.join(str(each.shape) for each in constants)}, without {' and '.join(other)}",
-        look="what is done after from_exported_program, and what is kept from a call with other "
+        look="what is done after from_exported_program, and state kept from a call with other "
         "weights",
     )
 
