@@ -21,6 +21,7 @@ from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.extremes import ROW_MAXIMA
 from tvm_practice.tvm_export.fused_padding import read_once
 from tvm_practice.tvm_export.requantization import operator_name
+from tvm_practice.tvm_export.rewriting import rewritten
 from tvm_practice.tvm_export.rules.cpu.attention import ATTENTION, is_suitable, tiling
 from tvm_practice.tvm_export.rules.cpu.loops import Cpu
 
@@ -132,11 +133,7 @@ def with_attention(module: Any, cpu: Cpu) -> Any:
                 return made
             return relax.op.reshape(self.builder_.emit(made), shape)
 
-    joining = Joining(module)
-    for name, function in list(module.functions_items()):
-        if isinstance(function, relax.Function):
-            joining.builder_.update_func(name, joining.visit_expr(function))
-    return relax.transform.DeadCodeElimination()(joining.builder_.get())
+    return relax.transform.DeadCodeElimination()(rewritten(module, Joining(module)))
 
 
 class _Matching:

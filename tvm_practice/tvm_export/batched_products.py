@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.tvm_export.requantization import operator_name
+from tvm_practice.tvm_export.rewriting import rewritten
 
 
 def without_repeated_operands(module: Any) -> Any:
@@ -41,11 +42,7 @@ def without_repeated_operands(module: Any) -> Any:
                 call = changed if _equal(_extents(changed), _extents(call)) else call
             return call
 
-    sharing = Sharing(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            sharing.builder_.update_func(name, sharing.visit_expr(function))
-    return relax.transform.DeadCodeElimination()(sharing.builder_.get())
+    return relax.transform.DeadCodeElimination()(rewritten(module, Sharing(module)))
 
 
 def _before_repeating(operand: Any, binding: Callable[[Any], Any]) -> Any | None:

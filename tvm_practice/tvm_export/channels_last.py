@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.constant_folding import known_constants
 from tvm_practice.tvm_export.fused_padding import padded
+from tvm_practice.tvm_export.rewriting import rewritten
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 """The axes of a tensor whose channels go last, and back."""
@@ -76,7 +77,6 @@ def with_channels_last(module: Any) -> Any:
 
 def _moved(module: Any) -> Any:
     """The module with every operator that is told here on tensors whose channels are last."""
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     @mutator
@@ -86,11 +86,7 @@ def _moved(module: Any) -> Any:
             made = _with_last(call, self.lookup_binding, self.builder_)
             return call if made is None else made
 
-    moving = Moving(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            moving.builder_.update_func(name, moving.visit_expr(function))
-    return moving.builder_.get()
+    return rewritten(module, Moving(module))
 
 
 def _with_last(call: Any, bound: Callable[[Any], Any], builder: Any) -> Any | None:

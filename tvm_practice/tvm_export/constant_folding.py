@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.rewriting import rewritten
+
 _FLOATS = ("float32", "float64")
 _MOVED = (*_FLOATS, "float16", "int8", "int16", "int32", "int64", "uint8", "bool")
 _ARITHMETIC: Mapping[str, Callable[..., Any]] = {
@@ -87,11 +89,7 @@ def _with_constants_known(module: Any) -> Any:
             value: np.ndarray = expression.value.numpy()
             return value
 
-    folding = Folding(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            folding.builder_.update_func(name, folding.visit_expr(function))
-    return folding.builder_.get()
+    return rewritten(module, Folding(module))
 
 
 def constant_extents(value: Any) -> list[int] | None:
@@ -306,11 +304,7 @@ def _with_functions_run(module: Any) -> Any:
             compiled[name](*(each.value for each in call.args[1].fields), result)
             return relax.const(result)
 
-    running = Running(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            running.builder_.update_func(name, running.visit_expr(function))
-    return running.builder_.get()
+    return rewritten(module, Running(module))
 
 
 def _runs_on_constants(expression: Any) -> str | None:

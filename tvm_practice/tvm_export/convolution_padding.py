@@ -9,6 +9,8 @@ not fit what it writes.
 
 from typing import Any
 
+from tvm_practice.tvm_export.rewriting import rewritten
+
 
 def with_own_padding(module: Any) -> Any:
     """A Relax module whose 2-D convolutions pad their images themselves, where those get zeros.
@@ -34,12 +36,8 @@ def with_own_padding(module: Any) -> Any:
             made = self.lookup_binding(image) if isinstance(image, relax.Var) else None
             return call if made is None or not _adds_zeros(made) else _padding_itself(call, made)
 
-    padding = Padding(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            padding.builder_.update_func(name, padding.visit_expr(function))
     passes = [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
-    return tvm.ir.transform.Sequential(passes)(padding.builder_.get())
+    return tvm.ir.transform.Sequential(passes)(rewritten(module, Padding(module)))
 
 
 def _name(expression: Any) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tvm_practice.tvm_export.rewriting import rewritten
+
 # The attribute of the functions that pad.
 _PADS = "tvm_practice.pads"
 
@@ -67,12 +69,8 @@ def with_padding_fused(module: Any) -> Any:
             name = str(getattr(getattr(made, "op", None), "name", ""))
             return _together(made, call, self.builder_) if name == "relax.call_tir" else call
 
-    fusing = Fusing(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            fusing.builder_.update_func(name, fusing.visit_expr(function))
     passes = [relax.transform.FuseTIR(), relax.transform.DeadCodeElimination()]
-    return tvm.ir.transform.Sequential(passes)(fusing.builder_.get())
+    return tvm.ir.transform.Sequential(passes)(rewritten(module, Fusing(module)))
 
 
 def _pads(module: Any, call: Any) -> bool:

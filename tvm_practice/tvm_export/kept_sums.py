@@ -23,6 +23,7 @@ from tvm_practice.tvm_export.requantization import (
     affine,
     operator_name,
 )
+from tvm_practice.tvm_export.rewriting import rewritten
 
 _LEAST, _LARGEST = -(2.0**15), 2.0**15 - 1  # of int16
 
@@ -75,11 +76,7 @@ def with_short_sums(module: Any) -> Any:
             read = emit(op.multiply(emit(op.astype(short, "float32")), constant(known.scale)))
             self.set_var_remap(binding.var, emit(op.add(read, constant(known.middle))))
 
-    shortening = Shortening(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            shortening.builder_.update_func(name, shortening.visit_expr(function))
-    return relax.transform.DeadCodeElimination()(shortening.builder_.get())
+    return relax.transform.DeadCodeElimination()(rewritten(module, Shortening(module)))
 
 
 def with_short_sums_stored(module: Any) -> Any:
@@ -101,11 +98,7 @@ def with_short_sums_stored(module: Any) -> Any:
             stored = self.builder_.emit(relax.op.memory.view(call.args[0], dtype="int16"))
             return relax.op.astype(stored, str(call.ty.dtype))
 
-    storing = Storing(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            storing.builder_.update_func(name, storing.visit_expr(function))
-    return storing.builder_.get()
+    return rewritten(module, Storing(module))
 
 
 def _second_terms(function: Any) -> dict[Any, _Steps]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.constant_folding import constant_extents
 from tvm_practice.tvm_export.requantization import operator_name
+from tvm_practice.tvm_export.rewriting import rewritten
 
 # Operators of one tensor, that compute each element from the one at its place.
 _UNARY = {
@@ -127,9 +128,5 @@ def with_rows_together(module: Any) -> Any:
         def _made(self, value: Any) -> Any:
             return self.lookup_binding(value) if isinstance(value, relax.Var) else None
 
-    moving = Moving(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            moving.builder_.update_func(name, moving.visit_expr(function))
     passes = [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
-    return tvm.ir.transform.Sequential(passes)(moving.builder_.get())
+    return tvm.ir.transform.Sequential(passes)(rewritten(module, Moving(module)))

@@ -9,6 +9,8 @@ time: the artifact holds 16-bit weights.
 
 from typing import Any
 
+from tvm_practice.tvm_export.rewriting import rewritten
+
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
 _FULL = "float32"
 
@@ -37,12 +39,8 @@ def with_products_in(module: Any, dtype: str) -> Any:
                 return call
             return make(*(self.builder_.emit(relax.op.astype(each, dtype)) for each in call.args))
 
-    rounding = Rounding(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            rounding.builder_.update_func(name, rounding.visit_expr(function))
     # An operand of several products is rounded once.
-    return relax.transform.EliminateCommonSubexpr()(rounding.builder_.get())
+    return relax.transform.EliminateCommonSubexpr()(rewritten(module, Rounding(module)))
 
 
 def _maker(call: Any) -> Any | None:

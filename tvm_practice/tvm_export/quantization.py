@@ -35,6 +35,7 @@ from tvm_practice.tvm_export.integer_operators import (
 from tvm_practice.tvm_export.kept_bytes import steps_of, with_bytes_kept
 from tvm_practice.tvm_export.kept_sums import with_short_sums
 from tvm_practice.tvm_export.requantization import SMALLEST_SCALE, with_short_requantization
+from tvm_practice.tvm_export.rewriting import rewritten
 
 _ROWS = 16  # of a weight that its layer is found by
 
@@ -154,12 +155,8 @@ def with_integer_layers(module: Any, quantization: Quantization) -> Any:
             quantization.convolutions.append(seen.name)
             return _convolution(self.builder_, call, seen, self.lookup_binding)
 
-    quantizing = Quantizing(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            quantizing.builder_.update_func(name, quantizing.visit_expr(function))
     # What several layers read is quantized once; a padding that was passed over is read no more.
-    shared = relax.transform.EliminateCommonSubexpr()(quantizing.builder_.get())
+    shared = relax.transform.EliminateCommonSubexpr()(rewritten(module, Quantizing(module)))
     kept = with_bytes_kept(relax.transform.DeadCodeElimination()(shared))
     return with_short_requantization(with_short_sums(kept))
 

@@ -29,6 +29,7 @@ from tvm_practice.tvm_export.requantization import (
     operator_name,
     with_short_requantization,
 )
+from tvm_practice.tvm_export.rewriting import rewritten
 
 _OFFSET = 128  # from int8 to uint8
 _SIGNED = -128.0, 127.0
@@ -122,9 +123,7 @@ def with_quantized_operators(module: Any, target: Any) -> Any:
         return module
     flat = relax.transform.CanonicalizeBindings()(module)  # tuples are what is in them
     finding = _mutator()(flat)
-    for name, function in flat.functions_items():
-        if isinstance(function, relax.Function):
-            finding.builder_.update_func(name, finding.visit_expr(function))
+    found = rewritten(flat, finding)
     if not finding.made:
         return module
     import tvm
@@ -135,7 +134,7 @@ def with_quantized_operators(module: Any, target: Any) -> Any:
         relax.transform.EliminateCommonSubexpr(),
         relax.transform.DeadCodeElimination(),
     ]
-    shared = tvm.ir.transform.Sequential(passes)(finding.builder_.get())
+    shared = tvm.ir.transform.Sequential(passes)(found)
     return with_short_requantization(with_bytes_kept(shared, additions=False))
 
 

@@ -45,6 +45,7 @@ from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quantization import Quantization, with_integer_layers
 from tvm_practice.tvm_export.quantized_models import with_quantized_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
+from tvm_practice.tvm_export.rewriting import rewritten
 from tvm_practice.tvm_export.rounded_casts import with_casts_by_bits
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
@@ -457,11 +458,8 @@ def without_empty_constants(module: Any) -> Any:
             made = relax.op.builtin.alloc_tensor(kind.shape, str(kind.dtype), 0)
             return self.builder_.emit(made)
 
-    making = Making(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            making.builder_.update_func(name, making.visit_expr(function))
-    return making.builder_.get() if found else module
+    made = rewritten(module, Making(module))
+    return made if found else module
 
 
 def fold_batch_normalization(module: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.tvm_export.fused_padding import read_once
+from tvm_practice.tvm_export.rewriting import rewritten
 
 BYTE = 0.0, 255.0
 """The limits of a byte."""
@@ -62,11 +63,7 @@ def with_short_requantization(module: Any) -> Any:
             moved = emit(op.add(scaled, relax.const(known.offset.astype("float32"))))
             return op.clip(emit(op.round(moved)), known.low, known.high)
 
-    shortening = Shortening(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            shortening.builder_.update_func(name, shortening.visit_expr(function))
-    return relax.transform.DeadCodeElimination()(shortening.builder_.get())
+    return relax.transform.DeadCodeElimination()(rewritten(module, Shortening(module)))
 
 
 def _requantizations(function: Any) -> dict[Any, Affine]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tvm_practice.tvm_export.integer_operators import MOST_TERMS, constant_matrix
+from tvm_practice.tvm_export.rewriting import rewritten
 from tvm_practice.tvm_export.rules.cpu.dot_products import takes_unsigned
 
 _OFFSET = 128
@@ -55,12 +56,8 @@ def with_unsigned_operands(module: Any, target: Any) -> Any:
             total = emit(relax.op.matmul(moved, relax.const(weight), out_dtype="int32"))
             return relax.op.subtract(total, relax.const(_OFFSET * weight.sum(0, dtype="int32")))
 
-    moving = Moving(module)
-    for name, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            moving.builder_.update_func(name, moving.visit_expr(function))
     # An operand of several products is moved once.
-    return relax.transform.EliminateCommonSubexpr()(moving.builder_.get())
+    return relax.transform.EliminateCommonSubexpr()(rewritten(module, Moving(module)))
 
 
 def _moved(emit: Any, x: Any) -> Any:
