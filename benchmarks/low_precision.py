@@ -100,9 +100,9 @@ def _compiled(a: Any, b: Any, total: str) -> Any:
     from tvm import relax
 
     from tvm_practice import engines
+    from tvm_practice.tvm_export.relax_passes.unsigned_products import with_unsigned_operands
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.steps.relax import optimize_relax
-    from tvm_practice.tvm_export.unsigned_products import with_unsigned_operands
 
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(a.shape, str(a.dtype)))

@@ -55,7 +55,7 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
     from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
     from tvm_practice.tvm_export.quiet import quiet_frontends
-    from tvm_practice.tvm_export.relax import optimized
+    from tvm_practice.tvm_export.relax_passes.order import optimized
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.rules.first_match import Decision
     from tvm_practice.tvm_export.running import RelaxRunner

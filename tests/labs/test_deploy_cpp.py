@@ -348,7 +348,7 @@ int main(int, char** arguments) {
 def test_wrong_inputs_are_refused(tmp_path: Path, process_of: Processes) -> None:
     """A gather of rows from table [n, 4], scaled by scale [n], with open extents."""
     process_of("current").call(
-        "tests.tvm_export.index_functions:open_extents", {"folder": str(tmp_path)}
+        "tests.tvm_export.run_time_checks.indices_functions:open_extents", {"folder": str(tmp_path)}
     )
     project = write_project(tmp_path)
     (project / "main.cpp").write_text(_CALLS)

@@ -40,7 +40,7 @@ def folded() -> dict[str, Any]:
 
     from solutions.relay_import import build_relax, import_relax, optimize_relax
     from tvm_practice.engines import host_target
-    from tvm_practice.tvm_export.relax import fold_batch_normalization
+    from tvm_practice.tvm_export.relax_passes.batch_normalization import fold_batch_normalization
     from tvm_practice.tvm_export.running import run_relax
 
     found = {}

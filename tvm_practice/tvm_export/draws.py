@@ -12,8 +12,8 @@ import torch
 
 from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.extent_checks import OpenExtents
 from tvm_practice.tvm_export.inputs import disagreement, read_npz, require
+from tvm_practice.tvm_export.run_time_checks.extents import OpenExtents
 
 DRAWN = 2
 """How many drawn inputs an export is verified on, beside the example."""

@@ -101,8 +101,8 @@ class GraphModule:
         Raises:
             RuntimeError: an input was not set; it is named.
             BadInput: two inputs have different extents where the model wants the same.
-            IndexError: an index is out of bounds (current engine); see `index_checks`.
-            ValueError: an open extent is beyond the model's range; see `extent_checks`.
+            IndexError: an index is out of bounds (current engine); see `run_time_checks`.
+            ValueError: an open extent is beyond the model's range; see `run_time_checks.extents`.
         """
         if not self._ready:
             self._refuse()

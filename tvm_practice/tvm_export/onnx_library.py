@@ -209,7 +209,7 @@ def compile_model(
     from tvm_practice.tvm_export.importers import onnx
     from tvm_practice.tvm_export.loading import in_a_line
     from tvm_practice.tvm_export.quiet import native_stderr_to
-    from tvm_practice.tvm_export.relax import optimized
+    from tvm_practice.tvm_export.relax_passes.order import optimized
     from tvm_practice.tvm_export.steps import Steps
 
     with native_stderr_to(os.devnull):  # it says "Scope Saving" for each constant, say

@@ -22,8 +22,8 @@ from tvm_practice.tvm_export.accuracy import accuracy
 from tvm_practice.tvm_export.config import Tuner
 from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extent_checks import OpenExtents, open_extents
 from tvm_practice.tvm_export.request import ExportRequest
+from tvm_practice.tvm_export.run_time_checks.extents import OpenExtents, open_extents
 
 Request = ExportRequest | Mapping[str, Any]
 Seen = Callable[[Export], None]
@@ -341,7 +341,7 @@ def _index_bounds(export: Export) -> dict[str, int]:
     """What the values of inputs that index something must be below, by name."""
     if export.engine == CLASSIC:  # whose gathers take the nearest row
         return {}
-    from tvm_practice.tvm_export.index_checks import index_bounds
+    from tvm_practice.tvm_export.run_time_checks.indices import index_bounds
 
     return index_bounds(export.stages["imported"], export.call.names)
 

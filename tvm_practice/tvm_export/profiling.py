@@ -75,7 +75,7 @@ def operators_of(built: "GraphModule") -> list[dict[str, Any]]:
     """Each function's part of a run; see `OperatorTime`.
 
     "schedule" is the default rule that made it (see `rules.cpu`), "index check", "division check"
-    (see `index_checks`, `division_checks`), or "record".
+    (see `run_time_checks`, `run_time_checks.divisors`), or "record".
     """
     return [
         {**each.to_dict(), "schedule": built.rules.get(plain_name(each.name), "record")}

@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,60 +9,39 @@ from typing import Any
 
 from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
-from tvm_practice.tvm_export.attention import with_attention
-from tvm_practice.tvm_export.batched_products import without_repeated_operands
 from tvm_practice.tvm_export.calling import as_array
-from tvm_practice.tvm_export.channels_last import calls, with_channels_last
-from tvm_practice.tvm_export.config import Precision
-from tvm_practice.tvm_export.constant_folding import known_constants
-from tvm_practice.tvm_export.convolution_padding import with_own_padding
-from tvm_practice.tvm_export.division_checks import DIVISION_CHECK, with_division_checks
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extent_checks import EXTENT_CHECK, with_extent_checks
 from tvm_practice.tvm_export.extremes import (
-    compute_with_least_numbers,
-    compute_with_zeros,
-    find_places,
     keeping_nan,
-    with_infinite_edges,
 )
-from tvm_practice.tvm_export.falling import with_rising_dividends
-from tvm_practice.tvm_export.floored_division import (
+from tvm_practice.tvm_export.graph_json import graph_json
+from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.lowering.falling import with_rising_dividends
+from tvm_practice.tvm_export.lowering.floored_division import (
     with_wide_division,
     without_division_by_zero,
 )
-from tvm_practice.tvm_export.folding import kept_from_folding
-from tvm_practice.tvm_export.fused_padding import with_padding_fused
-from tvm_practice.tvm_export.graph_json import graph_json
-from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.index_checks import INDEX_CHECK, names_of, with_index_checks
-from tvm_practice.tvm_export.kept_sums import with_short_sums_stored
-from tvm_practice.tvm_export.linear_rows import with_rows_together
-from tvm_practice.tvm_export.one_at_a_time import apart, batch_of, in_turns, of_one
-from tvm_practice.tvm_export.precision import with_products_in
+from tvm_practice.tvm_export.lowering.folding import kept_from_folding
+from tvm_practice.tvm_export.lowering.rounded_casts import with_casts_by_bits
+from tvm_practice.tvm_export.lowering.truth import kept_in_bytes
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
-from tvm_practice.tvm_export.quantization import Quantization, with_integer_layers
-from tvm_practice.tvm_export.quantized_models import with_quantized_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
-from tvm_practice.tvm_export.rewriting import rewritten
-from tvm_practice.tvm_export.rounded_casts import with_casts_by_bits
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
-from tvm_practice.tvm_export.rules.cpu import mark_constants
-from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, cpu_of
+from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
 from tvm_practice.tvm_export.rules.first_match import Decision
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
+from tvm_practice.tvm_export.run_time_checks.divisors import DIVISION_CHECK
+from tvm_practice.tvm_export.run_time_checks.extents import EXTENT_CHECK
+from tvm_practice.tvm_export.run_time_checks.indices import INDEX_CHECK, names_of
 from tvm_practice.tvm_export.running import RelaxRunner
-from tvm_practice.tvm_export.steps import Steps
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable
-from tvm_practice.tvm_export.truth import kept_in_bytes, truth_in_bytes
 from tvm_practice.tvm_export.tuners import metaschedule, nothing_to_tune, remote, summary
 from tvm_practice.tvm_export.tuners.budget import worth_tuning
 from tvm_practice.tvm_export.tuners.finals import fastest_records, schedule_default
 from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import searching
-from tvm_practice.tvm_export.unsigned_products import with_unsigned_operands
 
 TUNERS = ("metaschedule",)
 # Of the comparison of the tuned with the untuned model.
@@ -365,134 +343,3 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
         scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
     divided = with_casts_by_bits(with_wide_division(kept_from_folding(scheduled)))
     return kept_in_bytes(without_division_by_zero(with_rising_dividends(divided)))
-
-
-def optimized(
-    module: Any,
-    steps: Steps,
-    *,
-    names: Sequence[str],
-    target: Any,
-    precision: Precision = "float32",
-    quantization: Quantization | None = None,
-) -> Any:
-    """A Relax module of fused functions, ready to be scheduled.
-
-    Args:
-        module: as imported, the weights constants of its graph; it is left as it was.
-        steps: whose optimize_relax is called.
-        names: of main's inputs, which the error for an index out of bounds tells.
-        target: what it is to be compiled for. Code for a GPU cannot raise errors, so indices are
-            not checked there.
-        precision: the type of the products' operands; see `precision`.
-        quantization: the layers to compute in integers; None: none.
-
-    Raises:
-        CannotImport: as `with_index_checks`.
-    """
-    from tvm.relax import transform
-
-    compute_with_zeros()
-    find_places()
-    compute_with_least_numbers()
-    module = without_repeated_operands(with_quantized_operators(module, target))
-    folded = with_products_in(fold_batch_normalization(module), precision)
-    count = 1
-    if quantization is not None:
-        folded = with_integer_layers(folded, quantization)
-    elif str(target.kind.name) == "llvm" and precision == "float32" and batch_of(folded) > 1:
-        ready = transform.DeadCodeElimination()(_with_constants_known(folded))
-        count = apart(ready)
-        folded = of_one(ready) if count > 1 else folded
-    folded = with_unsigned_operands(folded, target)
-    if str(target.kind.name) == "llvm" and precision in ("float32", "bfloat16"):
-        folded = with_channels_last(folded)
-    if quantization is not None:
-        folded = with_short_sums_stored(folded)
-    if "gpu" in target.keys:
-        folded = with_own_padding(folded)
-    if is_checked(target):
-        folded = with_division_checks(with_index_checks(folded, names), names)
-        folded = with_extent_checks(folded, names)
-    known = _with_constants_known(folded)
-    if str(target.kind.name) == "llvm":
-        known = with_rows_together(with_attention(known, cpu_of(target)))
-    fused = with_padding_fused(steps.optimize_relax(known))
-    module = without_empty_constants(with_infinite_edges(truth_in_bytes(fused)))
-    return mark_constants(in_turns(module, count) if count > 1 else module)
-
-
-def is_checked(target: Any) -> bool:
-    """Whether code for a target can raise errors at run time."""
-    return str(target.kind.name) in ("llvm", "c")
-
-
-def _with_constants_known(module: Any) -> Any:
-    """A Relax module in whose normalizations what depends on constants alone is computed."""
-    import tvm
-    from tvm import relax
-
-    passes = [
-        relax.transform.DecomposeOpsForInference(),
-        relax.transform.CanonicalizeBindings(),
-        known_constants(),
-    ]
-    return tvm.ir.transform.Sequential(passes)(module)
-
-
-def without_empty_constants(module: Any) -> Any:
-    """A Relax module that makes its constants without elements anew: TVM cannot load them."""
-    from tvm import relax
-    from tvm.relax.expr_functor import PyExprMutator, mutator
-
-    found = False
-
-    @mutator
-    class Making(PyExprMutator):  # type: ignore[misc]
-        def visit_generic_const_(self, constant: Any) -> Any:
-            nonlocal found
-            kind = getattr(constant, "ty", None)
-            if not isinstance(kind, relax.TensorType) or 0 not in constant.value.shape:
-                return constant
-            found = True
-            made = relax.op.builtin.alloc_tensor(kind.shape, str(kind.dtype), 0)
-            return self.builder_.emit(made)
-
-    made = rewritten(module, Making(module))
-    return made if found else module
-
-
-def fold_batch_normalization(module: Any) -> Any:
-    """A Relax module whose convolutions carry the batch normalization that follows them.
-
-    Its scale goes into the weights and its shift becomes an addition, so that a subtraction, a
-    division and a multiplication of every element are gone. A normalization that follows something
-    else stays; and all stay where a convolution's own output is used as well, because TVM would
-    then compute it twice, and in a model that normalizes other types than float32: TVM adds a
-    float32 epsilon, and a narrower type would round the scaled weights once more.
-
-    Args:
-        module: as imported, the weights constants of its graph; it is left as it was.
-    """
-    import tvm
-    from tvm import relax
-
-    if not _types_of(module, "relax.nn.batch_norm") <= {"float32"}:
-        return module
-    passes = tvm.ir.transform.Sequential(
-        [
-            relax.transform.CanonicalizeBindings(),
-            relax.transform.FoldBatchnormToConv2D(),
-            relax.transform.CanonicalizeBindings(),
-            known_constants(),
-            relax.transform.FoldConstant(),
-        ]
-    )
-    folded = passes(module)
-    convolution = "relax.nn.conv2d"
-    return folded if len(calls(folded, convolution)) == len(calls(module, convolution)) else module
-
-
-def _types_of(module: Any, operator: str) -> set[str]:
-    """The types of the first arguments that main calls an operator with."""
-    return {str(each.args[0].ty.dtype) for each in calls(module, operator)}

@@ -12,8 +12,8 @@ from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.lowering.classic import keeping_floats
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
-from tvm_practice.tvm_export.relay_lowering import keeping_floats
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.running import RelayRunner
 from tvm_practice.tvm_export.targets import device_of, why_not_runnable

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_practice.tvm_export.division_checks import ERROR, DividedByZero
+from tvm_practice.tvm_export.run_time_checks.divisors import ERROR, DividedByZero
 
 
 class RelayRunner:

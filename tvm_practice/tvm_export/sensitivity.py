@@ -19,8 +19,8 @@ from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import CalibrationMethod
 from tvm_practice.tvm_export.draws import DRAWN, Trial, read_data, trials
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.integer_operators import LARGEST, STEPS, gains
-from tvm_practice.tvm_export.requantization import SMALLEST_SCALE
+from tvm_practice.tvm_export.relax_passes.integer_operators import LARGEST, STEPS, gains
+from tvm_practice.tvm_export.relax_passes.requantization import SMALLEST_SCALE
 from tvm_practice.tvm_export.verification import in_float64
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from tvm_practice.tvm_export.accuracy import accuracy, same, together
 from tvm_practice.tvm_export.config import ATOL, MIN_COSINE, RTOL
-from tvm_practice.tvm_export.extent_checks import OpenExtents
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.run_time_checks.extents import OpenExtents
 from tvm_practice.tvm_export.steps import Steps
 
 if TYPE_CHECKING:

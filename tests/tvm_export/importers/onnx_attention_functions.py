@@ -152,7 +152,7 @@ def _off(
 
 def _worst(model: Any, given: Mapping[str, np.ndarray], name: str) -> float:
     """A model's largest difference from ONNX Runtime's outputs, over their largest number."""
-    from tests.tvm_export.quantized_models_functions import built
+    from tests.tvm_export.relax_passes.quantized_models_functions import built
 
     onnxruntime: Any = importlib.import_module("onnxruntime")
     session = onnxruntime.InferenceSession(model.SerializeToString())

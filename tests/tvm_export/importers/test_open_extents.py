@@ -10,13 +10,13 @@ from torch import nn
 from tests.conftest import Processes
 from tvm_practice import engines
 from tvm_practice.tvm_export.calling import as_call
-from tvm_practice.tvm_export.extent_conditions import ExtentCondition
 from tvm_practice.tvm_export.importers.open_extents import (
     _Allowed,
     _narrowed,
     _told,
     exported_open,
 )
+from tvm_practice.tvm_export.run_time_checks.extent_conditions import ExtentCondition
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def _scheduled(build: Any, shapes: list[tuple[Any, str]], target: Any) -> Any:
     """The default schedule of an operator of relax variables with these shapes and types."""
     from tvm import relax
 
+    from tvm_practice.tvm_export.relax_passes.unsigned_products import with_unsigned_operands
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.steps.relax import optimize_relax
-    from tvm_practice.tvm_export.unsigned_products import with_unsigned_operands
 
     builder = relax.BlockBuilder()
     inputs = [

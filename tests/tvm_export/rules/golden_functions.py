@@ -103,8 +103,8 @@ def nests(rule: str) -> dict[str, str]:
     """
     import tvm
 
-    from tvm_practice.tvm_export.attention import with_attention
     from tvm_practice.tvm_export.extremes import find_places
+    from tvm_practice.tvm_export.relax_passes.attention import with_attention
     from tvm_practice.tvm_export.rules import cpu as cpu_rules
     from tvm_practice.tvm_export.rules.cpu.loops import Cpu
     from tvm_practice.viz.loop_nest import format_nest, loop_nest

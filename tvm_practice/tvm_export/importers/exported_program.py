@@ -25,9 +25,9 @@ from tvm_practice.tvm_export.importers.recurrent_layers import whole_recurrences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
 from tvm_practice.tvm_export.loading import in_a_line
-from tvm_practice.tvm_export.quantization import Quantization
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
-from tvm_practice.tvm_export.relax import is_checked, optimized
+from tvm_practice.tvm_export.relax_passes.order import is_checked, optimized
+from tvm_practice.tvm_export.relax_passes.quantization import Quantization
 from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.steps import Steps
 

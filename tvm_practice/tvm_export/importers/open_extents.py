@@ -22,9 +22,9 @@ from typing import Any
 from unittest import mock
 
 from tvm_practice.tvm_export.calling import Call
-from tvm_practice.tvm_export.extent_checks import CONDITIONS
-from tvm_practice.tvm_export.extent_conditions import ExtentCondition
 from tvm_practice.tvm_export.importers.refusals import Refused
+from tvm_practice.tvm_export.run_time_checks.extent_conditions import ExtentCondition
+from tvm_practice.tvm_export.run_time_checks.extents import CONDITIONS
 
 # Ranges that are tried: a narrower one may have conditions of its own.
 _ATTEMPTS = 8
@@ -314,7 +314,7 @@ def _only_where(condition: ExtentCondition) -> str:
 def with_conditions(
     module: Any, conditions: Sequence[ExtentCondition], dynamic: Sequence[Mapping[int, str]]
 ) -> Any:
-    """An imported module that knows what must hold of its open extents; see `extent_checks`.
+    """An imported module that knows what must hold of its open extents; see `run_time_checks`.
 
     Args:
         module: as imported by way of torch.export; it is left as it was.

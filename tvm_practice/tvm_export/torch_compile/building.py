@@ -14,7 +14,7 @@ from tvm_practice.tvm_export.calling import Call, as_array
 from tvm_practice.tvm_export.config import ATOL, RTOL, ExportSettings
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extent_checks import open_extents
+from tvm_practice.tvm_export.run_time_checks.extents import open_extents
 from tvm_practice.tvm_export.ties import FirstOfEqual
 from tvm_practice.tvm_export.torch_compile.options import Options
 from tvm_practice.tvm_export.torch_compile.running import TensorRunner

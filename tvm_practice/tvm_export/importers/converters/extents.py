@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
-from tvm_practice.tvm_export.index_checks import OPAQUE
+from tvm_practice.tvm_export.run_time_checks.indices import OPAQUE
 
 
 def converters() -> dict[str, Callable[[Any, Any], Any]]:

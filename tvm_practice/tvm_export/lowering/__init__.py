@@ -1,0 +1,1 @@
+"""What TVM's lowering and LLVM would get wrong, rewritten in scheduled functions."""
