@@ -798,12 +798,16 @@ def parts_of_blocks(rows: int) -> dict[str, Any]:
     }
 
 
-def sums_of_many() -> dict[str, dict[str, Any]]:
+def sums_of_many(of_open_extents: bool) -> dict[str, dict[str, Any]]:
     """Reductions over up to 2^22 numbers near 100, whose float32 sum has digits above 1.
+
+    Args:
+        of_open_extents: whether the functions are compiled for any shapes.
 
     Returns:
         The largest relative error to float64 and the rule that scheduled each, by name.
     """
+    from tvm import tirx
     from tvm.relax import op
 
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
@@ -822,7 +826,9 @@ def sums_of_many() -> dict[str, dict[str, Any]]:
     for name, (shape, build, exact) in cases.items():
         x = (100 + random.random(shape) / 2).astype("float32")
         report: list[Decision] = []
-        scheduled = schedule_defaults(_module((build, [shape], [])), target, report=report)
+        extents = [tirx.Var(f"n{axis}", "int64") for axis in range(len(shape))]
+        taken: Any = extents if of_open_extents else shape
+        scheduled = schedule_defaults(_module((build, [taken], [])), target, report=report)
         _check_bounds(scheduled)
         wanted = exact(x.astype("float64"))
         error = np.abs(_run(scheduled, target, [x]) - wanted) / wanted

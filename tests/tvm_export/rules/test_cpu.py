@@ -172,9 +172,13 @@ def test_a_long_sum_is_as_exact_as_a_short_one(session: engines.Session) -> None
             assert share < 3.6e-7, (kind, terms, share)
 
 
-def test_reductions_over_millions_of_numbers_are_taken_in_parts(session: engines.Session) -> None:
+@pytest.mark.parametrize("of_open_extents", [False, True], ids=["known extents", "open extents"])
+def test_reductions_over_millions_of_numbers_are_exact(
+    session: engines.Session, of_open_extents: bool
+) -> None:
     """Added one after another they are off by 1e-5 to 0.3."""
-    for name, found in session.call(f"{FUNCTIONS}:sums_of_many").items():
+    sums = session.call(f"{FUNCTIONS}:sums_of_many", {"of_open_extents": of_open_extents})
+    for name, found in sums.items():
         assert set(found["rules"]) <= {"reduction", "injective"}, (name, found)
         assert found["error"] < 2e-6, (name, found)
 

@@ -4,6 +4,8 @@ A float32 sum of a million numbers, added one after another, loses what is below
 digit at each step, so its error grows with the number of steps. In two levels it grows with about
 the square root of that number, and the parts run in parallel. See Higham, "The accuracy of
 floating point summation", SIAM J. Sci. Comput. 14 (1993).
+
+A sum over an open extent has as many terms as its caller likes, and is added up in float64.
 """
 
 import math
@@ -19,6 +21,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import (
     constant,
     is_reduction,
     kind_of,
+    loads,
     nest,
     only_block,
     stages,
@@ -71,16 +74,21 @@ class _Parts:
 
 
 def in_parts(func: Any, cpu: Cpu) -> Any:
-    """`func` with each long sum of floats replaced by partial sums and their sum."""
+    """`func` with each long sum of floats replaced by partial sums and their sum, or in float64."""
     statements: list[Any] = []
     buffers = list(func.body.block.alloc_buffers)
     for stage in stages(func):
         block = only_block(stage)
-        parts = _parts_of(block, cpu) if block is not None and is_reduction(block) else None
-        if parts is None:
+        if block is None or not is_reduction(block):
             statements.append(stage)
             continue
-        made, own = _in_parts(parts)
+        parts = _parts_of(block, cpu)
+        if parts is not None:
+            made, own = _in_parts(parts)
+        elif _may_be_long(block) and not _adds_exponentials(block, func):
+            made, own = _in_float64(block)
+        else:
+            made, own = [stage], []
         statements += made
         buffers += own
     return with_stages(func, statements, buffers)
@@ -119,6 +127,75 @@ def _parts_of(block: Any, cpu: Cpu) -> _Parts | None:
         _steps(constant(head.dom.extent) or 1, most // _count(inner)),
         contiguous,
     )
+
+
+def _may_be_long(block: Any) -> bool:
+    """Whether a block sums float32 over an open extent."""
+    from tvm import tirx
+
+    return (
+        operand_of(block) is not None
+        and isinstance(block.body.value, tirx.Add)
+        and str(block.body.buffer.dtype) == "float32"
+        and any(
+            kind_of(each) == REDUCTION and constant(each.dom.extent) is None
+            for each in block.iter_vars
+        )
+    )
+
+
+def _adds_exponentials(block: Any, func: Any) -> bool:
+    """Whether a block sums what another stage makes by `exp`, as a softmax does.
+
+    Its rows are short beside 2 ** 20 terms, and twice the lanes count there.
+    """
+    from tvm import tirx
+
+    read = [each.source for each in loads(operand_of(block))]
+    for stage in stages(func):
+        made = only_block(stage)
+        if made is None or not isinstance(made.body, tirx.BufferStore):
+            continue
+        by = getattr(getattr(made.body.value, "op", None), "name", "")
+        if str(by) == "tirx.exp" and any(each.same_as(made.body.buffer) for each in read):
+            return True
+    return False
+
+
+def _in_float64(block: Any) -> tuple[list[Any], list[Any]]:
+    """A sum in float64 and its rounding, and the buffer between them."""
+    from tvm import tirx
+
+    axes: list[Axis] = [(each.var, each.dom.extent, kind_of(each)) for each in block.iter_vars]
+    spatial = [axis for axis in axes if axis[2] == SPATIAL]
+    wide = tirx.decl_buffer(
+        [extent for _, extent, _ in spatial], "float64", f"{block.name_hint}_wide"
+    )
+
+    def indices(values: dict[Any, Any]) -> list[Any]:
+        return [values[key] for key, _, _ in spatial]
+
+    def add(values: dict[Any, Any]) -> Any:
+        at = indices(values)
+        operand = tirx.Cast("float64", substitute(operand_of(block), values))
+        return tirx.BufferStore(wide, tirx.BufferLoad(wide, at) + operand, at)
+
+    def rounded(values: dict[Any, Any]) -> Any:
+        value = tirx.Cast("float32", tirx.BufferLoad(wide, indices(values)))
+        at = [substitute(each, values) for each in block.body.indices]
+        return tirx.BufferStore(block.body.buffer, value, at)
+
+    zero = tirx.const(0.0, "float64")
+    made = [
+        nest(
+            str(wide.name),
+            axes,
+            add,
+            init=lambda values: tirx.BufferStore(wide, zero, indices(values)),
+        ),
+        nest(str(block.name_hint), spatial, rounded),
+    ]
+    return made, [wide]
 
 
 def _count(iterators: list[Any]) -> int:
