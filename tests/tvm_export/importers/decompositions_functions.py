@@ -943,6 +943,7 @@ def refusal(name: str) -> str:
         "suppressed": _suppressed,
         "ended": _ended,
         "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),
+        "overlaps": lambda x: (torch.as_strided(x[0].unfold(0, 2, 1), (2, 2), (1, 1)),),
     }
     try:
         compile_pytorch_module(_Model(models[name]), ExportConfig(example_input=torch.randn(3, 3)))

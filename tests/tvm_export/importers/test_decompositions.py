@@ -95,6 +95,7 @@ def test_numbers_made_of_open_extents(process_of: Processes) -> None:
         ("ended", r"a shape or a decision depends on a tensor's values"),
         ("spectrum", r"an output of the model is complex"),
         ("gaps", r"as_strided of memory beside a tensor's elements"),
+        ("overlaps", r"as_strided of memory beside a tensor's elements"),
     ],
 )
 def test_what_is_left_is_refused(process_of: Processes, name: str, said: str) -> None:

@@ -54,6 +54,7 @@ def checked_frontend() -> Iterator[None]:
     @functools.wraps(run)
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
+        refuse_overlapping(program.graph_module)
         expand_flex_attention(program)
         keep_rows_together(program)
         keep_known_counts(program)
@@ -95,6 +96,24 @@ def refuse_effects(graph_module: Any) -> None:
         if node.target is torch.ops.higher_order.with_effects:
             name = getattr(node.args[1], "__name__", node.args[1])
             raise Refused(f"{name} does more than compute a result{place_of(node)}")
+
+
+def refuse_overlapping(graph_module: Any) -> None:
+    """Raise Refused for the first view by strides of a tensor with shared elements or gaps.
+
+    A decomposition may have put the elements side by side, as that of `unfold` does.
+    """
+    import torch
+    from torch._prims_common import is_non_overlapping_and_dense_or_false
+
+    for node in graph_module.graph.nodes:
+        if node.target not in (
+            torch.ops.aten.as_strided.default,
+            torch.ops.aten.as_strided_scatter.default,
+        ):
+            continue
+        if not is_non_overlapping_and_dense_or_false(node.args[0].meta["val"]):
+            raise Refused(f"as_strided of memory beside a tensor's elements{place_of(node)}")
 
 
 def _draws(node: Any) -> bool:
