@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -750,6 +751,24 @@ def of_extents() -> list[str]:
             if verdict != "right":
                 told.append(f"{rows} rows, {number}: {reason}")
     return told
+
+
+def instance_norm_of_open_images() -> dict[str, Any]:
+    """The rules that schedule it, and its largest error at some batches and sizes."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model = torch.nn.InstanceNorm2d(6, affine=True).eval()
+    torch.nn.init.uniform_(model.weight)
+    config = ExportConfig(
+        example_input=torch.randn(2, 6, 5, 7), input_shapes={"input": ("n", 6, "h", "w")}
+    )
+    compiled = compile_pytorch_module(model, config)
+    errors = []
+    for extents in ((2, 5, 7), (1, 32, 31), (3, 1, 9)):
+        x = 50 + torch.randn(extents[0], 6, *extents[1:])
+        [output] = compiled(x.numpy())
+        errors.append(np.abs(output - model(x).detach().numpy()).max())
+    return {"rules": sorted(set(compiled.rules.values())), "error": float(max(errors))}
 
 
 def _asserted(x: torch.Tensor, n: torch.Tensor) -> Outputs:

@@ -1,5 +1,9 @@
-"""Normalizations of types that TVM's operators do not take: it knows float32 and float16."""
+"""Normalizations of types that TVM's operators do not take: it knows float32 and float16.
 
+Of open extents, PyTorch's rule for instance normalization is slow, too.
+"""
+
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +18,7 @@ def rules() -> dict[Any, Rule]:
     return {
         aten.native_layer_norm.default: _layer_norm,
         aten.native_group_norm.default: _group_norm,
+        aten.instance_norm.default: _instance_norm,
     }
 
 
@@ -35,6 +40,35 @@ def _group_norm(
     own = [each if each is None else each.reshape(axes) for each in (weight, bias)]
     scaled = _scaled(normalized.reshape(x.shape), *own)
     return scaled.to(x.dtype), *(each.squeeze(2).to(x.dtype) for each in more)
+
+
+def _instance_norm(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Any:
+    """With open extents, each channel as a group.
+
+    PyTorch's rule takes all examples as one of more channels: two reshapes, which copy with
+    divisions by open extents for each element.
+    """
+    import torch
+
+    examples, channels, *inner = x.shape
+    is_open = not all(isinstance(each, int) for each in x.shape)
+    if not is_open or not isinstance(channels, int) or not use_input_stats:
+        return NotImplemented
+    if running_mean is not None or running_var is not None:
+        return NotImplemented
+    count = math.prod(inner)
+    group_norm = torch.ops.aten.native_group_norm.default
+    return group_norm(x, weight, bias, examples, channels, count, channels, eps)[0]
 
 
 def _is_known(x: Any) -> bool:
