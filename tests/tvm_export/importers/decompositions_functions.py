@@ -753,6 +753,34 @@ def of_extents() -> list[str]:
     return told
 
 
+def bits_of_numbers() -> dict[str, bool]:
+    """Whether what depends on bits is as PyTorch has it, by type: of NaN with a sign, too."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    def bits(x: torch.Tensor) -> Outputs:
+        other = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+        sign = (torch.signbit(x), torch.copysign(torch.ones_like(x), x))
+        return sign if x.dtype == torch.bfloat16 else (*sign, x.view(other))
+
+    found = {}
+    x = torch.tensor([-math.inf, math.inf, math.nan, 2.3, 0.0, 1e-39])
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        given = torch.cat([x.to(dtype), -x.to(dtype)])
+        compiled = compile_pytorch_module(_Model(bits), ExportConfig(example_input=given))
+        found[str(dtype)] = all(
+            np.array_equal(_in_numpy(each), _in_numpy(wanted))
+            for each, wanted in zip(compiled(given), bits(given), strict=True)
+        )
+    return found
+
+
+def _in_numpy(x: Any) -> np.ndarray:
+    """A tensor of either library; a bfloat16 as float32."""
+    if isinstance(x, torch.Tensor):
+        return (x.float() if x.dtype == torch.bfloat16 else x).numpy()
+    return x.astype("float32") if str(x.dtype) == "bfloat16" else np.asarray(x)
+
+
 def instance_norm_of_open_images() -> dict[str, Any]:
     """The rules that schedule it, and its largest error at some batches and sizes."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

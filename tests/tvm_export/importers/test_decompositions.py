@@ -58,6 +58,11 @@ def test_numbers_made_of_open_extents(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:of_extents") == []
 
 
+def test_bits_of_numbers(process_of: Processes) -> None:
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:bits_of_numbers")
+    assert all(found.values()) and len(found) == 4, found
+
+
 def test_an_instance_norm_of_open_images_copies_nothing(process_of: Processes) -> None:
     """Two reshapes with divisions for each element made it forty times as slow."""
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:instance_norm_of_open_images")

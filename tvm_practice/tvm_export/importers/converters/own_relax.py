@@ -35,6 +35,8 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "special_bessel_y0.default": functools.partial(_of_the_c_library, "y0", is_bessel=True),
         "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1", is_bessel=True),
         "nextafter.default": _next_after,
+        "signbit.default": _sign_bit,
+        "view.dtype": _other_type,
         "_int_mm.default": _int_mm,
         "gcd.default": powers.common_divisor,
         "pow.Tensor_Tensor": powers.power,
@@ -324,6 +326,49 @@ def _next_after(node: Any, importer: Any) -> Any:
         return topi.cast(te.compute(shape, lambda *i: of(x(*i), y(*i))), dtype)
 
     return importer.block_builder.emit_te(compute, *operands, primfunc_name_hint="nextafter")
+
+
+def _sign_bit(node: Any, importer: Any) -> Any:
+    """Of zeros and NaN, too, which no comparison tells."""
+    from tvm import te, tirx, topi
+
+    x = importer.env[node.args[0]]
+    dtype = str(x.ty.dtype)
+    wide = "float64" if dtype == "float64" else "float32"  # 16 bits keep their sign
+    bits = wide.replace("float", "int") if "float" in dtype else dtype
+
+    def compute(x: Any) -> Any:
+        def of(*at: Any) -> Any:
+            value = x(*at)
+            if "float" in dtype:
+                value = tirx.reinterpret(bits, value.astype(wide))
+            return value < tirx.const(0, bits)
+
+        return topi.cast(te.compute(x.shape, of), "bool")
+
+    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="signbit")
+
+
+def _other_type(node: Any, importer: Any) -> Any:
+    """The same bits as numbers of another type.
+
+    Raises NotImplementedError for types of another size, and for bfloat16, which TVM stores as
+    something else.
+    """
+    from tvm import DataType, te, tirx
+
+    x, wanted = importer.env[node.args[0]], importer._convert_data_type(node.args[1])
+    given = str(x.ty.dtype)
+    if wanted == given:
+        return x
+    known = {given, wanted}.isdisjoint(("bool", "bfloat16"))
+    if not known or DataType(given).bits != DataType(wanted).bits:
+        raise NotImplementedError(f"{given} viewed as {wanted}")
+
+    def compute(x: Any) -> Any:
+        return te.compute(x.shape, lambda *at: tirx.reinterpret(wanted, x(*at)))
+
+    return importer.block_builder.emit_te(compute, x, primfunc_name_hint="bits")
 
 
 def _int_mm(node: Any, importer: Any) -> Any:

@@ -61,6 +61,9 @@ _PYTORCHS = (
     "grid_sampler_2d.default",
 )
 
+# Rules for engines that have no converter; one looks at bits, which no rule can.
+_BY_CONVERTERS = ("signbit.default",)
+
 
 @functools.cache
 def decompositions(converted: Collection[str]) -> dict[Any, Rule]:
@@ -83,6 +86,9 @@ def decompositions(converted: Collection[str]) -> dict[Any, Rule]:
         table[operator] = rule
     for module in _MODULES:
         for operator, rule in module.rules().items():
+            name = operator.__name__
+            if name in _BY_CONVERTERS and name in converted:
+                continue
             table[operator] = _first(rule, table[operator]) if operator in table else rule
     return table
 

@@ -90,7 +90,7 @@ def _copysign(x: Any, y: Any) -> Any:
         y = torch.scalar_tensor(y, dtype=torch.get_default_dtype(), device=x.device)
     dtype = torch.result_type(x, y)
     size = torch.abs(x.to(dtype if dtype.is_floating_point else torch.get_default_dtype()))
-    return torch.where(_signbit(y), -size, size)
+    return torch.where(torch.signbit(y), -size, size)
 
 
 def _ignoring_nan(operator: Any, x: Any, y: Any) -> Any:
