@@ -191,6 +191,8 @@ def _windows(x: torch.Tensor, volume: torch.Tensor) -> Outputs:
         *F.fractional_max_pool2d(x, 3, (3, 1), None, True, x[:, :, 0, :2].abs() % 1),
         F.fractional_max_pool3d(volume, 2, (3, 4, 1), None, False, volume[..., 0, 0, :3].abs() % 1),
         F.interpolate(x, size=(5, 11), mode="nearest"),
+        torch.ops.aten.upsample_nearest2d(x, [5, 11]),  # as programs in core ATen have it
+        torch.ops.aten._upsample_nearest_exact2d(x, [x.shape[2] * 2, x.shape[3] * 3], 2.0, 3.0),
         F.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=True),
         F.interpolate(x, size=(3, 4), mode="bilinear", antialias=True),
         F.grid_sample(x, x[:, :, :4, :2].reshape(2, -1, 2, 2), align_corners=False),

@@ -18,6 +18,7 @@ from tvm_practice.tvm_export.importers.decompositions import decompositions
 from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
 from tvm_practice.tvm_export.importers.flex_attention import expand_flex_attention
+from tvm_practice.tvm_export.importers.nearest import resize_as_models_do
 from tvm_practice.tvm_export.importers.refusals import (
     DependsOnValues,
     Refused,
@@ -58,6 +59,7 @@ def checked_frontend() -> Iterator[None]:
         expand_flex_attention(program)
         keep_rows_together(program)
         keep_known_counts(program)
+        resize_as_models_do(program)
         chosen = decompositions(checked.names()) if table is None else table
         program = taken_apart(program, complex_numbers.leaving_complex(chosen), **settings)
         if complex_numbers.has_complex(program):
