@@ -5,7 +5,6 @@ from typing import Any
 
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 
-
 _OPERATORS = {
     f"aten.{kind}{axes}d"
     for kind in ("upsample_nearest", "_upsample_nearest_exact")
@@ -20,7 +19,7 @@ def resize_as_models_do(program: Any) -> None:
     give another size than the one it has stays as it is, which is refused later.
     """
     for node in program.graph_module.graph.nodes:
-        operator = getattr(node.target, "overloadpacket", None)
+        operator: Any = getattr(node.target, "overloadpacket", None)
         if str(operator) not in _OPERATORS or node.target is not operator.default:
             continue
         given = settings_of(node)
