@@ -755,6 +755,34 @@ def of_extents() -> list[str]:
     return told
 
 
+def places_of_the_largest() -> list[str]:
+    """What is wrong of a pooling with places and its inverse, of a batch and an image size open."""
+    from conformance.judging import compared
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    def pooled(x: torch.Tensor) -> Outputs:
+        halved, places = F.max_pool2d(x, 2, return_indices=True)
+        back = F.max_unpool2d(2 * halved, places, [2, 2])
+        return halved, places, back, *F.max_pool2d(x, 3, (1, 3), 1, 2, return_indices=True)
+
+    def above(x: torch.Tensor) -> Outputs:
+        return F.max_pool2d(x, 3, 2, ceil_mode=True, return_indices=True)
+
+    x, told = torch.randn(2, 3, 12, 14), []
+    cases: list[Any] = [(pooled, ("n", 3, "h", "w"), ((1, 3, 8, 22), (4, 3, 36, 10)))]
+    cases.append((above, ("n", 3, 12, 14), ((5, 3, 12, 14),)))
+    for function, names, shapes in cases:
+        config = ExportConfig(example_input=x, input_shapes={"x": names})
+        compiled = compile_pytorch_module(_Model(function), config)
+        for shape in shapes:
+            given = torch.randn(shape)
+            given[0, 0, 2:5, 2:5] = math.nan
+            verdict, reason = compared(list(compiled(given)), list(function(given)))
+            if verdict != "right":
+                told.append(f"{function.__name__} {shape}: {reason}")
+    return told
+
+
 def bits_of_numbers() -> dict[str, bool]:
     """Whether what depends on bits is as PyTorch has it, by type: of NaN with a sign, too."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

@@ -58,6 +58,10 @@ def test_numbers_made_of_open_extents(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:of_extents") == []
 
 
+def test_places_of_the_largest_in_open_images(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:places_of_the_largest") == []
+
+
 def test_bits_of_numbers(process_of: Processes) -> None:
     found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:bits_of_numbers")
     assert all(found.values()) and len(found) == 4, found

@@ -187,8 +187,15 @@ def _max_pool(axes: int, node: Any, importer: Any) -> Any:
     )
     stride = _per_axis(given["stride"] or kernel, axes)
     shape = list(node.meta["val"][0].shape)
-    if not all(isinstance(each, int) for each in shape):
-        raise NotImplementedError("places of the largest, of an open extent")
+    for axis, extent in enumerate(x.ty.shape.values):
+        if isinstance(shape[axis], int):
+            continue
+        shape[axis] = extent
+        if (place := axis - len(shape) + axes) >= 0:
+            if given["ceil_mode"]:
+                raise NotImplementedError("places of the largest, of an open extent, in ceil_mode")
+            beyond = dilation[place] * (kernel[place] - 1) + 1
+            shape[axis] = (extent + 2 * padding[place] - beyond) // stride[place] + 1
     compute = functools.partial(
         _largest, shape=shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
     )
@@ -220,7 +227,8 @@ def _largest(
 
     axes = len(kernel)
     lead = len(shape) - axes
-    extents = [int(each) for each in x.shape[lead:]]
+    extents = x.shape[lead:]
+    beyond = te.max_value("int64")
     floats = "float" in str(x.dtype)
     least = tirx.const(-math.inf, x.dtype) if floats else te.min_value(x.dtype)
     window = [te.reduce_axis((0, each), name=f"k{i}") for i, each in enumerate(kernel)]
@@ -236,7 +244,7 @@ def _largest(
         lambda one, other: tuple(
             tirx.Select(better(one, other), a, b) for a, b in zip(one, other, strict=True)
         ),
-        lambda place, value: (tirx.const(math.prod(extents), place), least),
+        lambda place, value: (beyond, least),
         name="largest",
     )
 
@@ -258,8 +266,8 @@ def _largest(
         for place, extent in zip(places[1:], extents[1:], strict=True):
             flat = flat * extent + place
         value = tirx.if_then_else(inside, x(*indices[:lead], *places), least)
-        last = tirx.const(math.prod(extents), "int64")
-        return largest((tirx.if_then_else(inside, flat.astype("int64"), last), value), axis=window)
+        place = tirx.if_then_else(inside, flat.astype("int64"), beyond)
+        return largest((place, value), axis=window)
 
     found = te.compute(shape, of, name="largest")
     return found[1], found[0]
