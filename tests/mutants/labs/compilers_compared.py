@@ -748,3 +748,52 @@ edited(
     {"if process.returncode or not line:": "if process.returncode not in (0, 141) or not line:"},
     message="141",
 )
+
+edited(
+    "online_softmax",
+    "a_least_factor_of_the_right",
+    {"te.exp(right[0] - maximum)": "te.exp(te.max(right[0] - maximum, -60.0))"},
+    message="the sum of two merged states",
+)
+
+edited(
+    "online_softmax",
+    "counts_masked_scores_as_the_least",
+    {
+        "        maximum = te.max(left[0], right[0])\n": (
+            "        least = te.min_value('float32')\n"
+            "        left, right = ((te.max(m, least), s) for m, s in (left, right))\n"
+            "        maximum = te.max(left[0], right[0])\n"
+        )
+    },
+    message=r"(?s)a masked score, \(-inf, 1\).*exp\(-inf\)",
+)
+
+
+@right("online_softmax")
+def leaves_a_state_alone_beside_nothing(rows, columns):
+    from tvm import te, tirx
+
+    def merge(left, right):
+        maximum = te.max(left[0], right[0])
+
+        def scaled(state):
+            factor = tirx.Select(state[0] == maximum, 1.0, te.exp(state[0] - maximum))
+            return state[1] * factor
+
+        both = maximum, scaled(left) + scaled(right)
+        return tuple(
+            tirx.Select(left[1] == 0, right[at], tirx.Select(right[1] == 0, left[at], both[at]))
+            for at in range(2)
+        )
+
+    def nothing(*types):
+        return te.min_value(types[0]), tirx.const(0, types[1])
+
+    reducer = te.comm_reducer(merge, nothing)
+    X = te.placeholder((rows, columns), name="X")
+    j = te.reduce_axis((0, columns), name="j")
+    one = tirx.const(1, "float32")
+    m, s = te.compute((rows,), lambda i: reducer((X[i, j], one), axis=j), name="state")
+    Y = te.compute((rows, columns), lambda i, c: te.exp(X[i, c] - m[i]) / s[i], name="Y")
+    return [X, Y]

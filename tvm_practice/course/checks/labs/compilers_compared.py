@@ -185,9 +185,9 @@ def _expect_merge(read: Sequence[Any]) -> None:
     )
     merge = _merger(state.body[0].combiner)
     rng = fresh_rng()
-    for apart in (0, 0, 0, 12, 24, 40):
+    # One far below the other, with a sum that counts all the same.
+    for apart, far in ((0, 0), (0, 1), (12, 0), (24, 1), (40, 0), (40, 1), (70, 0), (70, 1)):
         maxima, sums = rng.uniform(-4, 4, 2), rng.uniform(2, 9, 2)
-        far = int(rng.integers(2))  # far below the other, with a sum that counts all the same
         maxima[far] -= apart
         sums[far] *= np.exp(apart)
         expect_close(
@@ -195,6 +195,18 @@ def _expect_merge(read: Sequence[Any]) -> None:
             np.sum(sums * np.exp(maxima - maxima.max())),
             what="the sum of two merged states",
             look="merge: each sum is multiplied by exp(its own maximum - the larger one)",
+        )
+    nothing, masked = (np.finfo("float32").min, 0.0), (-np.inf, 1.0)
+    for states, which in (((nothing, masked), "right"), ((masked, nothing), "left")):
+        largest, total = merge(*states[0], *states[1])
+        # An answer may return the masked element as it is: merged with nothing, it stays itself.
+        expect_close(
+            0.0 if largest == -np.inf else total,
+            np.zeros(()),
+            what=f"the sum of the state of nothing, merged with a masked score, (-inf, 1), on the "
+            f"{which},",
+            look=f"merge: the factor of the {which} sum, exp(-inf) here, is 0",
+            atol=1e-37,
         )
 
 
