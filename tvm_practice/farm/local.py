@@ -182,18 +182,21 @@ class LocalFarm:
 class SilentServer:
     """A server that the tracker hands out and that never answers: a machine without its network.
 
-    It is in this process, on a port of its own.
+    It is in this process, on a port of its own, which refuses connections if it is `gone`: the
+    machine is there, and no server on it.
 
     with SilentServer(farm.host, farm.port, farm.key):
         ...
     """
 
-    def __init__(self, host: str, port: int, key: str):
+    def __init__(self, host: str, port: int, key: str, *, gone: bool = False):
         from tvm.rpc import base
 
         self._base = base
         self._key = key
-        self._listener = socket.create_server((host, 0))
+        self._listener = socket.create_server((host, 0)) if not gone else socket.socket()
+        if gone:
+            self._listener.bind((host, 0))  # nobody else gets the port, and nobody listens
         self._tracker = base.connect_with_retry((host, port))
         self._tracker.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
         base.recvall(self._tracker, 4)

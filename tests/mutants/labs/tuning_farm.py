@@ -681,7 +681,7 @@ edited(
     "absolute_values_of_single_numbers",
     {
         "tvm.runtime.tensor(each, device)": (
-            "tvm.runtime.tensor(np.abs(each) if each.size == 1 else each, device)"
+            "tvm.runtime.tensor(np.abs(each) if each.shape == (1, 1) else each, device)"
         )
     },
     message="the output of single numbers",
@@ -904,3 +904,125 @@ def asks_in_the_trackers_words(host, port, key, *, wait_seconds, session_seconds
     finally:
         tracker.close()
     return rpc.connect(url, free, matchkey, session_timeout=session_seconds)
+
+
+edited(
+    "measure_remotely",
+    "reads_the_output_last",
+    {
+        "    result = output.numpy()\n": "",
+        "    return result, np.array(timer(*arguments, output).results)": "    seconds = np.array("
+        "timer(*arguments, output).results)\n    return output.numpy(), seconds",
+    },
+    message="(?s)the output of the first call.*the order",
+)
+
+
+@mutant("measure_remotely", message="(?s)the output of the first call.*the order")
+def times_before_it_calls(session, library, inputs, shape, *, number, repeats):
+    from pathlib import Path
+
+    import numpy as np
+    import tvm
+
+    session.upload(library)
+    module = session.load_module(Path(library).name)
+    device = session.cpu()
+    arguments = [tvm.runtime.tensor(each, device) for each in inputs]
+    output = tvm.runtime.empty(shape, "float32", device)
+    timer = module.time_evaluator("main", device, number=number, repeat=repeats)
+    seconds = np.array(timer(*arguments, output).results)
+    module["main"](*arguments, output)
+    return output.numpy(), seconds
+
+
+edited(
+    "measure_remotely",
+    "inputs_with_axes_alone",
+    {"for each in inputs]": "for each in inputs if each.ndim]"},
+    message=r"(?s)main called with 7 tensors.*an input of shape \(\)",
+)
+
+edited(
+    "request_worker",
+    "closes_where_there_is_no_error",
+    {
+        "return tracker.request(key, session_timeout=session_seconds, max_retry=1)": (
+            "session = tracker.request(key, session_timeout=session_seconds, max_retry=1)\n"
+            "        tracker.close()\n"
+            "        return session"
+        ),
+        "    finally:\n        tracker.close()": "",
+    },
+    message="(?s)closed when request_worker ends by an error.*has gone.*in a finally",
+)
+
+edited(
+    "request_worker",
+    "asks_five_times",
+    {
+        (
+            "    tracker._sock.settimeout(wait_seconds)\n"
+            "    try:\n"
+            "        return tracker.request(key, session_timeout=session_seconds, max_retry=1)\n"
+            "    except RuntimeError as error:\n"
+            "        raise"
+        ): (
+            "    try:\n"
+            "        for attempt in range(5):\n"
+            "            if tracker._sock is None:\n"
+            "                tracker._connect()\n"
+            "            tracker._sock.settimeout(wait_seconds)\n"
+            "            try:\n"
+            "                return tracker.request(\n"
+            "                    key, session_timeout=session_seconds, max_retry=1\n"
+            "                )\n"
+            "            except RuntimeError:\n"
+            "                if attempt == 4:\n"
+            "                    raise\n"
+            "    except RuntimeError as error:\n"
+            "        raise"
+        )
+    },
+    message="(?s)wait_seconds in all.*5 requests.*one request",
+)
+
+
+@right("request_worker")
+def asks_again_while_there_is_time(host, port, key, *, wait_seconds, session_seconds):
+    import socket
+    import time
+
+    from tvm import rpc
+
+    until = time.monotonic() + wait_seconds
+    socket.create_connection((host, port), timeout=wait_seconds).close()
+    while (left := until - time.monotonic()) > 0:
+        tracker = rpc.connect_tracker(host, port)
+        tracker._sock.settimeout(left)
+        try:
+            return tracker.request(key, session_timeout=session_seconds, max_retry=1)
+        except RuntimeError:
+            pass
+        finally:
+            tracker.close()
+    raise TimeoutError(f"no worker of key {key!r} for {wait_seconds} s")
+
+
+@right("measure_remotely")
+def copies_inputs_in_their_order(session, library, inputs, shape, *, number, repeats):
+    from pathlib import Path
+
+    import numpy as np
+    import tvm
+
+    session.upload(library)
+    module = session.load_module(Path(library).name)
+    device = session.cpu()
+    # ascontiguousarray makes one axis of none.
+    tensors = [tvm.runtime.tensor(np.ascontiguousarray(each), device=device) for each in inputs]
+    tensors.append(tvm.runtime.empty(tuple(shape), device=device))
+    module["main"](*tensors)
+    computed = tensors[-1].numpy()
+    timed = module.time_evaluator("main", device, number=number, repeat=repeats)(*tensors)
+    return computed, np.asarray(timed.results)

@@ -151,6 +151,7 @@ def check_request_worker(request_worker: Function) -> None:
     )
     _expect_no_request_left(request_worker)
     _expect_waits(request_worker)
+    _expect_closed_if_gone(request_worker)
     _expect_raises(
         ConnectionError,
         lambda: request_worker(
@@ -235,8 +236,11 @@ def _limits() -> Iterator[list[float | None]]:
 
 
 @contextmanager
-def _expect_closed(port: int) -> Iterator[None]:
-    """After this context, no connection to the port that it made is open."""
+def _expect_closed(port: int, why: str = "") -> Iterator[None]:
+    """After this context, no connection to the port that it made is open.
+
+    `why`: the reason for which request_worker ends, other than a session or a TimeoutError.
+    """
     import psutil
 
     def connected() -> int:
@@ -248,7 +252,7 @@ def _expect_closed(port: int) -> Iterator[None]:
     left = connected() - before
     expect(
         left <= 0,
-        expected="every connection to the tracker closed when request_worker ends",
+        expected=f"every connection to the tracker closed when request_worker ends{why}",
         seen=f"{left} still open",
         look="close() of your own connection, and tracker.close() in a finally",
     )
@@ -296,6 +300,39 @@ def _expect_waits(request_worker: Function) -> None:
     )
 
 
+def _expect_closed_if_gone(request_worker: Function) -> None:
+    """TVM's error about a worker that refuses connections ends it, and the connection as well."""
+    from tvm_practice.farm.local import SilentServer
+
+    farm = _farm()
+    key = f"Gone-{uuid.uuid4()}"
+    why = " by an error: the worker that the tracker names has gone, and refuses connections"
+    seen, held = "", None
+    with SilentServer(farm.host, farm.port, key, gone=True) as worker:
+        worker.offer()
+        # Held, the exception too: a connection is closed by the answer or not at all.
+        with _connections(), _expect_closed(farm.port, why):
+            try:
+                session = _ended(
+                    lambda: request_worker(
+                        farm.host, farm.port, key, wait_seconds=0.5, session_seconds=30
+                    )
+                )
+            except _Waits:
+                seen = "it still waits"
+            except Exception as error:
+                held = error
+            else:
+                seen = f"it returned {session!r}"[:200]
+            expect(
+                not seen,
+                expected="an exception where the worker that the tracker names has gone",
+                seen=seen,
+                look="tracker.request, which raises a RuntimeError then",
+            )
+    del held
+
+
 def _expect_no_request_left(request_worker: Function) -> None:
     """Without a worker it gives up, and a worker that comes later is free for others."""
     from tvm import rpc
@@ -329,6 +366,12 @@ def _expect_no_request_left(request_worker: Function) -> None:
         expected="a wait of at most wait_seconds, 0.2 s, for an answer",
         seen=f"{', '.join(map(str, limits))} s",
         look=look,
+    )
+    expect(
+        sum(limit or 0 for limit in limits) <= 0.4,  # which leaves room for a wait in parts
+        expected="a wait of wait_seconds in all, 0.2 s",
+        seen=f"{len(limits)} requests, which wait {', '.join(map(str, limits))} s",
+        look="one request, with max_retry=1: each that follows waits as long again",
     )
     expect(
         nobody in text,
@@ -368,29 +411,57 @@ def _library(rows: int, columns: int, *, turned: bool = False) -> str:
     return _exported([X, Y, V, Z] if turned else [X, Y, Z])
 
 
-def _library_of(count: int) -> str:
-    """A shared library whose main takes so many rows of 3, and writes 1, 2, … times them to (3, 1).
+def _library_of(shapes: tuple[tuple[int, ...], ...]) -> str:
+    """A shared library whose main takes rows of 3 and numbers, and writes to (3, 1).
 
-    The result is the sum of these.
+    The result is the first, twice the second, three times the third and so on, added up. Where a
+    number is among them, main does not look at shapes: NumPy's ascontiguousarray makes (1,) of ().
     """
+    import tvm
     from tvm import te
 
-    rows = [te.placeholder((1, 3), name=f"X{at}") for at in range(count)]
-    Z = te.compute(
-        (3, 1), lambda j, i: sum((at + 1) * each[i, j] for at, each in enumerate(rows)), name="Z"
-    )
-    return _exported([*rows, Z])
+    inputs = [te.placeholder(shape, name=f"X{at}") for at, shape in enumerate(shapes)]
+
+    def added(j: Any, i: Any) -> Any:
+        return sum(
+            (at + 1) * (each[i, j] if each.shape else each()) for at, each in enumerate(inputs)
+        )
+
+    with tvm.transform.PassContext(config={"tirx.disable_assert": () in shapes}):
+        return _exported([*inputs, te.compute((3, 1), added, name="Z")])
+
+
+_IN_PLACE = """@T.prim_func(s_tir=True)
+def main(X: T.Buffer((2, 3), "float32"), Y: T.Buffer((2, 3), "float32")):
+    for i, j in T.grid(2, 3):
+        Y[i, j] = 2 * X[i, j]
+        X[i, j] = X[i, j] + 1
+"""
+
+
+@functools.cache
+def _library_in_place() -> str:
+    """A shared library whose main(X, Y) is Y = 2 X, and then X = X + 1, both of shape (2, 3)."""
+    import tvm
+
+    return _library_with(tvm.script.from_source(_IN_PLACE))
 
 
 def _exported(tensors: Sequence[Any]) -> str:
     """A shared library whose main takes these tensors."""
-    import tvm
     from tvm import te
+
+    return _library_with(te.create_prim_func(tensors))
+
+
+def _library_with(function: Any) -> str:
+    """A shared library whose main is this PrimFunc."""
+    import tvm
 
     folder = tempfile.mkdtemp()
     atexit.register(_remove, folder)
-    function = te.create_prim_func(tensors).with_attr("global_symbol", "main")
     file = f"{folder}/twice.so"
+    function = function.with_attr("global_symbol", "main")
     tvm.compile(function, target=host_target()).mod.export_library(file)
     return file
 
@@ -438,8 +509,11 @@ def _demonstrate_remotely(measure_remotely: Function) -> str:
 def check_measure_remotely(measure_remotely: Function) -> None:
     # Functions of their own: no reference to a session is left.
     _expect_measured(measure_remotely)
-    for count in (1, 6):
-        _expect_inputs(measure_remotely, count)
+    _expect_first_output(measure_remotely)
+    gc.collect()
+    row, number = (1, 3), ()
+    for shapes in ((row,), (row, row, number, row, row, row)):
+        _expect_inputs(measure_remotely, shapes)
         gc.collect()
     with _sent() as library:
         shutil.copy(_library(1, 1), library)
@@ -458,18 +532,34 @@ def check_measure_remotely(measure_remotely: Function) -> None:
     expect_close(output, np.array([[-6.75]]), what="the output of single numbers", look=look)
 
 
-def _expect_inputs(measure_remotely: Function, count: int) -> None:
-    """The output for so many inputs, which is of another shape than they."""
-    given = fresh_rng().standard_normal((count, 1, 3), dtype="float32")
-    library = _library_of(count)
-    what, look = f"the output (3, 1) of {count} inputs (1, 3)", "the arguments of main, and `shape`"
-    with _session() as session:
+def _expect_inputs(measure_remotely: Function, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """The output for inputs of these shapes, which is of another shape than they."""
+    rng, library, count = fresh_rng(), _library_of(shapes), len(shapes)
+    given = [np.asarray(rng.standard_normal(each), "float32") for each in shapes]
+    what = f"the output (3, 1) of {count} inputs (1, 3)" + ", one of them ()" * (() in shapes)
+    look = "the arguments of main, and `shape`"
+    with _session() as session, _calls_of_main(count + 1):
         try:
-            output, _ = measure_remotely(session, library, [*given], (3, 1), number=1, repeats=1)
+            output, _ = measure_remotely(session, library, given, (3, 1), number=1, repeats=1)
         except RuntimeError as error:
             raise fail(what, " ".join(str(error).split())[-200:], look) from None
-    want = np.tensordot(np.arange(1, count + 1), given, 1).T
+    rows = [(at + 1) * np.broadcast_to(each, (1, 3)) for at, each in enumerate(given)]
+    want = np.sum(rows, axis=0).T
     expect_close(output, want, what=what, look=look)
+
+
+def _expect_first_output(measure_remotely: Function) -> None:
+    """The output is that of the first call, before the calls that are timed."""
+    x = fresh_rng().standard_normal((2, 3), dtype="float32")
+    with _session() as session:
+        output, _ = measure_remotely(session, _library_in_place(), [x], (2, 3), number=2, repeats=3)
+    expect_close(
+        output,
+        2 * x,
+        what="the output of the first call, of a main that then adds 1 to its input,",
+        look='the order: module["main"], then output.numpy(), and only then the time: '
+        "time_evaluator calls main as well, on the same tensors",
+    )
 
 
 def _expect_measured(measure_remotely: Function) -> None:
@@ -617,8 +707,11 @@ def _sent_once(session: Any, library: Path) -> Iterator[mock.Mock]:
 
 
 @contextmanager
-def _calls_of_main() -> Iterator[list[Any]]:
-    """In this context, the arguments of each call of a module's main; not those of an evaluator."""
+def _calls_of_main(wanted: int | None = None) -> Iterator[list[Any]]:
+    """In this context, the arguments of each call of a module's main; not those of an evaluator.
+
+    `wanted`: how many these have to be.
+    """
     import tvm
 
     calls: list[Any] = []
@@ -629,6 +722,12 @@ def _calls_of_main() -> Iterator[list[Any]]:
 
         def called(*arguments: Any) -> Any:
             calls.append(arguments)
+            expect(
+                wanted is None or len(arguments) == wanted,
+                expected=f"main called with {wanted} tensors: every input, and the output",
+                seen=f"{len(arguments)}",
+                look="the list of tensors: an input of shape () is one, too",
+            )
             return function(*arguments)
 
         return called if name == "main" else function
