@@ -783,6 +783,33 @@ def places_of_the_largest() -> list[str]:
     return told
 
 
+class _Scattered(torch.nn.Module):
+    def forward(self, x: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> Outputs:
+        largest = x.scatter_reduce(1, index, source, "amax", include_self=False)
+        return x.scatter_add(1, index, source), largest
+
+
+def scatters_of_open_sources() -> list[str]:
+    """What is wrong where an index is as long as its source, and where it is shorter."""
+    from conformance.judging import compared
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    def inputs(rows: int, more: int) -> Outputs:
+        index = torch.arange(rows * 4).reshape(rows, 4) % 5
+        return torch.randn(rows, 5), index, torch.randn(rows + more, 4 + more)
+
+    shapes: dict[str, Any] = {"x": ("n", 5), "index": ("n", "k"), "source": ("m", "l")}
+    config = ExportConfig(example_input=inputs(3, 2), input_shapes=shapes)
+    compiled = compile_pytorch_module(_Scattered(), config)
+    told = []
+    for rows, more in ((3, 2), (6, 0), (1, 4)):
+        given = inputs(rows, more)
+        verdict, reason = compared(list(compiled(*given)), list(_Scattered()(*given)))
+        if verdict != "right":
+            told.append(f"{rows} rows, {more} more: {reason}")
+    return told
+
+
 def bits_of_numbers() -> dict[str, bool]:
     """Whether what depends on bits is as PyTorch has it, by type: of NaN with a sign, too."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

@@ -328,9 +328,17 @@ def _flat(name: str, x: Any, index: Any, *source: Any, **kwargs: Any) -> Any:
 
 def _fitted(index: Any, source: Any) -> Any:
     """The part of a source that an index reaches."""
+    import torch
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
     for axis, extent in enumerate(index.shape):
-        if source.shape[axis] != extent:
+        before = source.shape[axis]
+        if statically_known_true(before == extent):
+            continue
+        if isinstance(before, int) and isinstance(extent, int):
             source = source.narrow(axis, 0, extent)
+        else:  # of open extents, PyTorch asks of a narrowed axis whether it is shorter
+            source = source.index_select(axis, torch.arange(extent, device=source.device))
     return source
 
 
