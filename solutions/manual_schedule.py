@@ -87,7 +87,7 @@ def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
-        block: a block whose loops are as `tile_with_k` leaves them.
+        block: a block whose loops are as `tile_with_k` leaves them; C is its output, of any name.
         loop: the loop for the copy; j_outer for one copy per tile.
 
     Returns:
