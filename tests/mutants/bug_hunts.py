@@ -564,3 +564,24 @@ edited(
     },
     message="is written 32 times",
 )
+
+# A row of any length as one vector: TVM compiles those of 32,767 lanes at most.
+right_edited(
+    "inner_parallel",
+    "columns_in_lanes",
+    {"i, _ =": "i, j =", "parallel(i)": "parallel(i)\n    schedule.vectorize(j)"},
+)
+right_edited(
+    "inner_parallel",
+    "five_rows_each_with_columns_in_lanes",
+    {
+        "i, _ =": "i, j =",
+        "    schedule.parallel(i)": "    part, _ = schedule.split(i, [None, 5])\n"
+        "    schedule.vectorize(j)\n    schedule.parallel(part)",
+    },
+)
+right_edited(
+    "guarded_lanes",
+    "a_single_vector",
+    {"    _, lanes = schedule.split(i, [None, 8])\n": "", "vectorize(lanes)": "vectorize(i)"},
+)
