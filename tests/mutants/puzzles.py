@@ -608,3 +608,54 @@ edited(
     },
     message="stored under other indices",
 )
+
+
+# Loops of the same extents exchanged, which the picture does not show.
+@mutant("row_by_row", message="row by row: iteration 1 computes Y.0, 1")
+def column_by_column_of_a_square(schedule):
+    i, j = schedule.get_loops("Y")
+    if int(schedule.get(i).extent) == int(schedule.get(j).extent):
+        schedule.reorder(j, i)
+        i = j
+    schedule.compute_at("B", i)
+
+
+@mutant("no_middle_stage", message="row by row: iteration 1 computes Y.0, 1")
+def reordered_if_square(schedule):
+    schedule.compute_inline("B")
+    i, j = schedule.get_loops("Y")
+    if int(schedule.get(i).extent) == int(schedule.get(j).extent):
+        schedule.reorder(j, i)
+
+
+@mutant("no_middle_stage", message="row by row: iteration 1 computes Y.0, 1")
+def into_the_producer_and_reordered_if_square(schedule):
+    schedule.reverse_compute_inline("Y")
+    i, j = schedule.get_loops("B")
+    if int(schedule.get(i).extent) == int(schedule.get(j).extent):
+        schedule.reorder(j, i)
+
+
+@mutant("written_out", message="sum by sum: iteration 1 adds to Y.0.")
+def rows_of_a_square_written_out(schedule):
+    i, k = schedule.get_loops("Y")
+    if int(schedule.get(i).extent) == int(schedule.get(k).extent):
+        schedule.reorder(k, i)
+        k = i
+    schedule.unroll(k)
+
+
+@mutant("stored_by_columns", message="row by row: iteration 1 computes Y.0, 1")
+def read_column_by_column_if_square(schedule):
+    schedule.transform_layout("B", ("write", 0), lambda j, i: (i, j))
+    i, j = schedule.get_loops("Y")
+    if int(schedule.get(i).extent) == int(schedule.get(j).extent):
+        schedule.reorder(j, i)
+
+
+@mutant("stored_by_columns", message="the loops of B as they are: iteration 1 reads X.0, 1")
+def computed_row_by_row_if_square(schedule):
+    schedule.transform_layout("B", ("write", 0), lambda j, i: (i, j))
+    j, i = schedule.get_loops("B")
+    if int(schedule.get(i).extent) == int(schedule.get(j).extent):
+        schedule.reorder(i, j)

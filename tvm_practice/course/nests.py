@@ -193,7 +193,12 @@ def visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indi
     An iteration that the block's guard skips is not left out.
     """
     loops = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
-    realize = loops[-1].body
+    body = loops[-1].body  # several statements where another block was moved beside this one
+    realize = next(
+        each
+        for each in getattr(body, "seq", [body])
+        if hasattr(each, "block") and str(each.block.name_hint) == block
+    )
     # TVM prints its integer expressions in Python's words.
     variables = [str(each.var) for each in realize.block.iter_vars]
     values = _compiled(realize.iter_values)

@@ -168,15 +168,22 @@ def check_one_loop(one_loop: Function) -> None:
     _check("one_loop", one_loop, _expect_row_by_row)
 
 
+def _writer(schedule: Any) -> str:
+    """The block that writes Y, which has another name where Y's block was inlined into it."""
+    blocks = map(schedule.get, schedule.get_child_blocks(schedule.get_sblock("root")))
+    return next(str(each.name_hint) for each in blocks if str(each.writes[0].source.name) == "Y")
+
+
 def _expect_row_by_row(schedule: Any) -> None:
     columns = int(schedule.mod["main"].params[1].shape[1])
-    for number, (indices, _) in enumerate(visited(schedule, "Y")):
+    for number, (indices, _) in enumerate(visited(schedule, _writer(schedule))):
         wanted = divmod(number, columns)
         expect(
             indices == wanted,
             expected=f"row by row: iteration {number} computes Y[{wanted[0]}, {wanted[1]}]",
             seen=f"it computes Y[{', '.join(map(str, indices))}]",
-            look="the order of the loops, rows outside columns: fuse takes that over rows first",
+            look="the order of the loops, rows outside columns, whatever the sizes are: fuse takes "
+            "that over rows first",
         )
 
 
@@ -218,7 +225,19 @@ def check_columns_to_lanes(columns_to_lanes: Function) -> None:
     ),
 )
 def check_written_out(written_out: Function) -> None:
-    _check("written_out", written_out)
+    _check("written_out", written_out, _expect_sum_by_sum)
+
+
+def _expect_sum_by_sum(schedule: Any) -> None:
+    elements = int(schedule.mod["main"].params[0].shape[1])
+    for number, ((row,), _) in enumerate(visited(schedule, "Y")):
+        expect(
+            row == number // elements,
+            expected=f"sum by sum: iteration {number} adds to Y[{number // elements}]",
+            seen=f"it adds to Y[{row}]",
+            look="the loop that is unrolled, the sum's, inside that over rows: whatever the sizes "
+            "are",
+        )
 
 
 @_puzzle(
@@ -231,7 +250,7 @@ def check_written_out(written_out: Function) -> None:
     ),
 )
 def check_no_middle_stage(no_middle_stage: Function) -> None:
-    _check("no_middle_stage", no_middle_stage)
+    _check("no_middle_stage", no_middle_stage, _expect_row_by_row)
 
 
 @_puzzle(
@@ -247,7 +266,7 @@ def check_no_middle_stage(no_middle_stage: Function) -> None:
     ),
 )
 def check_row_by_row(row_by_row: Function) -> None:
-    _check("row_by_row", row_by_row)
+    _check("row_by_row", row_by_row, _expect_row_by_row)
 
 
 @_puzzle(
@@ -369,8 +388,17 @@ def check_stored_by_columns(stored_by_columns: Function) -> None:
 
 
 def _expect_transposed(schedule: Any) -> None:
+    """B is stored by rows of Y, and the loops of both are in their order."""
+    rows = int(schedule.mod["main"].params[0].shape[1])
     for at, (indices, reads) in enumerate(visited(schedule, "B")):
         column, row = reads["X"]
+        expect(
+            (column, row) == divmod(at, rows),
+            expected="the loops of B as they are: "
+            f"iteration {at} reads X[{at // rows}, {at % rows}]",
+            seen=f"it reads X[{column}, {row}]",
+            look="schedule.reorder: transform_layout alone is asked for, whatever the sizes are",
+        )
         expect(
             indices == (row, column),
             expected=f"X[{column}, {row}], which iteration {at} of B reads, kept in "
@@ -378,6 +406,7 @@ def _expect_transposed(schedule: Any) -> None:
             seen=f"it is in B[{', '.join(map(str, indices))}]",
             look="lambda j, i: (i, j), whatever the sizes are",
         )
+    _expect_row_by_row(schedule)
 
 
 @_puzzle(
