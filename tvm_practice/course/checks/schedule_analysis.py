@@ -525,6 +525,7 @@ def check_compare_interleaved(compare_interleaved: Compare) -> None:
     for far in (1e-4, 1e6):  # no ratio is too large, or too small
         _check_few(compare_interleaved, [far, 2 * far], (far, 2 * far), milliseconds=1e5)
     _check_draws(compare_interleaved, rng)
+    _check_medians(compare_interleaved, rng)
     for rounds in (1, 2, 3, 130):
         _check_drifting(compare_interleaved, rounds, float(rng.uniform(0.2, 0.5)))
     _check_second_call(compare_interleaved)
@@ -588,18 +589,22 @@ def _check_few(
     with machine.in_charge_of_time(compare_interleaved):
         ratio, low, high = compare_interleaved(first, second, rounds=len(ratios))
     told = ", ".join(f"{each:g}" for each in sorted(ratios))
-    expect(
-        bool(np.isclose(ratio, np.median(ratios), rtol=0.01)),
-        expected=f"{np.median(ratios):.3g}, the median of the ratios {told}",
-        seen=f"{ratio:.3g}",
-        look="the median of the ratios themselves, not of the resampled ones",
-    )
+    _expect_median(ratio, ratios, told)
     expect(
         bool(np.allclose([low, high], ends, rtol=0.01)),
         expected=f"an interval from {ends[0]:g} to {ends[1]:g} for rounds with the ratios {told}",
         seen=f"from {low:.3g} to {high:.3g}",
         look="each of the 2000 draws: as many ratios as there are rounds, with replacement, so "
         "that a ratio can be drawn three times; and the median of an even number of ratios",
+    )
+
+
+def _expect_median(ratio: float, ratios: Sequence[float] | np.ndarray, told: str) -> None:
+    expect(
+        bool(np.isclose(ratio, np.median(ratios), rtol=0.01)),
+        expected=f"{np.median(ratios):.3g}, the median of the ratios {told}",
+        seen=f"{ratio:.3g}",
+        look="the median of the ratios themselves, not of the resampled ones",
     )
 
 
@@ -736,7 +741,7 @@ def _check_draws(compare_interleaved: Compare, rng: np.random.Generator) -> None
         # With other rounds an answer that seeds its own generator draws others, too.
         rounds, same = ((9, 2), (25, 8), (36, 13), (37, 13))[at % 4]
         ratios = rng.permutation(np.repeat([1.0, 2.0, 4.0], [same, rounds - 2 * same, same]))
-        low, high = _interval(compare_interleaved, ratios)
+        _, low, high = _compared(compare_interleaved, ratios)
         another += (low > 1.01) + (high < 3.99)
     expect(
         another <= 26,  # 11 of 2000 medians, with a standard deviation of 3; 40 of 500
@@ -747,13 +752,28 @@ def _check_draws(compare_interleaved: Compare, rng: np.random.Generator) -> None
     )
 
 
-def _interval(compare_interleaved: Compare, ratios: np.ndarray) -> tuple[float, float]:
-    """The ends of the interval of rounds with these ratios, whose calls take seconds."""
+def _check_medians(compare_interleaved: Compare, rng: np.random.Generator) -> None:
+    """The median is that of the ratios, not of the resampled medians, which differs by chance.
+
+    Of 400 ratios the two in the middle, 2 and 3, are there once. The median of 1.6% of the
+    resamples is theirs, and that of the others is far off, below it or above. So the median of 2000
+    such medians is 2.5 in half of the calls, and in all of them in one of a million checks.
+    """
+    half, calls = 200, 22
+    for _ in range(calls):
+        low, high = rng.choice([0.1, 0.3, 1.0]), rng.choice([7.0, 20.0, 60.0])
+        ratios = rng.permutation([*[low] * (half - 1), 2.0, 3.0, *[high] * (half - 1)])
+        ratio, _, _ = _compared(compare_interleaved, ratios)
+        told = f"2 and 3, {half - 1} of {low:g}, and {half - 1} of {high:g}"
+        _expect_median(ratio, ratios, told)
+
+
+def _compared(compare_interleaved: Compare, ratios: np.ndarray) -> tuple[float, float, float]:
+    """What is returned of rounds with these ratios, whose calls take seconds."""
     machine = Machine(waits=False)
     first, second = pair(machine, lambda i: 1e4 * ratios[i % len(ratios)], lambda i: 1e4)
     with machine.in_charge_of_time(compare_interleaved):
-        _, low, high = compare_interleaved(first, second, rounds=len(ratios))
-    return low, high
+        return compare_interleaved(first, second, rounds=len(ratios))
 
 
 def _check_noisy(
@@ -1057,7 +1077,8 @@ PaysFrom = Callable[[Sequence[int], Sequence[float], Sequence[float]], int | Non
     ),
 )
 def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
-    sizes = sorted(draw_distinct(6, range(8, 2000)))
+    spans = (range(8, 2000), range(5_000, 100_000), range(10**6, 10**9))
+    sizes, *larger = (sorted(draw_distinct(6, each)) for each in spans)
     serial = [float(each) for each in fresh_rng().uniform(1, 5, 6)]
     cases = {
         "faster from the fourth size on": ((9, 9, 9, 0, 0, 0), 3),
@@ -1075,8 +1096,9 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
     factor = {9: 1.7, 0: 0.6, 1: 1.0}
     for description, (pattern, index) in cases.items():
         parallel = [each * factor[kind] for each, kind in zip(serial, pattern, strict=True)]
-        want = None if index is None else sizes[index]
-        _expect_size(parallel_pays_from, (sizes, serial, parallel), want, description)
+        for some in (sizes, *larger):
+            want = None if index is None else some[index]
+            _expect_size(parallel_pays_from, (some, serial, parallel), want, description)
     _expect_size(parallel_pays_from, ([], [], []), None, "measured at no size")
     (size,) = draw_distinct(1, range(8, 2000))
     _expect_size(parallel_pays_from, ([size], [2.0], [1.0]), size, "faster at the only size")
