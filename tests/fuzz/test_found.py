@@ -268,6 +268,11 @@ _RULES = {
         ],
         ["v6"],
     ),
+    # A result that a rule had rounded to bfloat16 was rounded again, its bits taken for a number.
+    "silu of a mean of bfloat16": graph("F.silu(x0.mean(0))", x0="values((4,), 'bfloat16', 2)"),
+    "softplus of a variance of bfloat16": graph(
+        "F.softplus(x0.var(0))", x0="values((7, 8), 'bfloat16', 3)"
+    ),
     # TVM has no isnan of bfloat16.
     "places of the largest of bfloat16": graph(
         "F.max_pool2d(x0, 2, return_indices=True)[1]", x0="values((1, 2, 6, 6), 'bfloat16', 0)"
