@@ -1047,6 +1047,7 @@ def refusal(name: str) -> str:
         "suppressed": _suppressed,
         "ended": _ended,
         "gaps": lambda x: (torch.as_strided(x[:, :2], (3, 2), (2, 1)),),
+        "beside": lambda x: (torch.as_strided(x[:1], (2, 2), (2, 1)),),
         "overlaps": lambda x: (torch.as_strided(x[0].unfold(0, 2, 1), (2, 2), (1, 1)),),
     }
     try:

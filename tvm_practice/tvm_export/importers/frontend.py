@@ -18,7 +18,7 @@ from tvm_practice.tvm_export.importers.decompositions import decompositions
 from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
 from tvm_practice.tvm_export.importers.flex_attention import expand_flex_attention
-from tvm_practice.tvm_export.importers.nearest import resize_as_models_do
+from tvm_practice.tvm_export.importers.nearest import use_overloads_by_vector
 from tvm_practice.tvm_export.importers.refusals import (
     DependsOnValues,
     Refused,
@@ -59,7 +59,7 @@ def checked_frontend() -> Iterator[None]:
         expand_flex_attention(program)
         keep_rows_together(program)
         keep_known_counts(program)
-        resize_as_models_do(program)
+        use_overloads_by_vector(program)
         chosen = decompositions(checked.names()) if table is None else table
         program = taken_apart(program, complex_numbers.leaving_complex(chosen), **settings)
         if complex_numbers.has_complex(program):
@@ -101,7 +101,7 @@ def refuse_effects(graph_module: Any) -> None:
 
 
 def refuse_overlapping(graph_module: Any) -> None:
-    """Raise Refused for the first view by strides of a tensor with shared elements or gaps.
+    """Raise Refused for as_strided of a tensor whose elements share memory or have gaps.
 
     A decomposition may have put the elements side by side, as that of `unfold` does.
     """
@@ -114,8 +114,10 @@ def refuse_overlapping(graph_module: Any) -> None:
             torch.ops.aten.as_strided_scatter.default,
         ):
             continue
-        if not is_non_overlapping_and_dense_or_false(node.args[0].meta["val"]):
-            raise Refused(f"as_strided of memory beside a tensor's elements{place_of(node)}")
+        x = settings_of(node)["self"].meta["val"]
+        if not is_non_overlapping_and_dense_or_false(x):
+            told = "as_strided of a tensor whose elements share memory or have gaps between them"
+            raise Refused(f"{told}{place_of(node)}")
 
 
 def _draws(node: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Resizing to the nearest, as programs in core ATen have it."""
+"""Resizing to the nearest in programs of core ATen, `upsample_nearest2d.default` and the like."""
 
 import math
 from typing import Any
@@ -12,11 +12,11 @@ _OPERATORS = {
 }
 
 
-def resize_as_models_do(program: Any) -> None:
-    """Write nearest resizing by an argument per axis as the operator that models call, in place.
+def use_overloads_by_vector(program: Any) -> None:
+    """Replace the overload `default`, an argument per axis, by `vec`, a list of them, in place.
 
-    PyTorch does not take the first apart when it decomposes a program. A resizing by factors that
-    give another size than the one it has stays as it is, which is refused later.
+    PyTorch's decomposition of a program passes over the first, whatever rule there is. A resizing
+    whose factors give another size than its own stays, and is refused later.
     """
     for node in program.graph_module.graph.nodes:
         operator: Any = getattr(node.target, "overloadpacket", None)

@@ -1,1 +1,4 @@
-"""What TVM's lowering and LLVM would get wrong, rewritten in scheduled functions."""
+"""What TVM's lowering and LLVM would get wrong, rewritten in scheduled functions.
+
+`classic` is for the classic engine, the other modules are for the current one.
+"""

@@ -21,6 +21,7 @@ from tvm_practice.tvm_export.relax_passes.requantization import (
     SMALLEST_SCALE,
     Affine,
     affine,
+    in_whole_steps,
     operator_name,
 )
 from tvm_practice.tvm_export.rewriting import rewritten
@@ -69,9 +70,7 @@ def with_short_sums(module: Any) -> Any:
             def constant(values: np.ndarray) -> Any:
                 return relax.const(values.astype("float32"))
 
-            wide = emit(op.astype(self.visit_expr(known.total), "float32"))
-            scaled = emit(op.multiply(wide, constant(known.factor)))
-            steps = emit(op.round(emit(op.add(scaled, constant(known.offset)))))
+            steps = in_whole_steps(emit, self.visit_expr(known.total), known.factor, known.offset)
             short = emit(op.astype(emit(op.astype(steps, "int32")), "int16"))
             read = emit(op.multiply(emit(op.astype(short, "float32")), constant(known.scale)))
             self.set_var_remap(binding.var, emit(op.add(read, constant(known.middle))))

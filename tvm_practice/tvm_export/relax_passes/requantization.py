@@ -57,13 +57,19 @@ def with_short_requantization(module: Any) -> Any:
         def visit_call_(self, call: Any) -> Any:
             if operator_name(call) != "clip" or (known := found.get(call.args[0])) is None:
                 return super().visit_call_(call)
-            emit, op = self.builder_.emit, relax.op
-            wide = emit(op.astype(self.visit_expr(known.total), "float32"))
-            scaled = emit(op.multiply(wide, relax.const(known.factor.astype("float32"))))
-            moved = emit(op.add(scaled, relax.const(known.offset.astype("float32"))))
-            return op.clip(emit(op.round(moved)), known.low, known.high)
+            total = self.visit_expr(known.total)
+            steps = in_whole_steps(self.builder_.emit, total, known.factor, known.offset)
+            return relax.op.clip(steps, known.low, known.high)
 
     return relax.transform.DeadCodeElimination()(rewritten(module, Shortening(module)))
+
+
+def in_whole_steps(emit: Any, total: Any, factor: np.ndarray, offset: np.ndarray) -> Any:
+    """round(factor * total + offset) in float32, of 32-bit sums, emitted step by step."""
+    from tvm.relax import const, op
+
+    scaled = emit(op.multiply(emit(op.astype(total, "float32")), const(factor.astype("float32"))))
+    return emit(op.round(emit(op.add(scaled, const(offset.astype("float32"))))))
 
 
 def _requantizations(function: Any) -> dict[Any, Affine]:

@@ -36,7 +36,7 @@ def own_converters() -> dict[str, Callable[[Any, Any], Any]]:
         "special_bessel_y1.default": functools.partial(_of_the_c_library, "y1", is_bessel=True),
         "nextafter.default": _next_after,
         "signbit.default": _sign_bit,
-        "view.dtype": _other_type,
+        "view.dtype": _viewed_as,
         "_int_mm.default": _int_mm,
         "gcd.default": powers.common_divisor,
         "pow.Tensor_Tensor": powers.power,
@@ -337,7 +337,7 @@ def _next_after(node: Any, importer: Any) -> Any:
 
 
 def _sign_bit(node: Any, importer: Any) -> Any:
-    """Of zeros and NaN, too, which no comparison tells."""
+    """The sign's bit: no comparison tells the sign of NaN."""
     from tvm import te, tirx, topi
 
     x = importer.env[node.args[0]]
@@ -357,7 +357,7 @@ def _sign_bit(node: Any, importer: Any) -> Any:
     return importer.block_builder.emit_te(compute, x, primfunc_name_hint="signbit")
 
 
-def _other_type(node: Any, importer: Any) -> Any:
+def _viewed_as(node: Any, importer: Any) -> Any:
     """The same bits as numbers of another type.
 
     Raises NotImplementedError for types of another size, and for bfloat16, which TVM stores as

@@ -61,7 +61,7 @@ _PYTORCHS = (
     "grid_sampler_2d.default",
 )
 
-# Rules for engines that have no converter; one looks at bits, which no rule can.
+# These have a rule for engines without a converter, which is better: a rule cannot look at bits.
 _BY_CONVERTERS = ("signbit.default",)
 
 

@@ -147,7 +147,7 @@ def _may_be_long(block: Any) -> bool:
 def _adds_exponentials(block: Any, func: Any) -> bool:
     """Whether a block sums what another stage makes by `exp`, as a softmax does.
 
-    Its rows are short beside 2 ** 20 terms, and twice the lanes count there.
+    A softmax has short rows, not millions of terms, and float64 has half as many lanes.
     """
     from tvm import tirx
 
