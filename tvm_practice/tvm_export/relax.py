@@ -11,9 +11,7 @@ from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
-from tvm_practice.tvm_export.extremes import (
-    keeping_nan,
-)
+from tvm_practice.tvm_export.extremes import keeping_nan
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.lowering.falling import with_rising_dividends
