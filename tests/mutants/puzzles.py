@@ -398,6 +398,14 @@ right_edited(
 )
 
 
+@right("local_sum")
+def of_a_reindexed_buffer(schedule):
+    block = schedule.get_sblock("Y")
+    write_back = schedule.reindex(block, ("write", 0))
+    schedule.set_scope(block, 0, "local")
+    schedule.reverse_compute_at(write_back, schedule.get_loops(block)[0])
+
+
 @mutant("split_loop", message="in unrolled")
 def inner_unrolled(schedule, factor):
     (i,) = schedule.get_loops(schedule.get_sblock("Y"))

@@ -947,12 +947,11 @@ def one_size_less_each_time(sizes, serial_ms, parallel_ms):
     return of_the_first(len(sizes))
 
 
-edited(
-    "parallel_pays_from",
-    "no_time_is_faster_than_none",
-    {"parallel >= serial": "not (parallel < serial or serial == parallel == 0)"},
-    message="no faster than no time",
-)
+@right("parallel_pays_from")
+def by_the_gain(sizes, serial_ms, parallel_ms):
+    gains = [serial / parallel > 1 for serial, parallel in zip(serial_ms, parallel_ms, strict=True)]
+    return next((size for at, size in enumerate(sizes) if all(gains[at:])), None)
+
 
 edited(
     "compare_interleaved",

@@ -196,7 +196,7 @@ def without_trifles(picture: str) -> str:
 
 def _nameless(line: str) -> str:
     line = re.sub(r"for \S+ in", "for _ in", line)
-    line = re.sub(r"(?:_(?:global|shared|local))+(?=_(?:global|shared|local)\b)", "", line)
+    line = re.sub(r"(?:_(?:global|shared|local|reindex))+(?=_(?:global|shared|local)\b)", "", line)
     return re.sub(r"^( *)\S+: (?=\S+ <-)", r"\1", line)
 
 
