@@ -768,9 +768,16 @@ def places_of_the_largest() -> list[str]:
     def above(x: torch.Tensor) -> Outputs:
         return F.max_pool2d(x, 3, 2, ceil_mode=True, return_indices=True)
 
+    def before_others(x: torch.Tensor) -> Outputs:
+        padded = F.max_pool2d(x.to(torch.bfloat16), 2, 3, 1, ceil_mode=True, return_indices=True)
+        return F.max_pool2d(x, (2, 3), 3, 0, 2, True).logsumexp(2), *padded
+
     x, told = torch.randn(2, 3, 12, 14), []
+    odd = ((1, 3, 9, 22), (4, 3, 36, 7))
     cases: list[Any] = [(pooled, ("n", 3, "h", "w"), ((1, 3, 8, 22), (4, 3, 36, 10)))]
     cases.append((above, ("n", 3, 12, 14), ((5, 3, 12, 14),)))
+    cases.append((above, ("n", 3, "h", "w"), odd))
+    cases.append((before_others, ("n", 3, "h", "w"), ((1, 3, 9, 20), (2, 3, 33, 11))))
     for function, names, shapes in cases:
         config = ExportConfig(example_input=x, input_shapes={"x": names})
         compiled = compile_pytorch_module(_Model(function), config)

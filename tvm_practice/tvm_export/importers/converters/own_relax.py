@@ -192,8 +192,6 @@ def _max_pool(axes: int, node: Any, importer: Any) -> Any:
             continue
         shape[axis] = extent
         if (place := axis - len(shape) + axes) >= 0:
-            if given["ceil_mode"]:
-                raise NotImplementedError("places of the largest, of an open extent, in ceil_mode")
             beyond = dilation[place] * (kernel[place] - 1) + 1
             shape[axis] = (extent + 2 * padding[place] - beyond) // stride[place] + 1
     compute = functools.partial(

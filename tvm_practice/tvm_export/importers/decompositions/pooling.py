@@ -18,7 +18,7 @@ def rules() -> dict[Any, Rule]:
         operator = operator_of(f"avg_pool{axes}d.default")
         found[operator] = _mean_of_windows(operator, axes)
         largest = operator_of(f"max_pool{axes}d_with_indices.default")
-        found[largest] = _largest_of_windows(largest)
+        found[largest] = _largest_of_windows(largest, axes)
         fractional = operator_of(f"fractional_max_pool{axes}d.default")
         found[fractional] = _largest_of_drawn_windows
         adaptive = operator_of(f"adaptive_max_pool{axes}d.default")
@@ -42,13 +42,57 @@ def _mean_of_parts(operator: Any) -> Rule:
     return rule
 
 
-def _largest_of_windows(operator: Any) -> Rule:
-    """Maxima whose stride is left out, which is the kernel then."""
+def _largest_of_windows(operator: Any, axes: int) -> Rule:
+    """Maxima whose stride is left out, which is the kernel then; in ceil_mode of open extents.
 
-    def rule(x: Any, kernel: Sequence[int], stride: Sequence[int] = (), *more: Any) -> Any:
-        return NotImplemented if stride else operator(x, kernel, kernel, *more)
+    In ceil_mode TVM's own type of the result is a choice between two extents, which its passes do
+    not take for a shape. There the image ends where its last window does, if that hangs over.
+    """
+
+    def rule(
+        x: Any,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+    ) -> Any:
+        import torch
+
+        extents = x.shape[-axes:]
+        if not ceil_mode or all(isinstance(extent, int) for extent in extents):
+            more = (padding, dilation, ceil_mode)
+            return NotImplemented if stride else operator(x, kernel, kernel, *more)
+        stride = stride or kernel
+        around: list[Any] = []
+        for extent, k, s, p, d in zip(
+            extents,
+            *(_per_axis(each, axes) for each in (kernel, stride, padding, dilation)),
+            strict=True,
+        ):
+            beyond = d * (k - 1) + 1
+            last = (extent + 2 * p - beyond + s - 1) // s * s  # where the window begins
+            is_outside = last >= extent + p
+            around = [0, 0 if is_outside else last + beyond - extent - 2 * p, *around]
+        floats = x.dtype.is_floating_point
+        least = -math.inf if floats else torch.iinfo(x.dtype).min
+        whole = torch.ops.aten.constant_pad_nd.default(x, around, least)
+        found, places = operator(whole, kernel, stride, padding, dilation)
+        return found, _in_another_image(places, whole.shape[-axes:], extents)
 
     return rule
+
+
+def _in_another_image(places: Any, extents: Sequence[Any], other: Sequence[Any]) -> Any:
+    """Places in a flat image as the places of the same pixels in a larger or smaller one."""
+    along = []
+    for extent in reversed(extents):
+        along.append(places % extent)
+        places = places // extent
+    flat: Any = 0
+    for extent, place in zip(other, reversed(along), strict=True):
+        flat = flat * extent + place
+    return flat
 
 
 def _largest_of_drawn_windows(
