@@ -1,5 +1,6 @@
 """Numbers that are rounded to bfloat16 on the way, within one function without 16-bit memory."""
 
+import math
 from typing import Any
 
 import torch
@@ -98,3 +99,42 @@ def error_of_results() -> list[float]:
     return [
         float((own - want.float()).abs().max()) for own, want in zip(made, model(x), strict=True)
     ]
+
+
+class _BetweenCasts(nn.Module):
+    """Operators that a fused function computes between the cast and the wider type."""
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        functional, half = nn.functional, torch.bfloat16
+        number, other = x.to(half), (x * 1.1).to(half)
+        results = [
+            functional.pad(number, (0, 1), value=-math.inf),
+            torch.where(x > 0, number, torch.zeros((), dtype=half)),
+            functional.relu(number),
+            torch.maximum(number, other),
+            number.clamp(-1, 1),
+            -number.abs(),
+            number.tril(),
+            number.masked_fill(x < 0, 0.0),
+            number.amax(1),
+        ]
+        return [each.to(torch.float32) for each in results]
+
+
+def test_numbers_are_rounded_between_other_operators(process_of: Processes) -> None:
+    """TVM left such numbers as they were, and failed at the maximum of two."""
+    assert process_of(engines.CURRENT).call(f"{__name__}:results_unlike_pytorchs") == []
+
+
+def results_unlike_pytorchs() -> list[str]:
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    model, x = _BetweenCasts().eval(), torch.randn(17, 33)
+    wrong: list[str] = []
+    opened: Any = {"x": ("h", "w")}
+    for shapes in (None, opened):
+        config = ExportConfig(example_input=(x,), input_shapes=shapes)
+        made = compile_pytorch_module(model, config)(x)
+        pairs = enumerate(zip(made, model(x), strict=True))
+        wrong += [f"{i}, {shapes}" for i, (own, want) in pairs if not (own == want.numpy()).all()]
+    return wrong

@@ -12,7 +12,12 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from tvm_practice.tvm_export.rules.cpu.bfloat16 import in_float32, is_bfloat16, named
+from tvm_practice.tvm_export.rules.cpu.bfloat16 import (
+    in_float32,
+    is_bfloat16,
+    loads_what_is_given,
+    named,
+)
 from tvm_practice.tvm_export.rules.cpu.loops import loads, variables
 
 FUNCTIONS = ("exp", "log", "erf", "tanh", "sigmoid")
@@ -72,7 +77,7 @@ def vectorizable_math(func: Any) -> Any:
         if _mentions_bfloat16(store):
             if not _is_expandable(store, func):
                 return store
-            store = in_float32(store)
+            store = in_float32(store, func)
         return tvm_ffi.structural_map(store, (tvm.ir.Call, replace), order="post")
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.tirx.BufferStore, expanded)))
@@ -141,10 +146,7 @@ def _mentions_bfloat16(store: Any) -> bool:
 
 
 def _is_expandable(store: Any, func: Any) -> bool:
-    """Whether a store that mentions bfloat16 calls a function in float32, and may name values.
-
-    What a function keeps in bfloat16 for itself TVM makes float32 later, but for what is named.
-    """
+    """Whether a store that mentions bfloat16 calls a function in float32, and may name values."""
     import tvm
     import tvm_ffi
 
@@ -155,8 +157,7 @@ def _is_expandable(store: Any, func: Any) -> bool:
             found.append(call)
 
     tvm_ffi.structural_walk(store.value, (tvm.ir.Call, look))
-    own = [each for each in loads(store.value) if is_bfloat16(each.ty)]
-    return bool(found) and all(any(each.source.same_as(p) for p in func.params) for each in own)
+    return bool(found) and loads_what_is_given(store, func)
 
 
 def called(call: Any) -> str:
