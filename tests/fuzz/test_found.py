@@ -454,6 +454,7 @@ def test_the_classic_engine_has_pytorchs_types_and_roundings(process_of: Process
 _CLASSIC_RARE = {
     "linear to one row": "F.interpolate(x[:, :28].reshape(5, 1, 7, 4), (1, 5), mode='bilinear')",
     "divided by a norm": "F.normalize(x, dim=0, eps=0.1)",
+    "norm of one element each": "torch.linalg.vector_norm(x.unsqueeze(1), 3, dim=(1,))",
     "between bounds": "x.clamp(-0.75, 1.25)",
     "above a bound": "x.clamp(min=0.1)",
     "below a bound": "x.clamp(max=0.1)",

@@ -579,6 +579,9 @@ def _steps(x: torch.Tensor, whole: torch.Tensor) -> Outputs:
         torch.fake_quantize_per_channel_affine(x, torch.linspace(0.01, 0.1, 6), zeros, 1, 0, 15),
         torch.bitwise_left_shift(whole, 2),
         torch.bitwise_right_shift(1000, whole),
+        torch.bitwise_and(6, whole),
+        torch.bitwise_or(6, whole.to(torch.int8)),
+        torch.bitwise_xor(True, whole > 1),
         whole << whole,
     )
 

@@ -1,5 +1,6 @@
 """Arguments that classic TVM's converters drop or cannot do without: changed here, or refused."""
 
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -203,6 +204,17 @@ def _repeated(operator: str, inputs: list[Any], types: Sequence[str]) -> list[An
     return inputs
 
 
+def _by_magnitude(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::linalg_vector_norm(input, ord, dim, …)` of one element each, which is its magnitude.
+
+    The square of a large element would overflow; the largest magnitude, an order too, does not.
+    """
+    extents = shape_of(inputs[0])
+    if inputs[1] and all(extents[axis] == 1 for axis in inputs[2] or range(len(extents))):
+        inputs[1] = math.inf
+    return inputs
+
+
 _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::_convolution": _repeated,
     "aten::add": _scaled,
@@ -210,6 +222,7 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::avg_pool3d": _without_divisor,
     "aten::group_norm": _with_weights,
     "aten::index": _from_the_first,
+    "aten::linalg_vector_norm": _by_magnitude,
     "aten::pad": _around,
     "aten::pixel_shuffle": _in_a_batch,
     "aten::avg_pool1d": _in_a_batch,

@@ -104,6 +104,10 @@ def rules() -> dict[Any, Rule]:
             )
             for overload in overloads
         },
+        **{
+            operator_of(f"bitwise_{name}.Scalar_Tensor"): _exchanged(f"bitwise_{name}")
+            for name in ("and", "or", "xor")
+        },
         aten.abs.default: _abs,
         aten.neg.default: _neg,
         aten.sign.default: _sign,
@@ -118,6 +122,17 @@ def rules() -> dict[Any, Rule]:
         aten.ceil.default: _whole(aten.ceil.default),
         aten.round.default: _whole(aten.round.default),
     }
+
+
+def _exchanged(name: str) -> Rule:
+    """An operator of a number and a tensor, by that of the tensor and the number."""
+
+    def rule(number: Any, x: Any) -> Any:
+        import torch
+
+        return getattr(torch, name)(x, number)
+
+    return rule
 
 
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
