@@ -436,6 +436,8 @@ _CLASSIC = {
     "joined of nothing": "torch.cat((x[:0], x[:0], x[:0]), 1)",
     "norm without an epsilon": "F.rms_norm(x, (33,))",
     "norm with a weight": "F.rms_norm(x, (3, 33), torch.sin(x), 0.1)",
+    "thresholds, gathered twice": "(n[:1].T * F.threshold(F.threshold(x[:, 0].double(), 0.5, -1), "
+    "0.5, -1))[n[0, :9] & 7][n[1, :5].int() & 7]",
     "several filters for a channel": "F.conv3d(x.reshape(1, 3, 3, 1, 11), "
     "torch.arange(24.0).reshape(6, 1, 2, 1, 2) / 16, torch.arange(6.0), groups=3)",
 }

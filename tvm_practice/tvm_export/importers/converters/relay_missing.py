@@ -302,7 +302,10 @@ def embedding_bag(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     (count,) = shape_of(indices)
     starts = try_infer_value(offsets)[0]
     if isinstance(starts, np.ndarray) and is_last_given:
-        starts = starts[:-1]
+        *starts, end = starts
+        if end != count:
+            raise Refused("aten::embedding_bag whose last offset is not the number of indices")
+        starts = np.array(starts)
     bags = 0 if not isinstance(starts, np.ndarray) else len(starts)
     if not bags or count % bags or (starts != np.arange(bags) * (count // bags)).any():
         raise Refused("aten::embedding_bag of bags whose lengths are not constant and equal")

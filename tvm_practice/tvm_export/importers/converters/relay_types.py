@@ -233,7 +233,8 @@ def threshold(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::threshold(input, threshold, value)`; NaN stays."""
     from tvm import relay
 
-    data = inputs[0]
+    # It is read twice: of two in a row, fused and inlined, TVM would make minutes of code.
+    data = relay.annotation.stop_fusion(inputs[0])
     limit, value = (relay.const(each, types[0]) for each in inputs[1:3])
     return relay.where(relay.less_equal(data, limit), value, data)
 

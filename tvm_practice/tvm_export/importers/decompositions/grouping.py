@@ -18,7 +18,7 @@ def rules() -> dict[Any, Rule]:
 
     aten = torch.ops.aten
     return {
-        aten._embedding_bag.default: _embedding_bag,
+        aten._embedding_bag.default: functools.partial(_embedding_bag, is_for_training=True),
         aten._embedding_bag_forward_only.default: _embedding_bag,
         aten.segment_reduce.default: _segment_reduce,
         aten.histc.default: _histc,
@@ -43,17 +43,22 @@ def _embedding_bag(
     per_sample_weights: Any = None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
+    *,
+    is_for_training: bool = False,
 ) -> tuple[Any, Any, Any, Any]:
     """Rows of a table, summed, averaged or maximized by bag; and the further outputs.
 
     These are the indices' bags, how many each has, and where the largest come from: of a sum zeros,
-    or none, as PyTorch's kernel for processors leaves them.
+    or none, as PyTorch's kernel for processors leaves them. The last bag reaches to the last index,
+    whatever the last offset is; but the fast kernel adds up the indices before that offset.
     """
     import torch
 
-    bags, width = offsets.shape[0] - include_last_offset, weight.shape[1]
+    is_fast = weight.dtype != torch.float64 and padding_idx < 0
+    starts = offsets[:-1] if include_last_offset else offsets
+    bags, width = starts.shape[0], weight.shape[1]
     places = torch.arange(indices.shape[0], device=indices.device)
-    found = (offsets <= places.unsqueeze(1)).sum(1) - 1
+    found = (starts <= places.unsqueeze(1)).sum(1) - 1
     beyond = bags  # whose row is left out at the end
     bag = torch.where(indices == padding_idx, beyond, found) if padding_idx >= 0 else found
     rows = torch.ops.aten.embedding.default(weight, indices)
@@ -71,14 +76,16 @@ def _embedding_bag(
         wide = wide * per_sample_weights.to(wide.dtype).unsqueeze(1)
     total = torch.zeros((bags + 1, width), dtype=wide.dtype, device=wide.device)
     if indices.shape[0]:
+        if include_last_offset and is_fast:
+            bag = torch.where(places < offsets[-1], bag, beyond)
         total = torch.ops.aten.index_put.default(total, [bag], wide, True)
     total = total[:bags]
     if mode == _MEAN:
         total = total / torch.where(count > 0, count, 1).to(total.dtype).unsqueeze(1)
         return total.to(weight.dtype), found, count, count
-    if weight.dtype != torch.float64 and padding_idx < 0:
+    if is_fast:
         found = found.new_zeros((0,))
-    nothing = torch.zeros_like(offsets, dtype=count.dtype)
+    nothing = torch.zeros_like(starts if is_for_training else offsets, dtype=count.dtype)
     return total.to(weight.dtype), found, nothing, nothing
 
 
