@@ -28,6 +28,7 @@ from tvm_practice.tvm_export.importers.decompositions import (
     special,
     spectra,
 )
+from tvm_practice.tvm_export.importers.decompositions.elementwise import operator_of
 
 Rule = Callable[..., Any]
 
@@ -65,6 +66,10 @@ _PYTORCHS = (
 _BY_CONVERTERS = ("signbit.default",)
 
 
+# Copies of views, which are the views here, and of which PyTorch has no rule.
+_COPIES = ("detach_copy.default", "select_copy.int", "slice_copy.Tensor", "split_copy.Tensor")
+
+
 @functools.cache
 def decompositions(converted: Collection[str]) -> dict[Any, Rule]:
     """The table for `ExportedProgram.run_decompositions`.
@@ -82,8 +87,8 @@ def decompositions(converted: Collection[str]) -> dict[Any, Rule]:
             continue
         if name not in converted or name in _PYTORCHS:
             table[operator] = rule
-    for operator, rule in _of_prims(converted).items():
-        table[operator] = rule
+    table |= _of_prims(converted)
+    table |= {operator_of(name): operator_of(name.replace("_copy", "")) for name in _COPIES}
     for module in _MODULES:
         for operator, rule in module.rules().items():
             name = operator.__name__
