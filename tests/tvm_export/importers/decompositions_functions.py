@@ -809,6 +809,31 @@ class _Scattered(torch.nn.Module):
         return x.scatter_add(1, index, source), largest
 
 
+class _OfOpenChannels(torch.nn.Module):
+    def forward(self, x: torch.Tensor, mean: torch.Tensor, weight: torch.Tensor) -> Outputs:
+        normalized = F.batch_norm(x, mean, mean * mean + 0.5, weight, None)
+        return normalized, F.group_norm(x, 2), F.instance_norm(x)
+
+
+def norms_of_open_channels() -> list[str]:
+    from conformance.judging import compared
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    def inputs(examples: int, channels: int) -> Outputs:
+        return torch.randn(examples, channels, 5), torch.randn(channels), torch.randn(channels)
+
+    shapes: dict[str, Any] = {"x": ("n", "c", 5), "mean": ("c",), "weight": ("c",)}
+    model, told = _OfOpenChannels(), []
+    config = ExportConfig(example_input=inputs(3, 6), input_shapes=shapes)
+    compiled = compile_pytorch_module(model, config)
+    for extents in ((3, 6), (1, 4), (5, 10)):
+        given = inputs(*extents)
+        verdict, reason = compared(list(compiled(*given)), list(model(*given)))
+        if verdict != "right":
+            told.append(f"{extents}: {reason}")
+    return told
+
+
 def scatters_of_open_sources() -> list[str]:
     """What is wrong where an index is as long as its source, and where it is shorter."""
     from conformance.judging import compared

@@ -62,6 +62,10 @@ def test_places_of_the_largest_in_open_images(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:places_of_the_largest") == []
 
 
+def test_norms_of_open_channels(process_of: Processes) -> None:
+    assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:norms_of_open_channels") == []
+
+
 def test_scatters_of_open_sources(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:scatters_of_open_sources") == []
 

@@ -1,6 +1,7 @@
 """Normalizations of types that TVM's operators do not take: it knows float32 and float16.
 
-Of open extents, PyTorch's rule for instance normalization is slow, too.
+And of open channels, which they do not take either. Of open extents, PyTorch's rule for instance
+normalization is slow, too.
 """
 
 import math
@@ -19,6 +20,7 @@ def rules() -> dict[Any, Rule]:
         aten.native_layer_norm.default: _layer_norm,
         aten.native_group_norm.default: _group_norm,
         aten.instance_norm.default: _instance_norm,
+        aten._native_batch_norm_legit_no_training.default: _batch_norm,
     }
 
 
@@ -33,13 +35,25 @@ def _layer_norm(x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float
 def _group_norm(
     x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> Any:
-    if _is_known(x):
+    if _is_known(x) and isinstance(C, int):
         return NotImplemented
     normalized, *more = _normalized(x.reshape(N, group, -1), [2], eps)
     axes = [1, C] + [1] * (x.ndim - 2)
     own = [each if each is None else each.reshape(axes) for each in (weight, bias)]
     scaled = _scaled(normalized.reshape(x.shape), *own)
     return scaled.to(x.dtype), *(each.squeeze(2).to(x.dtype) for each in more)
+
+
+def _batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
+) -> Any:
+    if isinstance(x.shape[1], int):
+        return NotImplemented
+    axes = [1, x.shape[1]] + [1] * (x.ndim - 2)
+    own = [each if each is None else each.reshape(axes) for each in (weight, bias)]
+    apart = x - mean.reshape(axes)
+    nothing = mean.new_empty((0,))
+    return _scaled(apart * (variance.reshape(axes) + eps).rsqrt(), *own), nothing, nothing
 
 
 def _instance_norm(
