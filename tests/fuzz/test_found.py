@@ -412,6 +412,13 @@ _CLASSIC = {
     "averages of float16": "F.adaptive_avg_pool1d((x.half().sign() + 9) * 6400, 2)",
     "mean of all float16": "((x.half().sign() + 9) * 6400).mean()",
     "sum of float16": "((x.half().sign() + 9) * 6400 * torch.tensor([[1], [-1], [0]])).sum()",
+    "grids by columns": "sum(torch.meshgrid(x[0], x[1, :5], x[2, :3], indexing='xy'))",
+    "grids by rows": "torch.stack(torch.meshgrid(x[0], x[1, :5], indexing='ij'))",
+    "rounded, repeated and rounded": "torch.round(torch.round(x[:, :30].reshape(1, 3, 2, 15)"
+    ".flip((2,)).repeat_interleave(2, dim=-2) * 3).unfold(3, 3, 1) / 2)"
+    "[n[0, :1] * 0, n[:2, :1].int() & 1]",
+    "norm of float16": "torch.linalg.vector_norm((x.half() + 9) * 300, 2, (1,))",
+    "parts by a tensor": "x.tensor_split(torch.tensor([1, 2]), 0)[1]",
     "layers of large float16": "F.layer_norm((x.half() + 9) * 3000, (33,))",
     "groups of large float16": "F.group_norm(((x.half() + 9) * 3000)[:, :32].reshape(3, 4, 8), 2)",
     "attention of large float16": "F.scaled_dot_product_attention("

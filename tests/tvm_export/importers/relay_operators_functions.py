@@ -1,6 +1,7 @@
 """Functions that test_relay_operators.py calls in a child process, on the classic engine."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -89,3 +90,24 @@ def compiled(name: str) -> dict[str, object]:
     except PlainError as error:
         return {"refused": str(error)}
     return {"refused": "", "far": float((torch.as_tensor(got) - MODELS[name](X)).abs().max())}
+
+
+def refused_by_a_converter() -> str:
+    """The line that tells of a converter that fails."""
+    from tvm_practice.engines import PlainError
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sin(x)
+
+    def failing(inputs: Any, types: Any) -> Any:
+        raise ValueError("no sine")
+
+    try:
+        converters = {"aten::sin": failing, "sin": failing}
+        config = ExportConfig(example_input=(X,), engine="classic", converters=converters)
+        compile_pytorch_module(Model(), config)
+    except PlainError as error:
+        return str(error)
+    return ""

@@ -4,7 +4,8 @@ import pytest
 
 from tests.conftest import Processes
 
-COMPILED = "tests.tvm_export.importers.relay_operators_functions:compiled"
+FUNCTIONS = "tests.tvm_export.importers.relay_operators_functions"
+COMPILED = f"{FUNCTIONS}:compiled"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,11 @@ def test_what_tvm_drops_or_checks_is_told_in_a_line(
 ) -> None:
     refused = process_of("classic").call(COMPILED, {"name": name})["refused"]
     assert said in refused and "\n" not in refused
+
+
+def test_what_a_converter_fails_with_names_the_operator(process_of: Processes) -> None:
+    refused = process_of("classic").call(f"{FUNCTIONS}:refused_by_a_converter")
+    assert "cannot import the model: aten::sin: ValueError: no sine; " in refused
 
 
 @pytest.mark.parametrize("name", ["zeta", "erfinv"])

@@ -27,6 +27,17 @@ def converters() -> dict[str, Converter]:
     }
 
 
+def computed_before(data: Any) -> Any:
+    """`data`, not fused with the operator that a converter makes of it.
+
+    What a converter names several times is repeated as often if it is fused: TVM takes minutes
+    for a few such operators in a row.
+    """
+    from tvm import relay
+
+    return data if isinstance(data, relay.Constant) else relay.annotation.stop_fusion(data)
+
+
 def linear(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::linear(input, weight, bias)` for an input of any rank, as one matrix product.
 

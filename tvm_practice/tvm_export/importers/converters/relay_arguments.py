@@ -12,7 +12,7 @@ from tvm_practice.tvm_export.importers.refusals import Refused
 # What adds elements up; float16 does not hold a sum.
 _SUMS = re.compile(
     r"aten::((adaptive_)?avg_pool\dd|mean|var|std|(layer|group|instance)_norm"
-    r"|scaled_dot_product_attention)"
+    r"|scaled_dot_product_attention|linalg_vector_norm)"
 )
 
 

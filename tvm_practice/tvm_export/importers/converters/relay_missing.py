@@ -26,6 +26,7 @@ def converters() -> dict[str, Converter]:
         "aten::frac": frac,
         "aten::index_add": index_add,
         "aten::index_put": index_put,
+        "aten::meshgrid": meshgrid,
         "aten::mish": mish,
         "aten::numel": numel,
         "aten::pixel_unshuffle": pixel_unshuffle,
@@ -213,6 +214,23 @@ def frac(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     from tvm import relay
 
     return inputs[0] - relay.trunc(inputs[0])
+
+
+def meshgrid(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::meshgrid(tensors, indexing)`; with "xy" the first two axes change places."""
+    from tvm import relay
+
+    tensors, *indexing = inputs
+    axes = list(range(len(tensors)))
+    if "xy" in indexing and len(tensors) > 1:
+        axes[:2] = [1, 0]
+    extents = [math.prod(shape_of(each)) for each in tensors]
+    grid = [extents[axes.index(axis)] for axis in range(len(axes))]
+    found = []
+    for tensor, axis in zip(tensors, axes, strict=True):
+        along = [-1 if place == axis else 1 for place in range(len(axes))]
+        found.append(relay.broadcast_to(relay.reshape(tensor, along), grid))
+    return relay.expr.TupleWrapper(relay.Tuple(found), len(found))
 
 
 def mish(inputs: Sequence[Any], types: Sequence[str]) -> Any:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tvm_practice.tvm_export.importers.converters.relay import shape_of
+from tvm_practice.tvm_export.importers.converters.relay import computed_before, shape_of
 from tvm_practice.tvm_export.importers.converters.relay_types import promoted
 
 Converter = Callable[[Sequence[Any], Sequence[str]], Any]
@@ -45,9 +45,7 @@ def ordered(data: Any, dtype: str, *, unknown: int = 1) -> Any:
         return data
     wide, whole, most = _wide(dtype)
     infinity = 0x7FF << 52 if wide == "float64" else 0xFF << 23
-    # What comes before is named several times below, and repeated as often if it is fused: TVM took
-    # a minute for a rounding.
-    data = relay.annotation.stop_fusion(data)
+    data = computed_before(data)
     bits = relay.reinterpret(relay.cast(data, wide), whole)
     size = relay.bitwise_and(bits, relay.const(most, whole))
     signed = relay.where(relay.less(bits, relay.const(0, whole)), -size, size)

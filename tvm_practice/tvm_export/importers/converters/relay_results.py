@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tvm_practice.engines import PlainError
 from tvm_practice.tvm_export.importers.converters.relay_arguments import heeded
 from tvm_practice.tvm_export.importers.refusals import Refused
+from tvm_practice.tvm_export.loading import describe
 
 # TVM's names of the types that a trace names, by kind.
 _TYPES = {
@@ -69,7 +71,8 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
         node = importer.current_op[-1]
         _refuse_shared_writes(node)
         _refuse_dropout(node.kind(), inputs)
-        made = convert(*heeded(node.kind(), inputs, types))
+        with _naming(node.kind()):
+            made = convert(*heeded(node.kind(), inputs, types))
         if node.kind() in _OTHERWISE:
             return made
         traced = [each.type() for each in node.outputs()]
@@ -80,6 +83,17 @@ def _held(importer: Any, convert: Callable[..., Any]) -> Callable[..., Any]:
         return _as_traced(importer, node.kind(), made, traced[0])
 
     return converted
+
+
+@contextmanager
+def _naming(operator: str) -> Iterator[None]:
+    """Raise what a converter fails with as Refused: TVM's often say nothing but AssertionError."""
+    try:
+        yield
+    except (Refused, PlainError, NotImplementedError):
+        raise
+    except Exception as error:
+        raise Refused(f"{operator}: {describe(error)}") from error
 
 
 def _refuse_dropout(operator: str, inputs: Sequence[Any]) -> None:

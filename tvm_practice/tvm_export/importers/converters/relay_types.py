@@ -7,6 +7,7 @@ another type than PyTorch, or round halves away from zero.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tvm_practice.tvm_export.importers.converters.relay import computed_before
 from tvm_practice.tvm_export.importers.refusals import Refused
 
 Converter = Callable[[Sequence[Any], Sequence[str]], Any]
@@ -104,6 +105,7 @@ def round_half_to_even(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     power = relay.const(10.0 ** abs(decimals), dtype)
     if decimals:
         data = data * power if decimals > 0 else data / power
+    data = computed_before(data)
     half = relay.const(0.5, dtype)
     is_half = relay.equal(relay.abs(data - relay.trunc(data)), half)
     even = relay.round(data * half) * relay.const(2.0, dtype)
@@ -149,6 +151,7 @@ def floor_divide(inputs: Sequence[Any], types: Sequence[str]) -> Any:
 
     one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
+        one = computed_before(one)
         down = _is_beyond_zero(relay.trunc_mod(one, other), other, dtype)
         return relay.trunc_divide(one, other) - relay.cast(down, dtype)
     one, other = _precisely("floor_divide", one, other, dtype)
@@ -171,7 +174,7 @@ def remainder(inputs: Sequence[Any], types: Sequence[str]) -> Any:
 
     one, other, dtype = promoted(inputs, types)
     if "float" not in dtype:
-        left = relay.trunc_mod(one, other)
+        left = computed_before(relay.trunc_mod(one, other))
         return relay.where(_is_beyond_zero(left, other, dtype), left + other, left)
     one, other = _precisely("remainder", one, other, dtype)
     left = _left_over(one, other)
@@ -201,7 +204,7 @@ def _precisely(operator: str, one: Any, other: Any, dtype: str) -> tuple[Any, An
 
     if dtype == "float64":
         raise Refused(f"aten::{operator} of float64, which Relay has not")
-    return relay.cast(one, "float64"), relay.cast(other, "float64")
+    return computed_before(relay.cast(one, "float64")), relay.cast(other, "float64")
 
 
 def _left_over(one: Any, other: Any) -> Any:
@@ -233,8 +236,7 @@ def threshold(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     """`aten::threshold(input, threshold, value)`; NaN stays."""
     from tvm import relay
 
-    # It is read twice: of two in a row, fused and inlined, TVM would make minutes of code.
-    data = relay.annotation.stop_fusion(inputs[0])
+    data = computed_before(inputs[0])
     limit, value = (relay.const(each, types[0]) for each in inputs[1:3])
     return relay.where(relay.less_equal(data, limit), value, data)
 
