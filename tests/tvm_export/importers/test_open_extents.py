@@ -226,6 +226,11 @@ class _Positions(nn.Module):
         return x + self.table[: x.shape[1]]
 
 
+class _Pairs(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.pdist(x)
+
+
 class _Half(nn.Module):
     """A slice whose extent PyTorch cannot prove to be within its tensor."""
 
@@ -244,6 +249,7 @@ _MODELS: dict[str, tuple[nn.Module, dict[str, tuple[int | str, ...]]]] = {
     "two inputs": (_Both(), {"x": (2, 3, "n"), "y": (1, 1, "n")}),
     "positions": (_Positions(), {"x": (2, "n", 16)}),
     "a half": (_Half(), {"x": (2, "n", 16)}),
+    "pairs": (_Pairs(), {"x": ("n", 5)}),
 }
 _RANGES = {
     "a window": (6, None),
@@ -253,6 +259,7 @@ _RANGES = {
     "two inputs": (6, None),
     "positions": (2, 40),
     "a half": (4, None),
+    "pairs": (3, None),
 }
 
 

@@ -42,7 +42,8 @@ def test_open_extents_bound_indices(process_of: Processes, tmp_path: Path) -> No
     for allowed in ("[8, 2, 2, 7] of 9", "[0] of 1", "[3] of 4"):
         assert found[allowed]["same"], found
     for refused in ("[4] of 4", "[-1] of 4"):
-        assert "rows: index out of bounds, 0 to " in found[refused]["error"]
+        said = "rows: index out of bounds, 0 to n - 1 are allowed (n: axis 0 of table)"
+        assert said in found[refused]["error"]
     assert found["unequal"] == "BadInput: n is 3 in table and 2 in scale"
     assert "table is float32 [3], the model takes float32 [n, 4]" in found["rank"]
 

@@ -296,18 +296,35 @@ class _Checks:
         else:
             who, negative = _source(given, mutator.lookup_binding, self._names)
             who = who or f"indices that the model computes for {operator}"
-            made = _emit(mutator.builder_, given, use, _message(who, use, negative or use.negative))
+            allowed = _allowed(use, negative or use.negative, self._names)
+            made = _emit(mutator.builder_, given, use, f"{who}: {allowed}")
         self._made[key] = made
         return made
 
 
-def _message(who: str, use: _Use, negative: bool) -> str:
-    allowed = [
-        f"{-extent if negative else 0} to {extent - 1}" for extent in map(plain_extent, use.extents)
-    ]
-    if len(allowed) > 1:
-        return f"{who}: out of bounds, a coordinate may be from {', '.join(allowed)}"
-    return f"{who}: index out of bounds, {allowed[0]} are allowed"
+def _allowed(use: _Use, negative: bool, names: dict[Any, str]) -> str:
+    """What a message says of indices: their bounds, with a letter for each open extent."""
+    ranges: list[str] = []
+    letters: list[str] = []
+    for extent in map(plain_extent, use.extents):
+        if isinstance(extent, int):
+            ranges.append(f"{-extent if negative else 0} to {extent - 1}")
+        else:
+            letter = "nmkl"[len(letters)]
+            ranges.append(f"{f'-{letter}' if negative else 0} to {letter} - 1")
+            letters.append(f"{letter}: {_axis_of(extent, names)}")
+    told = f" ({'; '.join(letters)})" if letters else ""
+    if len(ranges) > 1:
+        return f"out of bounds, a coordinate may be from {', '.join(ranges)}{told}"
+    return f"index out of bounds, {ranges[0]} are allowed{told}"
+
+
+def _axis_of(extent: Any, names: dict[Any, str]) -> str:
+    for parameter, name in names.items():
+        for axis, own in enumerate(parameter.ty.shape.values):
+            if own.same_as(extent):
+                return f"axis {axis} of {name}"
+    return "an extent that the model computes"
 
 
 def plain_extent(extent: Any) -> Any:

@@ -67,8 +67,31 @@ def _cdist(x: Any, y: Any, p: float, compute_mode: Any = None) -> Any:
 def _pdist(x: Any, p: float = 2.0) -> Any:
     import torch
 
-    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1).unbind(0)
+    rows = x.shape[0]
+    if isinstance(rows, int):
+        first, second = torch.triu_indices(rows, rows, 1).unbind(0)
+    else:
+        first, second = _pairs(rows)
     return _distance(x.index_select(0, first) - x.index_select(0, second), p)
+
+
+def _pairs(rows: Any) -> tuple[Any, Any]:
+    """Both rows of each pair, the smaller first, of an open number of them.
+
+    PyTorch's `triu_indices` looks at the number. The root is rounded, and then the row corrected.
+    """
+    import torch
+
+    place, twice = torch.arange(rows * (rows - 1) // 2), 2 * rows - 1
+
+    def begin(row: Any) -> Any:
+        return torch.div(row * (twice - row), 2, rounding_mode="floor")
+
+    root = torch.sqrt((twice * twice - 8 * place).to(torch.float64))
+    first = ((twice - root) / 2).to(torch.int64)
+    first = torch.where(begin(first) > place, first - 1, first)
+    first = torch.where(begin(first + 1) <= place, first + 1, first)
+    return first, place - begin(first) + first + 1
 
 
 def _distance(apart: Any, p: float) -> Any:
