@@ -39,6 +39,7 @@ _CONSTANT = re.compile(
     r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)"
 )
 _RELATED = re.compile(r"must always be related to the values of .* by (\w+ = .*)\.$", re.MULTILINE)
+_LEAST_SEEN = 2  # of an open extent: PyTorch takes 1 for a constant
 _MOST_EXTENTS = 4  # of one condition that is tried on numbers
 # Above the least extent, where a condition of several is tried.
 _STEPS = (0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 64, 100, 1023, 1024)
@@ -230,7 +231,8 @@ def _narrowed(
         if len(names) == 1:
             [name] = names
             narrower = _holds_within(condition.holds, ranges[name], examples[name])
-            if narrower == (examples[name], examples[name]):
+            least, most = narrower or ranges[name]
+            if max(least, _LEAST_SEEN) == most:
                 return None  # a model for one extent is no open one
             if narrower:
                 ranges[name] = narrower
