@@ -303,17 +303,17 @@ class _Checks:
 
 
 def _allowed(use: _Use, negative: bool, names: dict[Any, str]) -> str:
-    """What a message says of indices: their bounds, with a letter for each open extent."""
+    """What a message says of indices: their bounds, with a name for each open extent."""
     ranges: list[str] = []
-    letters: list[str] = []
+    named: list[str] = []
     for extent in map(plain_extent, use.extents):
         if isinstance(extent, int):
             ranges.append(f"{-extent if negative else 0} to {extent - 1}")
         else:
-            letter = "nmkl"[len(letters)]
-            ranges.append(f"{f'-{letter}' if negative else 0} to {letter} - 1")
-            letters.append(f"{letter}: {_axis_of(extent, names)}")
-    told = f" ({'; '.join(letters)})" if letters else ""
+            name = f"n{len(named) + 1}" if named else "n"
+            ranges.append(f"{f'-{name}' if negative else 0} to {name} - 1")
+            named.append(f"{name}: {_axis_of(extent, names)}")
+    told = f" ({'; '.join(named)})" if named else ""
     if len(ranges) > 1:
         return f"out of bounds, a coordinate may be from {', '.join(ranges)}{told}"
     return f"index out of bounds, {ranges[0]} are allowed{told}"

@@ -38,9 +38,7 @@ def _group_norm(
     if _is_known(x) and isinstance(C, int):
         return NotImplemented
     normalized, *more = _normalized(x.reshape(N, group, -1), [2], eps)
-    axes = [1, C] + [1] * (x.ndim - 2)
-    own = [each if each is None else each.reshape(axes) for each in (weight, bias)]
-    scaled = _scaled(normalized.reshape(x.shape), *own)
+    scaled = _scaled(normalized.reshape(x.shape), *_along_channels(x, weight, bias))
     return scaled.to(x.dtype), *(each.squeeze(2).to(x.dtype) for each in more)
 
 
@@ -49,11 +47,9 @@ def _batch_norm(
 ) -> Any:
     if isinstance(x.shape[1], int):
         return NotImplemented
-    axes = [1, x.shape[1]] + [1] * (x.ndim - 2)
-    own = [each if each is None else each.reshape(axes) for each in (weight, bias)]
-    apart = x - mean.reshape(axes)
-    nothing = mean.new_empty((0,))
-    return _scaled(apart * (variance.reshape(axes) + eps).rsqrt(), *own), nothing, nothing
+    mean, variance, *own = _along_channels(x, mean, variance, weight, bias)
+    nothing = x.new_empty((0,))
+    return _scaled((x - mean) * (variance + eps).rsqrt(), *own), nothing, nothing
 
 
 def _instance_norm(
@@ -100,6 +96,12 @@ def _normalized(x: Any, axes: list[int], eps: float) -> tuple[Any, Any, Any]:
     apart = wide - mean
     factor = torch.rsqrt((apart * apart).mean(axes, keepdim=True) + eps)
     return apart * factor, mean, factor
+
+
+def _along_channels(x: Any, *given: Any) -> list[Any]:
+    """Tensors of a number per channel, or None, in the shape that broadcasts over `x`."""
+    shape = [1, x.shape[1]] + [1] * (x.ndim - 2)
+    return [each if each is None else each.reshape(shape) for each in given]
 
 
 def _scaled(x: Any, weight: Any, bias: Any) -> Any:

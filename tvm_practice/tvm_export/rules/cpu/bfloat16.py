@@ -1,4 +1,4 @@
-"""bfloat16 taken for float32 where a function of `vector_math` is computed, or a number rounded.
+"""Statements in bfloat16, computed in float32: with functions of `vector_math`, or rounded numbers.
 
 TVM does so itself, for whole functions, and has two faults where an expression names a value (Let):
 what is named stays in bfloat16, and its bits are then read as an integer; and a result that is
@@ -80,7 +80,7 @@ def _promoted(expression: Any) -> Any:
 
     def replace(node: Any) -> Any:
         if isinstance(node, TensorLoad):
-            return _of_bits(tirx.reinterpret("uint16", node)) if is_bfloat16(node.ty) else node
+            return _of_bits(node) if is_bfloat16(node.ty) else node
         if isinstance(node, tirx.Var):
             if not is_bfloat16(node.ty):
                 return node
@@ -116,7 +116,7 @@ def _reinterpreted(call: Any) -> Any:
 
     [given] = call.args
     if is_bfloat16(call.ty):
-        return _of_bits(tirx.reinterpret("uint16", given))
+        return _of_bits(given)
     if str(given.ty) == "float32" and str(call.ty) in ("int16", "uint16"):
         return tirx.reinterpret(str(call.ty), named(given, rounded_bits))
     return call
@@ -131,10 +131,11 @@ def _is_given(buffer: Any, func: Any) -> bool:
 
 
 def _of_bits(bits: Any) -> Any:
-    """The 16 bits of a bfloat16, as float32."""
+    """A bfloat16, or its 16 bits of any type, as float32."""
     from tvm import tirx
 
-    return tirx.reinterpret("float32", bits.astype("uint32") << tirx.const(_HALF, "uint32"))
+    whole = tirx.reinterpret("uint16", bits).astype("uint32")
+    return tirx.reinterpret("float32", whole << tirx.const(_HALF, "uint32"))
 
 
 def _rounded(value: Any) -> Any:
