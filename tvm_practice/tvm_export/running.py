@@ -9,13 +9,24 @@ A runner keeps what a single call would make again (the virtual machine, the inp
 device), so that timing `run` times the model alone.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.run_time_checks.divisors import ERROR, DividedByZero
+
+# The virtual machine's words where a `match_cast` does not hold.
+_OTHER_EXTENT = re.compile(
+    r"input_shape\[i\] == reg \((\d+) vs\. (\d+)\) *: ErrorContext\(match_cast"
+)
+_OTHER_EXTENT_SAYS = (
+    "an extent that the model computes from values is {0} in this call; torch.export has fixed it "
+    "at {1}, as the operators after it need"
+)
 
 
 class RelayRunner:
@@ -164,8 +175,16 @@ class RelaxRunner:
         self._inputs = [tvm.runtime.tensor(value, self._device) for value in inputs]
 
     def run(self) -> None:
-        """One call, and on a GPU the wait for it."""
-        self._result = self._main(*self._inputs)
+        """One call, and on a GPU the wait for it.
+
+        Raises BadInput where an extent that depends on values is another than in PyTorch's export.
+        """
+        try:
+            self._result = self._main(*self._inputs)
+        except RuntimeError as error:
+            if found := _OTHER_EXTENT.search(str(error)):
+                raise BadInput(_OTHER_EXTENT_SAYS.format(*found.groups())) from None
+            raise
         self.sync()
 
     def sync(self) -> None:

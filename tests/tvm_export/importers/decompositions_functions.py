@@ -477,6 +477,43 @@ def digits() -> dict[str, float]:
     return found
 
 
+# Of 16-bit numbers, in which PyTorch rounds the result alone.
+_ROUNDED_ONCE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    **{name: getattr(torch, name) for name in ("tanh", "sigmoid", "tan")},
+    "log2": lambda x: torch.log2(x.abs() + 0.25),
+    "log10": lambda x: torch.log10(x.abs() + 0.25),
+    "rsqrt": lambda x: torch.rsqrt(x.abs() + 0.25),
+    **{name: getattr(F, name) for name in ("gelu", "leaky_relu", "selu", "elu")},
+    "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "a product": lambda x: x * 0.1,
+    "a quotient": lambda x: x / 0.3,
+    "a sum with a factor": lambda x: torch.add(x, x.flip(0), alpha=0.3),
+}
+
+
+def rounded_errors(dtype: str) -> dict[str, float]:
+    """The largest error of each function of 16-bit numbers, as a multiple of PyTorch's own."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    torch.manual_seed(0)
+    x = (torch.randn(16, 64) * 2).to(getattr(torch, dtype))
+    model = _Model(lambda x: tuple(function(x) for function in _ROUNDED_ONCE.values()))
+    compiled = compile_pytorch_module(model, ExportConfig(example_input=(x,)))
+    unit = torch.finfo(x.dtype).eps
+    found = {}
+    for name, made, own, exact in zip(
+        _ROUNDED_ONCE, compiled(x), model(x), model(x.double()), strict=True
+    ):
+        ours, theirs = (
+            ((each - exact).abs() / (exact.abs() * unit).clamp_min(1e-9)).max()
+            for each in (torch.as_tensor(_in_numpy(made)).double(), own.double())
+        )
+        found[name] = float(ours / theirs)
+    return found
+
+
 def spectrum_difference() -> float:
     """The largest difference to PyTorch of a model that has complex numbers inside one operator."""
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module

@@ -116,6 +116,29 @@ def of_open_extents() -> list[str]:
     return [each for each in said if each]
 
 
+class _Put(torch.nn.Module):
+    def forward(
+        self, mask: torch.Tensor, columns: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        return torch.zeros(5, 3).index_put((mask, columns), values)
+
+
+def of_another_size() -> str:
+    """The line for a mask that is true once, and three times where torch.export has seen it."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    columns, values = torch.tensor([0, 1, 2]), torch.rand(3)
+    example = (torch.tensor([True, False, True, False, True]), columns, values)
+    model = _Put()
+    run = compile_pytorch_module(model, ExportConfig(example_input=example), verify=False)
+    assert not _difference(run(*example), model(*example))
+    try:
+        run(torch.arange(5) == 2, columns, values)
+    except ValueError as error:
+        return str(error)
+    return "no error"
+
+
 def written(folder: str) -> list[str]:
     """The same of an artifact that is written and loaded."""
     from tvm_practice.tvm_export import (

@@ -54,6 +54,14 @@ def test_no_digits_are_lost_near_zero_and_nothing_overflows(process_of: Processe
     assert max(found.values()) < 2e-6, found
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sixteen_bits_round_once(process_of: Processes, dtype: str) -> None:
+    """As in PyTorch: TVM's own functions of float16 round each step."""
+    given = {"dtype": dtype}
+    found = process_of(engines.CURRENT).call(f"{FUNCTIONS}:rounded_errors", given)
+    assert max(found.values()) < 1.3, found
+
+
 def test_numbers_made_of_open_extents(process_of: Processes) -> None:
     assert process_of(engines.CURRENT).call(f"{FUNCTIONS}:of_extents") == []
 

@@ -27,6 +27,11 @@ def test_models_of_open_extents_are_right_for_any_values(process_of: Processes) 
     assert process_of("current").call(f"{FUNCTIONS}:of_open_extents") == []
 
 
+def test_an_extent_that_was_fixed_is_refused_in_a_line(process_of: Processes) -> None:
+    said = process_of("current").call(f"{FUNCTIONS}:of_another_size")
+    assert said.startswith("an extent that the model computes from values is 1 in this call"), said
+
+
 @pytest.mark.pages
 def test_an_artifact_is_right_for_any_values(process_of: Processes, tmp_path: Path) -> None:
     call = process_of("current").call

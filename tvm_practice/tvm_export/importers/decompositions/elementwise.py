@@ -2,6 +2,7 @@
 
 import functools
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -60,8 +61,10 @@ _TO_FLOAT = [
     "tan.default",
     "tanh.default",
 ]
-# What TVM compiles for float32 and float64 alone.
-_IN_FLOAT32 = {"acos", "acosh", "asin", "asinh", "atan", "atan2"}
+# What TVM compiles for float32 and float64 alone, and logarithms that it divides by a rounded one.
+_IN_FLOAT32 = {"acos", "acosh", "asin", "asinh", "atan", "atan2", "log10", "log2"}
+# What TVM computes in float16 in several steps, each of which rounds; PyTorch rounds the result.
+_IN_STEPS = {"rsqrt", "sigmoid", "tan", "tanh"}
 _TO_BOOL = [
     f"{name}.{overload}"
     for name in ("eq", "ne", "lt", "le", "gt", "ge")
@@ -415,11 +418,15 @@ def _promoted(operator: Any, kind: Any) -> Rule:
             return _clamped(*(each.to(dtype) if is_tensor(each) else each for each in args))
         if name == "clamp" and any(each.shape != args[0].shape for each in tensors):
             return _between(*(each.to(dtype) if is_tensor(each) else each for each in args))
-        lacks = {torch.bfloat16: {"pow", *_IN_FLOAT32}, torch.float16: _IN_FLOAT32}
-        if name in lacks.get(dtype, ()):
+        lacks = {
+            torch.bfloat16: {"pow", *_IN_FLOAT32},
+            torch.float16: {*_IN_FLOAT32, *_IN_STEPS},
+        }
+        alpha = kwargs.get("alpha", 1)
+        if name in lacks.get(dtype, ()) or _rounds(name, args, alpha, dtype):
             real = [each.to(torch.float32) if is_tensor(each) else each for each in args]
-            return operator(*real).to(dtype)
-        alpha = kwargs.pop("alpha", 1)
+            return operator(*real, **kwargs).to(dtype)
+        kwargs.pop("alpha", None)
         narrow = dtype in (torch.float16, torch.bfloat16)
         if (name in _DIVIDING and dtype.is_floating_point) or (name == "fmod" and narrow):
             x, y = (
@@ -442,6 +449,35 @@ def _promoted(operator: Any, kind: Any) -> Rule:
         return operator(*cast, **kwargs)
 
     return rule
+
+
+def _rounds(name: str, args: tuple[Any, ...], alpha: Any, dtype: Any) -> bool:
+    """Whether a sum or product of 16-bit numbers would round on the way, where PyTorch does not.
+
+    It takes a factor of a sum, and a number that 16 bits do not hold, in float32.
+    """
+    import torch
+
+    if dtype not in (torch.float16, torch.bfloat16):
+        return False
+    numbers = [each for each in args if isinstance(each, float) and math.isfinite(each)]
+    holds = _float16_holds if dtype == torch.float16 else _bfloat16_holds
+    return alpha != 1 or (name in ("mul", "div") and not all(map(holds, numbers)))
+
+
+def _float16_holds(number: float) -> bool:
+    try:
+        return bool(struct.unpack("e", struct.pack("e", number))[0] == number)
+    except OverflowError:
+        return False
+
+
+def _bfloat16_holds(number: float) -> bool:
+    try:
+        upper = struct.pack(">f", number)[:2]
+    except OverflowError:
+        return False
+    return bool(struct.unpack(">f", upper + b"\0\0")[0] == number)
 
 
 def _wrapped(args: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:

@@ -21,10 +21,12 @@ def rules() -> dict[Any, Rule]:
         aten.atanh.default: _atanh,
         aten.softplus.default: _softplus,
         aten.mish.default: _mish,
+        aten.elu.default: _elu,
     }
     return {
         **{operator: functools.partial(in_floats, rule) for operator, rule in unary.items()},
-        aten.elu.default: _elu,
+        aten.gelu.default: of_float16(aten.gelu.default),
+        aten.leaky_relu.default: of_float16(aten.leaky_relu.default),
         aten.frexp.Tensor: _frexp,
         aten.hypot.default: functools.partial(_of_two, _hypot),
         aten.logaddexp.default: functools.partial(_of_two, _logaddexp),
@@ -38,6 +40,19 @@ def in_floats(rule: Rule, x: Any, *settings: Any) -> Any:
     dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     return rule(x.to(wide), *settings).to(dtype)
+
+
+def of_float16(operator: Any) -> Rule:
+    """An operator whose float16 is computed in float32: TVM rounds each of its steps."""
+
+    def rule(x: Any, *settings: Any, **more: Any) -> Any:
+        import torch
+
+        if x.dtype != torch.float16:
+            return NotImplemented
+        return operator(x.to(torch.float32), *settings, **more).to(x.dtype)
+
+    return rule
 
 
 def _of_two(rule: Rule, x: Any, y: Any) -> Any:

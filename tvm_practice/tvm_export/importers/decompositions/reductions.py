@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm_practice.tvm_export.importers.decompositions.elementwise import operator_of
+from tvm_practice.tvm_export.importers.decompositions.precise import of_float16
 
 Rule = Callable[..., Any]
 
@@ -68,6 +69,8 @@ def rules() -> dict[Any, Rule]:
         aten.argmax.default: _position(aten.argmax.default, aten.amax.default),
         aten.argmin.default: _position(aten.argmin.default, aten.amin.default),
     }
+    for operator in (aten._softmax.default, aten._log_softmax.default):
+        found[operator] = of_float16(operator)
     for name in _ALONG:
         operator = operator_of(name)
         found[operator] = _of_scalars(operator, found.get(operator))
