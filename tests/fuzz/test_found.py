@@ -417,6 +417,11 @@ _CLASSIC = {
     "rounded, repeated and rounded": "torch.round(torch.round(x[:, :30].reshape(1, 3, 2, 15)"
     ".flip((2,)).repeat_interleave(2, dim=-2) * 3).unfold(3, 3, 1) / 2)"
     "[n[0, :1] * 0, n[:2, :1].int() & 1]",
+    "angles of float16": "torch.atan(x.half()) + torch.asinh(x.half())",
+    "hard activations of float16": "F.hardswish(x.half()) + F.hardsigmoid(x.half())",
+    "powers of two": "torch.exp2(x)",
+    "between two by a number": "torch.lerp(x, x.cos(), 0.3)",
+    "between two by a tensor": "torch.lerp(x, x.cos(), x)",
     "norm of float16": "torch.linalg.vector_norm((x.half() + 9) * 300, 2, (1,))",
     "parts by a tensor": "x.tensor_split(torch.tensor([1, 2]), 0)[1]",
     "layers of large float16": "F.layer_norm((x.half() + 9) * 3000, (33,))",

@@ -9,10 +9,12 @@ from typing import Any
 from tvm_practice.tvm_export.importers.converters.relay import shape_of
 from tvm_practice.tvm_export.importers.refusals import Refused
 
-# What adds elements up; float16 does not hold a sum.
-_SUMS = re.compile(
+# What adds elements up, and float16 does not hold a sum; functions that TVM compiles for wider
+# numbers alone, or in steps that each round.
+_IN_FLOAT32 = re.compile(
     r"aten::((adaptive_)?avg_pool\dd|mean|var|std|(layer|group|instance)_norm"
-    r"|scaled_dot_product_attention|linalg_vector_norm)"
+    r"|scaled_dot_product_attention|linalg_vector_norm"
+    r"|acosh?|asinh?|atanh?|atan2|hard(swish|sigmoid)|(log_?)?softmax|logcumsumexp|leaky_relu)"
 )
 
 
@@ -21,12 +23,12 @@ def heeded(
 ) -> tuple[list[Any], Sequence[str]]:
     """An operator's inputs and their types, so that its converter needs no more than it heeds.
 
-    Sums of float16 are taken in float32: a result of another width is cast back, see
-    `results_as_traced`. Raises Refused where an argument would be dropped.
+    Sums and some functions of float16 are taken in float32: a result of another width is cast
+    back, see `results_as_traced`. Raises Refused where an argument would be dropped.
     """
     name = operator.removesuffix("_")
     given = list(inputs)
-    if types and types[0] == "float16" and _SUMS.fullmatch(name):
+    if types and types[0] == "float16" and _IN_FLOAT32.fullmatch(name):
         given, types = _widened(given, types)
     change = _CHANGES.get(name)
     return (change(operator, given, types) if change else given), types

@@ -22,10 +22,12 @@ def converters() -> dict[str, Converter]:
         "aten::cross_entropy_loss": cross_entropy,
         "aten::diagonal": diagonal,
         "aten::embedding_bag": embedding_bag,
+        "aten::exp2": exp2,
         "aten::expm1": expm1,
         "aten::frac": frac,
         "aten::index_add": index_add,
         "aten::index_put": index_put,
+        "aten::lerp": lerp,
         "aten::meshgrid": meshgrid,
         "aten::mish": mish,
         "aten::numel": numel,
@@ -207,6 +209,23 @@ def expm1(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     data, dtype = inputs[0], types[0]
     half, one = relay.const(0.5, dtype), relay.const(1.0, dtype)
     return relay.tanh(data * half) * (relay.exp(data) + one)
+
+
+def exp2(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::exp2(input)`."""
+    from tvm import relay
+
+    return relay.power(relay.const(2.0, types[0]), inputs[0])
+
+
+def lerp(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """`aten::lerp(start, end, weight)`; the weight is a tensor or a number."""
+    from tvm import relay
+
+    start, end, weight = inputs
+    if not isinstance(weight, relay.Expr):
+        weight = relay.const(float(weight), types[0])
+    return start + weight * (end - start)
 
 
 def frac(inputs: Sequence[Any], types: Sequence[str]) -> Any:
